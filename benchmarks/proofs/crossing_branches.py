@@ -104,11 +104,13 @@ _WHOLE: Cases = {
         lambda problem, device: len({problem.stages[s].weight for s in problem.placement.stages_of[device]}) > 1,
     ),
 }
-# Two directions on the same devices, from time 0.
+# Two directions on the same devices.
 _CHAINS: Cases = {
     **{name: _STEPS[name] for name in ("room after W", "room after B", "one backward", "short full backward", "links")},
+    **{name: _STEPS[name] for name in ("span", "makespan")},
     "many zeros": ({"zeros": 0.4}, lambda *_: True),
     "blocks": ({"blocks": 1}, lambda problem, _: problem.overlaps),
+    "blocks, span": ({"blocks": 1}, lambda problem, _: problem.overlaps and problem.objective is Objective.SPAN),
     "blocks, split backwards": ({"blocks": 1, "whole_only": 0}, lambda problem, _: problem.overlaps),
     "blocks, room after B": (
         {"blocks": 1, "whole_only": 0, "freed": ("part", "all")},
@@ -120,12 +122,11 @@ _CHAINS: Cases = {
 
 
 def _several_chains(cases: Cases) -> Cases:
-    """The same cases, where several chains share the devices from time 0."""
+    """The same cases, where several chains share the devices."""
 
     def within(also: Where) -> Where:
         def holds(problem: Problem, device: int) -> bool:
-            several = len(problem.placement.chains) > 1
-            return several and problem.objective is Objective.MAKESPAN and also(problem, device)
+            return len(problem.placement.chains) > 1 and also(problem, device)
 
         return holds
 

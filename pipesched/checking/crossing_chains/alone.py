@@ -107,7 +107,7 @@ def fill_in(
                     continue
                 for row in rest.rows[then, : rest.many[then]]:
                     _ahead(ways_on[found], row, n, g, run[point], may[point, n], ways)
-                    in_time = ways_on[found, wide - 1] < below
+                    in_time = ways.past + ways_on[found, wide - 1] < below
                     for place in range(wide - 1):
                         in_time = in_time and earliest[point, place] + ways_on[found, place] < below
                     found += in_time
@@ -163,6 +163,7 @@ def has_a_way_on(
         if point == len(rest.keys) or rest.keys[point] != key:
             continue
         own[:] = 0
+        own[alone.wide - 1] = ways.past
         own[alone.wide - 3] = times[one, free + alone.number]
         own[alone.wide - 2] = times[one, free + devices + alone.number]
         for n in range(run.shape[1]):

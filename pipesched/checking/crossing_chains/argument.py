@@ -6,6 +6,9 @@ backward stay where they are, also those of two chains. So only how many have ru
 shared by the chains: a forward needs what gradients of any of them have given back there, and time for all weight
 passes but those whose memory it can do without. Other devices take the least time that they can, from time 0 to a
 chain's first step here, and from its last one until its first stage has nothing left.
+
+Of a span the time of the first of the devices counts, from its first start, 0, to its end. What ran elsewhere before
+may have ended long ago: it takes no time, and nothing of it says when something after 0 starts at the earliest.
 """
 
 from __future__ import annotations
@@ -35,6 +38,9 @@ class Ways(NamedTuple):
     the first one first; `columns` are all of these. `soonest[n, d]` is the least time from the end of the step before
     n to a step on device d from n on, -1 where there is none; `together[n, g]` what a block of the two takes, or -1.
 
+    Where only the `owner`'s time counts, else -1, `behind` is the time until its chain's last step there has ended, or
+    far below 0, and `past` is a time so early that all steps after it may have ended by 0.
+
     `room` is -1 without a limit, `open_` the least memory of a weight pass that has not run, `weight` the longest.
     `won` is what a block may save of all that its passes take, `won_at_once` of forward and gradient.
     """
@@ -58,6 +64,8 @@ class Ways(NamedTuple):
     won: Numbers
     won_at_once: Numbers
     columns: int
+    owner: int
+    past: int
 
 
 class _Step(NamedTuple):
@@ -73,8 +81,8 @@ def crossings_of_chains(problem: Problem, evidence: CrossingChains) -> int:
     """The least end over all orders and blocks, or the value below which they are followed if that is less."""
     from pipesched.checking.crossing_chains.orders import least_end_of_all, least_end_on_several
 
-    if problem.objective is not Objective.MAKESPAN:
-        raise RefusedEvidenceError("times count from 0, and the objective is no makespan")
+    if problem.objective is Objective.PERIOD:
+        raise RefusedEvidenceError("times count to the end of all or of a device, and the objective is a period")
     if not problem.network.one_task_each or problem.network.options:
         raise NotCoveredError("a pass is several tasks")
     devices = evidence.devices
@@ -85,7 +93,8 @@ def crossings_of_chains(problem: Problem, evidence: CrossingChains) -> int:
     ways = ways_on(problem, devices)
     if len(devices) == 1:
         return least_end_of_all(ways, evidence.width, evidence.below)
-    each = [ways_on(problem, (one,)) for one in devices]
+    alone = devices if problem.objective is Objective.MAKESPAN else devices[:1]
+    each = [ways_on(problem, (one,)) for one in alone]
     return least_end_on_several(ways, each, evidence.width, evidence.below)
 
 
@@ -107,14 +116,17 @@ def ways_on(problem: Problem, devices: tuple[int, ...]) -> Ways:
     device = np.array([devices.index(where[one.stage]) for one in every], np.int64)
     ticks = np.array([times[s].gradient if back else times[s].forward for s, back, _, _ in every], np.int64)
     after = np.array([times[s].backward - times[s].gradient if back else 0 for s, back, _, _ in every], np.int64)
-    start = np.array([one.start for one in every], np.int64)
+    start, only = np.array([one.start for one in every], np.int64), problem.objective is Objective.SPAN
+    if only:  # a chain's first step here may come at any time
+        start -= np.array([chain[0].start for chain in chains for _ in chain], np.int64)
     ends = np.where(np.array(earlier) == NO_STEP, 0, np.roll(start + ticks, 1))
     count = np.array([len(problem.microbatches_of[one.stage]) for one in every], np.int64)
-    if (
-        int((count * (start + ticks + after)).sum()) > _MOST_TICKS
-        or (int(count.max()) + 1) ** len(every) > _MOST_STATES
-    ):
+    most = int((count * (start + ticks + after)).sum())
+    if most > _MOST_TICKS or (int(count.max()) + 1) ** len(every) > _MOST_STATES:
         raise NotCoveredError("numbers of too many digits")
+    behind = np.array([one.done for one in every], np.int64) - start - ticks
+    if only:
+        behind = _until_last_on_first(device, start + ticks, final, -4 * most)
     together = _together(problem, every, device)
     backs = [[one.stage for one in every if one.backward and where[one.stage] == own] for own in devices]
     left = [[_open(problem, stage) for stage in own] for own in backs]
@@ -123,7 +135,7 @@ def ways_on(problem: Problem, devices: tuple[int, ...]) -> Ways:
         ticks=ticks,
         after=after,
         before=start - ends,
-        behind=np.array([one.done for one in every], np.int64) - start - ticks,
+        behind=behind,
         memory=np.array([stages[s].activation * (-1 if back else 1) for s, back, _, _ in every], np.int64),
         backward=np.array([one.backward for one in every], np.int64),
         earlier=np.array(earlier, np.int64),
@@ -138,7 +150,19 @@ def ways_on(problem: Problem, devices: tuple[int, ...]) -> Ways:
         won=_won(device, ticks + after, together, len(devices)),
         won_at_once=_won(device, ticks, together, len(devices)),
         columns=columns,
+        owner=0 if only else NO_STEP,
+        past=-2 * most if only else 0,
     )
+
+
+def _until_last_on_first(device: Numbers, end: Numbers, final: list[int], never: int) -> Numbers:
+    """From the end of each step to that of the last one of its chain on the first device; `never` behind that one."""
+    found = np.full(len(device), never, np.int64)
+    for step, last in enumerate(final):
+        on_it = [n for n in range(step, last + 1) if device[n] == 0]
+        if on_it:
+            found[step] = end[on_it[-1]] - end[step]
+    return found
 
 
 def _steps(

@@ -41,11 +41,13 @@ def least_end_of_all(
 ) -> int:
     """When every device has run all, and every micro-batch is done, at the earliest; no more than the value.
 
-    Notes the points to which orders come, with the earliest of each time there.
+    Or when the owner has run all, where only its time counts. Notes the points to which orders come, with the earliest
+    of each time there.
     """
     steps, weights = len(ways.ticks), key_weights(ways)
     run, at = np.zeros((1, steps), np.int64), np.array([0, 1])
     times = np.zeros((1, ways.columns + 2 * len(ways.room)), np.int64)
+    times[:, ways.columns :] = ways.past
     waits, least, rows = (run[:0], times[:0]), below, 0
     while len(run) or len(waits[0]):
         may = may_come(run, ways)
@@ -128,7 +130,9 @@ def all_longer(
                     after[found, n] += 1
                     if g >= 0:
                         after[found, g] += 1
-                    if (after[found] == ways.number).all():
+                    if ways.owner >= 0 and _left_on(ways.owner, after[found], ways) == 0:
+                        least = min(least, now[ways.columns + len(ways.room) + ways.owner])
+                    elif ways.owner < 0 and (after[found] == ways.number).all():
                         least = min(least, max(np.int64(done), now[ways.columns + len(ways.room) :].max()))
                     elif done < below:
                         _until_something_comes(now, after[found], ways)
@@ -139,29 +143,56 @@ def all_longer(
 
 
 @njit(cache=True, nogil=True)
+def _left_on(device: int, run: Numbers, ways: Ways) -> int:
+    """How many steps are left on a device."""
+    left = 0
+    for n in range(len(run)):
+        if ways.device[n] == device:
+            left += ways.number[n] - run[n]
+    return left
+
+
+@njit(cache=True, nogil=True)
+def _before_the_owner(run: Numbers, ways: Ways) -> bool:
+    """Whether there is an owner, and it has run nothing."""
+    for n in range(len(run)):
+        if ways.device[n] == ways.owner and run[n] > 0:
+            return False
+    return bool(ways.owner >= 0)
+
+
+@njit(cache=True, nogil=True)
 def _run(times: Numbers, n: int, g: int, run: Numbers, may: int, ways: Ways) -> int:
     """Change times by a step, or by a forward and a gradient as one; when their micro-batches are done at the least."""
     free = ways.columns + ways.device[n]
     whole = free + len(ways.room)
     start = times[free]
+    long_ago = _before_the_owner(run, ways) and ways.device[n] != ways.owner
     for step in (n, g):
         if step >= 0 and ways.earlier[step] == NO_STEP:
-            start = max(start, ways.before[step])
+            start = max(start, ways.past + ways.before[step])
         elif step >= 0:
             start = max(start, times[ways.column[step] + run[step] - run[ways.final[step]]] + ways.before[step])
     if may >= 0:
         start = max(start, times[whole] - may * ways.weight[ways.device[n]])
-    for place in range(ways.columns, len(times)):
-        times[place] = max(times[place], start)
     takes = ways.ticks[n] if g < 0 else ways.together[n, g]
-    end = times[free] = start + takes
-    times[whole] += takes + (ways.after[n] if g < 0 else 0)
-    done = end
+    end = np.int64(ways.past)
+    if not long_ago:
+        start = max(start, np.int64(0))
+        for place in range(ways.columns, len(times)):
+            times[place] = max(times[place], start)
+        end = times[free] = start + takes
+        times[whole] += takes + (ways.after[n] if g < 0 else 0)
+    _note_end(times, n, g, run, int(end), ways)
+    return int(end + max(0, ways.behind[n], ways.behind[g] if g >= 0 else 0))
+
+
+@njit(cache=True, nogil=True)
+def _note_end(times: Numbers, n: int, g: int, run: Numbers, end: int, ways: Ways) -> None:
+    """Change the times of the micro-batches that run a step, or two as one; those that are back have none."""
     for step in (n, g):
-        if step >= 0:
-            done = max(done, end + ways.behind[step])
-            if step != ways.final[step]:
-                times[ways.column[step] + run[step] - run[ways.final[step]]] = end
+        if step >= 0 and step != ways.final[step]:
+            times[ways.column[step] + run[step] - run[ways.final[step]]] = end
     for step in (n, g):
         if step >= 0 and step == ways.final[step]:  # the first one of its chain is back
             last = ways.columns
@@ -170,7 +201,6 @@ def _run(times: Numbers, n: int, g: int, run: Numbers, may: int, ways: Ways) -> 
             for place in range(ways.column[step], last - 1):
                 times[place] = times[place + 1]
             times[last - 1] = 0
-    return int(done)
 
 
 @njit(cache=True, nogil=True)
@@ -193,7 +223,7 @@ def _until_something_comes(times: Numbers, run: Numbers, ways: Ways) -> None:
                 for place in range(which, which + ahead - run[n]):
                     times[place] = max(times[place], idle)
             if ways.soonest[n, one] >= 0:
-                first = min(first, (max(np.int64(0), idle) if begins else times[which]) + ways.soonest[n, one])
+                first = min(first, (max(np.int64(ways.past), idle) if begins else times[which]) + ways.soonest[n, one])
         if first < _LATE:
             times[free + one] = max(times[free + one], first)
         times[free + devices + one] = max(times[free + devices + one], times[free + one])
@@ -209,6 +239,8 @@ def _ends_before(times: Numbers, run: Numbers, ways: Ways, below: int) -> bool:
             if last + ways.before[n] + ways.ticks[n] + ways.behind[n] >= below:
                 return False
     for one in range(devices):
+        if ways.owner >= 0 and one != ways.owner:  # it may end after what counts
+            continue
         at_once, everything, down, back, behind = 0, 0, 0, 0, np.int64(_LATE)
         for n in range(len(run)):
             left = ways.number[n] - run[n]

@@ -75,11 +75,10 @@ def bounds_of_chains(
 ) -> Iterator[Certificate]:
     """Above what is `proved`, up to the value of a schedule that is `known`: each above those before, in ticks.
 
-    On single devices, then on those together that prove most by themselves. Nothing for other objectives than the
-    makespan, with one chain, or where a pass is several tasks.
+    On single devices, then on those together that prove most by themselves. Nothing for periods, with one chain, or
+    where a pass is several tasks.
     """
-    chains = [*walked_chains(problem)]
-    if problem.objective is not Objective.MAKESPAN or len(chains) < 2:
+    if problem.objective not in (Objective.MAKESPAN, Objective.SPAN) or len([*walked_chains(problem)]) < 2:
         return
     if not plain_passes(problem):
         return
@@ -117,14 +116,17 @@ def bounds_of_chains(
 def _together(
     problem: Problem, paths: Paths, singles: Sequence[_Single]
 ) -> tuple[tuple[int, ...], ChainSteps, list[ChainSteps]] | None:
-    """As many devices as are affordable of those that prove most, with their steps and those of each by itself."""
-    ranked = sorted(singles, key=lambda one: -one.proved)
+    """As many devices as are affordable of those that prove most, with their steps and those of each by itself.
+
+    Of a span the one that proves most counts, and comes first; only what follows on that one is known.
+    """
+    ranked, span = sorted(singles, key=lambda one: -one.proved), problem.objective is Objective.SPAN
     for count in range(min(_TOGETHER, len(ranked)), 1, -1):
-        chosen = sorted(ranked[:count], key=lambda one: one.device)
+        chosen = ranked[:count] if span else sorted(ranked[:count], key=lambda one: one.device)
         devices = tuple(one.device for one in chosen)
         steps = chain_steps(problem, paths, devices)
         if steps is not None:
-            return devices, steps, [one.steps for one in chosen]
+            return devices, steps, [one.steps for one in (chosen[:1] if span else chosen)]
     return None
 
 
@@ -163,7 +165,7 @@ def _on_several(
 
 
 def guided(steps: ChainSteps, alone: Sequence[ChainSteps], width: int, value: int, work: int, stop: Event) -> Least:
-    """As `least_of_chains` without what cannot be followed below the value on one of the devices by itself."""
+    """As `least_of_chains` without what cannot be followed below the value on one of the first devices by itself."""
     guides, used = list[Guide](), 0
     for number, own in enumerate(alone):
         reached = list[Labels]()
@@ -191,6 +193,7 @@ def least_of_chains(
     Notes the states that are `reached`, with the least of every time there.
     """
     layer = first_layer(steps.slots + 2 * len(steps.room))
+    layer.labels[:, steps.slots :] = steps.origin
     none = Labels(layer.keys[:0], layer.labels[:0])
     best, used, merges, further = NEVER, 0, False, none
     while len(layer.keys) or len(further.keys):
@@ -215,6 +218,8 @@ def _certificate(problem: Problem, least: int, own: CrossingChains) -> Certifica
     devices = own.devices
     where = f"device {devices[0]}" if len(devices) == 1 else f"devices {', '.join(map(str, devices))}"
     together = ", or run two at a time as an overlapped block, which ends both" if problem.overlaps else ""
+    if problem.objective is Objective.SPAN:
+        where += f", in time from the first start on device {devices[0]} on,"
     text = (
         f"On {where} the forwards and gradients of all chains take turns{together}; a forward starts only while there "
         f"is room for it in the memory that the chains share; a micro-batch is away for as long as other devices take. "

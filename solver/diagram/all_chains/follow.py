@@ -68,7 +68,7 @@ def states_before(found: Follows, least: Numbers, since: int, until: int, steps:
                 continue
             for number in range(found.many[after]):
                 _before(rows[many], found.rows[after, number], step, gradient, run, may[step], steps)
-                if _in_time(rows[many], least[state], value):
+                if _in_time(rows[many], least[state], steps.origin, value):
                     many += 1
         if many:
             left = min(width, append_reduced(rows[:many], width, kept, 0, words))
@@ -77,12 +77,12 @@ def states_before(found: Follows, least: Numbers, since: int, until: int, steps:
 
 
 @njit(cache=True, nogil=True)
-def _in_time(row: Numbers, least: Numbers, value: int) -> bool:
+def _in_time(row: Numbers, least: Numbers, origin: int, value: int) -> bool:
     """Whether something that ends below the value may follow the least times of a state."""
     for entry in range(len(least)):
         if least[entry] + row[entry] >= value:
             return False
-    return bool(row[len(least)] < value)
+    return bool(origin + row[len(least)] < value)
 
 
 @njit(cache=True, nogil=True)

@@ -102,6 +102,7 @@ def _own_label(own: Numbers, label: Numbers, run: Numbers, steps: ChainSteps, gu
     """The label of one device; 0 where it says nothing."""
     devices, slots = len(steps.room), steps.slots
     own[:] = 0
+    own[guide.size - 1] = steps.origin
     for step in range(len(run)):
         if guide.column[step] == NONE:
             continue

@@ -47,7 +47,10 @@ def successors_of_chains(
                 new = labels[near] if gradient == NONE else far[further]
                 new[:] = layer.labels[label]
                 end = _advance(new, step, gradient, run, may[step], steps)
-                if (after == steps.microbatches).all():
+                if steps.counted != NONE and _all_counted(after, steps):
+                    ended = min(ended, new[steps.slots + len(steps.room) + steps.counted])
+                    continue
+                if steps.counted == NONE and (after == steps.microbatches).all():
                     ended = min(ended, max(new[steps.slots + len(steps.room) :].max(), np.int64(end)))
                     continue
                 if end >= value:
@@ -62,6 +65,24 @@ def successors_of_chains(
                     far_keys[further] = key
                     further += 1
     return keys[:near], labels[:near], far_keys[:further], far[:further], int(ended)
+
+
+@njit(cache=True, nogil=True)
+def _all_counted(run: Numbers, steps: ChainSteps) -> bool:
+    """Whether the device that counts has run all of its steps."""
+    for step in range(len(run)):
+        if steps.device[step] == steps.counted and run[step] < steps.microbatches[step]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _none_counted(run: Numbers, steps: ChainSteps) -> bool:
+    """Whether there is a device that counts and has run no step: any time before its first one may have passed."""
+    for step in range(len(run)):
+        if steps.device[step] == steps.counted and run[step] > 0:
+            return False
+    return steps.counted != NONE
 
 
 @njit(cache=True, nogil=True)
@@ -115,6 +136,13 @@ def _advance(label: Numbers, step: int, gradient: int, run: Numbers, pending: in
         start = max(start, _comes(label, gradient, run, steps))
     if pending >= 0:
         start = max(start, label[whole] - pending * steps.longest[device])
+    if _none_counted(run, steps):
+        if device != steps.counted:
+            _ended(label, step, run, steps.origin, steps)
+            if gradient != NONE:
+                _ended(label, gradient, run, steps.origin, steps)
+            return steps.origin
+        start = max(start, 0)
     for time in range(steps.slots, len(label)):
         label[time] = max(label[time], start)
     work = steps.ticks[step] if gradient == NONE else steps.blocks[step, gradient]
@@ -132,7 +160,7 @@ def _advance(label: Numbers, step: int, gradient: int, run: Numbers, pending: in
 def _comes(label: Numbers, step: int, run: Numbers, steps: ChainSteps) -> int:
     """When the next micro-batch can take a step, but for its device."""
     if steps.before[step] == NONE:
-        return int(steps.lag[step])
+        return steps.origin + int(steps.lag[step])
     return int(label[steps.slot[step] + run[step] - run[steps.last[step]]] + steps.lag[step])
 
 
@@ -164,7 +192,7 @@ def _lift(label: Numbers, run: Numbers, steps: ChainSteps) -> None:
             if before == NONE:
                 if run[step] == steps.microbatches[step]:
                     continue
-                comes = max(np.int64(0), here - steps.lag[step])
+                comes = max(np.int64(steps.origin), here - steps.lag[step])
             else:
                 if run[step] == run[before]:
                     continue
@@ -190,6 +218,8 @@ def _too_late(label: Numbers, run: Numbers, steps: ChainSteps, value: int) -> bo
             if newest + steps.lag[step] + steps.ticks[step] + steps.after[step] >= value:
                 return True
     for device in range(devices):
+        if steps.counted not in (NONE, device):
+            continue
         passes, work, forwards, gradients, way = 0, 0, 0, 0, np.int64(NEVER)
         for step in range(len(run)):
             left = steps.microbatches[step] - run[step]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipesched.problem.passes import BW, F, Pass
-from pipesched.problem.problem import Problem
+from pipesched.problem.problem import Objective, Problem
 from solver.bounds.analytic.critical_paths import Paths
 from solver.diagram.steps import Numbers, walked_chains
 
@@ -25,6 +25,8 @@ class ChainSteps(NamedTuple):
     the step `before` it or -1, the `last` one of its chain, how many `microbatches` walk it, where the times of those
     in flight begin in a label (`slot`), and what is left `after` its end until its chain's first stage is done.
     `reach[n, d]` is the least time from the end of step n - 1 to a step on device d, -1 where none follows.
+    With a `counted` device, else -1, only its time counts, from its first start, which is 0: `after` then goes to the
+    last step of the chain there, far below 0 where none is left, and `origin` stands for any time before.
     `blocks[n, g]` are the ticks of a forward and a full backward as one, or -1; `place[n]` is the weight of how many
     have done step n in a key.
 
@@ -52,6 +54,8 @@ class ChainSteps(NamedTuple):
     saves: Numbers
     sooner: Numbers
     slots: int
+    counted: int
+    origin: int
 
 
 class _Step(NamedTuple):
@@ -64,7 +68,7 @@ class _Step(NamedTuple):
 
 
 def chain_steps(problem: Problem, paths: Paths, devices: Sequence[int]) -> ChainSteps | None:
-    """None where nothing comes to the devices, or numbers grow too large."""
+    """None where nothing comes to the devices, or numbers grow too large. Of a span the first device counts."""
     where, stages = problem.placement.stage_device, problem.stages
     ways = [way for chain in walked_chains(problem) for way in [list(_way(problem, paths, chain, devices))] if way]
     every = [step for way in ways for step in way]
@@ -74,12 +78,18 @@ def chain_steps(problem: Problem, paths: Paths, devices: Sequence[int]) -> Chain
     later = np.array([0 if one.forward else paths.rest[one.stage] - paths.gradient[one.stage] for one in every])
     lag = np.array([one.lag for one in every], np.int64)
     microbatches = np.array([len(problem.microbatches_of[one.stage]) for one in every], np.int64)
-    if not count or int(((ticks + later + lag) * microbatches).sum()) > _MOST_TICKS:
+    longest = int(((ticks + later + lag) * microbatches).sum())
+    if not count or longest > _MOST_TICKS:
         return None
     base = int(microbatches.max()) + 1
     if base**count > _MOST_KEYS:
         return None
     before, last, slot, slots = _places(problem, ways)
+    span = problem.objective is Objective.SPAN
+    after = _after(every, ticks, last)
+    if span:
+        lag[before == NONE] = 0
+        after = _after_on_first(device, ticks, lag, last, -2 * longest)
     blocks = _blocks(problem, every)
     rooms = [NONE if (room := problem.room[one]) is None else room for one in devices]
     held = [[one.stage for one in every if not one.forward and where[one.stage] == own] for own in devices]
@@ -94,7 +104,7 @@ def chain_steps(problem: Problem, paths: Paths, devices: Sequence[int]) -> Chain
         last=last,
         microbatches=microbatches,
         slot=slot,
-        after=_after(every, ticks, last),
+        after=after,
         reach=_reach(device, ticks, lag, last, len(devices)),
         blocks=blocks,
         place=np.array([base**n for n in range(count)], np.int64),
@@ -104,6 +114,8 @@ def chain_steps(problem: Problem, paths: Paths, devices: Sequence[int]) -> Chain
         saves=_saved(device, ticks + later, blocks, len(devices)),
         sooner=_saved(device, ticks, blocks, len(devices)),
         slots=slots,
+        counted=0 if span else NONE,
+        origin=-longest if span else 0,
     )
 
 
@@ -148,6 +160,17 @@ def _after(every: Sequence[_Step], ticks: Numbers, last: Numbers) -> Numbers:
     for step in reversed(range(len(every))):
         if last[step] != step:
             found[step] = every[step + 1].lag + ticks[step + 1] + found[step + 1]
+    return found
+
+
+def _after_on_first(device: Numbers, ticks: Numbers, lag: Numbers, last: Numbers, never: int) -> Numbers:
+    """From the end of each step to that of the chain's last one on the first device; `never` where none is left."""
+    found = np.full(len(device), never, np.int64)
+    for step in reversed(range(len(device))):
+        if last[step] != step and found[step + 1] != never:
+            found[step] = lag[step + 1] + ticks[step + 1] + found[step + 1]
+        elif device[step] == 0:
+            found[step] = 0
     return found
 
 

@@ -1,4 +1,4 @@
-"""Part: lower bounds by crossings of all chains, where several share the devices and the makespan counts."""
+"""Part: lower bounds by crossings of all chains, where several share the devices."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class AllChains:
 
     def serves(self, search: Search) -> bool:
         problem = search.problem
-        if not search.engine.raise_bounds or problem.objective is not Objective.MAKESPAN:
+        if not search.engine.raise_bounds or problem.objective is Objective.PERIOD:
             return False
         return search.plain_passes and 2 <= len([*walked_chains(problem)]) <= self.most_chains
 
