@@ -14,13 +14,12 @@ from pipesched.checking.check import check_bound
 from pipesched.files.problem_file import problem_from
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
-from solver.block_orders.below import what_follows
-from solver.block_orders.children import Preference
-from solver.block_orders.schedules import schedule_of_moves
-from solver.block_orders.search import best_order
-from solver.block_orders.tables import walks_of
+from solver.beam.below import what_follows
+from solver.beam.children import Preference
+from solver.beam.schedules import schedule_of_moves
+from solver.beam.search import best_order
+from solver.beam.tables import walks_of
 from solver.bounds.crossing.bound import crossing_bounds
-from solver.construction.beam_search import BeamSearch
 from solver.diagram.all_chains.bound import bounds_of_chains
 from solver.diagram.all_orders import bounds_of_all_orders
 from solver.diagram.below import bounds_of_devices
@@ -97,7 +96,7 @@ def compile_orders() -> None:
     schedule_with(problem, diagram, step_order(diagram, lambda *_: 1) or ())
 
 
-def compile_block_orders() -> None:
+def compile_beam() -> None:
     """An order with blocks, and the schedule that it stands for."""
     problem = problem_from(_WITH_BLOCKS)
     below, prefers = what_follows(problem, Event()), Preference(0.0, 0.0, 1.0, 1.0, 1.0)
@@ -112,11 +111,6 @@ def compile_tabu() -> None:
     TabuSearch(jobs, graph_of(jobs, with_modes(jobs, fused=False)).heads(), 0).step()
 
 
-def compile_beam() -> None:
-    """A round of beam search."""
-    BeamSearch(problem_from(_PROBLEM), 1).run(lambda: False, lambda _: None, rounds=1)
-
-
 # By the names that `kernels.py` gives them; without a name those of the local search.
 CALLS: dict[str, Callable[[], None]] = {
     "": compile_kernels,
@@ -127,7 +121,6 @@ CALLS: dict[str, Callable[[], None]] = {
     "whole": partial(compile_bounds, partial(bounds_of_whole_weights, proved=1, known=100)),
     "chains": partial(compile_bounds, partial(bounds_of_chains, proved=1, known=100), _BOTH_WAYS),
     "orders": compile_orders,
-    "block_orders": compile_block_orders,
     "tabu": compile_tabu,
     "beam": compile_beam,
 }

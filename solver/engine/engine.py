@@ -15,7 +15,6 @@ from solver.engine.opening.sequential import Sequential
 from solver.engine.opening.serial_schedules import SerialSchedules
 from solver.engine.opening.task_schedules import TaskSchedules
 from solver.engine.parts.beam_schedules import BeamSchedules
-from solver.engine.parts.block_orders import BlockOrders
 from solver.engine.parts.bounds.all_chains import AllChains
 from solver.engine.parts.bounds.all_orders import AllOrders
 from solver.engine.parts.bounds.below import BelowOnDevices, BelowOnStages
@@ -44,7 +43,6 @@ _OF_PASSES = (
     ListSchedules(),
     CrossingBounds(),
     BeamSchedules(),
-    BlockOrders(),
     StepOrders(),
     ExactModel(from_below=True, name="CP-SAT from the bound up"),
     ExactModel(in_order=True, name="CP-SAT, micro-batches in order"),

@@ -23,11 +23,10 @@ from pipesched.checking.diagram.completion import one_before
 from pipesched.checking.diagram.labels import told_apart
 from pipesched.checking.diagram.replay import expand as expand_diagram
 from pipesched.problem.problem import Problem
-from solver.block_orders.below import rank_children
-from solver.block_orders.children import expand
-from solver.block_orders.nodes import take
+from solver.beam.below import rank_children
+from solver.beam.children import expand
+from solver.beam.nodes import take
 from solver.bounds.crossing.rounds import one_round
-from solver.construction.beam_kernel import children, run_beam, stay
 from solver.construction.list_kernel import run_list
 from solver.diagram.all_chains.follow import states_before
 from solver.diagram.all_chains.guide import may_follow
@@ -133,8 +132,7 @@ WHOLE_KERNELS = Kernels(
 ORDER_KERNELS = Kernels(
     (keys_after, rests_before, ways_before, best_ways, longer, best_of, advance_whole, settle_step), _COMPILER, "orders"
 )
-BEAM_KERNELS = Kernels((run_beam, children, stay), _COMPILER, "beam")
-BLOCK_ORDER_KERNELS = Kernels((expand, take, rank_children, keys_after, rests_before), _COMPILER, "block_orders")
+BEAM_KERNELS = Kernels((expand, take, rank_children, keys_after, rests_before), _COMPILER, "beam")
 TABU_KERNELS = Kernels((tabu_search,), _COMPILER, "tabu")
 TASK_KERNELS = Kernels((anneal, generate, dispatch), _COMPILER, "tasks")
 

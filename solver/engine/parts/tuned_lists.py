@@ -41,7 +41,7 @@ class TunedListSchedules:
         for lists in searches:
             lists.descend(lambda: search.stop.is_set() or slice_.over())
             _offer(search, lists)
-        while open_ := [lists for lists in searches if lists.runs_without_gain < patience]:
+        while open_ := [one for one in searches if one.rules is not None and one.runs_without_gain < patience]:
             for number, lists in enumerate(open_):
                 known = lists.rules
                 seconds = slice_.left() / (len(open_) - number)

@@ -13,17 +13,17 @@ from pipesched.problem.attainable_spans import Value
 from pipesched.problem.problem import Problem
 from pipesched.schedule.rescale import value_of
 from pipesched.validation.validator import validate
-from solver.block_orders.below import rank_below, what_follows
-from solver.block_orders.children import Preference
-from solver.block_orders.nodes import offsets, take
-from solver.block_orders.schedules import schedule_of_moves
-from solver.block_orders.search import Found, best_order
-from solver.block_orders.tables import covers, walks_of
+from solver.beam.below import rank_below, what_follows
+from solver.beam.children import Preference
+from solver.beam.nodes import offsets, take
+from solver.beam.schedules import schedule_of_moves
+from solver.beam.search import Found, best_order
+from solver.beam.tables import covers, walks_of
 from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
 from solver.engine.engine import ENGINE
-from solver.engine.parts import block_orders
-from solver.engine.parts.block_orders import BlockOrders
+from solver.engine.parts import beam_schedules
+from solver.engine.parts.beam_schedules import BeamSchedules
 from solver.engine.search import Search
 from solver.limits import Limits
 from tests.support.makers import problem
@@ -127,7 +127,7 @@ def test_it_goes_on_below_the_best_value(monkeypatch: pytest.MonkeyPatch) -> Non
         values.append((None if below is None else below.value, search.incumbent.state.value))
         return best_order(*arguments)
 
-    monkeypatch.setattr(block_orders, "best_order", noted)
+    monkeypatch.setattr(beam_schedules, "best_order", noted)
     times = {"forward": [9, 10, 11, 9], "backward": 10, "weight": 9, "overlapped": 23}
     for placement, guided in (("v-shape", True), ("bidirectional", False)):
         memory = {"capacity": 3}
@@ -136,7 +136,7 @@ def test_it_goes_on_below_the_best_value(monkeypatch: pytest.MonkeyPatch) -> Non
         search.offer_order(sequential(of))
         before = search.incumbent.state.value
         values.clear()
-        run_slice(BlockOrders(), search)
+        run_slice(BeamSchedules(), search)
         assert before is not None
         assert search.incumbent.state.value is not None
         assert search.incumbent.state.value < before

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.block_orders.below import Below, rank_below
-from solver.block_orders.children import DELAY, MATE, STEP, Children, Preference, expand
-from solver.block_orders.nodes import offsets
-from solver.block_orders.tables import Numbers, Walks
+from solver.beam.below import Below, rank_below
+from solver.beam.children import DELAY, MATE, STEP, Children, Preference, expand
+from solver.beam.nodes import offsets
+from solver.beam.tables import Numbers, Walks
 
 # Rows for children that one call of compiled code fills, which nothing can interrupt.
 _AT_ONCE = 4_000

@@ -64,9 +64,9 @@ class Step(NamedTuple):
 
 
 def covers(problem: Problem) -> bool:
-    """Whether passes may overlap in blocks, each a task of its own, and a gradient takes no memory."""
+    """Whether each pass is a task of its own, and a gradient takes no memory."""
     plain = problem.network.one_task_each and not problem.network.options and not problem.microbatch_scale
-    return problem.overlaps and plain and all(stage.freed >= 0 for stage in problem.stages)
+    return plain and all(stage.freed >= 0 for stage in problem.stages)
 
 
 def steps_of_chains(problem: Problem) -> list[Step]:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.backends.compiled import inner
-from solver.block_orders.nodes import is_next, leaves_room, offsets, take
-from solver.block_orders.tables import Numbers
+from solver.beam.nodes import is_next, leaves_room, offsets, take
+from solver.beam.tables import Numbers
 
 # Later than anything.
 _NEVER = 2**60

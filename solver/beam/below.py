@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from pipesched.problem.problem import Problem
 from solver.backends.compiled import inner
-from solver.block_orders.children import MATE
-from solver.block_orders.nodes import offsets
-from solver.block_orders.tables import Numbers, Walks
+from solver.beam.children import MATE
+from solver.beam.nodes import offsets
+from solver.beam.tables import Numbers, Walks
 from solver.bounds.analytic.critical_paths import Paths
 from solver.diagram.completion import NOTHING, Rests, completion, numbers_of
 from solver.diagram.steps import devices_of, kept_stages

@@ -9,8 +9,8 @@ import numpy as np
 from pipesched.problem.passes import BW, B, F, Pass, Slot, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
-from solver.block_orders.nodes import offsets, take
-from solver.block_orders.tables import Step, steps_of_chains, walks_of
+from solver.beam.nodes import offsets, take
+from solver.beam.tables import Step, steps_of_chains, walks_of
 
 
 def schedule_of_moves(problem: Problem, moves: Sequence[tuple[int, int, int]]) -> Schedule:

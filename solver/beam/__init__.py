@@ -1,0 +1,1 @@
+"""Beam search over the forwards and gradients of all chains, and their overlapped blocks."""
