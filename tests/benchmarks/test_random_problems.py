@@ -79,11 +79,11 @@ def test_the_table_counts_what_was_proved_and_how_far_apart_the_rest_is() -> Non
     text = page_text(every, {one.name: one for one in found}, "here")
     lines = [line for line in text.splitlines() if line.startswith("| linear,")]
     assert len(lines) == 2  # not the one that is proved
-    assert "2.00 %" in lines[0]
+    assert "| 2.00 |" in lines[0]
     assert "broken" in lines[1]
     assert "3 problems: 1 proved optimal, 1 within 1 %, 2 within 3 %" in text
     assert "(2), takes 1.50 times" in text
-    assert "| linear | 2 | 1 | 1.00 % | 1.00 % | 2.00 % |" in text
+    assert "| linear | 2 | 1 | 1.00 | 1.00 | 2.00 |" in text
 
 
 def test_a_name_that_no_problem_has_is_one_line_and_exit_code_2(
