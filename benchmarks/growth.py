@@ -145,7 +145,7 @@ def markdown(devices: Sequence[int], lengths: Sequence[int], found: Mapping[str,
             cells = [found.get(family.problem(p, length * p).name) for length in lengths]
             most = f"{passes(family, p, max(lengths) * p):,}"
             lines.append([family.name, str(p), *("" if one is None else _cell(one) for one in cells), most])
-    head = ("placement, memory", "p", *(f"m = {length}p" for length in lengths), f"passes at m = {max(lengths)}p")
+    head = ("placement, memory", "p", *(f"m = {length}p, s" for length in lengths), f"passes at m = {max(lengths)}p")
     reached = sum(one.seconds_to(GAP) is not None for one in found.values())
     return "\n\n".join([described, table(head, lines), f"{reached} of {len(found)} points came to a gap of 1 %."])
 
@@ -155,8 +155,8 @@ def _cell(one: Record) -> str:
         return one.error
     seconds = one.seconds_to(GAP)
     if seconds is not None:
-        return f"{seconds:.1f} s"
-    return "no schedule" if one.gap is None else f"{percent(one.gap)} left"
+        return f"{seconds:.1f}"
+    return "no schedule" if one.gap is None else percent(one.gap)
 
 
 if __name__ == "__main__":

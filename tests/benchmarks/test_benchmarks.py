@@ -215,7 +215,7 @@ def test_growth_tells_seconds_or_the_gap_left(tmp_path: Path) -> None:
     fast, slow = a_record((1.0, 100.0, 80.0), (2.0, 100.0, 99.5)), a_record((1.0, 100.0, 80.0), (9.0, 100.0, 95.0))
     records = {problems[0].name: fast, problems[1].name: slow}
     text = growth.markdown((8,), (2, 8), records, "here")
-    assert "| linear, .6p | 8 | 2.0 s | 5.00 % left | 1,536 |" in text
+    assert "| linear, .6p | 8 | 2.0 | 5.00 % | 1,536 |" in text
     assert growth.curves(family, (8,), (2, 8), records) == {8: [(384, 2.0, True), (1536, 9.0, False)]}
     page, results = tmp_path / "page.md", tmp_path / "growth.json"
     page.write_text(f"{begin(growth.COMMAND)}\n{END}\n")
