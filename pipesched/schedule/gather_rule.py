@@ -19,19 +19,20 @@ from pipesched.schedule.schedule import Schedule, Wait
 def with_gathers(problem: Problem, schedule: Schedule) -> Schedule:
     """The schedule with every gathering and release, and what gatherings wait for on other streams.
 
-    The schedule itself where nothing is gathered, or it says already what is. Where memory or the number of gatherings
-    does not suffice it holds too much.
+    The schedule itself where nothing is gathered, or it says already what is, and on which streams. Where memory or the
+    number of gatherings does not suffice it holds too much.
     """
     given = any(p.kind is UNSHARD for p in schedule.passes())
-    if given or all(stage.gather is None for stage in problem.stages):
+    said = given and bool(schedule.task_orders or schedule.waits)
+    if said or all(stage.gather is None for stage in problem.stages):
         return schedule
     left = None
     if problem.most_gathers is not None:
         left = problem.most_gathers - sum(stage.gather is not None for stage in problem.stages)
     orders, waits = [], list[Wait]()
     for device in range(problem.devices):
-        rule = _Device(problem, device, schedule.orders[device], left)
-        orders.append(tuple(rule.order()))
+        rule = _Device(problem, device, () if given else schedule.orders[device], left)
+        orders.append(schedule.orders[device] if given else tuple(rule.order()))
         left = rule.left
         waits += rule.waits(orders[-1])
     return Schedule(tuple(orders), schedule.name, {}, waits)

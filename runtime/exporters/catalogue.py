@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pipesched.errors import BadInput, did_you_mean
 from pipesched.problem.passes import BW, B, F, W
+from pipesched.problem.without_parameters import without_parameters
 from pipesched.registry import Registry
 from pipesched.schedule.timeline import Timeline
 from pipesched.validation.validator import validate
@@ -39,7 +40,8 @@ class Exporter:
     of waits if it is not; it is None for what nobody executes. `streams` says whether the format holds the order of
     tasks on several streams, and not of whole passes only; `copies` whether it holds copies to the host on streams of
     their own, and recomputation, of whole passes; `unequal` whether it is for micro-batches of several shapes, `pieces`
-    for those of several pieces in order.
+    for those of several pieces in order, `collectives` whether it holds, among the passes of a device, where parameters
+    are gathered and dropped and gradients reduced.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Exporter:
     copies: bool = False
     unequal: bool = False
     pieces: bool = False
+    collectives: bool = False
 
     def export(self, timeline: Timeline, options: Mapping[str, str] | None = None, stem: str = "schedule") -> Files:
         """The files by suffix, main file included; `BadInput` where the timeline is broken or the format lacks a word.
@@ -70,9 +73,11 @@ class Exporter:
         if broken:
             more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
             raise BadInput(f"{self.name}: only a valid schedule can be exported; in this one {broken[0].text}{more}")
+        problem = timeline.problem
+        plain = problem.network.has_collectives and without_parameters(problem).network.one_task_each
         whole = all(len([*timeline.problem.tasks(p)]) == 1 for p in timeline.schedule.passes())
         able = ", ".join(other.name for other in EXPORTERS if other.streams or (whole and other.copies))
-        holds_streams = self.streams or (whole and self.copies)
+        holds_streams = self.streams or (whole and self.copies) or (plain and self.collectives)
         if not holds_streams and (timeline.schedule.task_orders or timeline.schedule.waits):
             several = len(timeline.problem.streams) > 1
             held = "orders the tasks of several streams" if several else "orders tasks and has waits between them"

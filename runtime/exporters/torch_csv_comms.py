@@ -9,9 +9,9 @@ WAIT_SEND for each of its sends; older versions do not know them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from pipesched.problem.passes import BW, W
+from pipesched.problem.passes import BW, REDUCE, RESHARD, STEP, UNSHARD, Pass, W
 from pipesched.schedule.timeline import Timeline
 from runtime.exporters.catalogue import EXPORTERS, Exporter, Files, Option, Settings
 from runtime.exporters.torch_csv_cells import cell, last_stage_labels, notes, refuse, side_file
@@ -20,6 +20,7 @@ from runtime.lowering.programs import Compute, Instruction, Program, Send, Tenso
 
 _NAME = "torch-csv-comms"
 _CSV, _META = ".comms.csv", ".comms.meta.json"
+_OF_PARAMETERS = {UNSHARD: "UNSHARD", RESHARD: "RESHARD", REDUCE: "REDUCE_GRAD"}
 _LETTER = {Tensor.ACTIVATION: "F", Tensor.GRADIENT: "B"}
 
 
@@ -27,10 +28,11 @@ def _write(timeline: Timeline, settings: Settings) -> Files:
     refuse(_NAME, timeline.problem.placement)
     label = last_stage_labels(timeline)
     program = lower(timeline)
-    fsdp, waits = settings["fsdp"] == "on", settings["torch"] == "2.15"
+    gathers = any(stage.gather for stage in timeline.problem.stages)
+    fsdp, waits = settings["fsdp"] == "on" and not gathers, settings["torch"] == "2.15"
     rows = [list(_row(program, device, label, _words(fsdp, waits))) for device in range(timeline.problem.devices)]
     csv = "".join(",".join(row) + "\n" for row in rows)
-    said = [*notes(timeline), _fsdp_note(settings)]
+    said = [*notes(timeline), _fsdp_note(fsdp or gathers)]
     return {_CSV: csv, _META: side_file(timeline, _NAME, "compute_comms", label, _proof(timeline), said)}
 
 
@@ -48,11 +50,13 @@ def _row(program: Program, device: int, label: tuple[int, ...], words: tuple[str
 
     Each stage's gradients are reduced after its last backward and the sends that follow it. Under FSDP the rank
     gathers the parameters of all its stages before anything else, in the order in which it will use them (a gather is
-    posted, the first pass of a stage waits for it), and lets go of a stage's after its reduction.
+    posted, the first pass of a stage waits for it), and lets go of a stage's after its reduction. Where the schedule
+    gathers or reduces itself, it is done where the schedule does.
     """
-    row = program.rows[device]
+    row = _without_steps(program.rows[device])
     passes = [p for step in row if isinstance(step, Compute) for p in step.passes]
-    last = {p.stage: p for p in passes if p.kind in (W, BW)}
+    reduced = [p.stage for p in passes if p.kind is REDUCE]
+    last = {p.stage: p for p in passes if p.kind in (W, BW) and p.stage not in reduced}
     if "RESHARD" in words:
         yield from (f"{stage}UNSHARD" for stage in dict.fromkeys(p.stage for p in passes))
     due: list[str] = []  # what follows a stage's last backward, behind the sends of what it yields
@@ -62,15 +66,36 @@ def _row(program: Program, device: int, label: tuple[int, ...], words: tuple[str
             due = []
         yield _cell(step, label)
         if isinstance(step, Compute):
-            ended = [p.stage for p in step.passes if last[p.stage] == p]
+            ended = [p.stage for p in step.passes if last.get(p.stage) == p]
             due = [f"{stage}{word}" for stage in ended for word in words]
     yield from due
-    if "WAIT_REDUCE_GRAD" in words:  # older versions wait for all sends at the end by themselves
+    if "WAIT_REDUCE_GRAD" in words:  # older versions wait for all of these at the end by themselves
+        yield from (f"{stage}WAIT_REDUCE_GRAD" for stage in reduced)
         yield from (_cell(step, label).replace("SEND", "WAIT_SEND") for step in row if isinstance(step, Send))
+
+
+def _without_steps(row: Sequence[Instruction]) -> list[Instruction]:
+    """What torch runs of a row: no optimizer's steps, and reductions before the stage's last release.
+
+    There torch itself places them. They are ready then; gathers and reductions have streams of their own in torch.
+    """
+    found: list[Instruction] = []
+    computes = [step for step in row if isinstance(step, Compute)]
+    reductions = {step.passes[0].stage: step for step in computes if step.passes[0].kind is REDUCE}
+    last = {step.passes[0].stage: step.passes[0] for step in computes if step.passes[0].kind is RESHARD}
+    for step in row:
+        p: Pass | None = step.passes[0] if isinstance(step, Compute) else None
+        if p is not None and (p.kind is REDUCE or p == last.get(p.stage)) and p.stage in reductions:
+            found.append(reductions.pop(p.stage))
+        if p is None or p.kind not in (REDUCE, STEP):
+            found.append(step)
+    return found
 
 
 def _cell(step: Instruction, label: tuple[int, ...]) -> str:
     """torch names the stage of the rank that executes the cell: `1SEND_F0` goes from stage 1, `2RECV_F0` to stage 2."""
+    if isinstance(step, Compute) and step.passes[0].kind in _OF_PARAMETERS:
+        return f"{step.passes[0].stage}{_OF_PARAMETERS[step.passes[0].kind]}"
     if isinstance(step, Compute):
         return cell(step, label)
     transfer = step.transfer
@@ -78,8 +103,8 @@ def _cell(step: Instruction, label: tuple[int, ...]) -> str:
     return f"{near.stage}{word}_{_LETTER[transfer.tensor]}{label[transfer.microbatch]}"
 
 
-def _fsdp_note(settings: Settings) -> str:
-    if settings["fsdp"] == "on":
+def _fsdp_note(gathers: bool) -> str:
+    if gathers:
         return (
             "UNSHARD and RESHARD are for stages wrapped by fully_shard; nested modules need "
             "reshard_after_forward=False, or split backwards give wrong gradients."
@@ -90,6 +115,7 @@ def _fsdp_note(settings: Settings) -> str:
 EXPORTERS.register(
     Exporter(
         name=_NAME,
+        collectives=True,
         description="PyTorch's _PipelineScheduleRuntime: passes, sends, receives and reductions (compute_comms)",
         suffix=_CSV,
         write=_write,

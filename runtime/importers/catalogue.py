@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipesched.errors import BadInput
-from pipesched.problem.passes import Slot
+from pipesched.problem.passes import OF_PARAMETERS, Slot
 from pipesched.problem.problem import Problem
 from pipesched.registry import Registry
+from pipesched.schedule.once_an_iteration import completed
 from pipesched.schedule.schedule import Schedule
 from pipesched.validation.validator import validate_schedule
 
@@ -46,8 +47,16 @@ def import_schedule(path: str | Path, problem: Problem) -> Schedule:
         orders = importer.read(text)
     except BadInput as error:
         raise BadInput(*(f"{path}: {mistake}" for mistake in error.mistakes)) from None
-    schedule = Schedule(tuple(map(tuple, orders)), Path(path).stem)
+    rows = tuple(tuple(slot for slot in order if _is_run(problem, slot)) for order in orders)
+    schedule = completed(problem, Schedule(rows, Path(path).stem))
     wrong = validate_schedule(problem, schedule)
     if wrong:
         raise BadInput(*(f"{path}: does not match {problem.name}: {violation.text}" for violation in wrong[:5]))
     return schedule
+
+
+def _is_run(problem: Problem, slot: Slot) -> bool:
+    """Whether it is of a micro-batch, or for parameters and the problem has such passes of its stage."""
+    kind, stage, _ = slot[0]
+    stages = problem.stages
+    return kind not in OF_PARAMETERS or (stage < len(stages) and kind in stages[stage].kinds_of_parameters)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import re
+from collections import Counter
 
 from pipesched.errors import BadInput
-from pipesched.problem.passes import BW, B, F, Pass, Slot, W
+from pipesched.problem.passes import BW, REDUCE, RESHARD, UNSHARD, B, F, Pass, Slot, W
 from runtime.importers.catalogue import IMPORTERS, Importer, Orders
 
 _KINDS = {"F": F, "I": B, "W": W, "B": BW}
@@ -14,8 +15,10 @@ _COMPUTE = re.compile(r"(\d+)([FIWB])(\d+)")
 _PAIR = re.compile(r"\((\d+F\d+);(\d+[IB]\d+)\)OVERLAP_F_B")
 # A full backward as older torch spelt it, whose B was the input's gradient alone.
 _OLD = re.compile(r"\d+BW\d+")
-# What a lowered schedule says besides: it moves tensors and parameters, and the order of passes does not need it.
-_OTHER = re.compile(r"\d+((WAIT_)?SEND_[FB]|RECV_[FB])\d+|\d+(UNSHARD|RESHARD|(WAIT_)?REDUCE_GRAD)")
+_OF_PARAMETERS = re.compile(r"(\d+)(UNSHARD|RESHARD|REDUCE_GRAD)")
+_PARAMETER_KINDS = {"UNSHARD": UNSHARD, "RESHARD": RESHARD, "REDUCE_GRAD": REDUCE}
+# What a lowered schedule says besides: it moves tensors, and waits; the order of passes does not need it.
+_OTHER = re.compile(r"\d+((WAIT_)?SEND_[FB]|RECV_[FB])\d+|\d+WAIT_REDUCE_GRAD")
 
 _OLD_LETTERS = (
     "found old letters: up to torch 2.5 B was the input's gradient and BW a full backward, today they are I and B;"
@@ -26,7 +29,7 @@ _OLD_LETTERS = (
 def _recognises(text: str) -> bool:
     cells = [cell.strip() for cell in text.splitlines()[0].split(",")] if text.strip() else []
     first = next((cell for cell in cells if cell), "")
-    return any(pattern.fullmatch(first) for pattern in (_COMPUTE, _PAIR, _OLD, _OTHER))
+    return any(pattern.fullmatch(first) for pattern in (_COMPUTE, _PAIR, _OLD, _OF_PARAMETERS, _OTHER))
 
 
 def _read(text: str) -> Orders:
@@ -34,9 +37,10 @@ def _read(text: str) -> Orders:
     orders: Orders = []
     for number, row in enumerate(csv.reader(text.splitlines()), start=1):
         order: list[Slot] = []
+        turns = Counter[tuple[str, str]]()  # the gatherings and releases of each stage so far
         for column, cell in enumerate(row, start=1):
             word = cell.strip()
-            slot = _slot(word)
+            slot = _slot(word) or _of_parameters(word, turns)
             if slot is not None:
                 order.append(slot)
             elif word and not _OTHER.fullmatch(word):
@@ -62,6 +66,16 @@ def _slot(word: str) -> Slot | None:
     if pair:
         return _pass(pair[1]), _pass(pair[2])
     return (_pass(word),) if _COMPUTE.fullmatch(word) else None
+
+
+def _of_parameters(word: str, turns: Counter[tuple[str, str]]) -> Slot | None:
+    """What gathers, drops or reduces, each counted from 0 on."""
+    match = _OF_PARAMETERS.fullmatch(word)
+    if match is None:
+        return None
+    stage, name = match.groups()
+    turns[stage, name] += 1
+    return (Pass(_PARAMETER_KINDS[name], int(stage), turns[stage, name] - 1),)
 
 
 def _pass(word: str) -> Pass:

@@ -12,12 +12,16 @@ from typing import Any
 
 import pytest
 
+from heuristics.catalogue import HEURISTICS
 from pipesched.files.problem_file import problem_from
-from pipesched.problem.passes import BW, B, F, Pass, Slot, W
+from pipesched.problem.passes import BW, UNSHARD, B, F, Pass, Slot, W
 from pipesched.problem.problem import Problem
+from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule, overlapped, schedule_of
 from pipesched.simulation.simulator import simulate
+from pipesched.validation.validator import validate
 from runtime.exporters.catalogue import EXPORTERS
+from runtime.importers.catalogue import import_schedule
 from runtime.lowering.deadlock import Semantics, prove
 from runtime.lowering.matching import pair_mistakes
 from runtime.lowering.programs import Compute, Instruction, Program, Receive, Send, Transfer, lower
@@ -305,6 +309,33 @@ def test_torch_takes_our_communication_as_it_stands(one: Problem, orders: Schedu
         assert kinds.index("REDUCE_GRAD") > last
         gathers = [(place, kind) for place, kind in enumerate(kinds) if kind in ("UNSHARD", "RESHARD")]
         assert gathers == ([(0, "UNSHARD"), (len(kinds) - 1, "RESHARD")] if fsdp == "on" else [])
+
+
+@pytest.mark.parametrize("gather", [{"memory": 6}, {"keep": {"window": 1}}, {"keep": "always"}], ids=str)
+def test_torch_takes_gathers_and_reductions_where_the_schedule_has_them(gather: Any, tmp_path: Path) -> None:
+    parameters = {"gather": {"time": 1} | gather, "reduce": {"time": 3, "on": "rs"}, "step": {"time": 1}}
+    one = problem(2, 4, "interleaved", chunks=2, memory={"capacity": 14}, parameters=parameters, objective="iteration")
+    timeline = simulate(one, HEURISTICS["interleaved-1f1b"].order(one))
+    text = EXPORTERS["torch-csv-comms"].export(timeline, {"torch": csv_version()})[".comms.csv"]
+    lowered = load_text(one, text, "compute_comms", tmp_path)
+    for device, row in lowered.items():
+        kinds = [(a.stage_index, a.computation_type.value) for cell in row for a in leaves([cell])]
+        there: set[int] = set()
+        for stage, kind in kinds:
+            if kind in ("UNSHARD", "RESHARD"):
+                assert (stage in there) == (kind == "RESHARD")
+                there ^= {stage}
+            elif kind in ("F", "I", "W", "B", "REDUCE_GRAD"):
+                assert stage in there
+            assert len(there) <= (one.gather_window or 2)
+        ran = [p.kind for p in timeline.schedule.passes_on(device)]
+        assert [kind for _, kind in kinds].count("UNSHARD") == ran.count(UNSHARD)
+        assert [kind for _, kind in kinds].count("REDUCE_GRAD") == 2
+    path = tmp_path / "read.csv"
+    path.write_text(text)
+    read = simulate(one, import_schedule(path, one))
+    assert validate(read) == []
+    assert measure(read).makespan == measure(timeline).makespan
 
 
 def test_a_trailing_blank_cell_is_what_torch_would_refuse(tmp_path: Path) -> None:
