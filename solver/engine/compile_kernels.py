@@ -29,7 +29,6 @@ from solver.engine.opening.analytic_bounds import AnalyticBounds
 from solver.engine.opening.published import Published
 from solver.engine.opening.serial_schedules import SerialSchedules
 from solver.engine.parts.local_search import LocalSearch
-from solver.engine.parts.tasks.orders import TaskOrders
 from solver.engine.parts.tasks.policies import TaskPolicies
 from solver.engine.parts.tasks.ranks import TaskRanks
 from solver.engine.parts.tuned_lists import TunedListSchedules
@@ -57,7 +56,7 @@ _ENGINE = Engine(
     (Published(), SerialSchedules()),
     (
         *(TunedListSchedules(counted_runs=1), LocalSearch()),
-        *(TaskPolicies(rounds=1, tries=1), TaskRanks(tries=3), TaskOrders()),
+        *(TaskPolicies(rounds=1, tries=1), TaskRanks(tries=3)),
     ),
     finished,
     raise_bounds=False,

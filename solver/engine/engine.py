@@ -30,7 +30,6 @@ from solver.engine.parts.periodic import Periodic
 from solver.engine.parts.step_orders import StepOrders
 from solver.engine.parts.tasks.critical_blocks import CriticalBlocks
 from solver.engine.parts.tasks.decisions import TaskDecisions
-from solver.engine.parts.tasks.orders import TaskOrders
 from solver.engine.parts.tasks.policies import TaskPolicies
 from solver.engine.parts.tasks.ranks import TaskRanks
 from solver.engine.parts.tasks.two_levels import TwoLevels
@@ -86,7 +85,6 @@ ENGINE = Engine(
         OneWayEach(_SCHEDULES_ONLY),
         TaskWindows(),
         TaskRanks(),
-        TaskOrders(),
         TaskDecisions(),
     ),
     finish=finished,

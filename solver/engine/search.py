@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from threading import Event
 from typing import Protocol
 
@@ -27,6 +28,7 @@ from solver.engine.slices import Work
 from solver.engine.tuning import LOCAL_SEARCH_SECONDS_A_PASS, MANY_PASSES, OTHER_STARTS, STATING_SECONDS_A_PASS
 from solver.limits import Limits
 from solver.local_search.portfolio import OrderSearch
+from solver.tasks.job_units import start_of
 
 
 class Opening(Protocol):
@@ -151,8 +153,8 @@ class Search:
 
     @property
     def can_improve_orders(self) -> bool:
-        """Whether local search is for such passes, and there is time for a first move."""
-        return self.plain_passes and self.clock.allowed() > self.passes * LOCAL_SEARCH_SECONDS_A_PASS
+        """Whether there is time for a first move."""
+        return self.clock.allowed() > self.tasks * LOCAL_SEARCH_SECONDS_A_PASS
 
     def open_ticks(self) -> tuple[float, float]:
         """What is proved, and the value of a schedule that is known."""
@@ -214,16 +216,19 @@ class Search:
 
     def improve_orders(
         self, limits: Limits, done: Callable[[], bool], offer: Callable[[Schedule], Timeline | None]
-    ) -> None:
-        """Local search from the best schedule within the limits; it goes on from where the one before ended."""
+    ) -> bool:
+        """Local search from the best schedule within the limits; it goes on from where the one before ended.
+
+        Whether there is anything that it can move.
+        """
         best = self.incumbent.timeline
         if best is None:
-            return
+            return False
         if self.orders is None:
-            self.orders = OrderSearch(best, self.starts(), limits, done)
+            self.orders = OrderSearch(best, self.starts(), limits, done, partial(start_of, self.problem))
         else:
             self.orders.go_on(best, limits, done)
-        self.orders.run(limits.seconds, offer)
+        return self.orders.run(limits.seconds, offer)
 
     @property
     def has_starts(self) -> bool:

@@ -17,7 +17,7 @@ from solver.local_search.mode_edits import MOST_EDITS
 from solver.local_search.modes import BACKWARD, FORWARD, FUSED, ROLE, WEIGHT, Modes, Rows, attach, renew
 from solver.local_search.moves import Array, Shop
 from solver.local_search.units.operation_units import NONE, Operations
-from solver.local_search.units.order_units import Orders, Units
+from solver.local_search.units.order_units import Orders
 
 _NO_MODES = np.zeros(0, np.int64)
 
@@ -46,10 +46,13 @@ class AnnealingParameters(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The best schedule that an annealing run met, and the longest any of its devices takes from its opening."""
+    """The best schedule that an annealing run met, and the longest any of its devices takes from its opening.
+
+    None where the memory of its order is not safe on every timing.
+    """
 
     value: int
-    schedule: Schedule
+    schedule: Schedule | None
 
 
 class Ordered(Protocol):
@@ -61,10 +64,18 @@ class Ordered(Protocol):
     takes: list[int]
     gives: list[int]
     needs: list[list[tuple[int, int]]]
+    orders: Orders
 
     @property
     def room(self) -> Sequence[int | None]:
         """The memory of each device, None where it has no limit."""
+
+
+class Movable(Ordered, Protocol):
+    """Units whose orders are a schedule."""
+
+    def schedule(self, orders: Orders, /) -> Schedule | None:
+        """The schedule of these orders."""
 
 
 def annealed(
@@ -95,7 +106,7 @@ def annealed(
 class Annealer:
     """Anneals the orders of the units of one schedule; of operations also how they are joined."""
 
-    def __init__(self, units: Ordered) -> None:
+    def __init__(self, units: Movable | Operations) -> None:
         self.units = units
         feeds: list[list[tuple[int, int]]] = [[] for _ in units.needs]
         for number, needs in enumerate(units.needs):
@@ -155,10 +166,9 @@ class Annealer:
                 attach(shop, modes, rows, f, b)
         return shop, modes, rows
 
-    def _schedule(self, best: Best) -> Schedule:
+    def _schedule(self, best: Best) -> Schedule | None:
         if isinstance(self.units, Operations):
             return self.units.schedule(orders_of(best), best.fused.tolist(), best.mate.tolist())
-        assert isinstance(self.units, Units), "other units make no schedule of passes"
         return self.units.schedule(orders_of(best))
 
     def rows(self, orders: Orders) -> Rows:

@@ -17,7 +17,7 @@ from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from solver.construction.timing import best_times
 from solver.limits import Limits
-from solver.local_search.annealing import Annealer, AnnealingParameters
+from solver.local_search.annealing import Annealer, AnnealingParameters, Movable
 from solver.local_search.heats import parameters_for
 from solver.local_search.pool import Member, Pool
 from solver.local_search.pool import length as length_of
@@ -33,8 +33,27 @@ _MOVES_PER_UNIT, _SURE_ROUND = 5_000, 50_000
 _PROBE, _LEAST_PROBE, _PROBED_UNITS = 2_000, 100, 2_000_000
 
 
+# What annealing moves of a schedule, and when each of its devices may start.
+Start = tuple[Movable | Operations, Sequence[int]]
+
+
+def passes_of(timeline: Timeline) -> Start:
+    """Passes, in the ticks of the timeline; operations, where their modes can gain."""
+    problem, schedule = timeline.problem, timeline.schedule
+    openings = [0] * problem.devices
+    if problem.objective is Objective.SPAN:
+        held = map(schedule.passes_on, range(problem.devices))
+        openings = [min(map(timeline.start, passes), default=0) for passes in held]
+    if modes_matter(problem):
+        return Operations(problem, schedule), openings
+    return Units(problem, dominated_split(problem, schedule)), openings
+
+
 class OrderSearch:
-    """Rounds of annealings: a third of them from the timelines of a pool, else from the best."""
+    """Rounds of annealings: a third of them from the timelines of a pool, else from the best.
+
+    `start_of` gives what is moved of a timeline, None where its orders do not say that memory holds.
+    """
 
     def __init__(
         self,
@@ -42,17 +61,19 @@ class OrderSearch:
         others: Sequence[Timeline],
         limits: Limits,
         done: Callable[[], bool],
+        start_of: Callable[[Timeline], Start | None] = passes_of,
     ) -> None:
         self.best, self.limits, self.done = best, limits, done
-        self._pool = Pool(best, others)
+        self._start_of, self._pool = start_of, Pool(best, others)
         self.workers = limits.workers or os.cpu_count() or 1
         # By id of the timeline started from, which is kept alive here so that its id is not reused.
-        self._annealers: dict[int, tuple[Timeline, Units | Operations, Annealer]] = {}
+        self._annealers: dict[int, tuple[Timeline, Annealer | None, Sequence[int]]] = {}
         self._number = 0  # of the next job
-        units = self._units_held = sum(map(len, best.schedule.orders))
+        annealer, _ = self._annealer(best)
+        units = self._units_held = 0 if annealer is None else len(annealer.units.device)
         self._probe = min(_PROBE, max(_LEAST_PROBE, _PROBED_UNITS // max(1, units)))
-        self._open_modes = modes_matter(best.problem)
-        self._parameters = parameters_for(units, self._open_modes)
+        open_modes = annealer is not None and isinstance(annealer.units, Operations)
+        self._parameters = parameters_for(units, open_modes)
         self._leaving = max(self._parameters, key=lambda one: one.hot)._replace(leaving=True)
         self._seed = limits.seed * 1_000_003
         self._per_second = 0.0
@@ -63,23 +84,27 @@ class OrderSearch:
         self.best, self.limits, self.done = best, limits, done
         self.workers = limits.workers or os.cpu_count() or 1
 
-    def run(self, seconds: float, offer: Callable[[Schedule], Timeline | None]) -> None:
+    def run(self, seconds: float, offer: Callable[[Schedule], Timeline | None]) -> bool:
         """Anneal for so many seconds; `offer` gets every order found and returns the timeline to continue from.
 
-        Ends early once `done`. Under a deterministic limit rounds are counted instead of seconds.
+        Ends early once `done`. Under a deterministic limit rounds are counted instead of seconds. False, and nothing is
+        done, where the best schedule has no units to move.
         """
+        if self._annealer(self.best)[0] is None:
+            return False
         deadline, length = time.monotonic() + seconds, 0.0
         self._halt[0] = False
         with ThreadPoolExecutor(self.workers) as pool:
             for _ in self._rounds():
                 left = deadline - time.monotonic()
                 if self.done() or (self.limits.deterministic is None and left <= 0):
-                    return
+                    break
                 length = length or self._first_round()
                 before = self.best
                 self._round(pool, min(length, left), deadline, offer)
                 better = length_of(self.best) < length_of(before)
                 length = 0.0 if better else min(_LONGEST_ROUND, length * _LONGER)
+        return True
 
     def _round(
         self, pool: Executor, seconds: float, deadline: float, offer: Callable[[Schedule], Timeline | None]
@@ -161,23 +186,19 @@ class OrderSearch:
         return found
 
     def _anneal(self, start: Timeline, parameters: AnnealingParameters, seed: int, moves: int) -> Schedule | None:
-        problem = start.problem
-        openings = [0] * problem.devices
-        if problem.objective is Objective.SPAN:
-            held = map(start.schedule.passes_on, range(problem.devices))
-            openings = [min(map(start.start, passes), default=0) for passes in held]
-        if id(start) not in self._annealers:
-            units = self._units(problem, start.schedule)
-            self._annealers[id(start)] = start, units, Annealer(units)
-        _, units, annealer = self._annealers[id(start)]
-        found = annealer.run(units.orders, openings, parameters, moves, seed, self._halt)
+        annealer, openings = self._annealer(start)
+        if annealer is None:
+            return None
+        found = annealer.run(annealer.units.orders, openings, parameters, moves, seed, self._halt)
         return None if found is None else found.schedule
 
-    def _units(self, problem: Problem, schedule: Schedule) -> Units | Operations:
-        """What annealing moves: operations, where their modes can gain."""
-        if self._open_modes:
-            return Operations(problem, schedule)
-        return Units(problem, dominated_split(problem, schedule))
+    def _annealer(self, timeline: Timeline) -> tuple[Annealer | None, Sequence[int]]:
+        """For the orders of a timeline, and when its devices may start."""
+        if id(timeline) not in self._annealers:
+            start = self._start_of(timeline)
+            made = (None, ()) if start is None else (Annealer(start[0]), start[1])
+            self._annealers[id(timeline)] = timeline, *made
+        return self._annealers[id(timeline)][1:]
 
 
 def _timed(problem: Problem, schedule: Schedule) -> Timeline | None:

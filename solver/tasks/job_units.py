@@ -7,8 +7,13 @@ from itertools import pairwise
 
 from formulations.jobs.placed_jobs import PlacedJobs
 from pipesched.problem.network.task_network import TaskType
+from pipesched.problem.problem import Problem
+from pipesched.schedule.schedule import Schedule
+from pipesched.schedule.timeline import Timeline
+from solver.local_search.portfolio import Start, passes_of
 from solver.local_search.units.order_units import Orders
 from solver.tasks.job_graph import arcs_of_orders, graph_of
+from solver.tasks.placing import jobs_placed_as, placed_at, schedule_of
 
 
 class JobUnits:
@@ -64,9 +69,25 @@ class JobUnits:
         for stream in streams:
             self._room[stream] = room
 
-    def starts(self, orders: Sequence[Sequence[int]]) -> dict[int, int]:
-        """The starts of jobs in these orders, in steps."""
+    def schedule(self, orders: Sequence[Sequence[int]]) -> Schedule | None:
+        """The schedule of jobs in these orders; None where its memory is not safe on other timings."""
         placed = self._placed
         named = [[self._running[unit] for unit in order] for order in orders]
         graph = graph_of(placed.jobs, placed.start, arcs_of_orders(named))
-        return graph.heads(lambda n: placed.opening[placed.jobs.device(n)])
+        starts = graph.heads(lambda n: placed.opening[placed.jobs.device(n)])
+        found = placed_at(placed.jobs, starts, placed.opening)
+        return None if found is None else schedule_of(found, "optimised")
+
+
+def start_of(problem: Problem, timeline: Timeline) -> Start | None:
+    """What local search moves of a schedule of the problem: passes, or jobs where these may be several tasks.
+
+    None where memory does not follow from the order of one stream.
+    """
+    if problem.network.one_task_each and not problem.network.options:
+        return passes_of(timeline)
+    placed = jobs_placed_as(problem, timeline)
+    try:
+        return None if placed is None else ((units := JobUnits(placed)), units.openings)
+    except ValueError:
+        return None

@@ -26,4 +26,5 @@ class LocalSearch:
     def work(self, search: Search) -> Work:
         while True:
             slice_ = yield
-            search.improve_orders(slice_.limits(search.limits), search.done, search.offer_order)
+            if not search.improve_orders(slice_.limits(search.limits), search.done, search.offer_order):
+                return

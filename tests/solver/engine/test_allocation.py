@@ -104,14 +104,15 @@ def test_parts_that_cannot_serve_a_problem_have_no_slice() -> None:
 
 def _fake(search_orders: Run) -> type:
     class Orders:
-        def __init__(self, best: Any, others: Any, limits: Limits, done: Callable[[], bool], **_: bool) -> None:
+        def __init__(self, best: Any, others: Any, limits: Limits, done: Callable[[], bool], _: Any) -> None:
             self.best, self.limits, self.done = best, limits, done
 
         def go_on(self, best: Any, limits: Limits, done: Callable[[], bool]) -> None:
             self.best, self.limits, self.done = best, limits, done
 
-        def run(self, seconds: float, offer: Any) -> None:
+        def run(self, seconds: float, offer: Any) -> bool:
             search_orders(self, seconds, offer)
+            return True
 
     return Orders
 
