@@ -103,7 +103,7 @@ def destructive_bounds(
         elif answer.has_solution and len(groups[0]) == problem.devices:
             found = value
             schedule = model.decode(answer.value_of)
-            assert schedule is not None, "one stream keeps its memory by its order"
+            assert schedule is not None, "the model keeps the memory at every start"
             yield schedule
         elif share <= _LEAST_SHARE:
             return
@@ -118,12 +118,16 @@ def _asked_for(low: Value, below: Value, share: float, parts: int) -> Value:
 
 
 def _model_at(problem: Problem, value: Value, low: Value, literals: int, devices: Sequence[int]) -> ExactModel | None:
-    """The schedules of at most this value, in ticks of which it is a whole number; None if there are too many."""
+    """The schedules of at most this value, in ticks of which it is a whole number.
+
+    None if there are too many, or if blocks are left out, so that nothing would be refuted.
+    """
     fine = finer(problem, value.denominator)
     try:
-        return ExactModel(jobs_of(fine), value.numerator, low * value.denominator, literals, devices=devices)
+        model = ExactModel(jobs_of(fine), value.numerator, low * value.denominator, literals, devices=devices)
     except TooLong:
         return None
+    return model if model.bounds_everything else None
 
 
 def _groups(problem: Problem) -> list[list[int]]:

@@ -21,7 +21,7 @@ class DestructiveBounds:
     restarts: bool = True
 
     def serves(self, search: Search) -> bool:
-        return search.engine.raise_bounds and search.plain_passes
+        return search.engine.raise_bounds
 
     def kernels(self, _: Search) -> Kernels | None:
         return None

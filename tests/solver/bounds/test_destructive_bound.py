@@ -9,9 +9,12 @@ from threading import Event
 
 import pytest
 
+from formulations.jobs.jobs_of_problem import jobs_of
+from pipesched.problem.attainable_spans import Value
 from pipesched.problem.placement import linear
 from pipesched.problem.problem import Objective
 from pipesched.schedule.metrics import measure
+from pipesched.schedule.rescale import value_of
 from pipesched.validation.validator import validate
 from solver.backends.background import BackgroundIterator
 from solver.bounds.analytic.catalogue import certificates
@@ -20,9 +23,12 @@ from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
 from solver.limits import Limits
 from solver.solve import solve
+from solver.tasks.dispatch import expanded
 from tests.support.brute_force import optimum, tiny_problem
 from tests.support.columns import Costs, Memory, build
 from tests.support.makers import gpt_1_5b, problem
+from tests.support.task_brute_force import SHAPES, tiny_tasks
+from tests.support.task_brute_force import optimum as optimum_of_tasks
 
 SURE = Limits(workers=1, deterministic=5.0)
 
@@ -66,6 +72,33 @@ def test_some_devices_refute_nothing_wrong_where_blocks_are_longer_than_their_pa
         known.append(int(found.value))
         known[0] = known[-1]
     assert known[0] == best.value
+
+
+def test_of_passes_of_several_tasks_nothing_above_the_optimum_is_refuted_and_it_is_reached() -> None:
+    """On all devices, and on two of three."""
+    shapes, groups = (*SHAPES, (linear(3), 1, 2)), set[tuple[int, int]]()
+    for seed in range(40):
+        one = tiny_tasks(Random(seed), shapes)
+        try:
+            best = None if one.network.one_task_each else optimum_of_tasks(one, one.objective)
+        except ValueError:
+            continue
+        if best is None:
+            continue
+        first = next(iter(expanded(jobs_of(one), sequential(one))))
+        known: list[Value] = [0, value_of(one, best_times(one, first))]
+        for found in destructive_bounds(one, SURE, 60, lambda known=known: (known[0], known[1]), Event()):
+            if isinstance(found, RefutedValue):
+                assert known[0] < found.value <= best, seed
+                known[0] = found.value
+                groups.add((len(found.devices), one.devices))
+            else:
+                timeline = best_times(one, found)
+                assert not validate(timeline)
+                assert value_of(one, timeline) < known[1]
+                known[1] = value_of(one, timeline)
+        assert known == [best, best], seed
+    assert groups == {(1, 1), (2, 2), (2, 3)}
 
 
 def test_two_devices_prove_more_than_one_and_all_of_them_the_optimum() -> None:
