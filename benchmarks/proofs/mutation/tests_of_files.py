@@ -101,11 +101,14 @@ TESTS: dict[str, tuple[str, ...]] = {
         for name in ("validator", "order_rules", "time_rules", "memory_rule", "pass_rules", "cycle_rule")
     },
     "pipesched/validation/task_order_rules.py": (_RULES,),
-    "pipesched/validation/memory_order_rule.py": (
-        _RULES,
-        _OPTIONS,
-        "tests/pipesched/validation/test_memory_on_any_timing.py",
-    ),
+    **{
+        f"pipesched/validation/{name}.py": (
+            _RULES,
+            _OPTIONS,
+            "tests/pipesched/validation/test_memory_on_any_timing.py",
+        )
+        for name in ("memory_order_rule", "units_of_memory", "vector_clocks")
+    },
     **{
         f"pipesched/checking/{name}.py": _CHECK
         for name in (

@@ -23,7 +23,7 @@ from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule, Wait
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
-from pipesched.validation.memory_order_rule import _Units
+from pipesched.validation.units_of_memory import Units
 from pipesched.validation.validator import validate
 from solver.tasks.job_graph import arcs_of_orders, graph_of
 from tests.support.task_brute_force import always_fits, tiny_tasks
@@ -83,7 +83,7 @@ def test_units_are_handed_out_wherever_all_takers_can_have_enough() -> None:
     """By Hall's theorem: no takers together want more than the stock and what those give whom one of them may take of."""
     exchanged = 0
 
-    class Counted(_Units):
+    class Counted(Units):
         def _search(self, taker: int) -> tuple[int | None, dict[int, int], dict[int, int | None]]:
             nonlocal exchanged
             source, asks, has = super()._search(taker)

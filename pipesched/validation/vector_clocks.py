@@ -1,0 +1,115 @@
+"""What has surely ended when a task starts, whatever tasks take: by the orders of streams, waits and precedences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise, product
+
+import numpy as np
+
+from pipesched.problem.passes import B, Pass, Task, W
+from pipesched.schedule.pass_table import Ints
+from pipesched.schedule.timeline import Timeline, block_ticks
+from pipesched.validation.gather_rules import tied_by_gathers
+from pipesched.validation.pass_rules import all_tasks, needed, needed_of_others, needs_input, own_tasks
+from pipesched.validation.task_order_rules import streams_of
+
+
+class VectorClocks:
+    """For every task how many of the tasks at the head of each stream have surely ended when it starts.
+
+    Streams run their tasks in order, so these numbers tell of any two tasks whether one surely ends before the other
+    starts (vector clocks: Mattern, Virtual time and global states of distributed systems, 1989).
+    """
+
+    def __init__(self, timeline: Timeline) -> None:
+        problem, schedule = timeline.problem, timeline.schedule
+        self._problem = problem
+        self._block = {
+            p: Task(slot[0])
+            for order in schedule.orders
+            for slot in order
+            if block_ticks(problem, slot) is not None
+            for p in slot
+        }
+        streams = streams_of(problem, schedule)
+        self.streams = len(streams)
+        self._places = {task: (n, k) for n, tasks in enumerate(streams.values()) for k, task in enumerate(tasks)}
+        before: dict[Task, list[Task]] = {task: [] for task in self._places}
+        for tasks in streams.values():
+            for one, other in pairwise(tasks):
+                before[other].append(one)
+        for wait in schedule.waits:
+            before[self._task(wait.after)].append(self._task(wait.before))
+        for p in schedule.passes():
+            for one, other in self._inside(p, schedule.pass_set):
+                before[other].append(one)
+        for earlier, later in tied_by_gathers(problem, schedule):
+            for one, other in product(self._parts(earlier), self._parts(later)):
+                before[other].append(one)
+        self._clocks = self._ended(before)
+
+    def _parts(self, p: Pass) -> list[Task]:
+        return [self._task(Task(p, part)) for part in range(len(own_tasks(self._problem, p.kind, p.stage)))]
+
+    def _task(self, task: Task) -> Task:
+        return self._block.get(task.of, task)
+
+    def first(self, p: Pass) -> Task:
+        """The task with which a pass starts to hold memory."""
+        return self._task(Task(p))
+
+    def place(self, task: Task) -> tuple[int, int]:
+        """The stream of a task and its place there."""
+        return self._places[task]
+
+    def at_start(self, p: Pass) -> Ints:
+        """How many tasks of each stream have ended when a pass starts."""
+        return self._clocks[self.first(p)]
+
+    def when_ended(self, p: Pass) -> Ints:
+        """How many tasks of each stream must have ended for a pass to have."""
+        needed_of = np.zeros(self.streams, np.int64)
+        count = len(own_tasks(self._problem, p.kind, p.stage))
+        for part in range(count) if p.kind is W else (count - 1,):
+            stream, place = self.place(self._task(Task(p, part)))
+            needed_of[stream] = max(needed_of[stream], place + 1)
+        return needed_of
+
+    def _inside(self, p: Pass, held: frozenset[Pass]) -> Iterator[tuple[Task, Task]]:
+        """What the problem says of the tasks of a pass: each with one that it waits for, that one first."""
+        problem = self._problem
+        if p.kind is W:
+            backward, last = p._replace(kind=B), len(own_tasks(problem, B, p.stage)) - 1
+            for part, task in enumerate(own_tasks(problem, W, p.stage)):
+                yield Task(backward, last if task.after is None else task.after), Task(p, part)
+            return
+        if p not in self._block:
+            yield from pairwise(Task(p, part) for part in range(len(all_tasks(problem, p.kind, p.stage))))
+        own = ((Pass(kind, stage, p.microbatch), lag) for kind, stage, lag in needed(problem, p.kind, p.stage))
+        for other, lag in (*own, *((other, 0) for other in needed_of_others(problem, p))):
+            if other in held:
+                sent = 1 if lag and problem.transfer_stream is not None else 0
+                last = len(own_tasks(problem, other.kind, other.stage)) - 1 + sent
+                for part in range(last + 1) if other.kind is W else (last,):
+                    yield self._task(Task(other, part)), self._task(Task(p, needs_input(problem, p.kind, p.stage)))
+
+    def _ended(self, before: dict[Task, list[Task]]) -> dict[Task, Ints]:
+        """The numbers of every task, each after those that it waits for."""
+        after: dict[Task, list[Task]] = {task: [] for task in before}
+        missing = {task: len(tasks) for task, tasks in before.items()}
+        for task, tasks in before.items():
+            for one in tasks:
+                after[one].append(task)
+        ready = [task for task, count in missing.items() if count == 0]
+        clocks = dict.fromkeys(ready, np.zeros(self.streams, np.int64))
+        for task in ready:
+            stream, place = self._places[task]
+            done = clocks[task].copy()
+            done[stream] = place + 1
+            for other in after[task]:
+                clocks[other] = np.maximum(clocks[other], done) if other in clocks else done
+                missing[other] -= 1
+                if missing[other] == 0:
+                    ready.append(other)
+        return clocks
