@@ -2,9 +2,8 @@
 
 At each step the pass that can start earliest goes next; on a device, gradients before forwards before weight passes,
 but a weight pass waits if a gradient or forward is ready soon. A forward is let onto a device only if those already
-under way there can still run to their end (`memory_room`). Where a full backward is shorter than B and W, some policies
-choose it backward by backward; where an overlapped block is shorter than its passes, some run forwards and backwards in
-blocks.
+under way there can still run to their end (`lists/memory.py`). Where an overlapped block is shorter than its passes,
+some policies run forwards and backwards in blocks.
 """
 
 from __future__ import annotations
@@ -15,14 +14,13 @@ from itertools import product, zip_longest
 import numpy as np
 
 from pipesched.problem.microbatch_chains import microbatch_chains
-from pipesched.problem.mode_gains import saved_by_block, saved_by_fusing
+from pipesched.problem.mode_gains import saved_by_block
 from pipesched.problem.passes import BW, F
 from pipesched.problem.problem import Problem
 from pipesched.schedule.chain_timelines import schedule_back
 from pipesched.schedule.pass_table import Ints, PassTable
 from pipesched.schedule.schedule import Schedule
-from solver.construction.list_run import Run
-from solver.construction.list_tables import covers, is_plain, list_run, rules_of, schedule_of_run, shop_of
+from solver.construction.lists.tables import list_run, rules_of, schedule_of_run, shop_of
 from solver.construction.policy import Policy
 
 # Patience of weight passes, how long passes wait for a block, whether forwards alone leave room for one, and whether
@@ -50,23 +48,21 @@ def list_schedules(problem: Problem, compiled: bool = False) -> Iterator[Schedul
         return
     some = False
     for policy in policies(problem):
-        schedule = _schedule(problem, policy, compiled)
+        schedule = list_schedule(problem, policy, compiled)
         if schedule is not None:
             some = True
             yield schedule
     if not some:
-        sharing = (_schedule(problem, policy._replace(shares=True), compiled) for policy in policies(problem))
+        sharing = (list_schedule(problem, policy._replace(shares=True), compiled) for policy in policies(problem))
         yield from (schedule for schedule in sharing if schedule is not None)
 
 
-def _schedule(problem: Problem, policy: Policy, compiled: bool) -> Schedule | None:
-    if compiled and is_plain(policy) and covers(problem):
-        split = policy.split and problem.splittable
-        shop = shop_of(problem, split)
-        found = list_run(shop, rules_of(problem, policy, shop))
-        return None if found is None else schedule_of_run(problem, found, split)
-    orders = Run(problem, policy).orders()
-    return None if orders is None else Schedule(tuple(map(tuple, orders)), "pipesched")
+def list_schedule(problem: Problem, policy: Policy, compiled: bool = False) -> Schedule | None:
+    """The schedule of a policy; None if it locks itself out of memory. The same, `compiled` or not."""
+    split = policy.split and problem.splittable
+    shop = shop_of(problem, split)
+    found = list_run(shop, rules_of(problem, policy, shop), compiled=compiled)
+    return None if found is None else schedule_of_run(problem, found, split)
 
 
 def policies(problem: Problem) -> Iterator[Policy]:
@@ -76,11 +72,11 @@ def policies(problem: Problem) -> Iterator[Policy]:
 
 
 def families(problem: Problem) -> list[list[Policy]]:
-    """Policies without and with a choice of mode.
+    """Policies without and with blocks.
 
     Those that run all backwards in one way, first with a fixed number of forwards before the first backward where each
     device has one stage, or with shares of the memory for the stages of a device where several compete for it; those
-    that fuse some, where that is shorter; those that form blocks.
+    that form blocks, whose backwards are fused.
     """
     split = problem.splittable
     ties = tuple(product((True, False), (True, False)))
@@ -93,21 +89,22 @@ def families(problem: Problem) -> list[list[Policy]]:
     warming = [
         Policy(split, patience, later, False, warm_up=True) for patience in (0, 50, 100) for later in (True, False)
     ]
-    some_fused = [
-        Policy(True, patience, later, deepest, fuse=True, shares=shares)
-        for patience, shares, (later, deepest) in product((50, 0, 100), (True, False), ties)
-    ]
-    blocks = [
-        Policy(split, patience, later, deepest, split, wait, spare, shares)
-        for (patience, wait, spare, shares), (later, deepest) in product(_BLOCKS, ties)
-    ]
-    fusing_saves = split and any(saved_by_fusing(problem, stage) > 0 for stage in range(problem.placement.stages))
     return [
         *([warming] if split and fixes_warm_up(problem) else []),
         *([sharing] if sharing else []),
         plain,
-        *([some_fused] if fusing_saves else []),
-        *([blocks] if _some_block_gains(problem) else []),
+        *([found] if (found := block_policies(problem)) else []),
+    ]
+
+
+def block_policies(problem: Problem) -> list[Policy]:
+    """Those that form blocks, if some block is shorter than its passes."""
+    if not _some_block_gains(problem):
+        return []
+    ties = product((True, False), (True, False))
+    return [
+        Policy(problem.splittable, patience, later, deepest, wait, spare, shares)
+        for (patience, wait, spare, shares), (later, deepest) in product(_BLOCKS, ties)
     ]
 
 

@@ -12,7 +12,6 @@ class Policy(NamedTuple):
     patience: int  # hundredths of a weight pass that it waits for a gradient or forward to become ready
     later_devices_first: bool  # between devices that could start at the same time
     deepest_first: bool  # between forwards: the stage furthest along, rather than the earliest micro-batch
-    fuse: bool = False  # run a backward in one go where that saves more than the gradient is waited for longer
     blocks: int | None = None  # hundredths of what a block saves that a pass waits for its other pass; None for none
     spare: bool = False  # forwards alone leave memory for one in a block
     shares: bool = False  # the stages of a device share its memory by how long they hold an activation

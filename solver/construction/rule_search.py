@@ -13,16 +13,16 @@ from typing import NamedTuple
 import numpy as np
 
 from pipesched.problem.problem import Problem
-from solver.construction.list_kernel import (
+from solver.construction.lists.layout import (
     AHEAD,
     BACKWARD,
-    BEFORE,
+    BLOCKS,
+    DEEPEST,
     FORWARD,
-    LAG_BACKWARD,
-    LAG_FORWARD,
     LIMITED,
     MOST,
     PATIENCE,
+    RANKED,
     RANKS,
     ROOM,
     RULE_COLUMNS,
@@ -33,11 +33,13 @@ from solver.construction.list_kernel import (
     Rules,
     Shop,
 )
-from solver.construction.list_tables import ANY
+from solver.construction.lists.tables import ANY
 
 # Percent of forwards and of weight passes, by which they wait; negative: a gradient waits for the forward.
 _YIELDS = (0, 25, 50, 75, 100, 150, -25, -50, -100)
 _PATIENCE = (0, 25, 50, 75, 100, 150, 200, 400)
+# Percent of what a block saves by which a pass waits for its other one.
+_BLOCKS = (0, 25, 50, 100, 200, 300)
 # How many micro-batches further on the weight passes of a stage may be run before those of others: at most all of them.
 _AHEAD = 100
 
@@ -71,6 +73,7 @@ class RuleMaker:
         self._shop, self._split = shop, split
         self._ticks = shop.stages[:, TICKS : TICKS + 3]
         self._in_flight = _in_flight(problem, shop)
+        self._first = [chain[0] for chain in problem.placement.chains]
         device = shop.stages[:, 0]
         limited = (shop.devices[device, LIMITED] != 0) & (shop.stages[:, STARTS] > 0)
         room = shop.devices[device, ROOM] // np.maximum(1, shop.stages[:, STARTS])
@@ -88,7 +91,7 @@ class RuleMaker:
             rules[:, MOST] = np.maximum(1, np.floor(self._in_flight * of.share / 100 + of.more + 1e-9))
         rules[:, PATIENCE] = self._ticks[:, WEIGHT] * of.patience // 100
         rules[:, YIELDS] = self._ticks[:, FORWARD] * of.yields // 100
-        return Rules(np.array((self._split, 1, 0, 0), np.int64), rules)
+        return Rules(np.array((self._split, 1, 0, 0, -1, 0), np.int64), rules)
 
     def ranked(self, random: np.random.Generator) -> Rules:
         """Random rules by which the passes of a device are chosen by their ranks, the same on all devices.
@@ -99,21 +102,20 @@ class RuleMaker:
         rules = np.zeros((len(self._ticks), RULE_COLUMNS), np.int64)
         rules[:, MOST] = ANY
         if random.random() < 0.7:
-            first = self._shop.stages[:, BEFORE] < 0
-            rules[first, MOST] = random.integers(max(2, devices // 2), 2 * devices + 1)
+            rules[self._first, MOST] = random.integers(max(2, devices // 2), 2 * devices + 1)
         rules[:, PATIENCE] = self._ticks[:, WEIGHT] * random.choice((30, 50, 70, 100)) // 100
         rules[:, YIELDS] = self._ticks[:, FORWARD] * random.choice((0, 0, 20, 50)) // 100
         ranks = random.permutation(2 * (self._chunk.max() + 1)).reshape(2, -1)
         rules[:, RANKS], rules[:, RANKS + 1] = ranks[0, self._chunk], ranks[1, self._chunk]
         rules[:, AHEAD] = -_AHEAD * self._chunk * random.integers(2)
-        return Rules(np.array((self._split, random.integers(2), 0, 1), np.int64), rules)
+        return Rules(np.array((self._split, random.integers(2), 0, 1, -1, 0), np.int64), rules)
 
     def changed(self, rules: Rules, random: np.random.Generator) -> Rules:
         """Rules with one to three random changes, each of one stage or of some in a row."""
         flags, table = rules.flags.copy(), rules.stages.copy()
         stages = len(table)
         for _ in range(random.integers(1, 4)):
-            what, first = random.integers(MOST, AHEAD + 1 if flags[3] else YIELDS + 1), random.integers(stages)
+            what, first = random.integers(MOST, AHEAD + 1 if flags[RANKED] else YIELDS + 1), random.integers(stages)
             several = slice(first, first + (1 + random.integers(stages) if random.random() < 0.5 else 1))
             if what == MOST:
                 ceiling = self._ceiling[several]
@@ -128,7 +130,9 @@ class RuleMaker:
             else:
                 table[several, YIELDS] = self._ticks[several, FORWARD] * random.choice(_YIELDS) // 100
         if random.random() < 0.05:
-            flags[2] = 1 - flags[2]
+            flags[DEEPEST] = 1 - flags[DEEPEST]
+        if flags[BLOCKS] >= 0 and random.random() < 0.1:
+            flags[BLOCKS] = random.choice(_BLOCKS)
         return Rules(flags, table)
 
 
@@ -141,7 +145,7 @@ def _in_flight(problem: Problem, shop: Shop) -> np.ndarray[tuple[int], np.dtype[
         for s in reversed(chain):
             way += stages[s, TICKS + FORWARD] + stages[s, TICKS + BACKWARD]
             if after >= 0:
-                way += stages[after, LAG_FORWARD] + stages[s, LAG_BACKWARD]
+                way += problem.lag(s, after) + problem.lag(after, s)
             trip[s], after = way, s
     apart = 1.0
     for d, held in enumerate(problem.placement.stages_of):

@@ -13,9 +13,9 @@ import numpy as np
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
-from solver.construction.list_kernel import Rules
-from solver.construction.list_scheduling import fixes_warm_up
-from solver.construction.list_tables import list_run, rules_of, schedule_of_run, shop_of
+from solver.construction.list_scheduling import block_policies, fixes_warm_up
+from solver.construction.lists.layout import Rules
+from solver.construction.lists.tables import list_run, rules_of, schedule_of_run, shop_of
 from solver.construction.policy import Policy
 from solver.construction.rule_search import SEARCH_STARTS, RuleMaker, Simple
 
@@ -46,8 +46,8 @@ class TunedLists:
     def descend(self, over: Callable[[], bool]) -> None:
         """Rules alike on all stages: from the best start each number in turn is set to the best, while that helps.
 
-        Then rules by ranks. A few policies of the plain list scheduler count too, though nothing is changed in them
-        yet.
+        Then rules by ranks. A few policies of the list scheduler count too, those that form blocks among them, though
+        nothing is changed in them yet.
         """
         warming = [Policy(self.split, patience, True, False, warm_up=True) for patience in (0, 100)]
         plain = [
@@ -55,7 +55,8 @@ class TunedLists:
             for patience in (50, 100)
             for shares in (True, False)
         ]
-        for policy in (*(warming if fixes_warm_up(self.problem) else ()), *plain):
+        blocks = [policy._replace(split=self.split) for policy in block_policies(self.problem)]
+        for policy in (*(warming if fixes_warm_up(self.problem) else ()), *plain, *blocks):
             self._try(rules_of(self.problem, policy, self._shop))
             if over():
                 return

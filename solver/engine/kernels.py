@@ -27,7 +27,7 @@ from solver.beam.below import rank_children
 from solver.beam.children import expand
 from solver.beam.nodes import take
 from solver.bounds.crossing.rounds import one_round
-from solver.construction.list_kernel import run_list
+from solver.construction.lists.kernel import compiled_run
 from solver.diagram.all_chains.follow import states_before
 from solver.diagram.all_chains.guide import may_follow
 from solver.diagram.all_chains.layers import successors_of_chains
@@ -108,8 +108,8 @@ def is_compiled(function: Any) -> bool:
 _COMPILER = f"{__name__.rpartition('.')[0]}.compile_kernels"
 # Those of the check of any decision diagram.
 CHECKED = (expand_diagram, told_apart)
-KERNELS = Kernels((anneal, settle, run_list), _COMPILER)
-MODE_KERNELS = Kernels((anneal_with_modes, settle, run_list), _COMPILER, "modes")
+KERNELS = Kernels((anneal, settle, compiled_run), _COMPILER)
+MODE_KERNELS = Kernels((anneal_with_modes, settle, compiled_run), _COMPILER, "modes")
 CROSSING_KERNELS = Kernels((one_round, all_after), _COMPILER, "crossings")
 DIAGRAM_KERNELS = Kernels(
     (expand_kept, reduced, keys_after, rests_before, *CHECKED, one_before),

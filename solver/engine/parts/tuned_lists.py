@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pipesched.problem.mode_gains import saved_by_fusing
 from pipesched.problem.problem import Problem
 from solver.backends.interruptible import run_within
-from solver.construction.list_tables import covers
+from solver.construction.lists.tables import covers
 from solver.construction.tuned_lists import TunedLists, until
 from solver.engine.kernels import Kernels
 from solver.engine.search import Search

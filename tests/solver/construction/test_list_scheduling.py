@@ -23,9 +23,8 @@ from pipesched.schedule.timeline import Timeline, block_ticks
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from solver.bounds.analytic.integral_warmup import integral_warmup, warm_up_forwards
-from solver.construction.list_run import Run
-from solver.construction.list_scheduling import list_schedules, policies, sequential
-from solver.construction.list_tables import covers, is_plain, list_run, rules_of, schedule_of_run, shop_of
+from solver.construction.list_scheduling import list_schedule, list_schedules, policies, sequential
+from solver.construction.lists.tables import list_run, rules_of, schedule_of_run, shop_of
 from solver.construction.policy import Policy
 from solver.construction.timing import best_times, times_within
 from solver.construction.tuned_lists import TunedLists
@@ -77,11 +76,8 @@ def feasible_problems(draw: st.DrawFn) -> Problem:
 def test_every_schedule_is_valid_and_within_memory(problem: Problem) -> None:
     assert why_infeasible(problem) is None
     some = list(policies(problem))[problem.microbatches % 3 :: 3]
-    runs = [Run(problem, policy).orders() for policy in some]
-    for schedule in (
-        sequential(problem),
-        *(Schedule(tuple(map(tuple, orders))) for orders in runs if orders is not None),
-    ):
+    found = [list_schedule(problem, policy) for policy in some]
+    for schedule in (sequential(problem), *(one for one in found if one is not None)):
         assert validate(simulate(problem, schedule)) == []
         assert validate(best_times(problem, schedule)) == []
 
@@ -93,7 +89,7 @@ def test_memory_never_locks_on_one_chain_where_b_takes_none(problem: Problem) ->
     if len(problem.placement.chains) == 1 and not problem.network.backward_takes_memory:
         found = list(policies(problem))
         assert len(list(list_schedules(problem))) == len(found)
-        plain = [one for one in found if one.blocks is None and not (one.fuse or one.shares or one.warm_up)]
+        plain = [one for one in found if one.blocks is None and not (one.shares or one.warm_up)]
         assert len(plain) == (4 * 4 + 4 if problem.splittable else 4)
 
 
@@ -102,22 +98,40 @@ def test_memory_never_locks_on_one_chain_where_b_takes_none(problem: Problem) ->
 def test_compiled_or_not_the_same_passes_go_in_turn(problem: Problem) -> None:
     """On every placement, with little memory and much, and where memory locks."""
     for policy in list(policies(problem))[problem.microbatches % 3 :: 3]:
-        if covers(problem) and is_plain(policy):
-            orders, split = Run(problem, policy).orders(), policy.split and problem.splittable
-            shop = shop_of(problem, split)
-            found = list_run(shop, rules_of(problem, policy, shop))
-            if orders is None or found is None:
-                assert orders is found is None
-                continue
-            schedule = schedule_of_run(problem, found, split)
-            assert schedule.orders == tuple(map(tuple, orders))
-            assert measure(simulate(problem, schedule)).makespan <= found.makespan
-            assert measure(best_times(problem, schedule)).span <= found.span
+        split = policy.split and problem.splittable
+        shop = shop_of(problem, split)
+        rules = rules_of(problem, policy, shop)
+        found, plain = list_run(shop, rules), list_run(shop, rules, compiled=False)
+        if found is None or plain is None:
+            assert plain is found is None
+            continue
+        assert found.put.tolist() == plain.put.tolist() and found[1:] == plain[1:]
+        schedule = schedule_of_run(problem, found, split)
+        assert measure(simulate(problem, schedule)).makespan <= found.makespan
+        assert measure(best_times(problem, schedule)).span <= found.span
+
+
+def test_numbers_of_more_than_64_bits_are_run_uncompiled() -> None:
+    """Times and memory as many times as large give the same order."""
+    one = problem_of(4, 6, placement="bidirectional", times=BLOCKS, memory={"capacity": 5})
+    many = 10**20
+    grown = replace(
+        one,
+        stages=tuple(
+            replace(
+                stage, forward=many * stage.forward, backward=many * stage.backward, weight=many * (stage.weight or 0),
+                fused=many * stage.fused, overlapped=many * (stage.overlapped or 0), activation=many * stage.activation,
+            )
+            for stage in one.stages
+        ),
+    ).with_room([many * (room or 0) for room in one.room])  # fmt: skip
+    orders = [schedule.orders for schedule in list_schedules(one)]
+    assert [schedule.orders for schedule in list_schedules(grown, compiled=True)] == orders
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_a_fixed_number_of_forwards_before_the_first_backward(seed: int) -> None:
-    """Where each device has one stage; compiled or not, within memory, exactly so many, and fewer and fewer."""
+    """Where each device has one stage; within memory, exactly so many, and fewer and fewer."""
     random = Random(seed)
     stages, m = random.randint(1, 5), random.randint(1, 12)
 
@@ -131,13 +145,10 @@ def test_a_fixed_number_of_forwards_before_the_first_backward(seed: int) -> None
     forwards = warm_up_forwards(problem)
     assert all(one >= other >= 1 for one, other in pairwise(forwards[s] for s in range(stages)))
     for policy in (Policy(True, patience, True, False, warm_up=True) for patience in (0, 50, 100)):
-        orders, shop = Run(problem, policy).orders(), shop_of(problem, True)
-        found = list_run(shop, rules_of(problem, policy, shop))
-        assert orders is not None and found is not None
-        schedule = schedule_of_run(problem, found, True)
-        assert schedule.orders == tuple(map(tuple, orders))
+        schedule = list_schedule(problem, policy)
+        assert schedule is not None
         assert validate(best_times(problem, schedule)) == []
-        for stage, order in enumerate(orders):
+        for stage, order in enumerate(schedule.orders):
             kinds = [slot[0].kind for slot in order]
             assert kinds.index(PassKind.B) == forwards[stage]
 
@@ -363,11 +374,11 @@ def least_makespan(problem: Problem, chosen: Iterable[Policy]) -> tuple[int | Fr
     """In the file's unit, with the number of overlapped blocks of that schedule."""
     found = []
     for policy in chosen:
-        orders = Run(problem, policy).orders()
-        if orders is not None:
-            timeline = simulate(problem, Schedule(tuple(map(tuple, orders))))
+        schedule = list_schedule(problem, policy)
+        if schedule is not None:
+            timeline = simulate(problem, schedule)
             assert validate(timeline) == []
-            blocks = sum(len(slot) == 2 for order in orders for slot in order)
+            blocks = sum(len(slot) == 2 for order in schedule.orders for slot in order)
             found.append((measure(timeline).makespan * problem.tick, blocks))
     return min(found)
 
@@ -396,26 +407,12 @@ def test_bidirectional_schedules_with_blocks(devices: int, microbatches: int, ca
     assert least_makespan(one, chosen)[0] <= value
 
 
-def test_a_backward_is_fused_where_that_saves_more_than_the_gradient_is_waited_for() -> None:
-    """Stage 0 sends no gradient, and fuses all. On stage 1 a full backward saves 3 and its gradient comes 2 later."""
-    times = {"forward": 4, "backward": 4, "weight": [4, 5], "fused": [7, 6]}
-    one = problem_of(2, 4, times=times)
-    orders = Run(one, Policy(True, 0, True, True, fuse=True)).orders()
-    assert orders is not None
-    assert {p.kind for order in orders for (p,) in order} == {PassKind.F, PassKind.BW}
-    slow = problem_of(2, 4, times=times | {"fused": [7, 8]})  # saves 1, 4 later
-    orders = Run(slow, Policy(True, 0, True, True, fuse=True)).orders()
-    assert orders is not None
-    first = next(p for (p,) in orders[1] if p.kind is not PassKind.F)
-    assert first.kind is PassKind.B
-
-
 @pytest.mark.parametrize("fused", (14, 20))
 def test_stages_that_share_memory_do_not_lock_chains_that_run_against_each_other(fused: int) -> None:
     """Where forwards of one chain fill the memory that the other needs, every other policy locks."""
     times = BLOCKS | {"overlapped": None, "fused": fused}
     one = problem_of(4, 8, placement="bidirectional", times=times, memory={"capacity": 3})
-    assert all(Run(one, policy).orders() is None for policy in policies(one) if not policy.shares)
+    assert all(list_schedule(one, policy) is None for policy in policies(one) if not policy.shares)
     found = list(list_schedules(one))
     assert len(found) > 0
     assert all(validate(simulate(one, schedule)) == [] for schedule in found)
@@ -425,6 +422,25 @@ def test_memory_kept_for_a_block_is_used_where_nothing_else_can_run() -> None:
     """One activation: no block is ever possible."""
     one = problem_of(2, 3, times=BLOCKS, memory={"capacity": 1})
     for policy in policies(one):
-        orders = Run(one, policy).orders()
-        assert orders is not None
-        assert all(len(slot) == 1 for order in orders for slot in order)
+        schedule = list_schedule(one, policy)
+        assert schedule is not None
+        assert all(len(slot) == 1 for order in schedule.orders for slot in order)
+
+
+def test_rules_are_searched_with_blocks_too() -> None:
+    """V with blocks of .6 of their passes: better than the best policy, which no rules without blocks are."""
+    where = PLACEMENTS["v-shape"](4)
+    one = problem_of(4, 8, **where, times=BLOCKS | {"overlapped": 18}, memory={"capacity": 8}, objective="span")
+    values = []
+    for problem in (one, one.with_stages(overlapped=[None] * len(one.stages))):
+        tuned = TunedLists(problem, True, 1, 0)
+        tuned.descend(lambda: False)
+        tuned.vary(lambda: False, 300)
+        schedule = tuned.schedule()
+        assert schedule is not None and tuned.value is not None
+        timeline = best_times(problem, schedule)
+        assert validate(timeline) == []
+        assert measure(timeline).span <= tuned.value
+        values.append(tuned.value)
+    policies_best = min(measure(best_times(one, schedule)).span for schedule in list_schedules(one))
+    assert values[0] < policies_best < values[1]

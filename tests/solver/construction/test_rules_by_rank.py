@@ -12,8 +12,8 @@ from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.metrics import measure
 from pipesched.validation.validator import validate
 from solver.construction import tuned_lists
-from solver.construction.list_kernel import AHEAD, MOST, PATIENCE, RANKS, RULE_COLUMNS, Rules
-from solver.construction.list_tables import ANY, covers, list_run, schedule_of_run, shop_of
+from solver.construction.lists.layout import AHEAD, MOST, PATIENCE, RANKED, RANKS, RULE_COLUMNS, Rules
+from solver.construction.lists.tables import ANY, covers, list_run, schedule_of_run, shop_of
 from solver.construction.rule_search import RuleMaker
 from solver.construction.timing import best_times
 from solver.construction.tuned_lists import TunedLists
@@ -55,7 +55,7 @@ def order(problem: Problem, *columns: tuple[int, tuple[int, int]]) -> str:
     rules[:, MOST], rules[:, PATIENCE] = ANY, 100
     for column, numbers in columns:
         rules[:, column] = numbers
-    found = list_run(shop_of(problem, True), Rules(np.array((1, 1, 0, 1), np.int64), rules))
+    found = list_run(shop_of(problem, True), Rules(np.array((1, 1, 0, 1, -1, 0), np.int64), rules))
     assert found is not None
     return " ".join(map(str, (p for slot in schedule_of_run(problem, found, True).orders[0] for p in slot)))
 
@@ -96,6 +96,6 @@ def test_ranks_help_where_devices_have_several_stages(monkeypatch: pytest.Monkey
     monkeypatch.setattr(tuned_lists, "_RANKED", 0)
     without = TunedLists(problem, True, 1, 0)
     without.descend(lambda: False)
-    assert with_ranks.rules is not None and with_ranks.rules.flags[3]
+    assert with_ranks.rules is not None and with_ranks.rules.flags[RANKED]
     assert with_ranks.value is not None and without.value is not None
     assert with_ranks.value < without.value

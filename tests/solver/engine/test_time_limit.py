@@ -26,7 +26,7 @@ from solver.analysis import published_comparison, robustness
 from solver.backends.background import BackgroundIterator
 from solver.backends.interruptible import OutOfTime, end_thread, run_until, run_within
 from solver.bounds.analytic.catalogue import BOUNDS
-from solver.construction import list_run, list_scheduling
+from solver.construction import list_scheduling
 from solver.cyclic import problem_period
 from solver.engine import compile_kernels, finish, incumbent, kernels, search
 from solver.engine.engine import ENGINE
@@ -128,7 +128,7 @@ def test_the_first_that_fits_is_not_lost_for_want_of_time(monkeypatch: pytest.Mo
 
 
 def test_list_schedules_that_take_forever_are_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(list_run.Run, "orders", forever)
+    monkeypatch.setattr(list_scheduling, "list_schedule", forever)
     assert solve(problem(3, 5, memory={"capacity": 2}), LIMITS).timeline is not None
 
 

@@ -7,11 +7,9 @@ from random import Random
 
 from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.metrics import measure
-from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from pipesched.validation.validator import validate
-from solver.construction.list_run import Run
-from solver.construction.list_scheduling import policies, sequential
+from solver.construction.list_scheduling import list_schedule, policies, sequential
 from solver.construction.timing import best_times
 from solver.local_search.annealing import Annealer, AnnealingParameters
 from solver.local_search.moves import shift
@@ -32,8 +30,8 @@ def openings(timeline: Timeline) -> list[int]:
 
 def start(problem: Problem) -> Timeline:
     """A list schedule that leaves something to gain: by the first policy that counts no forwards of the warm-up."""
-    orders = Run(problem, next(policy for policy in policies(problem) if not policy.warm_up)).orders()
-    return best_times(problem, sequential(problem) if orders is None else Schedule(tuple(map(tuple, orders)), ""))
+    schedule = list_schedule(problem, next(policy for policy in policies(problem) if not policy.warm_up))
+    return best_times(problem, schedule or sequential(problem))
 
 
 def cases() -> list[Problem]:

@@ -1,0 +1,205 @@
+"""What a device runs next in a run of the list scheduler: by kind and start, by ranks, or a forward with a backward."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from solver.construction.lists.compiled import part
+from solver.construction.lists.layout import (
+    AHEAD,
+    AT,
+    BACKWARD,
+    BLOCK,
+    BLOCKS,
+    DEEPEST,
+    END,
+    FIRST,
+    FORWARD,
+    FREE,
+    HELD,
+    KIND,
+    LAG,
+    LARGEST,
+    LIMITED,
+    LINE,
+    MATE,
+    MOST,
+    NEEDED,
+    NEVER,
+    NOTHING,
+    PATIENCE,
+    RANKS,
+    ROLE,
+    ROOM,
+    SHIFT,
+    SPARE,
+    SPLIT,
+    STAGE,
+    START,
+    STARTS,
+    STOP,
+    TICKS,
+    WARM_UP,
+    WEIGHT,
+    WHOLE,
+    YIELDS,
+)
+from solver.construction.lists.memory import has_room
+
+
+@part
+def when_ready(shop, state, s, what, free):  # type: ignore[no-untyped-def]
+    """When the next forward or backward of a stage may start, whatever memory says; -1 if not all before it is put."""
+    j, at, turn = state.turn[s, what], free, state.turn
+    may = j < (shop.stages[s, STOP] if what == FORWARD else turn[s, FORWARD])
+    line = shop.stages[s, LINE]
+    if may and line >= 0:
+        may = shop.lines[line, state.line_turn[line, what]] == j
+    if may:
+        for k in range(shop.needs_at[2 * s + what], shop.needs_at[2 * s + what + 1]):
+            other, role = shop.needs[k, NEEDED], shop.needs[k, ROLE]
+            one = j + shop.needs[k, SHIFT]
+            may = may and one < turn[other, role]
+            at = max(at, state.ends[other, one, role] + shop.needs[k, LAG]) if may else at
+    return at if may else -1
+
+
+@part
+def fits(shop, state, d, s, j, what, spare):  # type: ignore[no-untyped-def]
+    """Whether the memory of a device has room for a forward or backward of a stage."""
+    found = True
+    if shop.devices[d, LIMITED] != 0:
+        if what == FORWARD:
+            found = has_room(shop, state, d, s, j, spare)
+        else:
+            found = shop.devices[d, ROOM] - state.now[d, HELD] >= shop.stages[s, STARTS + BACKWARD]
+    return found
+
+
+@part
+def next_weight(state, s):  # type: ignore[no-untyped-def]
+    """The micro-batch of a stage's next weight pass: those of backwards in blocks have none."""
+    while state.turn[s, WEIGHT] < state.turn[s, BACKWARD] and state.in_block[s, state.turn[s, WEIGHT]]:
+        state.turn[s, WEIGHT] += 1
+    return state.turn[s, WEIGHT]
+
+
+@part
+def choose(shop, rules, state, d, restrained):  # type: ignore[no-untyped-def]
+    """What a device runs next. A weight pass yields to what can start soon after it could."""
+    stages, turn, flags = shop.stages, state.turn, rules.flags
+    forward, forward_at, forward_tie = -1, 0, 0
+    backward, backward_at, backward_tie = -1, 0, 0
+    weight, weight_tie, free = -1, 0, state.now[d, FREE]
+    for k in range(shop.devices[d, AT], shop.devices[d, END]):
+        s = shop.on[k]
+        warm_up = restrained and rules.stages[s, WARM_UP] > 0 and turn[s, BACKWARD] == stages[s, FIRST]
+        j = turn[s, FORWARD]
+        held_back = restrained and j - turn[s, BACKWARD] >= rules.stages[s, MOST]
+        held_back = held_back or (warm_up and j - stages[s, FIRST] >= rules.stages[s, WARM_UP])
+        at = -1 if held_back else when_ready(shop, state, s, FORWARD, free)
+        if at >= 0 and not fits(shop, state, d, s, j, FORWARD, 0):
+            at = -1
+        state.able[s, FORWARD] = at
+        if at >= 0 and restrained and flags[SPARE]:
+            at = at if fits(shop, state, d, s, j, FORWARD, shop.devices[d, LARGEST]) else -1
+        tie = -s if flags[DEEPEST] else j
+        if at >= 0 and (forward < 0 or at < forward_at or (at == forward_at and tie < forward_tie)):
+            forward, forward_at, forward_tie = s, at, tie
+        held_back = warm_up and j - stages[s, FIRST] < rules.stages[s, WARM_UP]
+        j = turn[s, BACKWARD]
+        at = -1 if held_back else when_ready(shop, state, s, BACKWARD, free)
+        if at >= 0 and not fits(shop, state, d, s, j, BACKWARD, 0):
+            at = -1
+        state.able[s, BACKWARD] = at
+        if at >= 0 and (backward < 0 or at < backward_at or (at == backward_at and j < backward_tie)):
+            backward, backward_at, backward_tie = s, at, j
+        if flags[SPLIT]:
+            j = next_weight(state, s)
+            if j < turn[s, BACKWARD] and (weight < 0 or j < weight_tie):
+                weight, weight_tie = s, j
+    kind, s, at, mate = FORWARD, forward, forward_at, -1
+    if backward >= 0 and (forward < 0 or backward_at <= forward_at + rules.stages[forward, YIELDS]):
+        kind, s, at = BACKWARD, backward, backward_at
+    if flags[BLOCKS] >= 0:
+        kind, s, at, mate = with_block(shop, rules, state, d, kind, s, at)
+    if weight >= 0 and (s < 0 or at > free + rules.stages[weight, PATIENCE]):
+        kind, s, at, mate = WEIGHT, weight, free, -1
+    plan(state, d, at, kind, s, mate)
+
+
+@part
+def plan(state, d, at, kind, s, mate):  # type: ignore[no-untyped-def]
+    """Note what a device runs next; nothing where the stage is -1."""
+    now = state.now
+    now[d, START], now[d, KIND], now[d, STAGE], now[d, MATE] = at, (kind if s >= 0 else NOTHING), s, mate
+
+
+@part
+def with_block(shop, rules, state, d, kind, alone, alone_at):  # type: ignore[no-untyped-def]
+    """The first block that saves time, if it starts soon enough after what would run alone, and else that."""
+    stages, turn, begin, end = shop.stages, state.turn, shop.devices[d, AT], shop.devices[d, END]
+    forward, backward, at, saved, early, tie = -1, -1, 0, 0, 0, 0
+    for k in range(begin, end):
+        f = shop.on[k]
+        for m in range(begin, end):
+            b = shop.on[m]
+            saves = stages[f, TICKS + FORWARD] + stages[b, TICKS + WHOLE] - stages[f, BLOCK]
+            if state.able[f, FORWARD] < 0 or stages[f, BLOCK] < 0 or state.able[b, BACKWARD] < 0 or saves <= 0:
+                continue
+            start = max(state.able[f, FORWARD], state.able[b, BACKWARD])
+            j, of = turn[b, BACKWARD], 0 if rules.flags[DEEPEST] else turn[f, FORWARD]
+            sooner = start < at or (start == at and (saves > saved or (saves == saved and (j, of) < (early, tie))))
+            if forward < 0 or sooner:
+                forward, backward, at, saved, early, tie = f, b, start, saves, j, of
+    apart = alone >= 0 and alone != (forward if kind == FORWARD else backward)
+    fills_gap = apart and alone_at + stages[alone, TICKS + kind] <= at
+    if forward >= 0 and (alone < 0 or (not fills_gap and at <= alone_at + saved * rules.flags[BLOCKS] // 100)):
+        kind, alone, alone_at = WHOLE, forward, at
+    else:
+        backward = -1
+    return kind, alone, alone_at, backward
+
+
+@part
+def weight_ahead(shop, rules, state, d):  # type: ignore[no-untyped-def]
+    """The stage whose weight pass a device would run, -1 for none."""
+    found, first = -1, np.int64(NEVER)
+    for k in range(shop.devices[d, AT], shop.devices[d, END]):
+        s = shop.on[k]
+        j = state.turn[s, WEIGHT]
+        if rules.flags[SPLIT] and j < state.turn[s, BACKWARD] and j - rules.stages[s, AHEAD] < first:
+            found, first = s, j - rules.stages[s, AHEAD]
+    return found
+
+
+@part
+def choose_by_rank(shop, rules, state, d, restrained):  # type: ignore[no-untyped-def]
+    """What a device runs next: of all that can start about as soon as anything, what ranks first.
+
+    If that is a forward which waits for memory only, a weight pass.
+    """
+    free, soonest = state.now[d, FREE], np.int64(NEVER)
+    kind, s, at, rank, rank_without_room = NOTHING, -1, np.int64(NEVER), np.int64(NEVER), np.int64(NEVER)
+    for choosing in range(2):
+        for k in range(shop.devices[d, AT], shop.devices[d, END]):
+            one = shop.on[k]
+            for what in range(2):
+                j, own = state.turn[one, what], rules.stages[one]
+                if what == FORWARD and restrained and j - state.turn[one, BACKWARD] >= own[MOST]:
+                    continue
+                start = when_ready(shop, state, one, what, free)
+                if start < 0:
+                    continue
+                may = fits(shop, state, d, one, j, what, 0)
+                if not choosing:
+                    soonest = min(soonest, start) if may else soonest
+                elif not may:
+                    blocked = what == FORWARD and start <= soonest
+                    rank_without_room = min(rank_without_room, own[RANKS]) if blocked else rank_without_room
+                elif start <= soonest + max(0, own[YIELDS]) and own[RANKS + what] < rank:
+                    kind, s, at, rank = what, one, start, own[RANKS + what]
+    weight = weight_ahead(shop, rules, state, d)
+    if weight >= 0 and (s < 0 or at > free + rules.stages[weight, PATIENCE] or rank_without_room < rank):
+        kind, s, at = WEIGHT, weight, free
+    plan(state, d, at, kind, s, -1)

@@ -1,0 +1,13 @@
+"""How the functions of a run are compiled: as part of it, and plain Python where Python calls them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import njit
+from numba.extending import register_jitable
+
+# Without counts of references, so that it makes no arrays; and what does.
+part: Any = register_jitable(_nrt=False, forceinline=True)
+making: Any = register_jitable
+compiled: Any = njit(cache=True, nogil=True)

@@ -1,0 +1,145 @@
+"""One run of the list scheduler over arrays: again and again the device whose next pass starts first runs it.
+
+The same functions are compiled, which takes seconds once, or run as they stand, a hundred times slower.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from solver.construction.lists.choice import choose, choose_by_rank
+from solver.construction.lists.compiled import compiled, making, part
+from solver.construction.lists.layout import (
+    BACKWARD,
+    BLOCK,
+    FIRST,
+    FORWARD,
+    FREE,
+    KIND,
+    LATER,
+    LINE,
+    LOW,
+    MATE,
+    NOTHING,
+    NOW_COLUMNS,
+    OPENED,
+    RANKED,
+    STAGE,
+    START,
+    STOP,
+    TICKS,
+    WEIGHT,
+    WHOLE,
+    State,
+)
+from solver.construction.lists.memory import hold
+
+
+@making
+def nothing_put(shop):  # type: ignore[no-untyped-def]
+    """The state before the first pass."""
+    count, stages, most, kind = len(shop.devices), len(shop.stages), shop.stages[:, STOP].max(), shop.stages.dtype
+    turn = np.zeros((stages, 3), np.int64)
+    for s in range(stages):
+        turn[s] = shop.stages[s, FIRST]
+    now = np.zeros((count, NOW_COLUMNS), kind)
+    now[:, LOW], now[:, OPENED] = most, -1
+    return State(
+        now,
+        np.zeros((count, most, 3), kind),
+        turn,
+        np.zeros((stages, most, 2), kind),
+        np.zeros((stages, most), np.bool_),
+        np.zeros((stages, 2), kind),
+        np.zeros((len(shop.lines), 2), np.int64),
+    )
+
+
+@part
+def earliest(now, later):  # type: ignore[no-untyped-def]
+    """The device whose next pass starts first, -1 for none; of those at one time the last if `later`, or the first."""
+    best = -1
+    for d in range(len(now)):
+        if now[d, KIND] != NOTHING:
+            start = now[d, START]
+            if best < 0 or start < now[best, START] or (start == now[best, START] and later):
+                best = d
+    return best
+
+
+@part
+def put_pass(shop, state, put, done, d, s, kind, end):  # type: ignore[no-untyped-def]
+    """A pass runs until this end."""
+    role = BACKWARD if kind == WHOLE else kind
+    j = state.turn[s, role]
+    put[done, 0], put[done, 1], put[done, 2] = kind, s, j
+    state.turn[s, role] += 1
+    if kind != WEIGHT:
+        state.ends[s, j, role] = end
+        state.in_block[s, j] = kind == WHOLE
+        if shop.stages[s, LINE] >= 0:
+            state.line_turn[shop.stages[s, LINE], role] += 1
+    hold(shop, state, d, s, j, kind)
+
+
+@part
+def put_next(shop, state, put, done, d):  # type: ignore[no-untyped-def]
+    """The next pass of a device runs, or a block; how many there are now, and how many of these are no weight pass."""
+    now = state.now
+    kind, s, start = now[d, KIND], now[d, STAGE], now[d, START]
+    if now[d, OPENED] < 0:
+        now[d, OPENED] = start
+    end = start + (shop.stages[s, BLOCK] if kind == WHOLE else shop.stages[s, TICKS + kind])
+    now[d, FREE] = end
+    put_pass(shop, state, put, done, d, s, FORWARD if kind == WHOLE else kind, end)
+    if kind == WHOLE:
+        put_pass(shop, state, put, done + 1, d, now[d, MATE], WHOLE, end)
+    return (done + 2, 2) if kind == WHOLE else (done + 1, 1 if kind != WEIGHT else 0)
+
+
+@part
+def go_on(shop, s, touched, many):  # type: ignore[no-untyped-def]
+    """The devices that what a stage ran may let go on; how many there are now."""
+    for k in range(shop.near_at[s], shop.near_at[s + 1]):
+        touched[many] = shop.near[k]
+        many += 1
+    return many
+
+
+def run_list(shop, rules, put, halt):  # type: ignore[no-untyped-def]
+    """Fills `put` with kind, stage and micro-batch in the order in which passes are put; how many, -1 if memory locks.
+
+    The backward of a block is `WHOLE`, behind its forward. Then the longest time from a device's first start to its
+    last end, the latest end, and the sums of such times and of such ends over all devices. `halt[0]` ends it early.
+    """
+    state, count = nothing_put(shop), len(shop.devices)
+    now, left = state.now, 2 * (shop.stages[:, STOP] - shop.stages[:, FIRST]).sum()
+    touched, many, later = np.zeros(2 * len(shop.near) + count, np.int64), count, rules.flags[LATER] != 0
+    touched[:count] = np.arange(count)
+    done, restrained = 0, True
+    while not halt[0]:
+        for k in range(many):
+            if rules.flags[RANKED]:
+                choose_by_rank(shop, rules, state, touched[k], restrained)
+            else:
+                choose(shop, rules, state, touched[k], restrained)
+        best = earliest(now, later)
+        if best < 0 and not (restrained and left):
+            break
+        many = 0
+        if best >= 0:
+            s, mate = now[best, STAGE], now[best, MATE]
+            done, fewer = put_next(shop, state, put, done, best)
+            left -= fewer
+            many = go_on(shop, s, touched, many)
+            if mate >= 0:
+                many = go_on(shop, mate, touched, many)
+        if best < 0 or not restrained:
+            # Nothing could run: it takes the memory that was kept to go on, for one pass.
+            restrained, many = best >= 0, count
+            touched[:count] = np.arange(count)
+    spans = now[:, FREE] - np.maximum(now[:, OPENED], 0)
+    return (-1 if left else done), spans.max(), now[:, FREE].max(), spans.sum(), now[:, FREE].sum()
+
+
+compiled_run = compiled(run_list)

@@ -1,0 +1,69 @@
+"""Room in a device's memory during a run: a forward is let in only if what is under way can still end.
+
+Micro-batches under way on a device end oldest first, and each gives back what it holds when it does (the banker's
+rule), so that memory never locks.
+"""
+
+from __future__ import annotations
+
+from solver.construction.lists.compiled import part
+from solver.construction.lists.layout import (
+    CHAIN,
+    COUNT,
+    FORWARD,
+    HELD,
+    HIGH,
+    HOLDS,
+    LOW,
+    NOT_BEGUN,
+    OVER,
+    OWES,
+    OWING,
+    ROOM,
+    STARTS,
+    TOTALS,
+    UNDER_WAY,
+)
+
+
+@part
+def has_room(shop, state, d, s, j, spare):  # type: ignore[no-untyped-def]
+    """Whether memory has room for a forward and so much more, after which all that is under way can still end."""
+    now, batches, takes = state.now, state.batches, shop.stages[s, STARTS]
+    left = shop.devices[d, ROOM] - now[d, HELD] - takes
+    begun = batches[d, j, COUNT]
+    own = 0 if begun == OVER else batches[d, j, OWES]
+    own = shop.owed[d, shop.stages[s, CHAIN]] if begun == NOT_BEGUN else own
+    others = now[d, OWING] - (1 if begun == UNDER_WAY and own != 0 else 0)
+    fits = left >= spare
+    if fits and (others > 0 or own > takes):
+        for one in range(min(now[d, LOW], j), max(now[d, HIGH], j) + 1):
+            if one == j:
+                fits = fits and left >= own - takes
+                left += takes + (batches[d, j, HOLDS] if begun == UNDER_WAY else 0)
+            elif batches[d, one, COUNT] == UNDER_WAY:
+                fits = fits and left >= batches[d, one, OWES]
+                left += batches[d, one, HOLDS]
+    return fits
+
+
+@part
+def hold(shop, state, d, s, j, kind):  # type: ignore[no-untyped-def]
+    """What a pass that was put takes and gives back."""
+    now, batches = state.now, state.batches
+    change, before = shop.stages[s, TOTALS + kind], batches[d, j, COUNT]
+    now[d, HELD] += change
+    if before != UNDER_WAY:
+        batches[d, j, HOLDS] = 0
+        batches[d, j, OWES] = shop.owed[d, shop.stages[s, CHAIN]] if before == NOT_BEGUN else 0
+    owing = before == UNDER_WAY and batches[d, j, OWES] != 0
+    batches[d, j, HOLDS] += change
+    if kind == FORWARD:
+        batches[d, j, OWES] -= change
+    over = batches[d, j, HOLDS] == 0 and batches[d, j, OWES] == 0
+    batches[d, j, COUNT] = OVER if over else UNDER_WAY
+    now[d, OWING] += (1 if not over and batches[d, j, OWES] != 0 else 0) - (1 if owing else 0)
+    if not over:
+        now[d, LOW], now[d, HIGH] = min(now[d, LOW], j), max(now[d, HIGH], j)
+    while now[d, LOW] < now[d, HIGH] and batches[d, now[d, LOW], COUNT] != UNDER_WAY:
+        now[d, LOW] += 1

@@ -1,0 +1,176 @@
+"""A problem and a policy as arrays for a run of the list scheduler, and its runs as schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pipesched.problem.passes import BW, B, F, Pass, W
+from pipesched.problem.problem import Objective, Problem
+from pipesched.schedule.pass_table import PassTable
+from pipesched.schedule.schedule import Schedule
+from solver.bounds.analytic.integral_warmup import warm_up_forwards
+from solver.construction.in_flight_shares import in_flight_shares
+from solver.construction.lists.kernel import compiled_run, run_list
+from solver.construction.lists.layout import (
+    BLOCKS,
+    DEVICE_COLUMNS,
+    FIRST,
+    MOST,
+    PATIENCE,
+    RULE_COLUMNS,
+    SPLIT,
+    STAGE_COLUMNS,
+    STOP,
+    TICKS,
+    WARM_UP,
+    WEIGHT,
+    WHOLE,
+    Array,
+    Rules,
+    Shop,
+)
+from solver.construction.policy import Policy
+
+# More than any number of micro-batches.
+ANY = 2**62
+
+
+def covers(problem: Problem) -> bool:
+    """Whether the compiled search for rules can run it: one task a pass, equal micro-batches in any order."""
+    return problem.network.one_task_each and not (problem.microbatch_scale or problem.queues) and fits_64_bits(problem)
+
+
+def fits_64_bits(problem: Problem) -> bool:
+    """Whether all times and levels of memory are small numbers; else no run of it can be compiled."""
+    each = sum(stage.ticks(kind) + stage.transfer for stage in problem.stages for kind in stage.kinds)
+    longest = (each + sum(map(sum, problem.links))) * max(1, problem.microbatches)
+    held = sum(map(abs, problem.network.held_in_flight)) * max(1, problem.microbatches)
+    return max(longest, held, *(room or 0 for room in problem.room)) < 2**60
+
+
+def shop_of(problem: Problem, split: bool) -> Shop:
+    """The problem with its backwards run in one way, but for those in blocks."""
+    where, kind = problem.placement, np.int64 if fits_64_bits(problem) else object
+    held, own, walked = problem.network.held_in_flight, range(where.stages), problem.microbatches_of
+    owed = np.zeros((problem.devices, len(where.chains)), kind)
+    for s in own:
+        owed[where.stage_device[s], where.chain_index[s]] += held[s]
+    at = [0, *accumulate(map(len, where.stages_of))]
+    devices = np.zeros((problem.devices, DEVICE_COLUMNS), kind)
+    for d, (room, here) in enumerate(zip(problem.room, where.stages_of, strict=True)):
+        largest = max((held[s] for s in here), default=0)
+        devices[d] = room is not None, room or 0, at[d], at[d + 1], largest
+    stages = np.array([_stage(problem, s, split) for s in own], kind).reshape(-1, STAGE_COLUMNS)
+    on = np.array([s for each in where.stages_of for s in each], np.int64)
+    needs = [list(_needs(problem, s, role, split)) for s in own for role in (F, B)]
+    near: list[set[int]] = [{where.stage_device[s]} for s in own]
+    for place, rows in enumerate(needs):
+        for other, *_ in rows:
+            near[other].add(where.stage_device[place // 2])
+    lines = {q: sorted(j for s in own if problem.queues[s] == q for j in walked[s]) for q in problem.queues}
+    return Shop(
+        stages, devices, on, owed, *_rows(needs, 4, kind), *_rows([sorted(each) for each in near], 1, np.int64),
+        _padded([lines.get(q, ()) for q in range(max(lines, default=-1) + 1)]),
+    )  # fmt: skip
+
+
+def _padded(lists: Sequence[Sequence[int]]) -> Array:
+    """Lists in rows, each with one -1 at least behind it."""
+    longest = max(map(len, lists), default=0) + 1
+    return np.array([[*one, *[-1] * (longest - len(one))] for one in lists], np.int64).reshape(-1, longest)
+
+
+def _stage(problem: Problem, s: int, split: bool) -> list[int]:
+    """The row of a stage."""
+    where, walked, own = problem.placement, problem.microbatches_of[s], problem.stages[s]
+    line = problem.queues[s] if problem.queues else -1
+    block = -1 if own.overlapped is None else own.overlapped
+    kinds = (F, B, W, BW) if split else (F, BW, None, BW)
+    ticks = [0 if kind is None else problem.duration(Pass(kind, s, walked.start)) for kind in kinds]
+    changes = [(0, 0) if kind is None else problem.network.change[kind, s] for kind in kinds]
+    return [
+        where.stage_device[s], walked.start, walked.stop, where.chain_index[s], line, block, *ticks,
+        *(at_start for at_start, _ in changes), *map(sum, changes),
+    ]  # fmt: skip
+
+
+def _needs(problem: Problem, s: int, role: object, split: bool) -> Iterator[tuple[int, int, int, int]]:
+    """What the forward or backward of a stage waits for on other stages, and on others of its own stage."""
+    kind = F if role is F else B if split else BW
+    for need in problem.network.needs[kind, s]:
+        before, other = need.alternatives[0]
+        if before in (F, B, BW) and not need.optional and (other != s or need.shift):
+            yield other, int(before is not F), need.lag, need.shift
+
+
+def _rows(lists: Sequence[Sequence[object]], columns: int, kind: type) -> tuple[Array, Array]:
+    """Lists as compressed rows: where each begins, and all of them."""
+    at = np.array([0, *accumulate(map(len, lists))], np.int64)
+    flat: Array = np.array([one for each in lists for one in each], kind)
+    return at, flat.reshape(-1, columns) if columns > 1 else flat
+
+
+def rules_of(problem: Problem, policy: Policy, shop: Shop) -> Rules:
+    """A policy as arrays."""
+    shares = in_flight_shares(problem) if policy.shares else {}
+    rules = np.zeros((len(shop.stages), RULE_COLUMNS), shop.stages.dtype)
+    rules[:, MOST] = [shares.get(s, ANY) for s in range(len(rules))]
+    for stage, forwards in (warm_up_forwards(problem) if policy.warm_up else {}).items():
+        rules[stage, WARM_UP] = forwards
+    rules[:, PATIENCE] = shop.stages[:, TICKS + WEIGHT] * policy.patience // 100
+    split, blocks = policy.split and problem.splittable, -1 if policy.blocks is None else policy.blocks
+    flags = split, policy.later_devices_first, policy.deepest_first, False, blocks, policy.spare
+    return Rules(np.array(flags, rules.dtype), rules)
+
+
+class ListRun(NamedTuple):
+    """What a run puts in turn: kind, stage and micro-batch in rows; and the span and the makespan it counts.
+
+    `spans` and `ends` are the sums over all devices of the times from their first start to their last end, and of the
+    last ends.
+    """
+
+    put: Array
+    span: int
+    makespan: int
+    spans: int
+    ends: int
+
+    def value(self, objective: Objective) -> int:
+        """An upper bound on the objective of the best times of this order."""
+        return self.span if objective is Objective.SPAN else self.makespan
+
+    def sum_over_devices(self, objective: Objective) -> int:
+        """What the devices take in all: of two runs of one value the better one has less."""
+        return self.spans if objective is Objective.SPAN else self.ends
+
+
+def list_run(shop: Shop, rules: Rules, halt: Array | None = None, compiled: bool = True) -> ListRun | None:
+    """One run; None if memory locks, or where another thread sets `halt[0]`. The same, `compiled` or not."""
+    passes = int((shop.stages[:, STOP] - shop.stages[:, FIRST]).sum())
+    put = np.empty(((3 if rules.flags[SPLIT] else 2) * passes, 3), np.int64)
+    run: Any = compiled_run if compiled and shop.stages.dtype == np.int64 else run_list
+    done, *times = run(shop, rules, put, np.zeros(1, np.int64) if halt is None else halt)
+    whole = done >= 0 and (done == len(put) or rules.flags[BLOCKS] >= 0)
+    return ListRun(put[:done], *map(int, times)) if whole else None
+
+
+def schedule_of_run(problem: Problem, run: ListRun, split: bool) -> Schedule:
+    """The order in which a run put its passes, device by device."""
+    stages = problem.placement.stages
+    kinds = (F, B, W, BW) if split else (F, BW)
+    device = np.array(problem.placement.stage_device)[run.put[:, 1]]
+    order = np.argsort(device, kind="stable")
+    kind, stage, microbatch = run.put[order].T
+    device, in_block = device[order], kind == WHOLE
+    # The backward of a block is in the slot of its forward.
+    slot = np.cumsum(~in_block)
+    slot -= slot[np.searchsorted(device, device)]
+    used, pass_type = np.unique(np.where(in_block, len(kinds) - 1, kind) * stages + stage, return_inverse=True)
+    pass_types = [(kinds[one // stages], one % stages) for one in used.tolist()]
+    table = PassTable(problem.devices, device, slot, microbatch, pass_type, pass_types)
+    return Schedule(table, "pipesched")
