@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from fractions import Fraction
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -58,6 +59,12 @@ def shown(value: object) -> str:
     if value is None:
         text = "nothing"
     return text if len(text) <= _QUOTED else text[: _QUOTED - 3] + "..."
+
+
+def shown_amount(amount: Fraction, unit: str) -> str:
+    """An amount as an error message quotes it, with the file's unit."""
+    number = shown(int(amount) if amount.denominator == 1 else float(amount))
+    return f"{number} {'activation' if (number, unit) == ('1', 'activations') else unit}".rstrip()
 
 
 def _line(model: type[BaseModel], path: tuple[str, ...], kind: str, message: str, value: object) -> str:

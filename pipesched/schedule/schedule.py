@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
+from types import NoneType
 from typing import NamedTuple
 
+from pipesched.arguments import refuse_other
 from pipesched.errors import BadInput
 from pipesched.html_of import html_of
 from pipesched.problem.network.task_network import Resource
@@ -24,6 +26,8 @@ class Wait(NamedTuple):
 
 # The order of tasks on a stream of a device, for every stream.
 TaskOrders = Mapping[Resource, tuple[Task, ...]]
+
+_PASSES_OF_DEVICES = "a list of passes for each device; a published schedule is HEURISTICS['gpipe'].order(problem)"
 
 
 class Schedule:
@@ -96,8 +100,14 @@ class Schedule:
 
 
 def schedule_of(orders: Iterable[Iterable[Pass]], name: str = "") -> Schedule:
-    """A schedule with no overlapped pairs."""
-    return Schedule(tuple(tuple((p,) for p in order) for order in orders), name)
+    """A schedule with no overlapped pairs, of the passes of each device in turn; `BadInput` for anything else."""
+    refuse_other("schedule_of", orders, Iterable, _PASSES_OF_DEVICES)
+    rows = []
+    for order in orders:
+        refuse_other("schedule_of", order, Iterable, _PASSES_OF_DEVICES)
+        rows.append(tuple((p,) for p in order))
+        refuse_other("schedule_of", rows[-1][0][0] if rows[-1] else None, (Pass, NoneType), _PASSES_OF_DEVICES)
+    return Schedule(tuple(rows), name)
 
 
 def slot_text(slot: Slot, problem: Problem | None = None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,12 @@ def test_every_example_has_its_answer(path: Path, capsys: pytest.CaptureFixture[
     rows = {row["schedule"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
     wanted = FITTING.get(path.stem)
     assert wanted is None or rows[wanted]["fits"]
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.yaml")), ids=lambda path: path.stem)
+def test_no_example_has_an_activation_that_reads_as_a_share(path: Path) -> None:
+    """Where an activation is 1, nobody can tell an amount from a share of it."""
+    assert not re.search(r"activation: 1(\s|[,}]|$)", path.read_text(encoding="utf-8"))
 
 
 def test_passes_of_tasks_in_turn_expose_all_communication(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

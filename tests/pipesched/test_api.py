@@ -19,6 +19,7 @@ from pipesched import (
     read_problem,
     read_schedule,
     save,
+    schedule_of,
     simulate,
     solve,
 )
@@ -90,6 +91,13 @@ def test_a_solve_takes_seconds_and_says_what_it_was_given_instead_of_a_problem(p
         solve("problem.yaml")  # type: ignore[arg-type]
     with pytest.raises(BadInput, match="limits: found int"):
         solve(problem, 30)  # type: ignore[arg-type]
+
+
+def test_orders_that_are_no_lists_of_passes_are_told_what_they_are(problem: Problem) -> None:
+    for orders, found in ((problem, "Problem"), ("gpipe", "str"), ([1, 2], "int"), ([["F0.0"]], "str")):
+        with pytest.raises(BadInput, match=rf"schedule_of: found {found}; allowed: a list of passes for each device"):
+            schedule_of(orders, "gpipe")  # type: ignore[arg-type]
+    assert schedule_of([[], []]).orders == ((), ())
 
 
 def test_a_model_of_layers_is_planned_in_code() -> None:

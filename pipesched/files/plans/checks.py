@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from fractions import Fraction
 
 from pipesched.files.fields.link_times import is_matrix, latency_of, wrong_size
 from pipesched.files.limits import MOST_CELLS, MOST_LAYERS
-from pipesched.files.plans.schema import REQUIRED_OF_LAYERS, REQUIRED_OF_RECOMPUTE, LayerEntry, PlanFile
-from pipesched.files.schema_errors import shown
+from pipesched.files.plans.schema import REQUIRED_OF_LAYERS, REQUIRED_OF_RECOMPUTE, LayerEntry, PlanFile, PlanMemory
+from pipesched.files.schema_errors import shown, shown_amount
 from pipesched.layers.plan_problem import Choice
 
 # Placements with one possible number of chunks.
@@ -56,7 +57,7 @@ def choices_of(form: PlanFile) -> list[Choice]:
 
 
 def _layers(form: PlanFile) -> Iterator[str]:
-    entries = form.layers or []
+    entries, unit = form.layers or [], (form.memory or PlanMemory.model_validate({})).unit
     for at, layer in enumerate(entries):
         place = f"layers[{at}]"
         yield from (
@@ -65,7 +66,7 @@ def _layers(form: PlanFile) -> Iterator[str]:
         for way, entry in enumerate(layer.recompute or ()):
             missing = (key for key in REQUIRED_OF_RECOMPUTE if getattr(entry, key) is None)
             yield from (f"{place}.recompute[{way}].{key}: missing; it is required" for key in missing)
-        yield from _layer(place, layer)
+        yield from _layer(place, layer, unit)
     total = sum(layer.count for layer in entries)
     if form.layers is not None and not entries:
         yield "layers: found none; allowed: at least one"
@@ -87,12 +88,13 @@ def _entry(layer: LayerEntry) -> dict[str, object]:
     return {"count": layer.count, "with_previous": layer.with_previous}
 
 
-def _layer(place: str, layer: LayerEntry) -> Iterator[str]:
+def _layer(place: str, layer: LayerEntry, unit: str) -> Iterator[str]:
     if layer.fused is not None and layer.weight is None:
         yield f"{place}.fused: found without weight; allowed: with weight, since backward is then the full one"
-    activation, freed = float(layer.activation or 0), float(layer.freed_by_backward or 0)
+    activation, freed = layer.activation or Fraction(0), layer.freed_by_backward or Fraction(0)
     if freed > activation:
-        yield f"{place}.freed_by_backward: found {shown(freed)}; allowed: at most the activation, {shown(activation)}"
+        found, allowed = shown_amount(freed, unit), shown_amount(activation, unit)
+        yield f"{place}.freed_by_backward: found {found}; allowed: at most the activation, {allowed}"
     twice = [name for name, number in Counter(way.name for way in layer.recompute or ()).items() if number > 1]
     yield from (f"{place}.recompute: found {name!r} twice; allowed: each name once" for name in twice if name)
 

@@ -16,6 +16,7 @@ from pipesched.files.plans.model_schema import (
     ModelSection,
     ParallelSection,
 )
+from pipesched.files.schema_errors import shown_amount
 from pipesched.layers.derived.derive import Derived, derive
 from pipesched.layers.derived.shape import (
     PRECISIONS,
@@ -118,7 +119,8 @@ def _rates(hardware: HardwareSection) -> Iterator[str]:
         if getattr(hardware, key) == 0:
             yield f"hardware.{key}: found 0; allowed: more than 0"
     if hardware.memory is not None and (hardware.reserved or 0) > hardware.memory:
-        yield f"hardware.reserved: found {float(hardware.reserved or 0)}; allowed: at most the memory"
+        found, allowed = shown_amount(hardware.reserved or Fraction(0), "GiB"), shown_amount(hardware.memory, "GiB")
+        yield f"hardware.reserved: found {found}; allowed: at most the memory, {allowed}"
 
 
 def _heads(attention: AttentionSection, hidden: int | None) -> list[str]:

@@ -13,7 +13,7 @@ from pipesched.files.problems.memory_checks import option_mistakes, values_per_s
 from pipesched.files.problems.parameter_keys import parameter_mistakes
 from pipesched.files.problems.schema import ProblemFile
 from pipesched.files.problems.task_checks import task_lists, task_mistakes
-from pipesched.files.schema_errors import shown
+from pipesched.files.schema_errors import shown_amount
 from pipesched.problem import placement
 from pipesched.problem.microbatch_scale import BLOCKS
 from pipesched.problem.placement import Placement
@@ -181,13 +181,13 @@ def _freed(form: ProblemFile) -> Iterator[str]:
     """What B gives back is part of what F took."""
     if form.memory is None or form.memory.freed_by_backward is None:
         return
-    freed = form.memory.freed_by_backward
+    freed, unit = form.memory.freed_by_backward, form.memory.unit
     activation = form.memory.activation if form.memory.activation is not None else Fraction(1)
     for place, (given, taken) in _pairs(freed, activation):
         if given > taken:
             yield (
-                f"memory.freed_by_backward{place}: found {shown(_plain(given))}; allowed: at most the activation, "
-                f"{shown(_plain(taken))}"
+                f"memory.freed_by_backward{place}: found {shown_amount(given, unit)}; allowed: at most the activation, "
+                f"{shown_amount(taken, unit)}"
             )
 
 
@@ -203,7 +203,3 @@ def _pairs(
         a = one[index] if isinstance(one, list) else one
         b = other[index] if isinstance(other, list) else other
         yield f"[{index}]", (a, b)
-
-
-def _plain(number: Fraction) -> float | int:
-    return int(number) if number.denominator == 1 else float(number)

@@ -10,7 +10,7 @@ from pipesched.files.problems.memory_keys import ALWAYS, NEVER, Groups
 from pipesched.files.problems.memory_options import copy_streams, decisions
 from pipesched.files.problems.schema import MemorySection, ProblemFile
 from pipesched.files.problems.task_checks import task_lists
-from pipesched.files.schema_errors import shown
+from pipesched.files.schema_errors import shown, shown_amount
 from pipesched.problem.passes import RECOMPUTATIONS
 from pipesched.problem.stage import COMPUTE
 
@@ -123,4 +123,5 @@ def _parts_of_activation(section: MemorySection) -> Iterator[str]:
         whole = activation if isinstance(activation, list) else [activation] * len(some)
         above = [(one, most) for one, most in zip(some, whole, strict=False) if one is not None and one > most]
         for one, most in above[:1]:
-            yield f"{path}: found {shown(float(one))}; allowed: at most the activation, {shown(float(most))}"
+            found, allowed = shown_amount(one, section.unit), shown_amount(most, section.unit)
+            yield f"{path}: found {found}; allowed: at most the activation, {allowed}"

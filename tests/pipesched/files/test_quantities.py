@@ -164,3 +164,30 @@ def test_bare_numbers_keep_their_meaning() -> None:
     assert problem.stages[0].recompute[0].keeps * problem.resolution == Fraction(2, 5)
     plan = plan_problem_from(PLAN | {"layers": [LAYER | {"activation": 4, "recompute": [way]}]})
     assert plan.model.layers[0].recompute[0].keeps == Fraction(2, 5)
+
+
+@pytest.mark.parametrize(
+    ("memory", "said"),
+    [
+        ({"freed_by_backward": 5}, "memory.freed_by_backward[0]: found 5 GiB; allowed: at most the activation, 2 GiB"),
+        (
+            {"recompute": [{"name": "full", "time": 1, "keeps": 2.5}]},
+            "memory.recompute[0].keeps: found 2.5 GiB; allowed: at most the activation, 2 GiB",
+        ),
+        (
+            {"offload": {"out": 1, "in": 1, "amount": 2.5}},
+            "memory.offload.amount: found 2.5 GiB; allowed: at most the activation, 2 GiB",
+        ),
+    ],
+)
+def test_amounts_are_told_in_the_unit_of_the_file(memory: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        problem_from(merged(PROBLEM, {"memory": memory}))
+    assert any(said in mistake for mistake in caught.value.mistakes), caught.value.mistakes
+
+
+def test_amounts_of_a_plan_are_told_in_the_unit_of_the_file() -> None:
+    with pytest.raises(BadInput) as caught:
+        plan_problem_from(PLAN | {"memory": {"unit": "MiB"}, "layers": [LAYER | {"freed_by_backward": 3}]})
+    (mistake,) = caught.value.mistakes
+    assert "layers[0].freed_by_backward: found 3 MiB; allowed: at most the activation, 2 MiB" in mistake
