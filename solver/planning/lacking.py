@@ -16,7 +16,7 @@ from pipesched.schedule.metrics import measure
 from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
 from solver.planning.partitions.balance import balanced
-from solver.planning.search.first_plans import recomputing
+from solver.planning.partitions.starting import recomputing
 
 
 def least_lacking(problem: PlanProblem) -> Candidate | None:

@@ -1,4 +1,4 @@
-"""A balanced partition: cuts moved one at a time until no device's load, with the way to it and back, can be less.
+"""A balanced partition: layers moved one at a time until no device's load, with the way to it and back, can be less.
 
 Nothing is proved by it. It is where the master and the published orders begin.
 """
@@ -11,7 +11,7 @@ from pipesched.layers.even import some_counts
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from solver.planning.partitions.memory_fit import MemoryFit
-from solver.planning.partitions.nearby import moved_cuts, recut
+from solver.planning.partitions.nearby import moved_cuts, passed_on, recut
 
 _MOST_MOVES = 2_000
 
@@ -24,10 +24,9 @@ def balanced(plan: PlanProblem, choice: Choice, fit: MemoryFit | None = None) ->
     cuts = list(accumulate(plan.counts or some_counts(plan.model, stages), initial=0))
     best = costs.value(cuts)
     for _ in range(0 if plan.counts is not None else _MOST_MOVES):
-        # Two cuts at once are many more to try: only where no single one is better.
-        for together in (1, 2):
-            tried = ((costs.value(each), each) for each in moved_cuts(plan.model, cuts, together))
-            value, moved = min(tried, default=(best, cuts))
+        # Others are many more to try: only where no single cut is better.
+        for moves in (moved_cuts(plan.model, cuts, 1), moved_cuts(plan.model, cuts, 2), passed_on(plan.model, cuts)):
+            value, moved = min(((costs.value(each), each) for each in moves), default=(best, cuts))
             if value < best:
                 break
         if value >= best:
@@ -60,17 +59,21 @@ class _Costs:
         self.gradient = list(accumulate(gradient, initial=0.0))
         self.forward = list(accumulate((float(layer.forward) for layer in layers), initial=0.0))
 
-    def _before(self, sums: list[float], cuts: list[int], stage: int) -> float:
-        """The time of the stages before this one, each on its device."""
+    def _before(self, sums: list[float], cuts: list[int]) -> list[float]:
+        """The time of the stages before each one, all on their devices."""
         if self.equal:
-            return sums[cuts[stage]]
-        where = self.placement.stage_device
-        return sum(self.slowness[where[k]] * (sums[cuts[k + 1]] - sums[cuts[k]]) for k in range(stage))
+            return [sums[cut] for cut in cuts]
+        own = (
+            self.slowness[device] * (sums[b] - sums[a])
+            for device, (a, b) in zip(self.placement.stage_device, pairwise(cuts), strict=False)
+        )
+        return list(accumulate(own, initial=0.0))
 
     def value(self, cuts: list[int]) -> tuple[int, float, float]:
         """The memory lacking; the largest load with head, or without W with head and tail; the loads' squares."""
         work, gradient = ([sums[cut] for cut in cuts] for sums in (self.work, self.gradient))
         lacking, squares, worst = 0, 0.0, 0.0
+        heads, tails = (self._before(sums, cuts) for sums in (self.forward, self.gradient))
         for device, held in enumerate(self.placement.stages_of):
             on = [s % self.length for s in held]
             again, slow = 0.0, self.slowness[device]
@@ -83,6 +86,5 @@ class _Costs:
             if self.one_chain:
                 first = min(on)
                 busy = self.m * slow * (again + sum(gradient[k + 1] - gradient[k] for k in on))
-                head, tail = (self._before(sums, cuts, first) for sums in (self.forward, self.gradient))
-                worst = max(worst, load + head, busy + tail)
+                worst = max(worst, load + heads[first], busy + tails[first])
         return lacking, worst, squares

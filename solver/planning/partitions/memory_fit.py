@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 from math import ceil
 from typing import NamedTuple
@@ -11,7 +11,8 @@ from typing import NamedTuple
 from pipesched.layers.layer import LayerType, RecomputeWay
 from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
-from pipesched.problem.passes import BW, B, F
+from pipesched.problem.passes import BW, B, F, W
+from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
 
 
@@ -26,10 +27,17 @@ class Need(NamedTuple):
     recompute: dict[int, tuple[Recomputed, ...]]
 
 
-class _Saving(NamedTuple):
-    """One way to recompute layers of a type on a stage; `memory` and `time` of one of them."""
+class _Moment(NamedTuple):
+    """What a device holds at one moment: by stage the micro-batches that wait for their B, and those for their W."""
 
-    memory: int
+    kept: Counter[int]
+    split: Counter[int]
+
+
+class _Saving(NamedTuple):
+    """One way to recompute layers of a type on a stage; `memory` at each moment, and `time`, of one of them."""
+
+    memory: tuple[int, ...]
     time: float
     stage: int
     layer: LayerType
@@ -38,10 +46,11 @@ class _Saving(NamedTuple):
 
 
 class MemoryFit:
-    """For the micro-batches that an order has in flight on each stage at the moment when its device has most.
+    """For the micro-batches that an order has in flight on each stage at the moments when its device has most.
 
-    The layers that save most memory for their time are recomputed first, each type on a stage in its best way. That is
-    not always the least time, and other moments may need more: nothing is proved by it.
+    These are the moments when most wait for their B, for their W, and for either: what waits for its W is whole again,
+    recomputed or not. The layers that save most memory for their time are recomputed first, each type on a stage in its
+    best way. That is not always the least time, and other moments may need more: nothing is proved by it.
     """
 
     def __init__(self, plan: PlanProblem, choice: Choice, order: Schedule) -> None:
@@ -49,7 +58,7 @@ class MemoryFit:
         placement = choice.on(plan.cluster.devices)
         self._length = len(placement.chains[0])
         self._stages_of = placement.stages_of
-        self._in_flight = [_most_in_flight(order, device) for device in range(placement.devices)]
+        self._moments = [_fullest(order, device) for device in range(placement.devices)]
         self._known: dict[tuple[object, ...], Need] = {}
         model, always, unit = plan.model, plan.recompute is Decide.ALWAYS, plan.resolution
         kept = [
@@ -61,11 +70,33 @@ class MemoryFit:
         # From the first layer on, in units of the resolution: what a stage has is the difference of two.
         self._memory = [*accumulate((int(layer.memory / unit) for layer in model.sequence), initial=0)]
         self._kept = [*accumulate((int(each / unit) for each in kept), initial=0)]
+        self._split = [
+            *accumulate((int((one.activation - one.freed_by_backward) / unit) for one in model.sequence), initial=0)
+        ]
         self._number = [
             (kind, [*accumulate((layer.name == kind.name for layer in model.sequence), initial=0)])
             for kind in model.kinds
             if kind.recompute and plan.recompute is Decide.FREE
         ]
+
+    def reserve(self, amounts: Sequence[int]) -> None:
+        """So much less room on each device from now on: what an order turned out to hold at other moments."""
+        self._capacity = [room - amount for room, amount in zip(self._capacity, amounts, strict=True)]
+        self._known.clear()
+
+    def lacking(self, problem: Problem) -> int:
+        """What a partition's problem lacks on all devices, in units of the resolution, as far as it is told here."""
+        of, static = problem.stages, problem.static
+        held = [
+            static[device]
+            + max(
+                sum(number * of[s].activation for s, number in one.kept.items())
+                + sum(number * (of[s].activation - of[s].freed) for s, number in one.split.items())
+                for one in moments
+            )
+            for device, moments in enumerate(self._moments)
+        ]
+        return sum(max(0, amount - room) for amount, room in zip(held, self._capacity, strict=True))
 
     def need(self, device: int, cuts: list[int]) -> Need:
         """What a device has to recompute where stage k of a chain has the layers from cuts[k] to before cuts[k + 1]."""
@@ -85,28 +116,33 @@ class MemoryFit:
         return Partition(tuple(b - a for a, b in pairwise(cuts)), tuple(rows) if any(rows) else ())
 
     def _least(self, device: int, at: list[tuple[int, int, int]]) -> Need:
-        lacking, savings = -self._capacity[device], list[_Saving]()
+        moments, savings = self._moments[device], list[_Saving]()
+        lacking = [-self._capacity[device]] * len(moments)
         for stage, start, stop in at:
-            in_flight = self._in_flight[device][stage]
-            lacking += self._memory[stop] - self._memory[start] + in_flight * (self._kept[stop] - self._kept[start])
+            memory, kept, split = (sums[stop] - sums[start] for sums in (self._memory, self._kept, self._split))
+            lacking = [
+                before + memory + one.kept[stage] * kept + one.split[stage] * split
+                for before, one in zip(lacking, moments, strict=True)
+            ]
             for kind, before in self._number:
-                savings += self._savings(stage, kind, before[stop] - before[start], in_flight)
+                savings += self._savings(stage, kind, before[stop] - before[start], moments)
         time, chosen, taken = 0.0, dict[int, tuple[Recomputed, ...]](), set[tuple[int, str]]()
-        for one in sorted(savings, key=lambda each: each.time / each.memory):
-            if lacking <= 0:
-                break
-            if (one.stage, one.layer.name) in taken:
+        for one in sorted(savings, key=lambda each: each.time / max(each.memory)):
+            wanted = [ceil(lack / less) for lack, less in zip(lacking, one.memory, strict=True) if lack > 0 and less]
+            if not wanted or (one.stage, one.layer.name) in taken:
                 continue
             taken.add((one.stage, one.layer.name))
-            number = min(one.layers, ceil(lacking / one.memory))
-            lacking, time = lacking - number * one.memory, time + number * one.time
+            number = min(one.layers, max(wanted))
+            lacking = [lack - number * less for lack, less in zip(lacking, one.memory, strict=True)]
+            time += number * one.time
             chosen[one.stage] = (*chosen.get(one.stage, ()), Recomputed(one.layer.name, one.way.name, number))
-        return Need(time, max(0, lacking), chosen)
+        return Need(time, max(0, *lacking), chosen)
 
-    def _savings(self, stage: int, layer: LayerType, number: int, in_flight: int) -> Iterator[_Saving]:
+    def _savings(self, stage: int, layer: LayerType, number: int, moments: Sequence[_Moment]) -> Iterator[_Saving]:
         for way in layer.recompute if number else ():
-            memory = in_flight * int(layer.activation * (1 - way.keeps) / self._plan.resolution)
-            if memory > 0:
+            each = int(layer.activation * (1 - way.keeps) / self._plan.resolution)
+            memory = tuple(one.kept[stage] * each for one in moments)
+            if max(memory) > 0:
                 yield _Saving(memory, float(way.time), stage, layer, way, number)
 
 
@@ -114,11 +150,17 @@ def _layers(recompute: tuple[Recomputed, ...]) -> int:
     return sum(one.layers for one in recompute)
 
 
-def _most_in_flight(order: Schedule, device: int) -> Counter[int]:
-    """Of each stage the micro-batches between forward and backward at the moment when they are most on the device."""
-    now, most = Counter[int](), Counter[int]()
+def _fullest(order: Schedule, device: int) -> list[_Moment]:
+    """The moments at which most micro-batches wait on the device for their B, for their W, and for either."""
+    now = _Moment(Counter(), Counter())
+    most = [now] * 3
+    numbers = [0] * 3
     for p in order.passes_on(device):
-        now[p.stage] += (p.kind is F) - (p.kind in (B, BW))
-        if now.total() > most.total():
-            most = Counter(now)
-    return most
+        kept, split = Counter(now.kept), Counter(now.split)
+        kept[p.stage] += (p.kind is F) - (p.kind in (B, BW))
+        split[p.stage] += (p.kind is B) - (p.kind is W)
+        now = _Moment(kept, split)
+        for at, number in enumerate((kept.total(), split.total(), kept.total() + split.total())):
+            if number > numbers[at]:
+                most[at], numbers[at] = now, number
+    return list({id(one): one for one in most}.values())

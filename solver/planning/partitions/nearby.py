@@ -31,6 +31,18 @@ def moved_cuts(model: Model, cuts: list[int], together: int) -> Iterator[list[in
                 yield moved
 
 
+def passed_on(model: Model, cuts: list[int]) -> Iterator[list[int]]:
+    """A layer less on one stage and one more on another: all cuts between the two moved to the next place."""
+    allowed = model.cuts
+    place = {cut: at for at, cut in enumerate(allowed)}
+    for one, other in combinations(range(len(cuts) - 1), 2):
+        for step in (-1, 1):
+            between = [allowed[place[cut] + step] for cut in cuts[one + 1 : other + 1]]
+            moved = [*cuts[: one + 1], *between, *cuts[other + 1 :]]
+            if all(a < b for a, b in pairwise(moved)):
+                yield moved
+
+
 def nearby(plan: PlanProblem, partition: Partition) -> Iterator[Partition]:
     """Less recomputed first, then other cuts; what is recomputed stays what it is as far as the layers go."""
     if plan.recompute is Decide.FREE and plan.recompute_rule is not RecomputeRule.ANY:

@@ -1,102 +1,130 @@
-"""The first plans of a placement: those that its narrower restrictions begin with, so that more freedom is never worse.
+"""The first plans of a placement for one order, each simulated once, and so that more freedom is never worse.
 
-Partitions are the balanced and the even one. Of the layers that can be recomputed none, a share of each stage, or all
-are, as `recompute: never` and `always` have it. Each is simulated once.
+Those of all narrower restrictions are among them. Where the order lacks memory on a partition, others leave the devices
+that lack it more room.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from fractions import Fraction
-from math import ceil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from pipesched.errors import DoesNotApply
-from pipesched.layers.even import even_counts
-from pipesched.layers.layer import LayerType, RecomputeWay
-from pipesched.layers.partition import Partition, Recomputed
+from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Decide, PlanProblem
 from pipesched.problem.problem import Problem
 from pipesched.results.plan import Candidate
+from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule
+from pipesched.schedule.timeline import Timeline
 from solver.construction.timing import best_times
-from solver.planning.joint.told import told
 from solver.planning.partitions.balance import balanced
 from solver.planning.partitions.memory_fit import MemoryFit
 from solver.planning.partitions.nearby import recut
+from solver.planning.partitions.starting import starting_partitions
 from solver.planning.search.choice_search import ChoiceSearch
 
-# Shares of a stage's layers that are recomputed, all of them second: that fits where anything does.
-_SHARES = (Fraction(0), Fraction(1), Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
+# Partitions that are made in turn where the order lacks memory on the one before.
+_MOST_REPAIRS = 6
 
 
-def first_plans(of: ChoiceSearch, name: str, order: Callable[[Problem], Schedule]) -> Candidate | None:
-    """Offer the first plans with an order of this name; the best of them, None where none of them fits."""
-    found = list[Candidate]()
-    for counts in _counts(of, order):
-        for share in _SHARES:
-            if found and of.budget.over():
-                break
-            partition = recomputing(of.plan, counts, share)
-            candidate = tried(of, partition, name, order)
-            if candidate is not None:
-                found.append(candidate)
-                if share < 1:
-                    break
-            elif of.plan.recompute is not Decide.FREE:
-                break
-    return min(found, key=lambda each: each.value, default=None)
+class FirstPlans:
+    """Of one placement and an order of this name; `best` is the best of them, None where none has been found to fit.
+
+    `same`: the order is the same for all costs.
+    """
+
+    def __init__(self, of: ChoiceSearch, name: str, order: Callable[[Problem], Schedule], same: bool) -> None:
+        self._of, self._name, self._order, self._same = of, name, order, same
+        self.best: Candidate | None = None
+        self._fitting: set[Partition] = set()
+
+    def run(self, most: float) -> Candidate | None:
+        """One after the other for so many seconds or units; the best so far."""
+        plan, choice = self._of.plan, self._of.choice
+        known, tries = self._roomy(), self._of.budget.tries(most)
+        fit = None if known is None or plan.cluster.capacity is None else MemoryFit(plan, choice, known)
+        first = balanced(plan, choice, fit)
+        self._try(first)
+        for partition in self._starting(known, fit) if next(tries, False) else ():
+            if partition != first:
+                self._try(partition)
+            if not next(tries, False):
+                return self.best
+        if known is not None and fit is not None:
+            for decide in Decide if plan.recompute is Decide.FREE else (plan.recompute,):
+                restricted = replace(plan, recompute=decide)
+                if not self._fits(restricted):
+                    self._make_room(restricted, known, tries)
+        return self.best
+
+    def _starting(self, known: Schedule | None, fit: MemoryFit | None) -> Iterator[Partition]:
+        """Those that seem to lack least memory first, and of them those of the least load."""
+        plan, choice = self._of.plan, self._of.choice
+        found = [(one, plan.problem(choice, one)) for one in starting_partitions(plan, choice, known)]
+        lacking = [0 if fit is None else fit.lacking(problem) for _, problem in found]
+        loads = [_load(problem) for _, problem in found]
+        # What lacks memory with an order does so whatever the costs; other orders may adapt.
+        able = [at for at, lack in enumerate(lacking) if not (lack and self._same)]
+        for at in sorted(able, key=lambda at: (lacking[at], loads[at])):
+            if self._may_be_better(found[at][1]):
+                yield found[at][0]
+
+    def _fits(self, restricted: PlanProblem) -> bool:
+        """Whether a plan was found that this restriction of recomputation allows."""
+        if restricted.recompute is Decide.FREE:
+            return self.best is not None
+        return any(recut(restricted, one.counts, one) == one for one in self._fitting)
+
+    def _make_room(self, plan: PlanProblem, known: Schedule, tries: Iterator[bool]) -> None:
+        """Balanced partitions, each with the room taken away that the order lacked on the one before."""
+        fit = MemoryFit(plan, self._of.choice, known)
+        for _ in range(_MOST_REPAIRS):
+            partition = balanced(plan, self._of.choice, fit)
+            if not self._may_be_better(plan.problem(self._of.choice, partition)) or not next(tries, False):
+                return
+            found = self._try(partition)
+            excess = [] if found is None else _excess(found.timeline)
+            if not any(excess):
+                return
+            fit.reserve(excess)
+
+    def _roomy(self) -> Schedule | None:
+        """The order whatever the memory, on a partition that all restrictions of recomputation share."""
+        never = replace(self._of.plan, recompute=Decide.NEVER)
+        try:
+            return self._order(self._of.roomy_problem(balanced(never, self._of.choice)))
+        except DoesNotApply:
+            return None
+
+    def _may_be_better(self, problem: Problem) -> bool:
+        return self.best is None or _load(problem) * problem.tick < self.best.value
+
+    def _try(self, partition: Partition) -> Candidate | None:
+        """The order on it, whether it fits or not."""
+        found = timed(self._of, partition, self._name, self._order)
+        if found is not None and self._of.offer(found):
+            self._fitting.add(partition)
+            self.best = found if self.best is None or found.value < self.best.value else self.best
+        return found
 
 
-def tried(of: ChoiceSearch, partition: Partition, name: str, order: Callable[[Problem], Schedule]) -> Candidate | None:
-    """The order on a partition, offered; None where there is none that fits."""
+def timed(of: ChoiceSearch, partition: Partition, name: str, order: Callable[[Problem], Schedule]) -> Candidate | None:
+    """The order on a partition; None where there is none."""
     problem = of.plan.problem(of.choice, partition)
     try:
-        candidate = Candidate(of.choice, partition, best_times(problem, order(problem)), name)
+        return Candidate(of.choice, partition, best_times(problem, order(problem)), name)
     except DoesNotApply:
         return None
-    return candidate if of.offer(candidate) else None
 
 
-def recomputing(plan: PlanProblem, counts: tuple[int, ...], share: Fraction) -> Partition:
-    """So many layers on each stage, of each type this share recomputed in the way that keeps least."""
-    if plan.recompute is not Decide.FREE:
-        return recut(plan, counts, Partition(counts))
-    rows = []
-    for layers in Partition(counts).layers_of(plan.model):
-        held = Counter(layer.alone for layer in layers if layer.recompute)
-        rows.append(
-            tuple(
-                Recomputed(layer.name, _least(layer).name, ceil(share * number))
-                for layer, number in held.items()
-                if share
-            )
-        )
-    return told(plan, Partition(counts, tuple(rows) if any(rows) else ()))
+def _load(problem: Problem) -> int:
+    """That of the busiest device, in ticks."""
+    each = problem.microbatches // len(problem.placement.chains)
+    return each * max(sum(map(problem.least_work, own)) for own in problem.placement.stages_of)
 
 
-def _least(layer: LayerType) -> RecomputeWay:
-    return min(layer.recompute, key=lambda way: (way.keeps, way.time))
-
-
-def _counts(of: ChoiceSearch, order: Callable[[Problem], Schedule]) -> Iterator[tuple[int, ...]]:
-    """Layers of each stage: balanced, balanced with what the order has to recompute, and even."""
-    plan, seen = of.plan, set[tuple[int, ...]]()
-
-    def fresh(counts: tuple[int, ...] | None) -> Sequence[tuple[int, ...]]:
-        if counts is None or counts in seen:
-            return ()
-        seen.add(counts)
-        return (counts,)
-
-    if plan.counts is not None:
-        yield plan.counts
-        return
-    yield from fresh(of.balanced.counts)
-    if plan.cluster.capacity is not None:
-        try:
-            fit = MemoryFit(plan, of.choice, order(of.roomy_problem(of.balanced)))
-            yield from fresh(balanced(plan, of.choice, fit).counts)
-        except DoesNotApply:
-            pass
-    yield from fresh(even_counts(plan.model, of.stages))
+def _excess(timeline: Timeline) -> list[int]:
+    """The memory that each device lacks, in units of the resolution."""
+    peaks, room = measure(timeline).peak_memory, timeline.problem.room
+    return [0 if most is None else max(0, peak - most) for peak, most in zip(peaks, room, strict=True)]

@@ -9,11 +9,13 @@ from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
 from solver.construction.list_scheduling import list_schedules, sequential
 from solver.planning.search.choice_search import ChoiceSearch
-from solver.planning.search.first_plans import first_plans
+from solver.planning.search.first_plans import FirstPlans
 from solver.planning.search.joint_rounds import anneal_at_once, in_groups
 from solver.planning.search.placements import Placements
 
-_START_SHARE = 0.1
+_START_SHARE = 0.15
+# Of it, that for first plans; the rest is for the best partition of one order.
+_PLANS_SHARE = 0.4
 _BOUND_SHARE = 0.25
 _FIRST_SHARE = 0.08
 _JOINT_SHARE = 0.4
@@ -39,19 +41,30 @@ class FreeOrders:
         self._search()
 
     def _start(self) -> None:
-        """A published order with its best partition on every placement that has no plan yet."""
+        """First plans of every placement that has none yet; then for a published order its best partition."""
         without = [choice for choice in self._all.open() if choice.best is None]
         each = _START_SHARE * self._all.budget.whole / max(1, len(without))
+        orders = {choice.choice: self._first_plans(choice, _PLANS_SHARE * each) for choice in without}
         for choice in without:
-            published = next((one for one in _starts() if choice.why_not(one.name) is None), None)
-            if published is not None:
+            published = next((one for one in _starts() if one in orders[choice.choice]), None)
+            if published is not None and not choice.settled:
                 self._all.say(f"{choice.choice}: best partition for {published.name}")
                 with self._all.defects_noted(choice):
-                    first_plans(choice, published.name, published.order)
-                    choice.best_of_order(choice.order_of(published.name), each)
-            if choice.best is None and not choice.settled:
-                with self._all.defects_noted(choice):
-                    first_plans(choice, "pipesched", _listed) or first_plans(choice, "pipesched", sequential)
+                    choice.best_of_order(choice.order_of(published.name), (1 - _PLANS_SHARE) * each)
+
+    def _first_plans(self, choice: ChoiceSearch, most: float) -> list[Heuristic]:
+        """With every published order that applies, a good start first; returns these. Where none fits, any order."""
+        self._all.say(f"{choice.choice}: first plans")
+        rest = [one for one in HEURISTICS if one.standing.plan is None and not one.searched]
+        orders = [one for one in (*_starts(), *rest) if choice.why_not(one.name) is None]
+        with self._all.defects_noted(choice):
+            for at, one in enumerate(orders):
+                share = 2 if at == 0 else 2 * (len(orders) - 1)
+                FirstPlans(choice, one.name, one.order, one.same_for_all_costs).run(most / share)
+            for order in (_listed, sequential):
+                if choice.best is None and not choice.settled:
+                    FirstPlans(choice, "pipesched", order, False).run(most)
+        return orders
 
     def _relax_all(self) -> None:
         each = _BOUND_SHARE * self._all.budget.whole / max(1, len(self._all.open()))

@@ -8,24 +8,28 @@ from pipesched.results.plan import Candidate
 from solver.planning.joint.search import JointSearch, applies
 from solver.planning.partitions.nearby import nearby
 from solver.planning.search.choice_search import ChoiceSearch
-from solver.planning.search.first_plans import first_plans, tried
+from solver.planning.search.first_plans import FirstPlans, timed
 
 
 class PublishedClimb:
     """On one placement. What is found has the order that the schedule has for its own costs."""
 
     def __init__(self, of: ChoiceSearch, name: str) -> None:
-        self._of, self._name, self._order = of, name, schedule_named(name).order
+        self._of, self._name, self._published = of, name, schedule_named(name)
         self._best: Candidate | None = None
         self._looked: set[Partition] = set()
         self._seed = of.budget.limits.seed
 
-    def begin(self) -> None:
-        """The first plans."""
-        self._best = first_plans(self._of, self._name, self._order)
+    def begin(self, most: float) -> None:
+        """The first plans, for so many seconds or units."""
+        self._best = FirstPlans(self._of, self._name, self._published.order, self._published.same_for_all_costs).run(
+            most
+        )
 
     def run(self, most: float) -> None:
         """So many seconds or units: partitions next to the best, then those that are best for its order as it is."""
+        if self._best is None and self._of.best is not None and self._of.best.schedule == self._name:
+            self._best = self._of.best
         if self._best is None:
             return
         self._step_by_step(most / 2)
@@ -53,6 +57,6 @@ class PublishedClimb:
 
     def _look(self, partition: Partition) -> None:
         self._looked.add(partition)
-        found = tried(self._of, partition, self._name, self._order)
-        if found is not None and (self._best is None or found.value < self._best.value):
+        found = timed(self._of, partition, self._name, self._published.order)
+        if found is not None and self._of.offer(found) and (self._best is None or found.value < self._best.value):
             self._best = found

@@ -16,6 +16,8 @@ from solver.planning.search.published_climb import PublishedClimb
 _STEP_SHARE, _LEAST_STEP = 0.05, 0.2
 # Of the time, that for bounds of any order, where those of the orders allowed are not soon found.
 _RELAX_SHARE = 0.15
+# And that for the first plans of all orders.
+_BEGIN_SHARE = 0.2
 
 
 class _Order(NamedTuple):
@@ -52,11 +54,12 @@ class PublishedOrders:
     def _begin(self, names: dict[Choice, list[str]]) -> dict[Choice, list[PublishedClimb]]:
         """The first plans of all orders on all placements."""
         climbs: dict[Choice, list[PublishedClimb]] = {}
+        each = _BEGIN_SHARE * self._all.budget.whole / max(1, sum(map(len, names.values())))
         for choice in self._all.open():
             climbs[choice.choice] = [PublishedClimb(choice, name) for name in names[choice.choice]]
             for climb in climbs[choice.choice]:
                 with self._all.defects_noted(choice):
-                    climb.begin()
+                    climb.begin(each)
         return climbs
 
     def _applying(self, choice: ChoiceSearch) -> list[str]:

@@ -1,0 +1,83 @@
+"""The partitions that a search begins with: also those of its narrower restrictions, so that more freedom is no worse.
+
+Layers are balanced, balanced with what an order has to recompute, or even. Of the layers that can be recomputed none, a
+share of each stage, or all are, as `recompute: never` and `always` have it, and as the stricter rules allow.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from fractions import Fraction
+from math import ceil
+
+from pipesched.layers.even import even_counts
+from pipesched.layers.layer import LayerType, RecomputeWay
+from pipesched.layers.partition import Partition, Recomputed
+from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
+from pipesched.layers.recompute_rule import RecomputeRule
+from pipesched.schedule.schedule import Schedule
+from solver.planning.joint.told import told
+from solver.planning.partitions.balance import balanced
+from solver.planning.partitions.memory_fit import MemoryFit
+from solver.planning.partitions.nearby import recut
+
+# Shares of a stage's layers that are recomputed.
+_SHARES = (Fraction(0), Fraction(1), Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
+_RULES = tuple(RecomputeRule)
+
+
+def restrictions(plan: PlanProblem, choice: Choice) -> list[PlanProblem]:
+    """The plan problem and all that its placement and orders leave where recomputation or partition is restricted."""
+    found = [plan]
+    if plan.recompute is Decide.FREE:
+        found += [replace(plan, recompute=decide) for decide in (Decide.NEVER, Decide.ALWAYS)]
+        rules = _RULES[_RULES.index(plan.recompute_rule) + 1 :] if plan.model.recomputes else ()
+        found += [replace(plan, recompute_rule=rule) for rule in rules]
+    even = even_counts(plan.model, len(choice.on(plan.cluster.devices).chains[0]))
+    if plan.counts is None and even is not None:
+        found += [replace(one, counts=even) for one in found]
+    return found
+
+
+def starting_partitions(plan: PlanProblem, choice: Choice, order: Schedule | None) -> list[Partition]:
+    """Each once, those of the plan problem itself first. `order` is one whatever the memory, where one is known."""
+    found: dict[Partition, None] = {}
+    known: dict[tuple[Decide, tuple[int, ...] | None], list[Partition]] = {}
+    for one in restrictions(plan, choice):
+        # Rules change no cuts.
+        key = one.recompute, one.counts
+        if key not in known:
+            known[key] = _balanced(replace(one, recompute_rule=RecomputeRule.ANY), choice, order)
+        for partition in known[key]:
+            found |= dict.fromkeys(recomputing(one, partition.counts, share) for share in _SHARES)
+        found |= dict.fromkeys(told(one, partition) for partition in known[key])
+    return list(found)
+
+
+def _balanced(plan: PlanProblem, choice: Choice, order: Schedule | None) -> list[Partition]:
+    """The balanced partition, and the one with what the order has to recompute."""
+    with_room = order is not None and plan.cluster.capacity is not None
+    fits = [None, *([MemoryFit(plan, choice, order)] if with_room and order is not None else [])]
+    return [balanced(plan, choice, fit) for fit in fits]
+
+
+def recomputing(plan: PlanProblem, counts: tuple[int, ...], share: Fraction) -> Partition:
+    """So many layers on each stage, of each type this share recomputed in the way that keeps least."""
+    if plan.recompute is not Decide.FREE:
+        return recut(plan, counts, Partition(counts))
+    rows = []
+    for layers in Partition(counts).layers_of(plan.model):
+        held = Counter(layer.alone for layer in layers if layer.recompute)
+        rows.append(
+            tuple(
+                Recomputed(layer.name, _least(layer).name, ceil(share * number))
+                for layer, number in held.items()
+                if share
+            )
+        )
+    return told(plan, Partition(counts, tuple(rows) if any(rows) else ()))
+
+
+def _least(layer: LayerType) -> RecomputeWay:
+    return min(layer.recompute, key=lambda way: (way.keeps, way.time))
