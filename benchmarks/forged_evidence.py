@@ -48,7 +48,6 @@ from solver.cyclic.period_bounds import period_certificates
 from solver.diagram.all_chains.bound import bounds_of_chains
 from solver.diagram.all_orders import bounds_of_all_orders
 from solver.diagram.below import bounds_of_devices, bounds_of_stages
-from solver.diagram.whole_weights.bound import bounds_of_whole_weights
 from tests.support.brute_force import TooManyOrdersError
 from tests.support.task_brute_force import optimum, tiny_gathers, tiny_reductions
 
@@ -100,7 +99,7 @@ def forge(count: int, seed: int, each: int = _EACH) -> Tally:
 def _least(problem: Problem) -> Fraction | None:
     """The optimum; of a period, what is known of it: batches may run one behind another, so the makespan of one of
     them, a micro-batch, is no less."""
-    if problem.objective is Objective.ITERATION:
+    if problem.network.has_collectives:
         return optimum(problem, problem.objective)
     if problem.objective is not Objective.PERIOD:
         return least_value(problem, problem.objective, _AT_MOST)
@@ -116,7 +115,7 @@ def attack(problem: Problem, best: Fraction, random: Random, tally: Tally, each:
     kinds = (*KINDS, *OF_PERIODS)
     for genuine in _period_certificates(problem) if of_period else _certificates(problem, best, random):
         row = f"{genuine.kind}, of periods" if of_period else genuine.kind
-        row = _ITERATIONS if problem.objective is Objective.ITERATION else row
+        row = _ITERATIONS if problem.network.has_collectives else row
         if check_bound(problem, genuine).verdict is not Verdict.VERIFIED:
             tally.unproved.append(f"{genuine} of {problem}")
         for _ in range(each):
@@ -139,7 +138,7 @@ def _period_certificates(problem: Problem) -> Iterator[Certificate]:
 
 def _certificates(problem: Problem, best: Fraction, random: Random) -> Iterator[Certificate]:
     found = [one for one in certificates(problem, problem.objective) if one.value > 0]
-    if problem.objective is Objective.ITERATION:
+    if problem.network.has_collectives:
         # Tasks on streams are not covered by every argument.
         yield from (one for one in found if check_bound(problem, one).verdict is not Verdict.NOT_VERIFIED)
         return
@@ -152,7 +151,6 @@ def _certificates(problem: Problem, best: Fraction, random: Random) -> Iterator[
     yield from bounds_of_stages(problem, Event(), near // 2, near, device, random.choice((1, 3, 64)))
     yield from _of_earlier_versions(problem, near, random)
     yield from _guided(problem, near, random)
-    yield from bounds_of_whole_weights(problem, Event(), near // 2, near, random.choice((1, None)))
     yield from _with_some_whole(problem, random)
     yield from bounds_of_chains(problem, Event(), near // 2, near, (random.choice((1, 3, 64)),))
 

@@ -17,8 +17,8 @@ from solver.engine.opening.published import Published
 from solver.engine.opening.sequential import Sequential
 from solver.engine.part_times import BESIDE
 from solver.engine.parts.exact_model import ExactModel
-from solver.engine.parts.list_schedules import ListSchedules
 from solver.engine.parts.mirrored_schedules import MirroredSchedules
+from solver.engine.parts.tuned_lists import TunedListSchedules
 from solver.engine.search import Engine
 from solver.engine.search import Part as EnginePart
 
@@ -60,7 +60,7 @@ def without(engine: Engine, *names: str) -> Engine:
 def plain() -> Engine:
     """Published and list schedules, then CP-SAT on plain intervals, with the load for a bound."""
     opening = (Published(share=0.5), Sequential())
-    parts = (ListSchedules(), ExactModel(literals=False))
+    parts = (TunedListSchedules(), ExactModel(literals=False))
     bounds = AnalyticBounds(load_only=True)
     return replace(ENGINE, bounds=bounds, opening=opening, parts=parts, raise_bounds=False, beside=False)
 

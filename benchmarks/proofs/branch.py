@@ -27,7 +27,6 @@ _FURTHER = {
     "crossings of steps below a value": "solver/diagram/below.py",
     "crossings of steps of some stages": "solver/diagram/below.py",
     "crossings of steps of more stages": "solver/diagram/below.py",
-    "crossings of steps with whole weight passes": "solver/diagram/whole_weights/bound.py",
 }
 
 

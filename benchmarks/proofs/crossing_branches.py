@@ -16,7 +16,6 @@ from benchmarks.proofs.further_bounds import (
     crossings_of_more_stages,
     crossings_of_stages,
     crossings_of_steps,
-    crossings_of_whole,
     crossings_with_blocks,
     more_stages_with_blocks,
 )
@@ -87,23 +86,6 @@ _BELOW = (
 )
 _STAGES_WITH_BLOCKS = ("room after B", "V", "split backwards", "shorter than a pass")
 
-# With weight passes that take longer than other passes, so that whole ones are in the way.
-_WHOLE: Cases = {
-    **{name: _STEPS[name] for name in _STEPS},
-    "long weight passes": ({"long_weights": 1, "whole_only": 0, "linear": 0.5}, lambda problem, _: problem.splittable),
-    "long weight passes, short full backward": (
-        {"long_weights": 1, "whole_only": 0, "short_whole": 1},
-        lambda problem, _: problem.splittable,
-    ),
-    "long weight passes, room after W": (
-        {"long_weights": 1, "whole_only": 0, "freed": ("none", "less"), "linear": 0.5},
-        lambda problem, _: problem.splittable,
-    ),
-    "weight passes of several lengths": (
-        {"long_weights": 0.6, "whole_only": 0},
-        lambda problem, device: len({problem.stages[s].weight for s in problem.placement.stages_of[device]}) > 1,
-    ),
-}
 # Two directions on the same devices.
 _CHAINS: Cases = {
     **{name: _STEPS[name] for name in ("room after W", "room after B", "one backward", "short full backward", "links")},
@@ -161,7 +143,6 @@ CROSSING_BRANCHES: tuple[Branch, ...] = (
     *_branches(_OF_SOME_STAGES, crossings_of_stages, _of(_WITH_BLOCKS, _STAGES_WITH_BLOCKS), "blocks, ", **_BLOCKS),
     *_branches(_OF_MORE_STAGES, crossings_of_more_stages, _STEPS, whole_only=0.3),
     *_branches(_OF_MORE_STAGES, more_stages_with_blocks, _of(_WITH_BLOCKS, _STAGES_WITH_BLOCKS), "blocks, ", **_BLOCKS),
-    *_branches("crossings of steps with whole weight passes", crossings_of_whole, _WHOLE, whole_only=0.1),
     *_branches("crossings of all chains", crossings_of_chains, _several_chains(_CHAINS), whole_only=0.3, both_ways=0.9),
     *_branches("crossings with blocks", crossings_with_blocks, _WITH_BLOCKS, **_BLOCKS),
 )

@@ -17,7 +17,6 @@ from solver.diagram.all_chains.bound import bounds_of_chains
 from solver.diagram.all_orders import bounds_of_all_orders
 from solver.diagram.below import bounds_of_devices, bounds_of_more_stages, bounds_of_stages
 from solver.diagram.steps import walked_chains
-from solver.diagram.whole_weights.bound import bounds_of_whole_weights
 
 
 def _known(problem: Problem) -> int:
@@ -87,19 +86,6 @@ def more_stages_with_blocks(problem: Problem) -> Iterable[Certificate]:
                     since = float(one.value)
                     claimed = max(claimed, since - 1)
                     yield one
-
-
-def crossings_of_whole(problem: Problem) -> Iterable[Certificate]:
-    """On the first device and on all; below the value of a schedule that is no good, and little above what is proved.
-
-    As much as of the first device, so that all may claim.
-    """
-    proved, known = ceil(certificates(problem, problem.objective)[0].value), _known(problem)
-    for devices in (1, None):
-        for most in (known, proved + 16):
-            for one in bounds_of_whole_weights(problem, Event(), proved - 1.0, most, devices):
-                proved = max(proved, int(one.value))
-                yield one
 
 
 def crossings_with_blocks(problem: Problem) -> Iterable[Certificate]:

@@ -23,7 +23,6 @@ from solver.bounds.crossing.bound import crossing_bounds
 from solver.diagram.all_chains.bound import bounds_of_chains
 from solver.diagram.all_orders import bounds_of_all_orders
 from solver.diagram.below import bounds_of_devices
-from solver.diagram.whole_weights.bound import bounds_of_whole_weights
 from solver.engine.finish import finished
 from solver.engine.opening.analytic_bounds import AnalyticBounds
 from solver.engine.opening.published import Published
@@ -117,7 +116,6 @@ CALLS: dict[str, Callable[[], None]] = {
     "tasks": partial(compile_kernels, "tasks"),
     "crossings": partial(compile_bounds, crossing_bounds),
     "diagrams": compile_diagrams,
-    "whole": partial(compile_bounds, partial(bounds_of_whole_weights, proved=1, known=100)),
     "chains": partial(compile_bounds, partial(bounds_of_chains, proved=1, known=100), _BOTH_WAYS),
     "orders": compile_orders,
     "tabu": compile_tabu,

@@ -19,14 +19,11 @@ from solver.engine.parts.bounds.all_chains import AllChains
 from solver.engine.parts.bounds.all_orders import AllOrders
 from solver.engine.parts.bounds.below import BelowOnDevices, BelowOnStages
 from solver.engine.parts.bounds.crossings import CrossingBounds
-from solver.engine.parts.bounds.whole_weights import WholeWeights
 from solver.engine.parts.destructive import DestructiveBounds
 from solver.engine.parts.exact_model import ExactModel
-from solver.engine.parts.list_schedules import ListSchedules
 from solver.engine.parts.local_search import LocalSearch
 from solver.engine.parts.mirrored_schedules import MirroredSchedules
 from solver.engine.parts.one_way_each import OneWayEach
-from solver.engine.parts.periodic import Periodic
 from solver.engine.parts.step_orders import StepOrders
 from solver.engine.parts.tasks.critical_blocks import CriticalBlocks
 from solver.engine.parts.tasks.decisions import TaskDecisions
@@ -39,7 +36,6 @@ from solver.engine.search import Engine, Search
 
 _OF_PASSES = (
     TunedListSchedules(),
-    ListSchedules(),
     CrossingBounds(),
     BeamSchedules(),
     StepOrders(),
@@ -50,10 +46,8 @@ _OF_PASSES = (
     BelowOnStages(),
     BelowOnDevices(),
     LocalSearch(),
-    WholeWeights(),
     CriticalBlocks(),
     DestructiveBounds(),
-    Periodic(),
     ExactModel(),
 )
 # For one of two chains that are mirror images, on half of the devices, and for passes as wholes.

@@ -34,8 +34,6 @@ from solver.diagram.all_chains.layers import successors_of_chains
 from solver.diagram.completion import keys_after, rests_before
 from solver.diagram.expansion import expand as expand_kept
 from solver.diagram.reduction import reduced
-from solver.diagram.whole_weights.layers import longer as longer_with_whole
-from solver.diagram.whole_weights.stay import best_of as best_with_whole
 from solver.local_search.annealing_kernel import anneal, anneal_with_modes
 from solver.local_search.equal_value_kernel import settle
 from solver.local_search.units.operation_units import modes_matter
@@ -123,11 +121,6 @@ CHAIN_KERNELS = Kernels(
     ),
     _COMPILER,
     "chains",
-)
-WHOLE_KERNELS = Kernels(
-    (keys_after, rests_before, longer_with_whole, best_with_whole, *CHECKED, one_before),
-    _COMPILER,
-    "whole",
 )
 ORDER_KERNELS = Kernels(
     (keys_after, rests_before, ways_before, best_ways, longer, best_of, advance_whole, settle_step), _COMPILER, "orders"

@@ -70,7 +70,7 @@ def test_a_part_is_left_out_where_it_proves_and_where_it_takes_most() -> None:
         "none": a_whole(10),
     }
     assert left_out_on(crossings, wholes) == ["proves", "most", "some"]
-    assert left_out_on(BY_NAME["cyclic schedules"], wholes) == []
+    assert left_out_on(BY_NAME["destructive bounds"], wholes) == []
     assert left_out_on(BY_NAME["bound: round trip"], {"one": a_whole(1, "round trip")}) == ["one"]
     assert share(crossings, wholes["most"]) == 0.5
 
@@ -113,7 +113,7 @@ def test_a_run_measures_what_is_not_there_and_writes_it(monkeypatch: pytest.Monk
     page.write_text(f"{begin(ablation.COMMAND)}\n{END}\n")
     args = Namespace(
         problems=None,
-        parts=["published schedules", "cyclic schedules"],
+        parts=["published schedules", "crossings"],
         seconds=5,
         workers=1,
         seed=0,
@@ -126,7 +126,7 @@ def test_a_run_measures_what_is_not_there_and_writes_it(monkeypatch: pytest.Monk
     # One for a moment, the whole engine, the plain one, and the one part that took time.
     assert asked == [ENGINE, ENGINE, plain(), BY_NAME["published schedules"].engine]
     written = page.read_text()
-    assert "| published schedules | 1 |" in written and "prove: cyclic schedules." in written
+    assert "| published schedules | 1 |" in written and "prove: crossings." in written
     assert "](images/gap.png)" in written
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert ablation.run(args) == 0 and len(asked) == 4
@@ -148,6 +148,6 @@ def test_a_family_of_bounds_can_be_left_out() -> None:
 
 
 def test_a_part_that_is_not_there_is_refused() -> None:
-    with pytest.raises(BadInput, match=r"found 'cyclic shedules'.*did you mean 'cyclic schedules'"):
-        ablation._wanted(["cyclic shedules"])
+    with pytest.raises(BadInput, match=r"found 'crossingz'.*did you mean 'crossings'"):
+        ablation._wanted(["crossingz"])
     assert ablation._wanted(None) == PARTS and [part.name for part in ablation._wanted(["crossings"])] == ["crossings"]

@@ -80,10 +80,6 @@ TESTS: dict[str, tuple[str, ...]] = {
         )
     },
     **{
-        f"solver/diagram/whole_weights/{name}.py": ("tests/solver/diagram/test_whole.py",)
-        for name in ("bound", "choices", "follow", "layers", "stay", "weights")
-    },
-    **{
         f"{name}.py": ("tests/solver/diagram/test_chains.py",)
         for name in (
             *(f"solver/diagram/all_chains/{one}" for one in ("bound", "follow", "guide", "layers", "steps")),

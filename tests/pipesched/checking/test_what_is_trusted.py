@@ -27,7 +27,6 @@ from pipesched.results.evidence_document import evidence_document, evidence_from
 from solver.bounds.analytic.catalogue import certificates
 from solver.diagram.all_chains.bound import bounds_of_chains
 from solver.diagram.below import bounds_of_devices, bounds_of_stages
-from solver.diagram.whole_weights.bound import bounds_of_whole_weights
 from solver.limits import Limits
 from solver.solve import solve
 from tests.support.makers import problem
@@ -94,7 +93,7 @@ def test_evidence_of_orders_below_a_value_holds_in_finer_ticks() -> None:
         if one.objective is Objective.PERIOD or one.microbatch_scale:
             continue
         near = ceil(max((each.value for each in certificates(one, one.objective)), default=1)) + 1
-        for bounds in (bounds_of_devices, bounds_of_whole_weights, bounds_of_chains):
+        for bounds in (bounds_of_devices, bounds_of_chains):
             for genuine in bounds(one, Event(), near // 2, near):
                 kinds[genuine.kind] = kinds.get(genuine.kind, 0) + 1
                 _holds_in_finer_ticks(one, genuine)

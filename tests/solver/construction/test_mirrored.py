@@ -17,8 +17,8 @@ from solver.construction.mirrored import folded, unfolded
 from solver.construction.timing import best_times
 from solver.engine.engine import ENGINE
 from solver.engine.opening.sequential import Sequential
-from solver.engine.parts.list_schedules import ListSchedules
 from solver.engine.parts.mirrored_schedules import MirroredSchedules
+from solver.engine.parts.tuned_lists import TunedListSchedules
 from solver.engine.run import run
 from solver.engine.search import Search
 from solver.limits import Limits
@@ -84,7 +84,7 @@ def test_the_search_goes_on_from_the_best_mirrored_schedule(microbatches: int) -
     assert half is not None
     best = min(value_of(half, best_times(half, schedule)) for schedule in list_schedules(half))
     part = next(part for part in ENGINE.parts if isinstance(part, MirroredSchedules))
-    short = replace(part, engine=replace(part.engine, parts=(ListSchedules(),)))
+    short = replace(part, engine=replace(part.engine, parts=(TunedListSchedules(),)))
     engine = replace(ENGINE, opening=(Sequential(),), parts=(short,))
     search = Search(one, Limits(workers=1, deterministic=1), lambda _: None, Event(), engine)
     run(search)

@@ -1,1 +1,0 @@
-"""Diagrams with whole weight passes: none is interrupted, and no two labels are merged."""
