@@ -13,7 +13,7 @@ from matplotlib.patches import FancyArrowPatch, Rectangle
 
 from pipesched.problem.passes import F
 from pipesched.problem.placement import Placement, bidirectional, explicit, interleaved, linear, v_shape, wave
-from pipesched.schedule.drawing.colours import shade, shade_numbers
+from pipesched.schedule.drawing.colours import shade
 
 FOLDER = Path(__file__).parent / "images" / "placements"
 PLACEMENTS = {
@@ -28,7 +28,9 @@ PLACEMENTS = {
 
 def draw(placement: Placement, axes: Axes) -> None:
     """A row a device, a column a stage of it; arrows from each stage to the next on its chain."""
-    shades, width = shade_numbers(placement), max(map(len, placement.stages_of))
+    width = max(map(len, placement.stages_of))
+    down_and_up = len(placement.chains) > 1
+    shades = placement.chain_index if down_and_up else [placement.chunk(s) for s in range(placement.stages)]
     centre = {s: (placement.chunk(s) + 0.5, placement.stage_device[s] + 0.5) for s in range(placement.stages)}
     for stage, (x, y) in centre.items():
         colour = shade(F, shades[stage], max(shades) + 1)

@@ -28,8 +28,8 @@ def draw_gantt(timeline: Timeline, axes: Axes) -> None:
     boxes = list(boxes_of(timeline))
     compute_top, compute_bottom = lanes(problem)[problem.streams[0]]
     draw_frame(timeline, axes, (compute_top + compute_bottom) / 2)
-    shade_of = shade_numbers(problem.placement)
-    count = len(shade_names(problem.placement))
+    shade_of = shade_numbers(problem)
+    count = len(shade_names(problem))
     colours = [TRANSFER if box.sends else shade(box.of.kind, shade_of[box.of.stage], count) for box in boxes]
     corners = _corners(problem, boxes)
     draw_boxes(axes, corners, colours)

@@ -38,7 +38,7 @@ def _entries(problem: Problem, boxes: list[Box]) -> list[tuple[Handle, str]]:
 
 def shade_entries(problem: Problem, kinds: Collection[PassKind]) -> list[tuple[Handle, str]]:
     """What the shades mean, if there is more than one; to be drawn by `HANDLERS`."""
-    names, shown = shade_names(problem.placement, problem.sequence_chunks), [kind for kind in NAMES if kind in kinds]
+    names, shown = shade_names(problem), [kind for kind in NAMES if kind in kinds]
     if len(names) < 2 or not shown:
         return []
     return [(tuple(_patch(kind, number, len(names)) for kind in shown), name) for number, name in enumerate(names)]

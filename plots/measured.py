@@ -59,7 +59,7 @@ def draw_measured(measured: Measured, axes: Axes, longest: float) -> None:
         for (device, one), (above, below) in zip(boxes, ends, strict=True)
     ]
     corners: NDArray[np.float64] = np.array(rows, dtype=np.float64).reshape(-1, 4)
-    shade_of, count = shade_numbers(problem.placement), len(shade_names(problem.placement))
+    shade_of, count = shade_numbers(problem), len(shade_names(problem))
     colours = [shade(one.of.kind, shade_of[one.of.stage], count) for _, one in boxes]
     draw_boxes(axes, corners, colours)
     BoxNumbers(

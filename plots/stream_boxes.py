@@ -51,8 +51,7 @@ class Phases(NamedTuple):
 
 def colours_of(problem: Problem) -> Colours:
     """The colour of each kind of pass of each stage, as in the Gantt chart, and what it means."""
-    placement = problem.placement
-    numbers, count = shade_numbers(placement), len(shade_names(placement))
+    numbers, count = shade_numbers(problem), len(shade_names(problem))
     return {
         (kind, stage): (shade(kind, number, count), text)
         for kind, text in KINDS.items()

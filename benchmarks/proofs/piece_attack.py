@@ -1,6 +1,8 @@
-"""Stress test of pieces of micro-batches and of collectives of stages: tiny problems against every order.
+"""Stress test of chains that feed each other, pieces or modules, and of collectives: every order of tiny problems.
 
     python -m benchmarks.proofs.piece_attack --count 10000 --resume --write docs/results/sequence-chunks.md
+    python -m benchmarks.proofs.piece_attack --problems modules --resume --write docs/results/sequence-chunks.md
+    python -m benchmarks.proofs.piece_attack --problems saving --resume --write docs/results/sequence-chunks.md
     python -m benchmarks.proofs.piece_attack --problems collectives --resume --write docs/results/collectives.md
 
 The optimum of a solve, all bounds, the validator and `check` against a search that knows the definitions alone. Counts
@@ -24,11 +26,17 @@ from pipesched.files.atomic_write import write_whole
 from pipesched.problem.problem import Problem
 from tests.support.brute_force import TooManyOrdersError
 from tests.support.collective_problems import tiny_collectives
-from tests.support.piece_problems import compared, features, tiny_pieces
+from tests.support.module_problems import tiny_modules
+from tests.support.piece_problems import compared, features, tiny_pieces, tiny_saving_pieces
 
 Maker = Callable[[Random], Problem]
 COMMAND = "python -m benchmarks.proofs.piece_attack"
-_MAKERS: dict[str, Maker] = {"pieces": tiny_pieces, "collectives": tiny_collectives}
+_MAKERS: dict[str, Maker] = {
+    "pieces": tiny_pieces,
+    "modules": tiny_modules,
+    "saving": tiny_saving_pieces,
+    "collectives": tiny_collectives,
+}
 _ROUND = 50
 _OUTCOMES = ("problems", "wrong", "nothing fits", "a bound attained", "too many orders")
 

@@ -10,18 +10,22 @@ from pathlib import Path
 
 from commands.options.search import interrupt_sets, limits_of
 from commands.shared.catalogue import Exit
+from commands.shared.file_arguments import write_schedule
 from commands.shared.output import files_written, write_json
 from commands.shared.output_folder import record_output
 from commands.shared.watch import stop_event
 from pipesched.errors import BadInput
 from pipesched.files.atomic_write import make_folder, write_whole
 from pipesched.files.exact_numbers import write_json as json_text
+from pipesched.files.schedule_file import ScheduleFile
 from pipesched.files.state_file import read_state
 from pipesched.problem.formatting import amount
 from pipesched.problem.pass_names import pass_text
 from pipesched.problem.problem import Problem
 from pipesched.results.replanned import Replanned
 from pipesched.results.solution import Status
+from pipesched.simulation.simulator import simulate
+from plots.replanned import render_replanned
 from solver.replanning.replan import replan
 
 # Of each device, the passes that come next.
@@ -34,7 +38,7 @@ _ALONE = {
 
 
 def run_from_state(args: Namespace, problem: Problem) -> Exit:
-    """Search, print, write `replanned.json`."""
+    """Search, print, write the answer, its picture and its order as a schedule file."""
     for key, option in _ALONE.items():
         if getattr(args, key, None) not in (None, False):
             raise BadInput(f"found {option} with --from-state; allowed: one of them")
@@ -49,7 +53,7 @@ def run_from_state(args: Namespace, problem: Problem) -> Exit:
         found = replan(problem, state, limits_of(args), report, stop)
     files: list[Path] = []
     if folder is not None:
-        files = [write_whole(folder / "replanned.json", json_text(found.document()))]
+        files = _written(found, folder)
         record_output(folder, "solve", files)
     if args.json:
         write_json(found.document() | {"files": list(map(str, files))})
@@ -65,3 +69,13 @@ def run_from_state(args: Namespace, problem: Problem) -> Exit:
     if stop.is_set():
         return Exit.INTERRUPTED
     return {Status.INFEASIBLE: Exit.NO, Status.UNKNOWN: Exit.NOT_FOUND}.get(found.status, Exit.DONE)
+
+
+def _written(found: Replanned, folder: Path) -> list[Path]:
+    """The answer; where there is one its picture, and its order as other commands read one."""
+    files = [write_whole(folder / "replanned.json", json_text(found.document()))]
+    schedule = found.schedule()
+    if schedule is not None:
+        files.append(write_whole(folder / "replanned.png", render_replanned(found)))
+        files.append(write_schedule(folder / "schedule.json", ScheduleFile(simulate(found.problem, schedule))))
+    return files

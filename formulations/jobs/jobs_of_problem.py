@@ -82,7 +82,7 @@ def _of_network(problem: Problem, held: Collection[Pass], number: dict[Task, int
     found = []
     for p in held:
         for arc in problem.network.arcs_into[p.kind, p.stage]:
-            for j in (p.microbatch + arc.shift,) if arc.every is None else arc.every:
+            for j in (p.microbatch,) if arc.share is None else arc.share.numbers(p.microbatch):
                 named = (Task(Pass(a.kind, a.stage, j), a.part) for a in arc.alternatives)
                 here = tuple(number[task] for task in named if task in number)
                 if here:

@@ -55,6 +55,8 @@ def two_directions(problem: Problem) -> int:
     placement, whole = problem.placement, bidirectional(problem.devices)
     if (placement.chains, placement.stage_device) != (whole.chains, whole.stage_device):
         raise DoesNotApply(f"needs every stage on two devices (placement: bidirectional); it is {placement.name}")
+    if problem.stage_arcs:
+        raise DoesNotApply("needs two chains of which none feeds the other")
     if placement.devices % 2:
         raise DoesNotApply(f"needs an even number of devices; found {placement.devices}")
     return placement.devices

@@ -14,6 +14,8 @@ from pipesched.files.other_kinds import Kind, refuse_other_kinds
 from pipesched.files.problems import visualiser_file
 from pipesched.files.problems.checks import mistakes, placement_of
 from pipesched.files.problems.memory_options import host_groups, option_memory, option_times, shared_streams
+from pipesched.files.problems.module_keys import split_off
+from pipesched.files.problems.modules import ModuleForm, idle_devices, read_modules
 from pipesched.files.problems.parameter_keys import ParametersSection, parameter_memory, parameter_times
 from pipesched.files.problems.piece_values import piece_documents
 from pipesched.files.problems.schema import MemorySection, ProblemFile, Times, required
@@ -29,6 +31,7 @@ from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.rescale import with_microbatch_scale
 from pipesched.problem.sequence_chunks import in_sequence_chunks
+from pipesched.problem.with_modules import with_modules
 
 # More than the schedule file of the largest problem there may be.
 MOST_BYTES = 256 * 2**20
@@ -72,19 +75,23 @@ def problem_from(document: object, source: str = "problem", default_name: str = 
     `source` names it in error messages. `BadInput` lists every mistake, as for a file.
     """
     try:
-        document = in_plain_numbers(document, PROBLEM)
+        document, held = split_off(in_plain_numbers(document, PROBLEM))
         documents, found = piece_documents(document)
-        forms = []
+        forms, modules = list[ProblemFile](), list[ModuleForm]()
         for one in documents:
             form, wrong_values, wrong = parse_model(ProblemFile, one, required(one))
-            found += [*wrong_values, *mistakes(form, wrong, pieces=len(documents))]
+            modules, in_modules = read_modules(held, document, form, wrong)
+            others = held is not None
+            found += [*wrong_values, *mistakes(form, wrong, len(documents), others), *in_modules]
+            found += [] if found or not others else idle_devices(form, modules)
             forms.append(form)
     except BadInput as error:
         raise BadInput(*(f"{source}: {mistake}" for mistake in error.mistakes)) from None
     if found:
         raise BadInput(*(f"{source}: {mistake}" for mistake in dict.fromkeys(found)))
     try:
-        return in_sequence_chunks([_build(form, default_name) for form in forms])
+        trunk = in_sequence_chunks([_build(form, default_name) for form in forms])
+        return with_modules(trunk, [(one.module, _build(one.form, default_name)) for one in modules])
     except BadInput as error:
         raise BadInput(f"{source}: {error}") from None
 

@@ -42,7 +42,7 @@ def framed(line: str, picture: str) -> str:
 def timeline_svg(timeline: Timeline) -> str:
     """The Gantt chart and its legend."""
     problem, whole = timeline.problem, makespan(timeline)
-    boxes, shades = list(boxes_of(timeline)), shade_names(problem.placement, problem.sequence_chunks)
+    boxes, shades = list(boxes_of(timeline)), shade_names(problem)
     colour_of = _colours(problem, len(shades))
     tip = _tips(problem) if len(boxes) <= MOST_WITH_TIPS else lambda _: ""
     cells = [
@@ -68,7 +68,7 @@ def timeline_svg(timeline: Timeline) -> str:
 
 def _colours(problem: Problem, shades: int) -> Callable[[Box], RGB]:
     """The colour of a box: the hue tells the kind, the shade the chunk or direction."""
-    numbers = shade_numbers(problem.placement)
+    numbers = shade_numbers(problem)
     of = {(kind, s): shade(kind, number, shades) for s, number in enumerate(numbers) for kind in PassKind}
     return lambda box: TRANSFER if box.sends else of[box.of.kind, box.of.stage]
 

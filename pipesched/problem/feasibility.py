@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import ceil
 
 from pipesched.errors import BadInput
+from pipesched.problem.chain_groups import chain_groups
 from pipesched.problem.formatting import memory_text
 from pipesched.problem.problem import Problem
 
@@ -37,23 +38,28 @@ def refuse_overflow(problem: Problem) -> None:
 def why_infeasible(problem: Problem) -> str | None:
     """The reason no schedule fits the memory, or None if one does.
 
-    Necessary: before a micro-batch's first backward on a device ends, all its forwards on that device have run, so
-    the device holds all their activations at once. Sufficient: one micro-batch after the other, each backward fused,
-    never holds more than that. So the answer is exact, but for the host's memory where activations may move there: a
-    stage then holds of a micro-batch what it must until its backward, and all of its activation while it runs.
+    Necessary: before a micro-batch's first backward on a device ends, all its forwards on that device have run, and
+    those that feed it, so the device holds all their activations at once. Sufficient: one micro-batch after the other,
+    each backward fused, never holds more than that. So the answer is exact, but for the host's memory where activations
+    may move there: a stage then holds of a micro-batch what it must until its backward, and all of its activation while
+    it runs.
     """
-    unequal, pieces = bool(problem.microbatch_scale), problem.sequence_chunks
+    unequal, groups = bool(problem.microbatch_scale), chain_groups(problem)
     for device, capacity in enumerate(problem.room):
-        for n in range(0, len(problem.placement.chains), pieces):
-            chain = [stage for walk in problem.placement.chains[n : n + pieces] for stage in walk]
+        for group in groups:
+            chain = [stage for n in group for stage in problem.placement.chains[n]]
             stages = [s for s in chain if problem.placement.stage_device[s] == device and problem.microbatches_of[s]]
-            largest = max((problem.microbatch_scale[j] for j in problem.walking[n]), default=1) if unequal else 1
+            largest = (
+                max((problem.microbatch_scale[j] for n in group for j in problem.walking[n]), default=1)
+                if unequal
+                else 1
+            )
             needed = int(_least_peak(problem, stages) * largest)
             if capacity is not None and needed > capacity:
                 held = problem.static[device]
                 need, whole = memory_text(problem, needed), memory_text(problem, capacity + held)
                 static = f" in addition to {memory_text(problem, held)} of static memory" if held else ""
-                named = list(dict.fromkeys(stage // pieces for stage in stages))
+                named = list(dict.fromkeys(stage // problem.sequence_chunks for stage in stages))
                 least = ", at the least" if any(problem.stages[s].saving_kinds for s in stages) else ""
                 return (
                     f"memory: device {device} must hold the activations of {_listed(named)} of one micro-batch at "

@@ -1,4 +1,7 @@
-"""How passes are named: kind, stage, micro-batch, and the piece where micro-batches are several: `F2.0.3`."""
+"""How passes are named: kind, stage, micro-batch, and the piece where micro-batches are several: `F2.0.3`.
+
+Passes of a module are counted from 0 on, as the micro-batches of the trunk are.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,8 @@ _PIECE = re.compile(r"(F|BW|B|W)(\d{1,9})\.(\d{1,9})\.(\d{1,9})")
 def pass_text(problem: Problem, p: Pass) -> str:
     """The name of a pass; one of no piece that there is prints as in a problem without pieces."""
     count = problem.sequence_chunks
+    if problem.modules and p.stage < problem.placement.stages:
+        return str(p._replace(microbatch=microbatch_number(problem, p)))
     if count == 1 or p.stage >= problem.placement.stages:
         return str(p)
     stage, piece = divmod(p.stage, count)
@@ -29,6 +34,8 @@ def microbatch_number(problem: Problem, p: Pass) -> int:
     """The micro-batch of a pass as the file counts them, where pieces count as one; the stage of one that has none."""
     if p.kind in OF_PARAMETERS:
         return p.stage // problem.sequence_chunks
+    if p.stage < problem.placement.stages and problem.modules:
+        return p.microbatch - problem.microbatches_of[p.stage].start
     if problem.sequence_chunks == 1 or p.stage >= problem.placement.stages:
         return p.microbatch
     return p.microbatch - problem.microbatches_of[p.stage].start + _first(problem, p.stage)
@@ -42,6 +49,10 @@ def piece_number(problem: Problem, p: Pass) -> int | None:
 
 def stage_text(problem: Problem, stage: int, microbatch: int) -> str:
     """A stage and a micro-batch in words, with the piece: `stage 2, micro-batch 0, piece 3`."""
+    for module in problem.modules:
+        if module.first <= stage < module.first + module.stages * module.copies:
+            number = microbatch - problem.microbatches_of[stage].start
+            return f"stage {stage} (module {module.name}), pass {number}"
     if problem.sequence_chunks == 1:
         return f"stage {stage}, micro-batch {microbatch}"
     number, piece = divmod(stage, problem.sequence_chunks)
@@ -51,7 +62,7 @@ def stage_text(problem: Problem, stage: int, microbatch: int) -> str:
 
 def microbatch_count(problem: Problem) -> int:
     """How many micro-batches there are as the file counts them, where pieces count as one."""
-    return problem.microbatches // problem.sequence_chunks
+    return len(problem.walking[0]) if problem.modules else problem.microbatches // problem.sequence_chunks
 
 
 def microbatches_text(problem: Problem) -> str:
@@ -64,7 +75,11 @@ def pass_from(problem: Problem, text: str) -> Pass:
     """Read `pass_text` back; `BadInput` on anything else."""
     count = problem.sequence_chunks
     if count == 1:
-        return parse_pass(text)
+        found = parse_pass(text)
+        apart = problem.modules and found.stage < problem.placement.stages
+        return (
+            found._replace(microbatch=found.microbatch + problem.microbatches_of[found.stage].start) if apart else found
+        )
     if text[:1] in OF_PARAMETERS:
         once = parse_pass(text)
         return once._replace(stage=once.stage * count)

@@ -13,6 +13,7 @@ from itertools import accumulate, pairwise
 from pipesched.html_of import html_of
 from pipesched.problem.device_resources import HostPool, Pool, SharedStream
 from pipesched.problem.microbatch_scale import common_denominator, refuse_scale
+from pipesched.problem.module import Module
 from pipesched.problem.network.dependencies import Dependencies
 from pipesched.problem.network.network_of_problem import network_of
 from pipesched.problem.network.task_network import Mode, TaskNetwork
@@ -52,7 +53,8 @@ class Problem:
     of one number in `queues` run their forwards in the order of micro-batches, and so their backwards; empty where any
     order may be. `chain_shares[n]` is how many micro-batches walk chain n; empty where the shares are equal. Searches
     and bounds read chains, not factors (`pipesched.problem.microbatch_chains`).
-    `stage_arcs` are precedences between chains; of `sequence_chunks` pieces of a micro-batch each has its own chain.
+    `stage_arcs` are precedences between chains; of `sequence_chunks` pieces of a micro-batch each has its own chain,
+    and `modules` have theirs behind that of the trunk.
     `holders[s]` is the stage that reduces the gradients of the parameters that stage s computes with; empty where each
     stage has its own. Of all stages together parameters are gathered `most_gathers` times at most, and those of
     `gather_window` stages of a device are there at once at most.
@@ -78,6 +80,7 @@ class Problem:
     chain_shares: tuple[int, ...] = ()
     stage_arcs: tuple[StageArc, ...] = ()
     sequence_chunks: int = 1
+    modules: tuple[Module, ...] = ()
     holders: tuple[int, ...] = ()
     most_gathers: int | None = None
     gather_window: int | None = None

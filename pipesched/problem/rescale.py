@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from math import lcm
+from math import gcd, lcm
 
 from pipesched.problem.attainable_spans import Value, simplest
 from pipesched.problem.device_resources import Pool
@@ -58,6 +58,18 @@ def finer_memory(problem: Problem, parts: int) -> Problem:
         ),
         resolution=problem.resolution / parts,
     )
+
+
+def in_common_steps(problems: Sequence[Problem]) -> list[Problem]:
+    """Problems in the coarsest ticks and units of memory that all of them can be counted in."""
+    tick, resolution = (_common([getattr(one, key) for one in problems]) for key in ("tick", "resolution"))
+    return [finer_memory(finer(one, int(one.tick / tick)), int(one.resolution / resolution)) for one in problems]
+
+
+def _common(steps: Sequence[Fraction]) -> Fraction:
+    """The largest step of which all these are multiples."""
+    denominator = lcm(*(step.denominator for step in steps))
+    return Fraction(gcd(*(int(step * denominator) for step in steps)), denominator)
 
 
 def in_ticks_of(problem: Problem, value: Value, of: Problem) -> Value:

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from fractions import Fraction
 from itertools import pairwise
-from math import gcd, lcm
 
 from pipesched.problem.device_resources import Pool
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Problem
-from pipesched.problem.rescale import finer, finer_memory
+from pipesched.problem.rescale import in_common_steps
 from pipesched.problem.stage_arc import StageArc
 
 
@@ -28,8 +26,7 @@ def in_sequence_chunks(pieces: Sequence[Problem]) -> Problem:
     """
     if len(pieces) == 1:
         return pieces[0]
-    tick, resolution = (_common([getattr(one, key) for one in pieces]) for key in ("tick", "resolution"))
-    pieces = [finer_memory(finer(one, int(one.tick / tick)), int(one.resolution / resolution)) for one in pieces]
+    pieces = in_common_steps(pieces)
     first, count = pieces[0], len(pieces)
     where = first.placement
     stages = [piece.stages[s] for s in range(where.stages) for piece in pieces]
@@ -62,9 +59,3 @@ def in_sequence_chunks(pieces: Sequence[Problem]) -> Problem:
         holders=tuple(s * count for s in range(where.stages) for _ in pieces) if first.network.has_collectives else (),
         notes=tuple(dict.fromkeys(note for piece in pieces for note in piece.notes)),
     )
-
-
-def _common(steps: Sequence[Fraction]) -> Fraction:
-    """The largest step of which all these are multiples."""
-    denominator = lcm(*(step.denominator for step in steps))
-    return Fraction(gcd(*(int(step * denominator) for step in steps)), denominator)

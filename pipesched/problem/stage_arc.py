@@ -1,16 +1,30 @@
-"""An arc between the passes of two stages of a device."""
+"""An arc between the passes of stages of two chains."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
+
+from pipesched.problem.network.share import Share
 
 
 class StageArc(NamedTuple):
-    """The n-th micro-batch of stage `after` starts its forward (or its `backward`) when that of `before` has ended.
+    """Micro-batches of stage `after` start their forward (or `backward`) when those of `before` have ended and come.
 
-    The two lie on different chains, which equally many micro-batches walk, and on one device.
+    The two lie on different chains, and the number of micro-batches of one divides that of the other: each waits for
+    its share. Of forwards `after`, of backwards `before` lies on the chain that is fed; where there are `places`, of
+    its micro-batches those at these places alone.
     """
 
     before: int
     after: int
     backward: bool = False
+    places: tuple[int, ...] = ()
+
+    def share(self, walks: Sequence[range]) -> Share:
+        """Which micro-batches wait for which; `walks` are those of each stage."""
+        before, after = walks[self.before], walks[self.after]
+        if not self.places:
+            return Share(before, after)
+        some = tuple((before if self.backward else after)[place] for place in self.places)
+        return Share(some, after) if self.backward else Share(before, some)

@@ -19,4 +19,4 @@ def without_stage_arcs(problem: Problem) -> Problem:
         replace(s, activation=s.activation + s.lent, freed=s.freed + s.lent, lent=0, collected=0)
         for s in problem.stages
     )
-    return replace(problem, stages=stages, stage_arcs=(), sequence_chunks=1)
+    return replace(problem, stages=stages, stage_arcs=(), sequence_chunks=1, modules=())

@@ -12,6 +12,7 @@ from pipesched.problem.problem import Problem
 from pipesched.problem.state import Ran, State
 from pipesched.results.gap import gap
 from pipesched.results.solution import Status
+from pipesched.schedule.schedule import Schedule, schedule_of
 
 
 @dataclass(frozen=True)
@@ -41,10 +42,16 @@ class Replanned:
             for device in devices
         ]
 
+    def schedule(self) -> Schedule | None:
+        """The order of all passes, without the times that those which have begun took; None where there is none."""
+        return None if self.passes is None else schedule_of(self.orders(), "replanned")
+
     def text(self) -> str:
         """The verdict in a line."""
         if self.value is None:
-            return f"{self.status.value}: memory lets no order of what remains run to its end"
+            why = "time ended before an order of what remains was found"
+            why = "memory lets no order of what remains run to its end" if self.status is Status.INFEASIBLE else why
+            return f"{self.status.value}: {why}"
         begun = (
             f"{len(self.state.ran)} passes as they were, {len(self.passes or ()) - len(self.state.ran)} ordered anew"
         )

@@ -112,27 +112,31 @@ class Graph:
         """The arcs of the network, for every micro-batch."""
         columns = self._columns
         for pass_type in columns.pass_types:
-            for after, alternatives, lag, optional, shift, every in problem.network.arcs_into[pass_type]:
+            for after, alternatives, lag, optional, share in problem.network.arcs_into[pass_type]:
                 later = self._nodes(after)
                 # Of alternatives the schedule holds one.
-                earlier = np.roll(np.maximum.reduce([self._nodes(task) for task in alternatives]), -shift)
-                if every is not None:
-                    earlier, later = earlier[earlier >= 0], later[later >= 0]
-                    yield np.repeat(earlier, len(later)), np.tile(later, len(earlier)), lag
-                    continue
+                earlier = np.maximum.reduce([self._nodes(task) for task in alternatives])
+                rows = columns.rows(*pass_type)
+                if share is not None:
+                    before, after_it = share.pairs()
+                    earlier, later, rows = (
+                        self._at(before, earlier),
+                        self._at(after_it, later),
+                        self._at(after_it, rows),
+                    )
                 both = later >= 0
                 if optional:
                     both &= earlier >= 0
                 later, earlier = later[both], earlier[both]
                 if (earlier < 0).any():
-                    p = columns.passes[columns.rows(*pass_type)[both][np.argmin(earlier)]]
+                    p = columns.passes[rows[both][np.argmin(earlier)]]
                     needed = p._replace(kind=alternatives[0].kind, stage=alternatives[0].stage)
                     late, early = pass_text(problem, p), pass_text(problem, needed)
                     raise BadInput(f"{late} needs {early}, which the schedule does not hold")
                 # The tasks of a pass in a block are one node.
                 apart = (earlier != later) | (alternatives[0].pass_type != pass_type)
                 if problem.microbatch_scale and lag:
-                    lags = by_microbatch(problem, np.full(len(both), lag), columns.microbatches)
+                    lags = by_microbatch(problem, np.full(len(both), lag), columns.microbatch[rows])
                     yield earlier[apart], later[apart], lags[both][apart]
                 else:
                     yield earlier[apart], later[apart], lag
@@ -176,6 +180,12 @@ class Graph:
         """The node of this task of each micro-batch; -1 where the schedule does not hold it."""
         rows = self._columns.rows(task.kind, task.stage)
         return np.where(rows >= 0, np.minimum(self._first[rows] + task.part, self._last[rows]), -1)
+
+    def _at(self, microbatches: Ints, each: Ints) -> Ints:
+        """Of these micro-batches what `each` has for those of the schedule; -1 for one that it does not hold."""
+        held = self._columns.microbatches
+        place = np.minimum(np.searchsorted(held, microbatches), len(held) - 1)
+        return np.where(held[place] == microbatches, each[place], -1)
 
     @cached_property
     def waits(self) -> list[list[tuple[int, int]]]:

@@ -65,7 +65,7 @@ def _own_pairs(timeline: Timeline, p: Pass, ends: Mapping[Pass, Task]) -> Iterat
     if not timeline.in_block(p):
         yield from pairwise(Task(p, part) for part in range(len(all_tasks(problem, p.kind, p.stage))))
     near = [Pass(kind, stage, p.microbatch) for kind, stage, lag in needed(problem, p.kind, p.stage) if lag == 0]
-    near += needed_of_others(problem, p)
+    near += [other for other, lag in needed_of_others(problem, p) if lag == 0]
     first = ends[p] if timeline.in_block(p) else Task(p, needs_input(problem, p.kind, p.stage))
     yield from ((ends[other], first) for other in near if other in ends)
 

@@ -66,22 +66,37 @@ def needed(problem: Problem, kind: PassKind, stage: int) -> Iterator[tuple[PassK
             yield sender, chain[place + 1], _travel(problem, chain[place + 1], stage, stage)
 
 
-def needed_of_others(problem: Problem, p: Pass) -> Iterator[Pass]:
-    """Passes of other chains or micro-batches that must have ended before a pass starts.
+def needed_of_others(problem: Problem, p: Pass) -> Iterator[tuple[Pass, int]]:
+    """Passes of other chains or micro-batches that must have ended before a pass starts, and how many ticks before.
 
     Of those of two kinds a schedule holds one. Gradients are reduced after every backward for the weights.
     """
-    for before, after, backward in problem.stage_arcs:
+    for before, after, backward, places in problem.stage_arcs:
         if after == p.stage and p.kind in ((B, BW) if backward else (F,)):
-            place = p.microbatch - problem.microbatches_of[after][0]
-            j = problem.microbatches_of[before][place]
-            yield from (Pass(kind, before, j) for kind in ((B, BW) if backward else (F,)))
+            ticks = _travel(problem, before, after, after if backward else before)
+            for j, i in met(problem, before, after, backward, places):
+                if i == p.microbatch:
+                    yield from ((Pass(kind, before, j), ticks) for kind in ((B, BW) if backward else (F,)))
     if p.kind is STEP and problem.stages[p.stage].reduce is not None:
-        yield Pass(REDUCE, p.stage, 0)
+        yield Pass(REDUCE, p.stage, 0), 0
     elif p.kind in (REDUCE, STEP):
         for stage, walked in enumerate(problem.microbatches_of):
             if p.stage == (problem.holders[stage] if problem.holders else stage):
-                yield from (Pass(kind, stage, j) for j in walked for kind in (W, BW))
+                yield from ((Pass(kind, stage, j), 0) for j in walked for kind in (W, BW))
+
+
+def met(
+    problem: Problem, before: int, after: int, backward: bool, places: tuple[int, ...]
+) -> Iterator[tuple[int, int]]:
+    """The micro-batches of two stages of which one waits for the other: they are dealt out evenly to each other."""
+    first, then = list(problem.microbatches_of[before]), list(problem.microbatches_of[after])
+    if places and backward:
+        first = [first[place] for place in places]
+    elif places:
+        then = [then[place] for place in places]
+    count = max(len(first), len(then))
+    if first and then:
+        yield from ((first[n * len(first) // count], then[n * len(then) // count]) for n in range(count))
 
 
 def run_once(problem: Problem, stage: int) -> list[Pass]:

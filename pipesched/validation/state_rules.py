@@ -9,6 +9,7 @@ from pipesched.problem.pass_names import pass_text, stage_text
 from pipesched.problem.passes import BW, B, F, Pass, W
 from pipesched.problem.problem import Problem
 from pipesched.problem.state import Ran, State
+from pipesched.validation.pass_rules import met
 from pipesched.validation.violation import Violation
 
 
@@ -75,11 +76,12 @@ def _needs(problem: Problem, state: State, passes: Mapping[Pass, Ran]) -> Iterat
                 for kind in (B, BW):
                     for other in (B, BW):
                         yield from after(Pass(kind, high, j), Pass(other, low, j), lag(low, where[high], where[low]))
-    for before, then, backward in problem.stage_arcs:
-        for i, j in zip(problem.microbatches_of[before], problem.microbatches_of[then], strict=True):
+    for before, then, backward, places in problem.stage_arcs:
+        ticks = lag(then if backward else before, where[before], where[then])
+        for i, j in met(problem, before, then, backward, places):
             for kind in (B, BW) if backward else (F,):
                 for other in (B, BW) if backward else (F,):
-                    yield from after(Pass(kind, before, i), Pass(other, then, j), 0)
+                    yield from after(Pass(kind, before, i), Pass(other, then, j), ticks)
 
 
 def _memory(problem: Problem, passes: Mapping[Pass, Ran]) -> Iterator[Violation]:

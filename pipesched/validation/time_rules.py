@@ -81,16 +81,16 @@ def precedence(timeline: Timeline) -> Iterator[Violation]:
 
 
 def between_chains(timeline: Timeline) -> Iterator[Violation]:
-    """Passes that wait for those of another chain, or of all micro-batches, start when these have ended."""
+    """Passes that wait for those of another chain, or of all micro-batches, start when these have ended and come."""
     if not timeline.problem.stage_arcs and not any(
         run_once(timeline.problem, s) for s in range(timeline.problem.placement.stages)
     ):
         return
     held = timeline.schedule.pass_set
     for p in timeline.schedule.passes():
-        for other in needed_of_others(timeline.problem, p):
-            if other in held and timeline.start(p) < timeline.end(other):
-                yield _too_early(timeline, other, p, timeline.end(other))
+        for other, lag in needed_of_others(timeline.problem, p):
+            if other in held and timeline.start(p) < timeline.end(other) + lag:
+                yield _too_early(timeline, other, p, timeline.end(other) + lag)
 
 
 def inside(timeline: Timeline) -> Iterator[Violation]:

@@ -87,7 +87,7 @@ class VectorClocks:
         if p not in self._block:
             yield from pairwise(Task(p, part) for part in range(len(all_tasks(problem, p.kind, p.stage))))
         own = ((Pass(kind, stage, p.microbatch), lag) for kind, stage, lag in needed(problem, p.kind, p.stage))
-        for other, lag in (*own, *((other, 0) for other in needed_of_others(problem, p))):
+        for other, lag in (*own, *needed_of_others(problem, p)):
             if other in held:
                 sent = 1 if lag and problem.transfer_stream is not None else 0
                 last = len(own_tasks(problem, other.kind, other.stage)) - 1 + sent

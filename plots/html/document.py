@@ -51,7 +51,7 @@ def document(timeline: Timeline, critical: bool = True) -> dict[str, Any]:
         "microbatches": microbatch_count(problem),
         "lanes": [{"stream": name, "share": SIDE_LANE if n else 1} for n, name in enumerate(problem.streams)],
         "legend": _legend(timeline),
-        "shades": shade_names(problem.placement, problem.sequence_chunks),
+        "shades": shade_names(problem),
         "styles": styles,
         "boxes": rows,
         "critical": [number for tasks in path for task in tasks for number in places[task]],
@@ -75,7 +75,7 @@ def document(timeline: Timeline, critical: bool = True) -> dict[str, Any]:
 def _boxes(timeline: Timeline) -> tuple[list[list[int]], list[dict[str, Any]], dict[Task, tuple[int, int]]]:
     """The rows of numbers, the styles they name, and where the box of each task is."""
     problem = timeline.problem
-    shade_of, count = shade_numbers(problem.placement), len(shade_names(problem.placement))
+    shade_of, count = shade_numbers(problem), len(shade_names(problem))
     rows: list[list[int]] = [[] for _ in range(problem.devices)]
     last = [0] * problem.devices
     styles: list[dict[str, Any]] = []

@@ -91,7 +91,7 @@ def _marks(problem: Problem, boxes: list[Box], letters: Mapping[PassKind, str]) 
 
 def _fills(problem: Problem) -> Callable[[Box], RGB]:
     """The colour of a box, as in the picture."""
-    shade_of, count = shade_numbers(problem.placement), len(shade_names(problem.placement))
+    shade_of, count = shade_numbers(problem), len(shade_names(problem))
     return lambda box: TRANSFER if box.sends else shade(box.of.kind, shade_of[box.of.stage], count)
 
 

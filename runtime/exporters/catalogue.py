@@ -41,7 +41,7 @@ class Exporter:
     tasks on several streams, and not of whole passes only; `copies` whether it holds copies to the host on streams of
     their own, and recomputation, of whole passes; `unequal` whether it is for micro-batches of several shapes, `pieces`
     for those of several pieces in order, `collectives` whether it holds, among the passes of a device, where parameters
-    are gathered and dropped and gradients reduced.
+    are gathered and dropped and gradients reduced, `modules` for stages that feed those of another chain.
     """
 
     name: str
@@ -56,6 +56,7 @@ class Exporter:
     unequal: bool = False
     pieces: bool = False
     collectives: bool = False
+    modules: bool = False
 
     def export(self, timeline: Timeline, options: Mapping[str, str] | None = None, stem: str = "schedule") -> Files:
         """The files by suffix, main file included; `BadInput` where the timeline is broken or the format lacks a word.
@@ -101,6 +102,12 @@ class Exporter:
             able = ", ".join(other.name for other in EXPORTERS if other.pieces)
             raise BadInput(
                 f"{self.name}: the micro-batches are several pieces, and this format is for whole ones; {able} can "
+                "express it"
+            )
+        if not self.modules and timeline.problem.modules:
+            able = ", ".join(other.name for other in EXPORTERS if other.modules)
+            raise BadInput(
+                f"{self.name}: modules feed the trunk, and this format is for one chain of stages; {able} can "
                 "express it"
             )
 

@@ -215,5 +215,6 @@ EXPORTERS.register(
         streams=True,
         unequal=True,
         pieces=True,
+        modules=True,
     )
 )

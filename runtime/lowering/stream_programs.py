@@ -39,8 +39,8 @@ def stream_programs(timeline: Timeline) -> dict[Resource, list[Step]]:
 
 def needed_by(timeline: Timeline, task: Task) -> Iterator[Task]:
     """What the problem says must have ended before a task; of alternatives, the one that runs."""
-    for after, alternatives, _, _, shift, every in timeline.problem.network.arcs_into[task.of.kind, task.of.stage]:
+    for after, alternatives, _, _, share in timeline.problem.network.arcs_into[task.of.kind, task.of.stage]:
         if after.part == task.part:
-            numbers = (task.of.microbatch + shift,) if every is None else every
+            numbers = (task.of.microbatch,) if share is None else share.numbers(task.of.microbatch)
             passes = [(Pass(kind, stage, j), part) for j in numbers for kind, stage, part in alternatives]
             yield from (Task(p, part) for p, part in passes if p in timeline.schedule.pass_set)

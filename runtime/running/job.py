@@ -100,6 +100,7 @@ def refuse_unequal(name: str, problem: Problem) -> None:
     for key, found in (
         ("microbatch_scale", problem.microbatch_scale),
         ("sequence_chunks", problem.sequence_chunks > 1),
+        ("modules", bool(problem.modules)),
     ):
         if found:
             raise BadInput(f"{name}: found {key}; allowed: whole micro-batches of one shape with PyTorch")

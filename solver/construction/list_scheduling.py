@@ -21,6 +21,7 @@ from pipesched.schedule.chain_timelines import schedule_back
 from pipesched.schedule.pass_table import Ints, PassTable
 from pipesched.schedule.schedule import Schedule
 from solver.construction.lists.tables import list_run, rules_of, schedule_of_run, shop_of
+from solver.construction.one_after_another import one_after_another
 from solver.construction.policy import Policy
 
 # Patience of weight passes, how long passes wait for a block, whether forwards alone leave room for one, and whether
@@ -127,13 +128,12 @@ def _some_block_gains(problem: Problem) -> bool:
 
 def sequential(problem: Problem) -> Schedule:
     """One micro-batch after the other, every backward fused: the schedule that fits whenever any does."""
+    if problem.stage_arcs:
+        return one_after_another(problem)
     stages = problem.placement.stages
     pass_types = [(kind, stage) for kind in (F, BW) for stage in range(stages)]
     rows: list[tuple[Ints, Ints, Ints]] = []  # devices, micro-batches, and places among the pass types
-    chains, pieces = problem.placement.chains, problem.sequence_chunks
-    # The pieces of a micro-batch go one after the other, and back in reverse.
-    walks = [[s for chain in chains[n : n + pieces] for s in chain] for n in range(0, len(chains), pieces)]
-    for device, walk in product(range(problem.devices), walks):
+    for device, walk in product(range(problem.devices), problem.placement.chains):
         on = [s for s in walk if problem.placement.stage_device[s] == device]
         if on:
             turn = [*on, *(stages + s for s in reversed(on))]

@@ -72,7 +72,7 @@ class _Search:
     def run(self) -> None:
         for starts in first_orders(self.jobs):
             placed = placed_at(self.jobs, starts, [0] * self.problem.devices)
-            if placed is not None and not self._done:
+            if placed is not None and (self.best is None or not self._done):
                 self._keep(placed)
         exact = len(self.jobs.jobs) <= _MOST_JOBS
         exact = exact and open_pairs(KnownOrder(Operations(self.jobs))) <= _MOST_LITERALS

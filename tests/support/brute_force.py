@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from itertools import chain, combinations, islice, pairwise, permutations
+from itertools import chain, combinations, islice, pairwise, permutations, product
 from random import Random
 from typing import NamedTuple
 
@@ -109,7 +109,15 @@ class _Game:
                     if back.kind is B:
                         self.needs[Pass(W, stage, j)] = [(back, 0)]
                         self.of_device[where[stage]].append(Pass(W, stage, j))
-        for before, after, backwards in problem.stage_arcs:
+        for module in problem.modules:
+            trunk, passes = problem.walking[0], problem.walking[0].stop // module.serves
+            for n in range(passes):
+                last = module.chains[n % module.copies][-1]
+                own = problem.microbatches_of[last][n // module.copies]
+                for fed, j in product(module.feeds, trunk[n * module.serves : (n + 1) * module.serves]):
+                    self.needs[Pass(F, fed, j)].append((Pass(F, last, own), self._lag(last, where[last], where[fed])))
+                    self.needs[backward(last, own)].append((backward(fed, j), self._lag(last, where[fed], where[last])))
+        for before, after, backwards, _ in () if problem.modules else problem.stage_arcs:
             for i, j in zip(problem.microbatches_of[before], problem.microbatches_of[after], strict=True):
                 first, second = (
                     (backward(before, i), backward(after, j)) if backwards else (Pass(F, before, i), Pass(F, after, j))

@@ -25,14 +25,16 @@ _CHUNKS = {"linear": 1, "v-shape": 2, "bidirectional": 2, "interleaved": None, "
 _NAMED = 20
 
 
-def mistakes(form: ProblemFile, wrong: frozenset[str] = frozenset(), pieces: int = 1) -> list[str]:
+def mistakes(
+    form: ProblemFile, wrong: frozenset[str] = frozenset(), pieces: int = 1, devices_of_others: bool = False
+) -> list[str]:
     """Every broken rule over several keys, one line each; no rule speaks of the key paths already known as wrong.
 
-    The file is that of one of so many pieces of a micro-batch.
+    The file is that of one of so many pieces of a micro-batch. With `devices_of_others` some devices may hold no stage.
     """
     found: list[str] = []
     if "placement" not in wrong:
-        found += [*_placement(form), *_chunks(form)]
+        found += [*_placement(form, devices_of_others), *_chunks(form)]
     stages = None if wrong & {"devices", "placement", "chunks"} else stage_count(form)
     found += _size(form, stages, pieces)
     if pieces == 1 and form.memory and form.memory.kept_for_later:
@@ -79,14 +81,14 @@ def _size(form: ProblemFile, stages: int | None, pieces: int) -> Iterator[str]:
         )
 
 
-def _placement(form: ProblemFile) -> Iterator[str]:
+def _placement(form: ProblemFile, devices_of_others: bool) -> Iterator[str]:
     if not isinstance(form.placement, list) or form.devices is None:
         return
     for stage, device in enumerate(form.placement):
         if device >= form.devices:
             yield f"placement[{stage}]: found device {device}; allowed: 0 to {form.devices - 1}"
     idle = sorted(set(range(form.devices)) - set(form.placement))
-    if idle:
+    if idle and not devices_of_others:
         named = ", ".join(map(str, idle[:_NAMED])) + (", ..." if len(idle) > _NAMED else "")
         yield (
             f"placement: found no stage on device {named}; allowed: at least one stage on each of the {form.devices} "

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
+from dataclasses import replace
 from typing import Any
 
 from pipesched.files.exact_numbers import as_number
 from pipesched.files.problems.memory_options import memory_keys
+from pipesched.files.problems.numbers_of_stages import by_stage, numbers
 from pipesched.files.problems.parameter_keys import parameter_keys
 from pipesched.files.problems.pass_tasks import tasks_section
+from pipesched.problem.module import Module
 from pipesched.problem.placement import PLACEMENTS, Placement
 from pipesched.problem.problem import Objective, Problem
 
 
 def problem_document(problem: Problem) -> dict[str, Any]:
     """The problem as a problem file writes it; ValueError where a file cannot say it."""
+    if problem.modules:
+        return _with_modules(problem)
     count = problem.sequence_chunks
     where = _of_whole_microbatches(problem)
     return {
@@ -40,6 +44,45 @@ def _objective(problem: Problem) -> dict[str, object]:
         return {"objective": problem.objective.value}
     overlapped: dict[str, object] = {"overlap_next": True} if problem.objective is Objective.SPAN else {}
     return {"objective": Objective.ITERATION.value} | overlapped
+
+
+def _with_modules(problem: Problem) -> dict[str, Any]:
+    """The document of the trunk, whose devices hold what is static of modules too, and the keys of these."""
+    where = problem.placement
+    trunk = replace(
+        problem,
+        placement=Placement("", where.devices, where.stage_device[: len(where.chains[0])], where.chains[:1]),
+        microbatches=len(problem.walking[0]),
+        stages=problem.stages[: len(where.chains[0])],
+        queues=(),
+        chain_shares=(),
+        stage_arcs=(),
+        modules=(),
+    )
+    return problem_document(trunk) | {"modules": {module.name: _module(problem, module) for module in problem.modules}}
+
+
+def _module(problem: Problem, module: Module) -> dict[str, object]:
+    tick, step = problem.tick, problem.resolution
+    places = [[problem.placement.stage_device[stage] for stage in chain] for chain in module.chains]
+    stages = problem.stages[module.first : module.first + module.stages]
+    times: dict[str, Sequence[int | None]] = {
+        "forward": [s.forward for s in stages],
+        "backward": [s.backward for s in stages],
+        "weight": [s.weight for s in stages],
+        "fused": [s.fused if problem.splittable else None for s in stages],
+        "transfer": [s.transfer for s in stages],
+    }
+    return {
+        "placement": places if module.copies > 1 else places[0],
+        "feeds": list(module.feeds),
+        "serves": module.serves,
+        "times": {key: numbers(values, tick) for key, values in times.items() if None not in values},
+        "memory": {
+            "activation": numbers([s.activation for s in stages], step),
+            "freed_by_backward": numbers([s.freed for s in stages], step),
+        },
+    }
 
 
 def _of_whole_microbatches(problem: Problem) -> Placement:
@@ -88,7 +131,7 @@ def _unequal_microbatches(problem: Problem) -> dict[str, object]:
 def _times(problem: Problem) -> dict[str, object]:
     stages, tick = problem.stages, problem.tick
     document = {} if stages[0].tasks else _pass_times(problem)
-    document["transfer"] = _numbers([s.transfer for s in stages[:: problem.sequence_chunks]], tick)
+    document["transfer"] = numbers([s.transfer for s in stages[:: problem.sequence_chunks]], tick)
     if problem.links:
         if any(stage.transfer for stage in stages):
             raise ValueError("a problem file gives transfers by stage or by pair of devices, not by both")
@@ -107,42 +150,27 @@ def _pass_times(problem: Problem) -> dict[str, object]:
         "fused": [s.fused if problem.splittable else None for s in stages],
         "overlapped": [s.overlapped for s in stages],
     }
-    return {key: _by_stage(problem, values, tick) for key, values in times.items() if None not in values}
+    return {key: by_stage(problem, values, tick) for key, values in times.items() if None not in values}
 
 
 def _memory(problem: Problem) -> dict[str, object]:
     stages, step = problem.stages, problem.resolution
     document: dict[str, object] = {
         "unit": problem.memory_unit,
-        "activation": _by_stage(problem, [s.activation for s in stages], step),
-        "freed_by_backward": _by_stage(problem, [s.freed for s in stages], step),
+        "activation": by_stage(problem, [s.activation for s in stages], step),
+        "freed_by_backward": by_stage(problem, [s.freed for s in stages], step),
     }
     if any(stage.lent for stage in stages):
-        document["kept_for_later"] = _by_stage(problem, [s.lent for s in stages], step)
+        document["kept_for_later"] = by_stage(problem, [s.lent for s in stages], step)
     limits = [pool.capacity for pool in problem.pools if pool.capacity is not None]
     if limits:
         if len(limits) < problem.devices:
             raise ValueError("a problem file limits the memory of every device or of none")
-        document["capacity"] = _numbers(limits, step)
-    by_stage = any(stage.static for stage in stages) and not any(pool.static for pool in problem.pools)
+        document["capacity"] = numbers(limits, step)
+    static_by_stage = any(stage.static for stage in stages) and not any(pool.static for pool in problem.pools)
     # A list as long as there are devices would be read as theirs, and one number too.
-    if by_stage and problem.placement.stages != problem.devices:
+    if static_by_stage and problem.placement.stages != problem.devices:
         document["static"] = [as_number(stage.static * step) for stage in stages]
     elif any(problem.static):
-        document["static"] = _numbers(problem.static, step)
+        document["static"] = numbers(problem.static, step)
     return document
-
-
-def _by_stage(problem: Problem, values: Sequence[int | None], step: Fraction) -> object:
-    """One number where all are alike, else a list with one a stage, or the list of its pieces."""
-    count = problem.sequence_chunks
-    numbers = _numbers(values, step)
-    if count == 1 or not isinstance(numbers, list):
-        return numbers
-    return [numbers[first : first + count] for first in range(0, len(numbers), count)]
-
-
-def _numbers(values: Sequence[int | None], step: Fraction) -> object:
-    """One number where all are alike, else the list."""
-    numbers = [as_number(x * step) for x in values if x is not None]
-    return numbers[0] if len(set(numbers)) == 1 else numbers

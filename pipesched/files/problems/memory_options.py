@@ -8,6 +8,7 @@ from typing import Any
 
 from pipesched.files.exact_numbers import as_number
 from pipesched.files.problems.memory_keys import ALWAYS, FREE, NEVER, CopyStream, Groups
+from pipesched.files.problems.numbers_of_stages import by_stage, numbers
 from pipesched.files.problems.schema import MemorySection
 from pipesched.problem.device_resources import HostPool, SharedStream
 from pipesched.problem.memory_options import Offload, Recomputation
@@ -101,7 +102,7 @@ def host_groups(section: MemorySection, devices: int) -> Groups:
 
 def memory_keys(problem: Problem) -> dict[str, object]:
     """`offload`, `recompute` and `decide` as a file writes them; ValueError where a file cannot say them."""
-    stages = problem.stages
+    stages = problem.stages[:: problem.sequence_chunks]
     if not any(stage.saving_kinds for stage in stages):
         return {}
     if any(not stage.may_keep and stage.offload and stage.recompute for stage in stages):
@@ -130,10 +131,10 @@ def _offload(problem: Problem) -> dict[str, object]:
     none = Offload(0, 0, "", "", 0)
     rows = [offload or none for offload in found]
     document: dict[str, object] = {
-        "out": _numbers([row.out_ticks for row in rows], problem.tick),
-        "in": _numbers([row.in_ticks for row in rows], problem.tick),
+        "out": by_stage(problem, [row.out_ticks for row in rows], problem.tick),
+        "in": by_stage(problem, [row.in_ticks for row in rows], problem.tick),
         "on": [_stream(problem, one.out_stream), _stream(problem, one.in_stream)],
-        "amount": _numbers([row.amount for row in rows], problem.resolution),
+        "amount": by_stage(problem, [row.amount for row in rows], problem.resolution),
     }
     limits = [pool for pool in problem.host_pools if pool.capacity is not None]
     if limits:
@@ -153,7 +154,7 @@ def _host_capacity(problem: Problem, limits: Sequence[HostPool]) -> object:
     if held != list(range(problem.devices)) or not (alike or alone):
         raise ValueError("a problem file limits the memory of every host, or of none; those that devices share alike")
     if alone:
-        return _numbers(
+        return numbers(
             [pool.capacity or 0 for pool in sorted(limits, key=lambda pool: pool.devices)], problem.resolution
         )
     capacity = as_number((limits[0].capacity or 0) * problem.resolution)
@@ -161,21 +162,15 @@ def _host_capacity(problem: Problem, limits: Sequence[HostPool]) -> object:
 
 
 def _recompute(problem: Problem) -> list[dict[str, object]]:
-    ways = [stage.recompute for stage in problem.stages]
+    ways = [stage.recompute for stage in problem.stages[:: problem.sequence_chunks]]
     names = max(([way.name for way in own] for own in ways), key=len)
     if any(own and [way.name for way in own] != names for own in ways):
         raise ValueError("a problem file gives all stages that recompute the same ways")
     return [
         {
             "name": name,
-            "time": _numbers([own[n].ticks if own else 0 for own in ways], problem.tick),
-            "keeps": _numbers([own[n].keeps if own else 0 for own in ways], problem.resolution),
+            "time": numbers([own[n].ticks if own else 0 for own in ways], problem.tick),
+            "keeps": numbers([own[n].keeps if own else 0 for own in ways], problem.resolution),
         }
         for n, name in enumerate(names)
     ]
-
-
-def _numbers(values: Sequence[int], step: Fraction) -> object:
-    """One number where all are alike, else the list."""
-    numbers = [as_number(value * step) for value in values]
-    return numbers[0] if len(set(numbers)) == 1 else numbers

@@ -16,10 +16,11 @@ from pipesched.files.schema_errors import shown
 KEYS = {
     "times": ("forward", "backward", "weight", "fused"),
     "memory": ("activation", "freed_by_backward", "kept_for_later"),
+    "memory.offload": ("out", "in", "amount"),
 }
 GROWING = ("first", "each_earlier")
 # What does not go with pieces, besides the objective period.
-_ALONE = ("tasks", "chains", "pipelines", "microbatch_scale", "times.overlapped", "memory.offload", "memory.recompute")
+_ALONE = ("tasks", "chains", "pipelines", "microbatch_scale", "times.overlapped")
 # More chains than this are of no use, and take long to read.
 MOST_PIECES = 1024
 
@@ -65,19 +66,27 @@ def piece_documents(document: object) -> tuple[list[object], list[str]]:
         return [dict(document) | {"sequence_chunks": None, "times": valid, "memory": None}], [text]
     found = list(_alone(document)) if count > 1 else []
     pieces: list[dict[str, Any]] = [dict(document) | {"sequence_chunks": None} for _ in range(count)]
-    for section, keys in KEYS.items():
-        held = document.get(section)
-        if not isinstance(held, Mapping):
-            continue
+    for path, keys in KEYS.items():
         for number, piece in enumerate(pieces):
-            piece[section] = dict(held)
+            held = piece
+            for name in path.split("."):
+                held = _section(held, name)
             for key in (key for key in keys if held.get(key) is not None):
                 try:
-                    piece[section][key] = _of_piece(held[key], number, count)
+                    held[key] = _of_piece(held[key], number, count)
                 except NotOfPiecesError as allowed:
-                    found.append(f"{section}.{key}: found {shown(held[key])}; allowed: {allowed}")
-                    piece[section][key] = 0
+                    found.append(f"{path}.{key}: found {shown(held[key])}; allowed: {allowed}")
+                    held[key] = 0
     return list(pieces), list(dict.fromkeys(found))
+
+
+def _section(held: dict[str, Any], key: str) -> dict[str, Any]:
+    """A section of a piece's document as its own, to be changed; an empty one where there is none."""
+    if not isinstance(held.get(key), Mapping):
+        return {}
+    found: dict[str, Any] = dict(held[key])
+    held[key] = found
+    return found
 
 
 def _alone(document: Mapping[str, Any]) -> Iterator[str]:

@@ -13,6 +13,7 @@ from pipesched.files.fields.sweep_field import SweepField
 from pipesched.files.fields.transfer_field import TransferField
 from pipesched.files.problems.chain_keys import Chain, PipelinesSection
 from pipesched.files.problems.memory_keys import DecideSection, OffloadSection, RecomputeWay
+from pipesched.files.problems.module_keys import ModuleSection
 from pipesched.files.problems.parameter_keys import ParametersSection
 from pipesched.files.problems.piece_values import PieceNumbers, SignedPieceNumbers
 from pipesched.problem.problem import Objective
@@ -106,6 +107,9 @@ class ProblemFile(_Section):
     pipelines: PipelinesSection | None = Field(None, description="data-parallel copies of the pipeline, some damaged")
     sequence_chunks: field_types.Count | None = Field(
         None, description="pieces of each micro-batch, in order; times are then those of a piece; default: one"
+    )
+    modules: dict[str, ModuleSection] | None = Field(
+        None, description="stages of their own that feed the others, such as a vision encoder, by name"
     )
     time_unit: field_types.Text = Field("", description="a label only")
     streams: field_types.Names | None = Field(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pipesched.problem.device_resources import SharedStream
+from pipesched.problem.network.share import Share
 from pipesched.problem.network.task_network import Need, Resource
 from pipesched.problem.passes import (
     BW,
@@ -58,7 +59,8 @@ class Dependencies:
         if kind in (REDUCE, STEP):
             if kind is STEP and self.stages[stage].reduce is not None:
                 return [Need(((REDUCE, stage),), 0)]
-            return [Need(((W, one), (BW, one)), 0, every=self.walks[one]) for one in self.computing_with(stage)]
+            whole = ((one, Share(self.walks[one], range(1))) for one in self.computing_with(stage))
+            return [Need(((W, one), (BW, one)), 0, share=share) for one, share in whole]
         if kind in (UNSHARD, RESHARD):
             return []
         alone = {W: B, RELOAD: OFFLOAD, OFFLOAD: F, **dict.fromkeys(RECOMPUTATIONS, F)}
@@ -78,12 +80,12 @@ class Dependencies:
         return needs
 
     def _arcs_into(self, stage: int, kinds: tuple[PassKind, ...]) -> list[Need]:
-        """What passes of these kinds need of other chains: the micro-batch at the same place there."""
+        """What passes of these kinds need of other chains."""
         return [
             Need(
                 tuple((kind, arc.before) for kind in kinds),
-                0,
-                shift=self.walks[arc.before].start - self.walks[stage].start,
+                self._travel(arc.before, arc.after, arc.after if arc.backward else arc.before),
+                share=arc.share(self.walks),
             )
             for arc in self.stage_arcs
             if arc.after == stage and arc.backward == (F not in kinds)
@@ -103,11 +105,12 @@ class Dependencies:
 
     def lag(self, sender: int, receiver: int) -> int:
         """Ticks from a pass's end to its tensor's arrival at a neighbour on the chain: activation, or gradient back."""
+        return self._travel(sender, receiver, sender if self.placement.next[sender] == receiver else receiver)
+
+    def _travel(self, sender: int, receiver: int, first: int) -> int:
+        """Ticks between two stages; `first` is that whose forward comes first."""
         one, other = (self.placement.stage_device[stage] for stage in (sender, receiver))
-        if one == other:
-            return 0
-        first = sender if self.placement.next[sender] == receiver else receiver
-        return self.stages[first].transfer + (self.links[one][other] if self.links else 0)
+        return 0 if one == other else self.stages[first].transfer + (self.links[one][other] if self.links else 0)
 
     def sends(self, lag: int) -> bool:
         """Whether a tensor that takes so long is sent by a task of its own."""

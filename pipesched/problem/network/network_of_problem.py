@@ -73,7 +73,7 @@ def _arcs(passes: Dependencies, after: PassType, tasks: Mapping[PassType, tuple[
     own = passes.tasks[after]
     apart = after[0] is W
     entry = passes.stages[after[1]].entry if after[0] is F else 0
-    for alternatives, lag, optional, shift, every in passes.needs(*after):
+    for alternatives, lag, optional, share in passes.needs(*after):
         sent = passes.sends(lag)
         ends = [(one, passes.ends_of(*one)) for one in alternatives if one in tasks]
         for part, task in enumerate(own if apart else own[entry : entry + 1], 0 if apart else entry):
@@ -83,6 +83,6 @@ def _arcs(passes: Dependencies, after: PassType, tasks: Mapping[PassType, tuple[
                     TaskType(*one, parts[min(n, len(parts) - 1)] + sent if task.after is None else task.after)
                     for one, parts in ends
                 )
-                yield Arc(TaskType(*after, part), senders, 0 if sent else lag, optional, shift, every)
+                yield Arc(TaskType(*after, part), senders, 0 if sent else lag, optional, share)
     for part in range(1, 0 if apart else len(own)):
         yield Arc(TaskType(*after, part), (TaskType(*after, part - 1),), 0)

@@ -12,6 +12,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
+from pipesched.problem.network.share import Share
 from pipesched.problem.passes import OF_PARAMETERS, B, F, Pass, PassKind, W
 
 # A pass of any micro-batch.
@@ -69,29 +70,27 @@ class TaskTemplate(NamedTuple):
 class Arc(NamedTuple):
     """A task starts no sooner than `lag` ticks after the end of that one of the alternatives that runs.
 
-    Of an `optional` arc's alternatives none may run; of another's always one does. They are tasks of the micro-batch
-    whose number is `shift` higher, or of each of those in `every`.
+    Of an `optional` arc's alternatives none may run; of another's always one does. They are tasks of the same
+    micro-batch, or of those that `share` says.
     """
 
     after: TaskType
     alternatives: tuple[TaskType, ...]
     lag: int
     optional: bool = False
-    shift: int = 0
-    every: range | None = None
+    share: Share | None = None
 
 
 class Need(NamedTuple):
     """A pass starts no sooner than `lag` ticks after the end of that one of the alternatives that runs, if any does.
 
-    They are passes of the micro-batch whose number is `shift` higher, or of each of those in `every`.
+    They are passes of the same micro-batch, or of those that `share` says.
     """
 
     alternatives: tuple[PassType, ...]
     lag: int
     optional: bool = False
-    shift: int = 0
-    every: range | None = None
+    share: Share | None = None
 
 
 class HostMemory(NamedTuple):
@@ -153,15 +152,15 @@ class TaskNetwork:
         sender = arc.alternatives[0]
         sending = self.tasks[sender.pass_type][self.ends[sender.pass_type][-1] + 1 : sender.part + 1]
         lag = arc.lag + sum(task.ticks for task in sending)
-        return Need(tuple(task.pass_type for task in arc.alternatives), lag, arc.optional, arc.shift, arc.every)
+        return Need(tuple(task.pass_type for task in arc.alternatives), lag, arc.optional, arc.share)
 
     def predecessors(self, p: Pass, present: Container[Pass]) -> Iterator[tuple[Pass, int]]:
         """The passes that p waits for, each with its lag.
 
         Of alternatives it is the one that is present, or the first if none is and one must be.
         """
-        for alternatives, lag, optional, shift, every in self.needs[p[:2]]:
-            for j in (p.microbatch + shift,) if every is None else every:
+        for alternatives, lag, optional, share in self.needs[p[:2]]:
+            for j in (p.microbatch,) if share is None else share.numbers(p.microbatch):
                 passes = [Pass(kind, stage, j) for kind, stage in alternatives]
                 found = next((other for other in passes if other in present), None if optional else passes[0])
                 if found is not None:
@@ -194,10 +193,15 @@ class TaskNetwork:
 
         One stream of a device then runs everything, and chains have nothing but devices and memory in common.
         """
-        if self.options or self.has_collectives or any(arc.shift for arc in self.arcs):
+        if self.options or self.has_collectives or self.has_arcs_between_chains:
             return False
         devices = {resource.device for resource in self.resources}
         return all(len(tasks) == 1 for tasks in self.tasks.values()) and len(self.resources) == len(devices)
+
+    @cached_property
+    def has_arcs_between_chains(self) -> bool:
+        """Whether a pass of a micro-batch waits for others."""
+        return any(arc.share is not None and arc.after.kind not in OF_PARAMETERS for arc in self.arcs)
 
     @cached_property
     def has_collectives(self) -> bool:
@@ -211,7 +215,7 @@ class TaskNetwork:
             return "offload or recomputation"
         if self.has_collectives:
             return "collectives of stages"
-        return "sequence chunks" if any(arc.shift for arc in self.arcs) else "passes of several tasks"
+        return "pieces or modules" if self.has_arcs_between_chains else "passes of several tasks"
 
     @cached_property
     def resources(self) -> tuple[Resource, ...]:

@@ -17,6 +17,7 @@ from pipesched.problem.passes import (
     W,
 )
 from pipesched.problem.placement import Placement, bidirectional
+from pipesched.problem.problem import Problem
 
 RGB = tuple[float, float, float]
 
@@ -78,27 +79,39 @@ def hexadecimal(colour: RGB) -> str:
     return "#" + "".join(f"{round(255 * part):02x}" for part in colour)
 
 
-def shade_names(placement: Placement, pieces: int = 1) -> list[str]:
+def shade_names(problem: Problem) -> list[str]:
     """The meaning of each shade: the directions of a placement with several chains, or the chunks of a device.
 
-    Where micro-batches are several `pieces`, these.
+    Where micro-batches are several pieces, these; of a trunk and modules the modules by their names.
     """
-    most = max(map(len, placement.stages_of))
+    where, pieces = problem.placement, problem.sequence_chunks
+    most = max(shade_numbers(problem)) + 1
+    if problem.modules:
+        chunks = most - len(problem.modules)
+        trunk = ["Trunk"] if chunks == 1 else [f"Trunk, chunk {number}" for number in range(chunks)]
+        return [*trunk, *(module.name for module in problem.modules)]
     if most == pieces > 1:
         return [f"Piece {number}" for number in range(pieces)]
-    if pieces > 1 and len(placement.chains) == pieces:
+    if pieces > 1 and len(where.chains) == pieces:
         return [f"Chunk {number // pieces}, piece {number % pieces}" for number in range(most)]
-    if _is_bidirectional(placement):
+    if _is_bidirectional(where):
         return ["Down the devices", "Up the devices"]
-    what = "Chunk" if len(placement.chains) == 1 else "Chain of the device"
+    what = "Chunk" if len(where.chains) == 1 else "Chain of the device"
     return [f"{what} {number}" for number in range(most)]
 
 
-def shade_numbers(placement: Placement) -> list[int]:
+def shade_numbers(problem: Problem) -> list[int]:
     """The shade of each stage, as a number into `shade_names`."""
-    if _is_bidirectional(placement):
-        return list(placement.chain_index)
-    return [placement.chunk(stage) for stage in range(placement.stages)]
+    where = problem.placement
+    if _is_bidirectional(where) and not problem.modules:
+        return list(where.chain_index)
+    found = [where.chunk(stage) for stage in range(where.stages)]
+    if problem.modules:
+        chunks = 1 + max(found[stage] for stage in where.chains[0])
+        for number, module in enumerate(problem.modules):
+            for stage in (stage for chain in module.chains for stage in chain):
+                found[stage] = chunks + number
+    return found
 
 
 def _is_bidirectional(placement: Placement) -> bool:

@@ -12,6 +12,7 @@ from pipesched.problem.microbatch_chains import without_scale
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.without_lookups import without_lookups
 from pipesched.problem.without_parameters import without_parameters
+from pipesched.problem.without_stage_arcs import without_stage_arcs
 from pipesched.results.certificate import Certificate
 from solver.bounds.analytic import catalogue
 from solver.bounds.analytic.catalogue import Certify
@@ -54,7 +55,7 @@ def certificates(
         return [replace(one, text=f"{one.text} {_LEFT_OUT}") for one in certificates(problem, objective, run)]
     if not problem.network.options:
         return catalogue.certificates(problem, objective, run)
-
+    problem = without_stage_arcs(problem)
     kept = problem.keeping_activations()
     own: dict[str, Certify] = {
         KIND: partial(memory_and_copies, problem, objective),

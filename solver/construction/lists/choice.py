@@ -31,7 +31,7 @@ from solver.construction.lists.layout import (
     RANKS,
     ROLE,
     ROOM,
-    SHIFT,
+    SHARE,
     SPARE,
     SPLIT,
     STAGE,
@@ -58,9 +58,10 @@ def when_ready(shop, state, s, what, free):  # type: ignore[no-untyped-def]
     if may:
         for k in range(shop.needs_at[2 * s + what], shop.needs_at[2 * s + what + 1]):
             other, role = shop.needs[k, NEEDED], shop.needs[k, ROLE]
-            one = j + shop.needs[k, SHIFT]
+            share = shop.needs[k, SHARE]
+            one = j if share < 0 else shop.shares[share, j - shop.stages[s, FIRST]]
             may = may and one < turn[other, role]
-            at = max(at, state.ends[other, one, role] + shop.needs[k, LAG]) if may else at
+            at = max(at, state.ends[other, one, role] + shop.needs[k, LAG]) if may and one >= 0 else at
     return at if may else -1
 
 

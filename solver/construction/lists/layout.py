@@ -16,9 +16,9 @@ STAGE_COLUMNS = 18
 # a forward there takes at most.
 LIMITED, ROOM, AT, END, LARGEST = range(5)
 DEVICE_COLUMNS = 5
-# Columns of `Shop.needs`: the stage waited for, whether its backward, the lag, and by how much its micro-batch's number
-# is higher.
-NEEDED, ROLE, LAG, SHIFT = range(4)
+# Columns of `Shop.needs`: the stage waited for, whether its backward, the lag, and the row of `Shop.shares` for which
+# micro-batches (-1: the same).
+NEEDED, ROLE, LAG, SHARE = range(4)
 # Columns of `Rules.stages`; the ranks are of its forwards and of its gradients.
 MOST, PATIENCE, YIELDS, RANKS, AHEAD, WARM_UP = 0, 1, 2, 3, 5, 6
 RULE_COLUMNS = 7
@@ -42,7 +42,8 @@ class Shop(NamedTuple):
     `on` are the stages of every device in turn; `owed[d, chain]` is what the forwards of a micro-batch take there. What
     the forward and the backward of stage s wait for on other stages are the rows of `needs` from `needs_at[2 * s]` and
     `needs_at[2 * s + 1]` on. What stage s runs may let the devices `near` from `near_at[s]` on go on. Where the order
-    of micro-batches is fixed, `lines` are those of the stages of each line, in turn, and -1 behind them.
+    of micro-batches is fixed, `lines` are those of the stages of each line, in turn, and -1 behind them. A row of
+    `shares` is, for each micro-batch of a stage in turn, the last one of another that it waits for, -1 for none.
     """
 
     stages: Array
@@ -54,6 +55,7 @@ class Shop(NamedTuple):
     near_at: Array
     near: Array
     lines: Array
+    shares: Array
 
 
 class Rules(NamedTuple):

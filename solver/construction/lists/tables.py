@@ -66,7 +66,8 @@ def shop_of(problem: Problem, split: bool) -> Shop:
         devices[d] = room is not None, room or 0, at[d], at[d + 1], largest
     stages = np.array([_stage(problem, s, split) for s in own], kind).reshape(-1, STAGE_COLUMNS)
     on = np.array([s for each in where.stages_of for s in each], np.int64)
-    needs = [list(_needs(problem, s, role, split)) for s in own for role in (F, B)]
+    shares: list[list[int]] = []
+    needs = [list(_needs(problem, s, role, split, shares)) for s in own for role in (F, B)]
     near: list[set[int]] = [{where.stage_device[s]} for s in own]
     for place, rows in enumerate(needs):
         for other, *_ in rows:
@@ -74,7 +75,7 @@ def shop_of(problem: Problem, split: bool) -> Shop:
     lines = {q: sorted(j for s in own if problem.queues[s] == q for j in walked[s]) for q in problem.queues}
     return Shop(
         stages, devices, on, owed, *_rows(needs, 4, kind), *_rows([sorted(each) for each in near], 1, np.int64),
-        _padded([lines.get(q, ()) for q in range(max(lines, default=-1) + 1)]),
+        _padded([lines.get(q, ()) for q in range(max(lines, default=-1) + 1)]), _padded(shares),
     )  # fmt: skip
 
 
@@ -98,13 +99,22 @@ def _stage(problem: Problem, s: int, split: bool) -> list[int]:
     ]  # fmt: skip
 
 
-def _needs(problem: Problem, s: int, role: object, split: bool) -> Iterator[tuple[int, int, int, int]]:
-    """What the forward or backward of a stage waits for on other stages, and on others of its own stage."""
+def _needs(
+    problem: Problem, s: int, role: object, split: bool, shares: list[list[int]]
+) -> Iterator[tuple[int, int, int, int]]:
+    """What the forward or backward of a stage waits for on other stages, and on others of its own stage.
+
+    A stage runs micro-batches in turn, so that of several the last tells; these are added to `shares`.
+    """
     kind = F if role is F else B if split else BW
     for need in problem.network.needs[kind, s]:
         before, other = need.alternatives[0]
-        if before in (F, B, BW) and not need.optional and (other != s or need.shift):
-            yield other, int(before is not F), need.lag, need.shift
+        if before in (F, B, BW) and not need.optional and (other != s or need.share):
+            row = -1 if need.share is None else len(shares)
+            if need.share is not None:
+                walked = problem.microbatches_of[s]
+                shares.append([max(need.share.numbers(j), default=-1) for j in walked])
+            yield other, int(before is not F), need.lag, row
 
 
 def _rows(lists: Sequence[Sequence[object]], columns: int, kind: type) -> tuple[Array, Array]:

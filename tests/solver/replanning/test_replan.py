@@ -148,6 +148,11 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert (found["status"], found["value"], found["lower_bound"]) == ("optimal", 402, 402)
     assert [sum(not one["fixed"] for one in order) for order in found["orders"]] == [17, 17, 18, 18]
     assert json.loads((tmp_path / "replanned.json").read_text())["value"] == 402
+    assert (tmp_path / "replanned.png").read_bytes().startswith(b"\x89PNG")
+    assert main(["validate", str(tmp_path / "schedule.json"), "--json"]) == 0
+    rows = json.loads((tmp_path / "schedule.json").read_text())["orders"]
+    assert rows == [[one["name"] for one in order] for order in found["orders"]]
+    capsys.readouterr()
     assert main([*call, "--explain"]) == 2
     assert capsys.readouterr().err == "pipesched: found --explain with --from-state; allowed: one of them\n"
     assert main([*call[:3], str(tmp_path / "none.json")]) == 2

@@ -27,6 +27,7 @@ from runtime.running.job import job_for
 from solver.limits import Limits
 from solver.solve import solve
 from tests.support.makers import problem
+from tests.support.piece_problems import tiny_saving_pieces
 
 TIMES: dict[str, Any] = {"forward": {"first": 4, "each_earlier": 1}, "backward": {"first": 8, "each_earlier": 2}}
 SURE = Limits(seconds=600, workers=1, deterministic=20)
@@ -63,6 +64,31 @@ def test_all_that_is_claimed_against_every_order(first: int) -> None:
         count(number, counts)
         assert not counts["all"]["wrong"], number
     assert counts["all"]["problems"] > 10
+
+
+@pytest.mark.parametrize("first", range(0, 60, 20))
+def test_pieces_that_move_to_the_host_or_are_computed_again(first: int) -> None:
+    counts: Counts = {}
+    for number in range(first, first + 20):
+        count(number, counts, tiny_saving_pieces)
+        assert not counts["all"]["wrong"], number
+    assert counts["all"]["problems"] > 10
+
+
+def test_files_keep_the_copies_of_each_piece() -> None:
+    copies = {"out": [3, 1], "in": [2, 1], "amount": [2, 1], "host_capacity": 4}
+    one = problem(2, 1, sequence_chunks=2, times={"forward": 1, "backward": 2}, memory={
+        "activation": [3, 1], "offload": copies})  # fmt: skip
+    assert [stage.offload.out_ticks for stage in one.stages if stage.offload] == [3, 1, 3, 1]
+    assert problem_from(problem_document(one), "test", "test").content_key == one.content_key
+    with pytest.raises(BadInput, match=r"memory.offload.out: found \[1, 2, 3\]; allowed: a number, first"):
+        problem(
+            2,
+            1,
+            sequence_chunks=2,
+            times={"forward": 1, "backward": 2},
+            memory={"offload": copies | {"out": [1, 2, 3]}},
+        )
 
 
 def row(one: Problem, text: str) -> Schedule:

@@ -1,0 +1,158 @@
+"""Reads the modules of a problem file: their keys, the rules over several of them, and a form for each module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from pipesched.errors import BadInput
+from pipesched.files.problems.checks import mistakes, placement_of, stage_count
+from pipesched.files.problems.module_keys import REPLICATED, REQUIRED, ModuleSection
+from pipesched.files.problems.schema import MemorySection, ProblemFile, Times
+from pipesched.files.problems.times_in_ticks import per
+from pipesched.files.quantities import in_plain_numbers
+from pipesched.files.quantity_forms import PROBLEM
+from pipesched.files.schema_errors import parse_model, shown
+from pipesched.problem.module import Module
+
+# What does not go with modules, besides the objective period and the placement bidirectional.
+_ALONE = (
+    "tasks", "chains", "pipelines", "sequence_chunks", "parameters", "microbatch_scale", "times.overlapped",
+)  # fmt: skip
+
+
+class ModuleForm(NamedTuple):
+    """A module, and its stages as if they were all that the file describes."""
+
+    module: Module
+    form: ProblemFile
+
+
+def read_modules(
+    held: object, document: object, trunk: ProblemFile, wrong: frozenset[str]
+) -> tuple[list[ModuleForm], list[str]]:
+    """The modules of a file of which `trunk` is the rest, and every mistake in them."""
+    if held is None:
+        return [], []
+    if not isinstance(held, Mapping) or not held:
+        return [], [f"modules: found {shown(held)}; allowed: names of modules, each with its keys"]
+    found = list(_alone(document, trunk))
+    stages = None if wrong & {"devices", "placement", "chunks"} else stage_count(trunk)
+    if found or stages is None or trunk.devices is None or trunk.microbatches is None:
+        return [], found
+    forms: list[ModuleForm] = []
+    first = stages
+    for name, section in held.items():
+        form, mistaken = _one(str(name), section, document, trunk, first)
+        found += [f"modules.{name}.{mistake}" for mistake in mistaken]
+        if form is not None:
+            forms.append(form)
+            first += form.module.stages * form.module.copies
+    return forms, found
+
+
+def idle_devices(trunk: ProblemFile, modules: Sequence[ModuleForm]) -> Iterator[str]:
+    """A mistake where a device holds no stage at all."""
+    assert trunk.devices
+    held = {device for form in (trunk, *(one.form for one in modules)) for device in placement_of(form).stage_device}
+    if idle := sorted(set(range(trunk.devices)) - held):
+        yield f"placement: found no stage on device {idle[0]}, nor a module; allowed: something on each device"
+
+
+def _alone(document: object, trunk: ProblemFile) -> Iterator[str]:
+    for path in _ALONE:
+        held: Any = document
+        for key in path.split("."):
+            held = held.get(key) if isinstance(held, Mapping) else None
+        if held is not None:
+            yield f"{path}: found with modules; allowed: one of the two"
+    if trunk.placement == "bidirectional":
+        yield "placement: found bidirectional with modules; allowed: placements that hold each stage once"
+    if trunk.objective == "period":
+        yield "objective: found period with modules; allowed: makespan or span"
+    transfer = trunk.times.transfer if trunk.times else None
+    if transfer is not None and getattr(transfer, "on", None) is not None:
+        yield "times.transfer.on: found with modules; allowed: transfers that occupy no stream"
+
+
+def _one(
+    name: str, section: object, document: object, trunk: ProblemFile, first: int
+) -> tuple[ModuleForm | None, list[str]]:
+    """A module whose stages are numbered from `first` on."""
+    assert trunk.devices and trunk.microbatches and isinstance(document, Mapping)
+    unit = {"unit": trunk.memory.unit} if trunk.memory else {}
+    try:
+        if isinstance(section, Mapping):
+            memory = section.get("memory")
+            more = memory if isinstance(memory, dict) else {}
+            own = {"time_unit": trunk.time_unit, "times": section.get("times"), "memory": unit | more}
+            plain: Any = in_plain_numbers(own, PROBLEM)
+            section = dict(section) | {"times": plain["times"]}
+            if isinstance(memory, dict):
+                section["memory"] = {key: plain["memory"][key] for key in memory}
+        keys, found, wrong = parse_model(ModuleSection, section, REQUIRED)
+    except BadInput as error:
+        return None, list(error.mistakes)
+    if found:
+        return None, found
+    copies = [[0] * (keys.stages or 1)] if keys.placement is None else keys.placement
+    if copies == REPLICATED:
+        copies = [[device] * (keys.stages or 1) for device in range(trunk.devices)]
+    assert isinstance(copies, list)
+    found += _wrong(keys, copies, trunk, first)
+    if found:
+        return None, found
+    passes = trunk.microbatches // keys.serves
+    module = Module(name, first, len(copies[0]), len(copies), tuple(keys.feeds), keys.serves)
+    form = _form(keys, copies, trunk, passes)
+    found += mistakes(form, wrong, devices_of_others=True)
+    return (None if found else ModuleForm(module, form)), found
+
+
+def _wrong(keys: ModuleSection, copies: list[list[int]], trunk: ProblemFile, first: int) -> Iterator[str]:
+    assert trunk.devices and trunk.microbatches
+    devices, stages = [device for copy in copies for device in copy], stage_count(trunk) or first
+    if keys.stages is not None and keys.stages != len(copies[0]):
+        yield f"stages: found {keys.stages}; allowed: {len(copies[0])}, as many as placement lists"
+    if max(devices) >= trunk.devices:
+        yield f"placement: found device {max(devices)}; allowed: 0 to {trunk.devices - 1}"
+    if len({device for copy in copies for device in set(copy)}) < sum(len(set(copy)) for copy in copies):
+        yield "placement: found a device in two copies; allowed: each device in one"
+    if max(keys.feeds) >= stages:
+        yield f"feeds: found stage {max(keys.feeds)}; allowed: 0 to {stages - 1}, the stages of the trunk"
+    if trunk.times and keys.times and (trunk.times.weight is None) != (keys.times.weight is None):
+        yield "times.weight: allowed: given or left out as in the times of the trunk"
+    if trunk.microbatches % keys.serves:
+        yield f"serves: found {keys.serves}; allowed: what divides the {trunk.microbatches} micro-batches"
+    elif len(copies) > trunk.microbatches // keys.serves:
+        yield f"placement: found {len(copies)} copies; allowed: up to {trunk.microbatches // keys.serves}, one a pass"
+
+
+def _form(keys: ModuleSection, copies: list[list[int]], trunk: ProblemFile, passes: int) -> ProblemFile:
+    """The stages of all copies as a form of their own; a list of values is that of each copy."""
+
+    def each(value: Any) -> Any:
+        return value * len(copies) if isinstance(value, list) else value
+
+    times, memory = keys.times, keys.memory
+    assert times is not None and trunk.devices
+    held = {key: each(getattr(memory, key)) for key in type(memory).model_fields} if memory else {}
+    if held.get("static") is not None:
+        where = [device for copy in copies for device in copy]
+        own = per(held["static"], len(where))
+        held["static"] = [
+            sum((own[n] for n, device in enumerate(where) if device == one), Fraction(0))
+            for one in range(trunk.devices)
+        ]
+    return ProblemFile.model_construct(
+        devices=trunk.devices,
+        microbatches=passes,
+        placement=[device for copy in copies for device in copy],
+        time_unit=trunk.time_unit,
+        times=Times.model_construct(**{key: each(getattr(times, key)) for key in type(times).model_fields}),
+        memory=MemorySection.model_construct(
+            unit=trunk.memory.unit if trunk.memory else "activations",
+            **held,
+        ),
+    )

@@ -1,0 +1,55 @@
+"""A trunk and the modules that feed it, as one problem with a chain for each of them and arcs between the chains.
+
+A module's pass runs before the forwards that it feeds, and its backward after all backwards of these: multi-module
+pipelines as Optimus (arXiv 2408.03505) and FlagScale's `vit_batch_factor` have them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pipesched.problem.device_resources import Pool
+from pipesched.problem.module import Module
+from pipesched.problem.placement import Placement
+from pipesched.problem.problem import Problem
+from pipesched.problem.rescale import in_common_steps
+from pipesched.problem.stage_arc import StageArc
+
+
+def with_modules(trunk: Problem, modules: Sequence[tuple[Module, Problem]]) -> Problem:
+    """One problem of a trunk of one chain and its modules, each with a problem that has its stages on their devices.
+
+    With several copies the micro-batches of the trunk keep their order on every stage: copies take passes in turn.
+    """
+    if not modules:
+        return trunk
+    trunk, *others = in_common_steps([trunk, *(own for _, own in modules)])
+    where, devices, stages = trunk.placement, list(trunk.placement.stage_device), list(trunk.stages)
+    chains, shares, arcs = [*where.chains], [trunk.microbatches], list[StageArc]()
+    static = list(trunk.static)
+    for (module, _), own in zip(modules, others, strict=True):
+        passes = trunk.microbatches // module.serves
+        devices += own.placement.stage_device
+        stages += [replace(stage, static=0) for stage in own.stages]
+        static = [held + more for held, more in zip(static, own.static, strict=True)]
+        for copy, chain in enumerate(module.chains):
+            chains.append(chain)
+            shares.append(len(range(copy, passes, module.copies)))
+            places = tuple(j for j in range(trunk.microbatches) if j // module.serves % module.copies == copy)
+            only = places if module.copies > 1 else ()
+            arcs += [StageArc(chain[-1], fed, places=only) for fed in module.feeds]
+            arcs += [StageArc(fed, chain[-1], backward=True, places=only) for fed in module.feeds]
+    copied = any(module.copies > 1 for module, _ in modules)
+    return replace(
+        trunk,
+        placement=Placement(where.name, where.devices, tuple(devices), tuple(chains)),
+        microbatches=sum(shares),
+        stages=tuple(replace(stage, static=0) for stage in stages),
+        pools=tuple(Pool(pool.capacity, held) for pool, held in zip(trunk.pools, static, strict=True)),
+        queues=tuple(range(len(stages))) if copied else (),
+        chain_shares=tuple(shares),
+        stage_arcs=tuple(arcs),
+        modules=tuple(module for module, _ in modules),
+        notes=tuple(dict.fromkeys(note for one in (trunk, *others) for note in one.notes)),
+    )

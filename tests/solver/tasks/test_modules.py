@@ -1,0 +1,212 @@
+"""Modules that feed a trunk: proved placements, brute force, the validator, pass names, files, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.proofs.piece_attack import Counts, count
+from pipesched.errors import BadInput, DoesNotApply
+from pipesched.files.problem_file import problem_from, read_problem
+from pipesched.files.problems.document import problem_document
+from pipesched.files.schedule_file import ScheduleFile, schedule_document, schedule_from
+from pipesched.problem.feasibility import why_infeasible
+from pipesched.problem.pass_names import pass_from, pass_text, stage_text
+from pipesched.problem.problem import Problem
+from pipesched.problem.state import Ran, State
+from pipesched.results.solution import Status
+from pipesched.schedule.drawing.colours import shade_names, shade_numbers
+from pipesched.schedule.metrics import measure
+from pipesched.schedule.schedule import Schedule, parse_slot
+from pipesched.simulation.simulator import simulate
+from pipesched.validation.state_rules import validate_from_state
+from pipesched.validation.validator import validate
+from runtime.exporters.catalogue import EXPORTERS, Exporter
+from runtime.running.job import job_for
+from solver.construction.list_scheduling import sequential
+from solver.limits import Limits
+from solver.replanning.replan import replan
+from solver.solve import solve
+from tests.support.makers import problem
+from tests.support.module_problems import tiny_modules
+
+SURE = Limits(seconds=600, workers=1, deterministic=20)
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "modules"
+VISION: dict[str, Any] = {"serves": 2, "times": {"forward": 3, "backward": 5}}
+
+
+def with_vision(devices: int = 2, microbatches: int = 4, **vision: Any) -> Problem:
+    times = {"forward": 1, "backward": 2, "transfer": 1}
+    return problem(devices, microbatches, times=times, modules={"vision": VISION | vision})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("first-stage", 414), ("own-device", 442), ("in-the-bubbles", 380), ("replicated", 373)]
+)
+def test_an_encoder_placed_four_ways_is_proved(name: str, value: int) -> None:
+    found = solve(read_problem(EXAMPLES / f"{name}.yaml"), SURE)
+    assert (found.status, found.value) == (Status.OPTIMAL, value)
+    assert found.timeline is not None and validate(found.timeline) == []
+
+
+@pytest.mark.parametrize("first", range(0, 200, 20))
+def test_all_that_is_claimed_against_every_order(first: int) -> None:
+    counts: Counts = {}
+    for number in range(first, first + 20):
+        count(number, counts, tiny_modules)
+        assert not counts["all"]["wrong"], number
+    assert counts["all"]["problems"] > 10
+
+
+def test_validator_and_simulator_know_what_feeds_what() -> None:
+    """A pass of the module is before the forwards that it serves, its backward behind all backwards of these."""
+    one = problem(1, 2, times={"forward": 1, "backward": 2}, modules={"vision": VISION})
+    right = "F1.0 F0.0 BW0.0 F0.1 BW0.1 BW1.0"
+    timeline = simulate(one, Schedule((tuple(parse_slot(name, one) for name in right.split()),)))
+    assert validate(timeline) == [] and measure(timeline).makespan == 14
+    for wrong, late in (("F0.0 F1.0 BW0.0 F0.1 BW0.1 BW1.0", "F0.0"), ("F1.0 F0.0 BW0.0 F0.1 BW1.0 BW0.1", "BW1.0")):
+        schedule = Schedule((tuple(parse_slot(name, one) for name in wrong.split()),))
+        starts, now = {}, 0
+        for slot in schedule.orders[0]:
+            for task, part in one.tasks(slot[0]):
+                starts[task], now = now, now + part.ticks
+        found = validate(type(timeline)(one, schedule, starts))
+        assert [violation.rule for violation in found] == ["precedence"], wrong
+        assert late in found[0].text
+
+
+def test_the_output_travels_to_the_stages_that_it_feeds_and_the_gradient_back() -> None:
+    times = {"forward": 1, "backward": 1, "transfer": 2}
+    one = problem(3, 1, placement=[1, 2], times={"forward": 1, "backward": 1, "transfer": 4},
+                  modules={"vision": {"placement": [0], "feeds": [0, 1], "times": times}})  # fmt: skip
+    timeline = simulate(one, sequential(one))
+    assert validate(timeline) == []
+    # 1, sent in 2, 1, sent in 4, twice 1, sent in 4, 1, sent in 2, 1.
+    assert measure(timeline).makespan == 1 + 2 + 1 + 4 + 1 + 1 + 4 + 1 + 2 + 1
+
+
+def test_copies_take_passes_in_turn_and_micro_batches_keep_their_order() -> None:
+    one = with_vision(placement="replicated", serves=1)
+    assert [list(walk) for walk in one.walking] == [[0, 1, 2, 3], [4, 5], [6, 7]]
+    assert [(arc.before, arc.after, arc.places) for arc in one.stage_arcs if not arc.backward] == [
+        (2, 0, (0, 2)), (3, 0, (1, 3)),
+    ]  # fmt: skip
+    assert one.queues == (0, 1, 2, 3)
+    found = solve(one, SURE)
+    assert found.status is Status.OPTIMAL and found.timeline is not None
+    starts = [found.timeline.start(parse_slot(f"F0.{j}", one)[0]) for j in range(4)]
+    assert starts == sorted(starts)
+
+
+def test_one_micro_batch_after_the_other_fits_whenever_any_schedule_does() -> None:
+    """What it takes: an encoder's activation through both of its micro-batches, and one of these at a time."""
+    tight: dict[str, Any] = {"capacity": 3, "activation": 1}
+    one = problem(1, 4, times={"forward": 1, "backward": 1}, memory=tight, modules={
+        "vision": VISION, "audio": VISION | {"serves": 4}})  # fmt: skip
+    timeline = simulate(one, sequential(one))
+    assert validate(timeline) == [] and measure(timeline).peak_memory[0] == 3
+    less = problem(1, 4, times={"forward": 1, "backward": 1}, memory=tight | {"capacity": 2}, modules={
+        "vision": VISION, "audio": VISION | {"serves": 4}})  # fmt: skip
+    assert "stages 0, 1, 2 of one micro-batch" in (why_infeasible(less) or "").replace("1, 2, 0", "0, 1, 2")
+
+
+def test_the_rest_of_an_iteration_is_ordered_anew() -> None:
+    """From a state in which the module's first pass and the first forward have run, all as in the best order."""
+    one = with_vision()
+    found = solve(one, SURE)
+    assert found.timeline is not None and found.status is Status.OPTIMAL
+    begun = {p: Ran(found.timeline.start(p), found.timeline.end(p)) for p in found.timeline.schedule.passes()}
+    now = max(begun[pass_from(one, name)].start for name in ("F2.0", "F0.0"))
+    ran = {p: times for p, times in begun.items() if times.start <= now}
+    again = replan(one, State(now, ran), SURE)
+    assert (again.status, again.value) == (Status.OPTIMAL, found.value_ticks)
+    assert again.passes is not None and validate_from_state(one, again.state, again.passes) == []
+    wrong = dict(again.passes)
+    late = pass_from(one, "F2.1")
+    wrong[late] = Ran(wrong[late].start + 100, wrong[late].end + 100)
+    assert any(late in v.passes and v.rule == "precedence" for v in validate_from_state(one, again.state, wrong))
+
+
+def test_passes_of_a_module_are_counted_from_0_on() -> None:
+    one = with_vision()
+    p = pass_from(one, "F2.1")
+    assert p.microbatch == 5 and pass_text(one, p) == "F2.1"
+    assert stage_text(one, 2, 5) == "stage 2 (module vision), pass 1"
+    assert (shade_names(one), shade_numbers(one)) == (["Trunk", "vision"], [0, 0, 1])
+
+
+def test_files_keep_modules() -> None:
+    modules = {
+        "vision": VISION | {"placement": [[0, 2], [1, 1]], "feeds": [0, 2], "memory": {"activation": 1.5, "static": 2}},
+        "audio": VISION | {"times": {"forward": "1/3", "backward": [0.5], "transfer": 0.25}, "serves": 4},
+    }
+    one = problem(3, 4, times={"forward": 1, "backward": 2}, memory={"capacity": 9, "static": 1}, modules=modules)
+    assert [held * one.resolution for held in one.static] == [3, 5, 3]
+    again = problem_from(problem_document(one), "test", "test")
+    assert again.content_key == one.content_key and again.modules == one.modules
+    timeline = simulate(one, sequential(one))
+    found = solve(one, Limits(seconds=60, workers=1, deterministic=1))
+    read = schedule_from(schedule_document(ScheduleFile.of(found, timeline)), "test")
+    assert read.timeline.starts == dict(timeline.starts) and validate(read.timeline) == []
+
+
+def test_units_are_those_of_the_file() -> None:
+    one = problem(1, 2, time_unit="ms", times={"forward": 1, "backward": 2}, memory={"unit": "MiB", "activation": 1},
+                  modules={"vision": {"times": {"forward": "300 us", "backward": 1},
+                                      "memory": {"activation": "1 GiB", "freed_by_backward": "50%"}}})  # fmt: skip
+    own = one.stages[1]
+    assert (own.forward * one.tick * 10, own.activation * one.resolution, own.freed * one.resolution) == (3, 1024, 512)
+
+
+@pytest.mark.parametrize(
+    ("keys", "mistake"),
+    [
+        ({"modules": {}}, "modules: found keys"),
+        ({"modules": {"vision": {"serves": 2}}}, "modules.vision.times: missing"),
+        ({"modules": {"vision": VISION | {"serves": 3}}}, "modules.vision.serves: found 3; allowed: what divides the 4"),
+        ({"modules": {"vision": VISION | {"feeds": 2}}}, "modules.vision.feeds: found stage 2; allowed: 0 to 1"),
+        ({"modules": {"vision": VISION | {"placement": [2]}}}, "modules.vision.placement: found device 2"),
+        ({"modules": {"vision": VISION | {"placement": [[0], [0]]}}}, "placement: found a device in two copies"),
+        ({"modules": {"vision": VISION | {"placement": "replicated", "serves": 4}}}, "found 2 copies; allowed: up to 1"),
+        ({"modules": {"vision": VISION | {"stages": 2, "placement": [0]}}}, "modules.vision.stages: found 2; allowed: 1"),
+        ({"modules": {"vision": VISION | {"times": {"forward": 1, "backward": 1, "weight": 1}}}}, "times.weight: allowed"),
+        ({"modules": {"vision": VISION | {"times": {"forward": -1, "backward": 1}}}}, "modules.vision.times.forward"),
+        ({"modules": {"vision": VISION | {"times": {"forward": [1, 2], "backward": 1}}}}, "vision.times.forward: found 2"),
+        ({"modules": {"vision": VISION | {"memory": {"capacity": 1}}}}, "modules.vision.memory.capacity: unknown key"),
+        ({"modules": {"vision": VISION}, "objective": "period"}, "objective: found period with modules"),
+        ({"modules": {"vision": VISION}, "sequence_chunks": 2}, "sequence_chunks: found with modules"),
+        ({"modules": {"vision": VISION}, "placement": "bidirectional"}, "placement: found bidirectional with modules"),
+        ({"modules": {"vision": VISION}, "placement": [0]}, "placement: found no stage on device 1, nor a module"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_one_line_each(keys: dict[str, Any], mistake: str) -> None:
+    with pytest.raises(BadInput) as error:
+        problem(2, 4, **({"times": {"forward": 1, "backward": 2}} | keys))
+    assert len(error.value.mistakes) == 1 and mistake in error.value.mistakes[0]
+
+
+@pytest.mark.parametrize("exporter", list(EXPORTERS), ids=lambda one: one.name)
+def test_formats_of_one_chain_refuse_modules_in_a_sentence(exporter: Exporter) -> None:
+    one = with_vision()
+    timeline = simulate(one, sequential(one))
+    if exporter.modules:
+        assert '"name": "F2.1"' in "".join(exporter.export(timeline).values())
+        return
+    with pytest.raises(BadInput, match="modules feed the trunk, and this format is for one chain of stages") as no:
+        exporter.export(timeline)
+    assert len(no.value.mistakes) == 1
+
+
+def test_neither_pytorch_nor_published_schedules_know_modules() -> None:
+    from heuristics.catalogue import HEURISTICS
+
+    one = problem(
+        2, 1, times={"forward": 1, "backward": 2}, modules={"vision": VISION | {"serves": 1, "placement": [1, 0]}}
+    )
+    with pytest.raises(BadInput, match="found modules; allowed: whole micro-batches of one shape"):
+        job_for(simulate(one, sequential(one)))
+    for heuristic in HEURISTICS:
+        with pytest.raises(DoesNotApply):
+            heuristic.order(one)
