@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pipesched.problem.network.dependencies import SENDING
+from pipesched.problem.pass_names import microbatch_number
 from pipesched.problem.passes import BW, OFFLOAD, RELOAD, B, F, Pass, PassKind, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.drawing.colours import COMMUNICATION, NAMES, RGB, TRANSFER, shade, shade_names, shade_numbers
@@ -86,11 +87,15 @@ def boxes_of(timeline: Timeline, where: Lanes) -> Iterator[Drawn]:
         yield from _microbatches(timeline, device, where, colours)
 
 
+def _number(problem: Problem, p: Pass) -> str:
+    return str(microbatch_number(problem, p))
+
+
 def _half_block(timeline: Timeline, p: Pass, where: Lanes, half: int, colours: Colours) -> Drawn:
     top, bottom = where[timeline.problem.streams[0]]
     upper = timeline.problem.device(p) + top + half * (bottom - top) / 2
     ends = timeline.start(p), timeline.end(p)
-    return Drawn(*ends, upper, upper + (bottom - top) / 2, *colours[p.kind, p.stage], str(p.microbatch))
+    return Drawn(*ends, upper, upper + (bottom - top) / 2, *colours[p.kind, p.stage], _number(timeline.problem, p))
 
 
 def _tasks(timeline: Timeline, p: Pass, where: Lanes, colours: Colours) -> Iterator[Drawn]:
@@ -104,7 +109,7 @@ def _tasks(timeline: Timeline, p: Pass, where: Lanes, colours: Colours) -> Itera
         colour = own
         if beside and not copies:
             colour = (TRANSFER, _TRAVELS) if sends else (COMMUNICATION, _BESIDE)
-        yield Drawn(start, start + part.ticks, top, bottom, *colour, str(p.microbatch), name)
+        yield Drawn(start, start + part.ticks, top, bottom, *colour, _number(problem, p), name)
         if beside and not copies:
             yield Drawn(start, start + part.ticks, bottom - STRIP * (bottom - top), bottom, *own)
 
@@ -131,7 +136,8 @@ def _microbatches(timeline: Timeline, device: int, where: Lanes, colours: Colour
         found = sorted((timeline.start(p), p) for p in passes if p.kind in kinds)
         begins = [start for start, _ in found[1:]]
         for (start, p), until in zip(found, [*begins, *[10**30] * (len(found) > 0)], strict=True):
-            yield Drawn(start, min(timeline.end(p), until), upper, lower, *colours[p.kind, p.stage], str(p.microbatch))
+            number = _number(timeline.problem, p)
+            yield Drawn(start, min(timeline.end(p), until), upper, lower, *colours[p.kind, p.stage], number)
 
 
 def phases(timeline: Timeline, device: int) -> Phases | None:

@@ -7,6 +7,7 @@ from statistics import quantiles
 from textwrap import wrap
 
 from pipesched.problem.formatting import plain as number_text
+from pipesched.problem.pass_names import microbatch_number
 from pipesched.problem.passes import BW, RECOMPUTATIONS, B, PassKind
 from pipesched.problem.problem import Problem
 from pipesched.schedule.drawing.boxes import Box, boxes_of, makespan
@@ -79,13 +80,13 @@ def _marks(problem: Problem, boxes: list[Box], letters: Mapping[PassKind, str]) 
             pending = box
         elif box.overlapped:
             assert pending is not None
-            names = [f"{letters[one.kind]}{one.microbatch}" for one in (pending.of, p)]
-            numbers = f"{pending.of.microbatch}&{p.microbatch}"
-            held.append(Mark(box.start, box.end, "&", "&".join(names), numbers, fill(box)))
+            both = [(letters[one.kind], str(microbatch_number(problem, one))) for one in (pending.of, p)]
+            names, numbers = "&".join(map("".join, both)), "&".join(number for _, number in both)
+            held.append(Mark(box.start, box.end, "&", names, numbers, fill(box)))
             pending = None
         else:
-            letter = "T" if box.sends else letters[p.kind]
-            held.append(Mark(box.start, box.end, letter, f"{letter}{p.microbatch}", str(p.microbatch), fill(box)))
+            letter, number = "T" if box.sends else letters[p.kind], str(microbatch_number(problem, p))
+            held.append(Mark(box.start, box.end, letter, f"{letter}{number}", number, fill(box)))
     return marks
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,8 +12,11 @@ from matplotlib.figure import Figure
 
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
+from pipesched.files.problem_file import read_problem
+from pipesched.problem.pass_names import microbatch_number
 from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.placement import interleaved, linear
+from pipesched.schedule.drawing.boxes import boxes_of as gantt_boxes
 from pipesched.schedule.drawing.colours import COMMUNICATION, TRANSFER, shade
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
@@ -22,6 +26,8 @@ from plots.stream_boxes import STRIP, boxes_of, lanes, phases
 from plots.streams import draw_streams
 from plots.zoom import one_period, window_of
 from tests.support.expert_parallel import mean_layers
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 def kimi() -> Timeline:
@@ -55,6 +61,17 @@ def test_micro_batches_stand_in_a_row_without_overlap() -> None:
         row = sorted((box.start, box.end) for box in boxes_of(timeline, lanes(timeline.problem)) if box.top == upper)
         assert len(row) == 16
         assert all(end <= start for (_, end), (start, _) in pairwise(row))
+
+
+@pytest.mark.parametrize(
+    ("name", "schedule"), [("reduce-and-step", "interleaved-zb"), ("sequence-chunks", "seq1f1b"), ("wave", "hanayo")]
+)
+def test_boxes_have_the_numbers_of_the_gantt_chart(name: str, schedule: str) -> None:
+    """What runs once has the number of its stage, a piece that of its micro-batch."""
+    problem = read_problem(EXAMPLES / f"{name}.yaml")
+    timeline = simulate(problem, HEURISTICS[schedule].order(problem))
+    drawn = {(one.start, one.number) for one in boxes_of(timeline, lanes(problem)) if one.number}
+    assert drawn == {(box.start, str(microbatch_number(problem, box.of))) for box in gantt_boxes(timeline)}
 
 
 def test_phases_are_those_of_each_device() -> None:

@@ -35,6 +35,13 @@ def test_each_pass_is_drawn_from_its_start_to_its_end() -> None:
     assert chart(of("zb-h1", microbatches=6), 30)[0] == "device 0 FF.BWFBWFBWFBWFBWBW"
 
 
+def test_what_runs_once_has_the_number_of_its_stage() -> None:
+    problem = read_problem(EXAMPLES / "reduce-and-step.yaml")
+    lines = chart(simulate(problem, HEURISTICS["interleaved-zb"].order(problem)), 300)
+    steps = [re.search(r"S(\d)-*$", line.rstrip(" .")) for line in lines if re.match(r"\d compute", line)]
+    assert [step and step[1] for step in steps] == ["0", "1", "2", "3"]
+
+
 def test_a_full_backward_is_b_alone_and_x_beside_split_ones() -> None:
     said = chart(of("1f1b"), 40)
     assert "B0--" in said[0]
