@@ -8,14 +8,14 @@ from pipesched.results.plan import Candidate
 from runtime.exporters.restrictions import RESTRICTIONS
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat
 from runtime.partitions.plan_settings import staged_plan
-from targets.schedules import written_for
+from targets.schedules import runs
 
 
 def runtimes_of(problem: PlanProblem, candidate: Candidate) -> list[str]:
     """Those with settings for its partition that run its order, and those that are given the order alone."""
     told = [form.name for form in PARTITION_FORMATS if _runs(form, problem, candidate)]
     given = [name for name in RESTRICTIONS if name not in PARTITION_FORMATS.names()]
-    return told + [name for name in given if written_for(candidate.timeline, name) is not None]
+    return told + [name for name in given if runs(candidate.timeline, name)]
 
 
 def _runs(form: PartitionFormat, problem: PlanProblem, candidate: Candidate) -> bool:
@@ -26,4 +26,4 @@ def _runs(form: PartitionFormat, problem: PlanProblem, candidate: Candidate) -> 
         form.write(staged_plan(problem, candidate))
     except BadInput:
         return False
-    return form.name not in RESTRICTIONS or written_for(candidate.timeline, form.name) is not None
+    return form.name not in RESTRICTIONS or runs(candidate.timeline, form.name)

@@ -19,6 +19,7 @@ from runtime.partitions.plan_settings import PlanSettings, settings_of
 from solver.limits import Limits
 from solver.planning.plan import plan
 from solver.planning.progress import PlanProgress, Report
+from targets.plan_runtimes import runtimes_of
 from targets.schedules import written_for
 
 # Of the time limit, the part for what the runtime of `--for` can run, and for those of `--settings`; the rest is for
@@ -172,6 +173,8 @@ def narrowed_sentences(found: Plan, narrowed: Narrowed) -> list[str]:
         runs = f"{narrowed.name} runs it" if narrowed.name is not None else "this partition allows as little"
         own = f"that of {narrowed.name}" if narrowed.name is not None else "that with this partition"
         text += f"; {own} takes {100 * more:.2f} % more" if more > 0 else f"; {runs}"
+        others = runtimes_of(free.problem, free.best) if narrowed.name is not None and more > 0 else []
+        text += f"; --for {', --for '.join(others)} can run it" if others else ""
     return [*said, text]
 
 

@@ -60,6 +60,19 @@ def written_for(timeline: Timeline, target: str) -> Timeline | None:
     return found if found is not None and not validate(found) and _takes(one, found) else None
 
 
+def runs(timeline: Timeline, target: str) -> bool:
+    """Whether the runtime's exporter takes it, by the rules for orders: in a tenth of the time of writing it."""
+    one = RESTRICTIONS[target]
+    found = _timed(timeline.problem, one.adapted(timeline.problem, timeline.schedule))
+    if found is None or any(violation.rule == "memory" for violation in validate(found)):
+        return False
+    try:
+        EXPORTERS[one.exporter].check(found)
+    except BadInput:
+        return False
+    return True
+
+
 def _known(solution: Solution, one: Restriction) -> Iterator[Timeline]:
     """The schedule found, then the published ones that fit and one micro-batch after the other, as they are written."""
     problem = solution.problem

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from pathlib import Path
 
-from heuristics.catalogue import HEURISTICS, OTHER_NAMES
+from heuristics.catalogue import schedule_named
 from pipesched.errors import BadInput, Deadlock, Disagreement
 from pipesched.problem.problem import Problem
 from pipesched.results.candidate import Candidate
@@ -35,7 +35,7 @@ def published(listed: str | None) -> list[str] | None:
     for word in listed.split(","):
         name = word.strip()
         try:
-            names.append(HEURISTICS[OTHER_NAMES.get(name, name)].name)
+            names.append(schedule_named(name).name)
         except BadInput as error:
             mistakes += error.mistakes
     if mistakes:

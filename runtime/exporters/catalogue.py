@@ -35,9 +35,10 @@ class Exporter:
     """One format.
 
     `suffix` is that of the main file, the one to show where only one can be shown; what else `export` returns are
-    side files. `warnings` says what the other program does otherwise than a reader of the schedule would think.
-    `proof` says under which rules the exported plan was proved free of deadlock, and raises `BadInput` with the cycle
-    of waits if it is not; it is None for what nobody executes. `streams` says whether the format holds the order of
+    side files. `refuse` raises `BadInput` for an order that the other program cannot run. `warnings` says what the
+    other program does otherwise than a reader of the schedule would think. `proof` says under which rules the exported
+    plan was proved free of deadlock, and raises `BadInput` with the cycle of waits if it is not; it is None for what
+    nobody executes. `streams` says whether the format holds the order of
     tasks on several streams, and not of whole passes only; `copies` whether it holds copies to the host on streams of
     their own, and recomputation, of whole passes; `unequal` whether it is for micro-batches of several shapes, `pieces`
     for those of several pieces in order, `collectives` whether it holds, among the passes of a device, where parameters
@@ -48,6 +49,7 @@ class Exporter:
     description: str
     suffix: str
     write: Callable[[Timeline, Settings], Files]
+    refuse: Callable[[Timeline], None] = lambda _: None
     warnings: Callable[[Timeline], Sequence[str]] = lambda _: ()
     proof: Callable[[Timeline], str] | None = None
     options: tuple[Option, ...] = ()
@@ -69,7 +71,10 @@ class Exporter:
         return self.write(timeline, settings)
 
     def check(self, timeline: Timeline) -> None:
-        """`BadInput` where the timeline is broken, or where no schedule of its kind can be written in this format."""
+        """`BadInput` where the timeline is broken, or where the format or its program has no way to run it.
+
+        All that `export` refuses but for wrong options, and cycles of waits, which no valid schedule is known to have.
+        """
         broken = [violation for violation in validate(timeline) if violation.rule != "memory"]
         if broken:
             more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
@@ -110,6 +115,7 @@ class Exporter:
                 f"{self.name}: modules feed the trunk, and this format is for one chain of stages; {able} can "
                 "express it"
             )
+        self.refuse(timeline)
 
     def _settings(self, chosen: Mapping[str, str]) -> dict[str, str]:
         """The value of every option; `BadInput` for one that this format does not have, or a value it does not take."""

@@ -28,7 +28,6 @@ _ELSE = f"torch-csv and {ANYTHING} can express it"
 
 
 def _write(timeline: Timeline, _: Settings) -> Files:
-    _refuse(timeline)
     if _is_v(timeline):
         return {_SUFFIX: write_v(timeline, _proof(timeline))}
     loads = order_of(timeline.schedule, 0, F)
@@ -128,6 +127,7 @@ EXPORTERS.register(
         description="DeepSpeed: a Python module with a subclass of its PipeSchedule (full backwards; linear or V)",
         suffix=_SUFFIX,
         write=_write,
+        refuse=_refuse,
         proof=_proof,
     )
 )

@@ -79,12 +79,7 @@ def _task(word):
 
 
 def _write(timeline: Timeline, _: Settings) -> Files:
-    placement = timeline.problem.placement
-    one_chain(_NAME, "JaxPP", placement)
-    every_device_works(_NAME, "JaxPP", placement)
-    tasks = _tasks(timeline)
-    _refuse_order(timeline, tasks)
-    _refuse_lone_first_backward(timeline, tasks)
+    placement, tasks = timeline.problem.placement, _tasks(timeline)
     rows = (" ".join(_words(timeline, tasks, device)) for device in range(placement.devices))
     text = _MODULE.format(
         schedule=timeline.schedule.name,
@@ -97,6 +92,15 @@ def _write(timeline: Timeline, _: Settings) -> Files:
         partial=_is_partial(timeline),
     )
     return {_SUFFIX: text}
+
+
+def _refuse(timeline: Timeline) -> None:
+    placement = timeline.problem.placement
+    one_chain(_NAME, "JaxPP", placement)
+    every_device_works(_NAME, "JaxPP", placement)
+    tasks = _tasks(timeline)
+    _refuse_order(timeline, tasks)
+    _refuse_lone_first_backward(timeline, tasks)
 
 
 def _is_partial(timeline: Timeline) -> bool:
@@ -165,6 +169,7 @@ EXPORTERS.register(
         description="JaxPP: a Python module with a subclass of its BaseSchedule",
         suffix=_SUFFIX,
         write=_write,
+        refuse=_refuse,
         warnings=_notes,
         proof=_proof,
     )

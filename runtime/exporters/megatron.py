@@ -98,6 +98,7 @@ EXPORTERS.register(
         description="Megatron-Core: a Python module that has it train by this order (equally many stages a rank)",
         suffix=_SUFFIX,
         write=_write,
+        refuse=_refuse,
         warnings=lambda timeline: [*_notes(timeline)],
         proof=_proof,
         copies=True,

@@ -14,12 +14,16 @@ CSV, _META = ".csv", ".meta.json"
 
 
 def write(timeline: Timeline, _: Settings) -> Files:
-    """The CSV and its side file; `BadInput` for what torch's runtime cannot run."""
-    refuse(NAME, timeline.problem.placement)
+    """The CSV and its side file."""
     label = last_stage_labels(timeline)
     rows = [[cell(one, label) for one in computes_of(timeline, d)] for d in range(timeline.problem.devices)]
     csv = "".join(",".join(row) + "\n" for row in rows)
     return {CSV: csv, _META: side_file(timeline, NAME, "compute_only", label, proof(timeline), notes(timeline))}
+
+
+def refused(timeline: Timeline) -> None:
+    """`BadInput` for what torch's runtime cannot run."""
+    refuse(NAME, timeline.problem.placement)
 
 
 def proof(timeline: Timeline) -> str:

@@ -8,7 +8,7 @@ were renumbered, and what to mind when running it.
 from __future__ import annotations
 
 from runtime.exporters.catalogue import EXPORTERS, Exporter
-from runtime.exporters.torch_compute_only import CSV, NAME, proof, write
+from runtime.exporters.torch_compute_only import CSV, NAME, proof, refused, write
 from runtime.exporters.torch_csv_cells import notes
 
 EXPORTERS.register(
@@ -17,6 +17,7 @@ EXPORTERS.register(
         description="PyTorch's _PipelineScheduleRuntime: order of passes on every rank (compute_only)",
         suffix=CSV,
         write=write,
+        refuse=refused,
         warnings=notes,
         proof=proof,
     )

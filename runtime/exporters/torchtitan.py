@@ -74,7 +74,6 @@ FLAGS = {}"""
 
 def _write(timeline: Timeline, settings: Settings) -> Files:
     problem = timeline.problem
-    refuse(_NAME, problem.placement)
     name, stages = _schedule_name(timeline), problem.placement.stages
     size, csv = _whole("microbatch-size", settings["microbatch-size"]), settings["stem"] + CSV
     modules = _modules(settings["layers"], stages, needed=stages // problem.devices > 2)
@@ -96,6 +95,11 @@ def _write(timeline: Timeline, settings: Settings) -> Files:
         pipelined=PIPELINED,
     )
     return {_SUFFIX: text} | write(timeline, settings)
+
+
+def _refuse(timeline: Timeline) -> None:
+    refuse(_NAME, timeline.problem.placement)
+    _schedule_name(timeline)
 
 
 def _split_stages(timeline: Timeline) -> list[int]:
@@ -215,6 +219,7 @@ EXPORTERS.register(
         description="torchtitan 0.3.0 and main: a Python module with its settings, and the CSV they name",
         suffix=_SUFFIX,
         write=_write,
+        refuse=_refuse,
         warnings=_notes,
         proof=proof,
         options=(

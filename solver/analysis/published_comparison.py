@@ -29,7 +29,7 @@ def compare(problem: Problem, limits: Limits | None = None, schedules: Sequence[
     Those that break the memory limit come after those that fit, and those that do not apply, with the reason, after
     both. `BadInput` for a name that no schedule has.
     """
-    wanted = HEURISTICS.names() if schedules is None else [HEURISTICS[name].name for name in schedules]
+    wanted = HEURISTICS.names() if schedules is None else [schedule_named(name).name for name in schedules]
     limits = limits or Limits()
     solution = all_tried(solve(problem, limits), wanted, limits)
     return Comparison((one for one in with_solution(solution) if one.name in {*wanted, OURS}), solution)

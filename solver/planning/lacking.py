@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 
 from heuristics.catalogue import schedule_named
 from pipesched.errors import DoesNotApply
@@ -19,6 +20,7 @@ from solver.planning.partitions.balance import balanced
 from solver.planning.partitions.starting import recomputing
 
 
+@lru_cache(maxsize=1)
 def least_lacking(problem: PlanProblem) -> Candidate | None:
     """The least lack, then the least value; None where nothing applies."""
     return min(_roomy_plans(problem), key=lambda one: (lacking(problem, one)[0], one.value), default=None)

@@ -68,7 +68,7 @@ class _Race(Generic[K]):
         for number in range(rounds + 1):
             share = _FIRST_SHARE + (1 - _FIRST_SHARE) * number / rounds
             for at, one in enumerate(left):
-                if self._still_wins(one) and not (number and self._time.over):
+                if self._still_wins(one) and not (number and self._time.spent()):
                     self._search(one, self._time.part(share, len(left) - at))
             open_ones = [one for one in left if not one.dropped and self._still_wins(one)]
             left = sorted(open_ones, key=_rank)[: max(1, -(-len(open_ones) // 2))]

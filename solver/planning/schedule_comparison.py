@@ -12,16 +12,20 @@ from pipesched.errors import DoesNotApply
 from pipesched.layers.even import some_counts
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, PlanProblem
+from pipesched.results.plan import Candidate
+from pipesched.results.solution import Status
 from pipesched.schedule.microbatch_groups import ORDER, group_sizes, order_of
 from solver.limits import Limits
 from solver.planning.compared_schedule import ComparedSchedule
 from solver.planning.lacking import least_lacking
 from solver.planning.plan import plan, plan_from, with_bounds_of
-from solver.planning.progress import Report
+from solver.planning.progress import PlanProgress, Report
 from solver.planning.time_shares import TimeShares, named
 
-# Of the time limit, the part for published schedules; the rest is for all plans, from the best of theirs on.
-_PUBLISHED_SHARE = 0.4
+# Of the time limit, the part for first plans of published schedules, that after which none is begun any more, and that
+# in which they are searched further; the rest is for all plans, from the best of theirs on.
+_FIRST_SHARE, _LAST_FIRST, _PUBLISHED_SHARE = 0.15, 0.4, 0.6
+_NO_TIME = "not tried: no time was left; a longer --time-limit, or this one by --schedules"
 FREE = "free"  # the row of any order, as in a plan file
 
 
@@ -45,25 +49,54 @@ def compared_schedules(
 
     Where no placement of the file can run a schedule, all others are tried. Sorted by value, what does not fit last.
     """
-    rows, time, used = list[ComparedSchedule](), TimeShares(limits), dict.fromkeys(problem.choices)
-    for at, (name, own) in enumerate(orders.items()):
-        choices, reason = _choices(problem, own)
-        if not choices or stop.is_set():
-            rows.append(ComparedSchedule(name, reason=reason if not choices else "not tried: interrupted"))
-            continue
-        mine = replace(problem, choices=choices, schedules=tuple(own))
-        part = time.part(_PUBLISHED_SHARE, len(orders) - at)
-        found = plan(mine, part, named(report, name, time.seconds), stop)
-        unfit = None if found.best is not None else least_lacking(mine)
-        rows.append(ComparedSchedule(name, found, unfit, found.reason))
-        used |= dict.fromkeys(choices if found.best is not None else ())
+    time = TimeShares(limits)
+    rows, asked = _first(problem, orders, time, report, stop)
+    left = [row for row in rows.values() if row.fits and row.plan is not None and row.plan.status is not Status.OPTIMAL]
+    for at, row in enumerate(left):
+        if row.plan is not None and not (stop.is_set() or time.spent(_PUBLISHED_SHARE)):
+            told, part = named(report, row.name, time.seconds), time.part(_PUBLISHED_SHARE, len(left) - at)
+            found = plan_from(_bests(row), asked[row.name], part, told, stop)
+            rows[row.name] = replace(row, plan=with_bounds_of(found, row.plan))
+    published = [*rows.values()]
     if free is not None:
+        used = dict.fromkeys(problem.choices)
+        for row in published:
+            used |= dict.fromkeys(asked[row.name].choices if row.fits else ())
         whole = replace(problem, choices=tuple(used), schedules=())
-        starts = [each.best for row in rows if row.plan is not None for each in row.plan.choices if each.best]
+        starts = [each for row in published for each in _bests(row)]
         found = plan_from(starts, whole, time.part(1, 1), named(report, free, time.seconds), stop)
-        rows = [row if row.plan is None else replace(row, plan=with_bounds_of(row.plan, found)) for row in rows]
-        rows.append(ComparedSchedule(free, found, reason=found.reason))
-    return sorted(rows, key=_rank)
+        published = [
+            row if row.plan is None else replace(row, plan=with_bounds_of(row.plan, found)) for row in published
+        ]
+        published.append(ComparedSchedule(free, found, reason=found.reason))
+    return sorted(published, key=_rank)
+
+
+def _first(
+    problem: PlanProblem, orders: Mapping[str, Sequence[str]], time: TimeShares, report: Report, stop: Event
+) -> tuple[dict[str, ComparedSchedule], dict[str, PlanProblem]]:
+    """Each schedule with a first plan, soon: many fit no memory, and the others get their time; and what was asked.
+
+    Orders that are the same for all costs come first: the others are searched for and may take long.
+    """
+    rows, asked = dict[str, ComparedSchedule](), dict[str, PlanProblem]()
+    for at, name in enumerate(sorted(orders, key=lambda each: not schedule_named(each).same_for_all_costs)):
+        own = orders[name]
+        choices, reason = _choices(problem, own)
+        if not choices or stop.is_set() or time.spent(_LAST_FIRST):
+            why = "not tried: interrupted" if stop.is_set() else _NO_TIME
+            rows[name] = ComparedSchedule(name, reason=reason if not choices else why)
+            continue
+        mine = asked[name] = replace(problem, choices=choices, schedules=tuple(own))
+        told = named(report, name, time.seconds)
+        told(PlanProgress(0, None, Fraction(0), 0, len(choices), "first plans"))
+        found = plan(mine, time.part(_FIRST_SHARE, len(orders) - at), told, stop)
+        rows[name] = ComparedSchedule(name, found, None if found.best else least_lacking(mine), found.reason)
+    return rows, asked
+
+
+def _bests(row: ComparedSchedule) -> list[Candidate]:
+    return [] if row.plan is None else [each.best for each in row.plan.choices if each.best is not None]
 
 
 def _rank(row: ComparedSchedule) -> tuple[bool, bool, Fraction]:

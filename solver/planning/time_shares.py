@@ -22,13 +22,12 @@ class TimeShares:
         """Since the first began."""
         return monotonic() - self._begin
 
-    @property
-    def over(self) -> bool:
-        """Whether all of it is spent."""
+    def spent(self, share: float = 1) -> bool:
+        """Whether this share of all is spent."""
         limits = self._limits
         if limits.deterministic is not None:
-            return self._units >= limits.deterministic
-        return self.seconds >= limits.seconds
+            return self._units >= share * limits.deterministic
+        return self.seconds >= share * limits.seconds
 
     def part(self, share: float, among: int) -> Limits:
         """For the next of so many searches, which together end when this share of all is spent."""

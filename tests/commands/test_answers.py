@@ -190,3 +190,15 @@ def test_several_problems_stand_side_by_side(v: str, tmp_path: Path, capsys: pyt
         assert json.loads(capsys.readouterr().out) == held
     assert main(["compare", v, flat, "--noise", "5%"]) == 2
     assert "found several problems and --noise" in capsys.readouterr().err
+
+
+def test_an_order_with_its_parameter_is_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "loop.yaml"
+    path.write_text(
+        "devices: 2\nmicrobatches: 6\nplacement: interleaved\nchunks: 2\ntimes: {forward: 1, backward: 2}\n"
+    )
+    assert main(["compare", str(path), "--no-optimal", "--schedules", "interleaved-1f1b:3,vpp", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert {row["schedule"] for row in rows} == {"interleaved-1f1b:3", "interleaved-1f1b"}
+    assert main(["compare", str(path), "--no-optimal", "--schedules", "interleaved-1f1b:0"]) == 2
+    assert "allowed: interleaved-1f1b:NUMBER" in capsys.readouterr().err

@@ -32,6 +32,7 @@ from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from runtime.exporters.catalogue import EXPORTERS
+from runtime.exporters.restrictions import RESTRICTIONS
 from runtime.importers.catalogue import import_schedule
 from tests.support.makers import problem, random_order, schedule
 
@@ -962,3 +963,20 @@ def test_random_orders_hold_passes_of_every_kind() -> None:
     passes = [(timeline, p) for place in PLACES for timeline in timelines(*place) for p in timeline.schedule.passes()]
     assert {p.kind for _, p in passes} == {F, B, W, BW}
     assert any(timeline.in_block(p) for timeline, p in passes)
+
+
+@on_every_schedule
+def test_a_check_refuses_what_writing_refuses(timeline: Timeline) -> None:
+    """`compare` says by the check alone which runtimes run a plan: the proof of freedom from deadlock refuses nothing."""
+
+    def refused(do: Callable[[], object]) -> bool:
+        try:
+            do()
+        except BadInput:
+            return True
+        return False
+
+    for one in RESTRICTIONS.values():
+        exporter, options = EXPORTERS[one.exporter], one.options(timeline.problem)
+        written = refused(lambda exporter=exporter, options=options: exporter.export(timeline, options))
+        assert refused(lambda exporter=exporter: exporter.check(timeline)) == written

@@ -25,7 +25,7 @@ from solver.limits import Limits
 from solver.planning import schedule_comparison, time_shares
 from solver.planning.budget import Budget
 from solver.planning.plan import plan, with_bounds_of
-from solver.planning.progress import Report
+from solver.planning.progress import PlanProgress, Report
 from solver.planning.schedule_comparison import FREE, compared_schedules
 from solver.planning.search.fixed_order import FixedOrder
 
@@ -101,7 +101,7 @@ def test_a_restricted_search_takes_the_bounds_of_a_wider_one() -> None:
 def test_all_plans_of_published_schedules_are_starts_and_their_time_ends_before_the_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A search that takes longer than it may leaves the others less; all together have the limit."""
+    """A first plan of each, then those that fit again; one that takes too long leaves the others less of the limit."""
     asked, starts, clock = list[float](), list[object](), [0.0]
 
     def slow(one: PlanProblem, limits: Limits, report: Report, stop: Event) -> Plan:
@@ -118,9 +118,9 @@ def test_all_plans_of_published_schedules_are_starts_and_their_time_ends_before_
     monkeypatch.setattr(schedule_comparison, "plan_from", begun)
     problem = model(Random(1))
     orders = {name: [name] for name in ("1f1b", "gpipe", "zbv")}
-    rows = compared_schedules(problem, orders, FREE, Limits(seconds=10), lambda _: None, Event())
+    rows = compared_schedules(problem, orders, FREE, Limits(seconds=20), lambda _: None, Event())
     assert sorted(row.name for row in rows) == sorted([*orders, FREE])
-    assert asked == pytest.approx([4 / 3, 1, 0.3, 4])
+    assert asked == pytest.approx([1, 0.5, 0.3, 3, 4, 10])
     best = [row.plan.best for row in rows if row.name != FREE and row.plan is not None and row.plan.best is not None]
     assert best and all(one in starts for one in best)
 
@@ -149,3 +149,22 @@ def test_published_orders_have_the_bound_of_any_order_where_their_own_is_not_the
     assert result.lower_bound is not None and isinstance(result.evidence, AllPartitions)
     assert mean_load(problem, problem.cluster.devices) * problem.tick < result.lower_bound
     assert result.lower_bound <= min(published_values(problem, "1f1b"))
+
+
+def test_without_time_the_best_known_orders_come_first_and_the_others_are_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = [0.0]
+
+    def slow(one: PlanProblem, limits: Limits, report: Report, stop: Event) -> Plan:
+        clock[0] += 5
+        return plan(one, Limits(seconds=600, deterministic=0, workers=1), report, stop)
+
+    monkeypatch.setattr(time_shares, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(schedule_comparison, "plan", slow)
+    orders = {name: [name] for name in ("zb", "1f1b", "gpipe")}
+    moments: list[PlanProgress] = []
+    rows = compared_schedules(model(Random(1)), orders, None, Limits(seconds=20), moments.append, Event())
+    assert {row.name: row.plan is None for row in rows} == {"1f1b": False, "gpipe": False, "zb": True}
+    assert next(row for row in rows if row.name == "zb").reason.startswith("not tried: no time was left")
+    assert [one.phase for one in moments if "first plans" in one.phase] == ["1f1b: first plans", "gpipe: first plans"]
