@@ -10,7 +10,7 @@ from formulations.jobs.jobs_of_problem import jobs_of
 from heuristics.catalogue import Heuristic
 from pipesched.errors import Disagreement, DoesNotApply, defect_note
 from pipesched.problem.microbatch_chains import MicrobatchChains, microbatch_chains
-from pipesched.problem.passes import BW, B, F, W
+from pipesched.problem.passes import SAVING
 from pipesched.problem.problem import Problem
 from pipesched.results.candidate import Candidate
 from pipesched.schedule.chain_timelines import schedule_back, timeline_into
@@ -40,7 +40,7 @@ def candidate(problem: Problem, heuristic: Heuristic, chains: MicrobatchChains |
         text = f"keeps the activations of stage {stages}; memory.decide has them offloaded or recomputed"
         return Candidate(heuristic.name, None, None, False, text)
     try:
-        if problem.network.options and any(p.kind not in (F, B, W, BW) for p in schedule.passes()):
+        if problem.network.options and any(p.kind in SAVING for p in schedule.passes()):
             return _fitting(problem, schedule, heuristic.name)
         return simulated_and_validated(problem, schedule, heuristic.name)
     except Disagreement as defect:
@@ -52,7 +52,7 @@ def _kept_although_refused(problem: Problem, schedule: Schedule) -> list[int]:
     must = {stage for stage, one in enumerate(problem.stages) if not one.may_keep}
     if not must:
         return []
-    return sorted(must - {p.stage for p in schedule.passes() if p.kind not in (F, B, W, BW)})
+    return sorted(must - {p.stage for p in schedule.passes() if p.kind in SAVING})
 
 
 def _fitting(problem: Problem, schedule: Schedule, name: str) -> Candidate:

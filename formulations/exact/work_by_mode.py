@@ -84,6 +84,8 @@ class _Modes:
 
     def _work(self, x: Operation, ahead: Truth) -> Linear:
         """What x takes in its mode if it runs ahead, else 0; a backward in a block takes nothing."""
+        if x.role not in (F, B, W):
+            return self._always(x) * ahead
         f, b, w, whole = (self._steps(x, kind) for kind in (F, B, W, BW))
         if x.role is F:
             in_block = self._both(ahead, negation(self.alone[x]))
@@ -96,10 +98,16 @@ class _Modes:
 
     def _least(self, x: Operation) -> Linear:
         """What x takes in all at least, a backward with its W, by whether it is in a block."""
+        if x.role not in (F, B, W):
+            return self._always(x)
         f, b, w, whole = (self._steps(x, kind) for kind in (F, B, W, BW))
         if x.role is F:
             return self._block(x) + (f - self._block(x)) * self.alone[x]
         return min(whole, b + w) * self.alone[x] if x.role is B else 0
+
+    def _always(self, x: Operation) -> int:
+        """Of what has one mode: a copy, a recomputation, or what runs for parameters."""
+        return self.model.jobs.jobs[self.model.operations.jobs_of[x][0]].steps
 
     def _steps(self, x: Operation, kind: PassKind) -> int:
         """Of a pass of this kind of x's stage; of B a full backward, and of W nothing, where none is split."""

@@ -44,6 +44,9 @@ OF_PARAMETERS = (UNSHARD, RESHARD, REDUCE, STEP)
 # The ways to recompute, in the order in which a stage lists them.
 RECOMPUTATIONS = tuple(kind for kind in PassKind if kind.name.startswith("RECOMPUTE"))
 
+# Passes by which a device holds less of an activation until its backward.
+SAVING = frozenset((OFFLOAD, RELOAD, *RECOMPUTATIONS))
+
 
 class Pass(NamedTuple):
     """One pass; prints as kind, stage, dot, micro-batch: `F2.0`."""

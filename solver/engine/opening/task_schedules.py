@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from formulations.jobs.jobs_of_problem import jobs_of
 from heuristics.building.memory_saving import full_offload, half_offload, uniform_recompute
 from pipesched.errors import Deadlock, DoesNotApply
-from pipesched.problem.passes import BW, B, F, W
+from pipesched.problem.passes import SAVING
 from pipesched.problem.problem import Problem
 from pipesched.problem.without_parameters import without_parameters
 from pipesched.schedule.metrics import measure
@@ -74,7 +74,7 @@ class TaskSchedules:
 
 def _keeps_all(schedule: Schedule) -> bool:
     """Whether nothing is decided yet: no copy and no recomputation is among its passes."""
-    return all(p.kind in (F, B, W, BW) for p in schedule.passes())
+    return all(p.kind not in SAVING for p in schedule.passes())
 
 
 def _decided(problem: Problem, published: Sequence[Schedule]) -> Iterator[Schedule]:

@@ -56,6 +56,13 @@ def test_with_each_other_part_against_brute_force() -> None:
     assert all(counts[f"collectives and {part}"] for part in ("pieces", "offload or recomputation", "lookups"))
 
 
+def test_what_is_no_pass_of_a_micro_batch_takes_its_own_time_in_the_exact_model() -> None:
+    """A copy back on the first stream, beside backwards whose mode is open: one that the attack found."""
+    one = tiny_collectives(Random(861))
+    compared(one)
+    assert solve(one, SURE).notes == ()
+
+
 def test_the_next_iteration_begins_on_each_device_when_its_own_steps_have_ended() -> None:
     times = {"forward": 2, "backward": 2, "weight": 2}
     whole, overlapped = (
