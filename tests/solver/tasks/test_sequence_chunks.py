@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from benchmarks.proofs.piece_attack import Counts, count
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
-from pipesched.files.problem_file import problem_from
+from pipesched.files.problem_file import problem_from, read_problem
 from pipesched.files.problems.document import problem_document
 from pipesched.files.schedule_file import ScheduleFile, schedule_document, schedule_from
 from pipesched.problem.formatting import size
@@ -24,6 +25,7 @@ from pipesched.validation.validator import validate, validate_schedule
 from plots.html.document import document as chart_document
 from runtime.exporters.catalogue import EXPORTERS, Exporter
 from runtime.running.job import job_for
+from solver.bounds.saving.certificates import certificates
 from solver.limits import Limits
 from solver.solve import solve
 from tests.support.makers import problem
@@ -89,6 +91,27 @@ def test_files_keep_the_copies_of_each_piece() -> None:
             times={"forward": 1, "backward": 2},
             memory={"offload": copies | {"out": [1, 2, 3]}},
         )
+
+
+def test_schedule_files_keep_copies_of_pieces() -> None:
+    one = problem(2, 1, sequence_chunks=2, times={"forward": 1, "backward": 2}, streams=["compute", "copies"], memory={
+        "capacity": 2, "activation": 1, "offload": {"out": 1, "in": 1, "on": "copies"}, "decide": {"offload": "always"}})  # fmt: skip
+    found = solve(one, Limits(seconds=60, workers=1, deterministic=2))
+    assert found.timeline is not None and {p.kind.value for p in found.timeline.schedule.passes()} >= {"O", "L"}
+    read = schedule_from(schedule_document(ScheduleFile.of(found, found.timeline)), "test")
+    assert read.timeline.starts == dict(found.timeline.starts) and validate(read.timeline) == []
+
+
+@pytest.mark.parametrize(("name", "value"), [("dense-1m", 103_080), ("deepseek-v3-32k", 12_317)])
+def test_pieces_collectives_and_offload_are_in_one_file(name: str, value: int) -> None:
+    """Seq1F1B's time, which keeps all activations; with the file's memory some have to move."""
+    one = read_problem(Path(__file__).resolve().parents[3] / "examples" / "long" / f"{name}.yaml")
+    assert one.network.has_collectives and one.network.options and one.network.has_arcs_between_chains
+    timeline = simulate(one, HEURISTICS["seq1f1b"].order(one))
+    assert measure(timeline).makespan * one.tick == value
+    assert {violation.rule for violation in validate(timeline)} == {"memory"}
+    bounds = certificates(one, one.objective)
+    assert 0.95 * value < max(bound.value for bound in bounds) * one.tick <= value
 
 
 def row(one: Problem, text: str) -> Schedule:
