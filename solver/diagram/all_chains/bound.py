@@ -100,34 +100,50 @@ def bounds_of_chains(
                 if work <= 0 or stop.is_set():
                     return
         singles.append(_Single(device, steps, seen[key]))
-    together = _together(problem, paths, singles)
-    for width in widths if together is not None else ():
-        assert together is not None
+    for devices, width, value, ticks in _raised(problem, paths, singles, widths, best, until, work, stop):
+        if ticks > best:
+            best = ticks
+            yield _certificate(problem, best, CrossingChains(devices, width, value, problem.tick))
+
+
+def _raised(
+    problem: Problem,
+    paths: Paths,
+    singles: Sequence[_Single],
+    widths: Sequence[int],
+    best: int,
+    until: int,
+    work: int,
+    stop: Event,
+) -> Iterator[tuple[tuple[int, ...], int, int, int]]:
+    """Devices, width, value and what was proved with them: few devices first, which take half of the work left."""
+    for count in range(2, _TOGETHER + 1):
+        together = _together(problem, paths, singles, count)
+        if together is None:
+            return
         devices, steps, alone = together
-        for value, least in _on_several(steps, alone, width, best, until, work, stop):
-            work -= least.work
-            if least.ticks is not None and least.ticks > best:
-                best = least.ticks
-                yield _certificate(problem, best, CrossingChains(devices, width, value, problem.tick))
+        for width in widths:
+            left = work if count == _TOGETHER else work // 2
+            for value, least in _on_several(steps, alone, width, best, until, left, stop):
+                work, best = work - least.work, max(best, least.ticks or 0)
+                yield devices, width, value, least.ticks or 0
             if work <= 0 or stop.is_set():
                 return
 
 
 def _together(
-    problem: Problem, paths: Paths, singles: Sequence[_Single]
+    problem: Problem, paths: Paths, singles: Sequence[_Single], count: int
 ) -> tuple[tuple[int, ...], ChainSteps, list[ChainSteps]] | None:
-    """As many devices as are affordable of those that prove most, with their steps and those of each by itself.
+    """So many devices of those that prove most, with their steps and those of each by itself; None where too many.
 
     Of a span the one that proves most counts, and comes first; only what follows on that one is known.
     """
-    ranked, span = sorted(singles, key=lambda one: -one.proved), problem.objective is Objective.SPAN
-    for count in range(min(_TOGETHER, len(ranked)), 1, -1):
-        chosen = ranked[:count] if span else sorted(ranked[:count], key=lambda one: one.device)
-        devices = tuple(one.device for one in chosen)
-        steps = chain_steps(problem, paths, devices)
-        if steps is not None:
-            return devices, steps, [one.steps for one in (chosen[:1] if span else chosen)]
-    return None
+    chosen, span = sorted(singles, key=lambda one: -one.proved)[:count], problem.objective is Objective.SPAN
+    if not span:
+        chosen.sort(key=lambda one: one.device)
+    devices = tuple(one.device for one in chosen)
+    steps = chain_steps(problem, paths, devices) if len(devices) == count else None
+    return None if steps is None else (devices, steps, [one.steps for one in (chosen[:1] if span else chosen)])
 
 
 def _identity(steps: ChainSteps) -> object:
