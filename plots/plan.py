@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
@@ -16,8 +17,8 @@ from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.formatting import plain
 from pipesched.problem.passes import BW, RECOMPUTATIONS, F
 from pipesched.results.plan import Candidate
-from pipesched.results.plan_figures import StageRow, device_memory, stage_rows
-from pipesched.schedule.drawing.colours import SHADES
+from pipesched.results.plan_figures import DeviceMemory, StageRow, device_memory, stage_rows
+from pipesched.schedule.drawing.colours import RGB, SHADES
 from plots.frame import Handle, legend_below
 from plots.memory_marks import AREA, CAP, OUTLINE, STATIC
 from plots.render import DPI, MARGIN, Format, saved
@@ -36,10 +37,12 @@ def render_plan(plan: PlanProblem, best: Candidate, format: Format = "png") -> b
     devices = best.timeline.problem.devices
     height = max(3.2, 1.6 + _ROW * devices)
     figure = Figure(figsize=(_WIDTH, height), dpi=DPI, layout=ConstrainedLayoutEngine(w_pad=MARGIN, h_pad=MARGIN))
-    layers, memory, times = figure.subplots(1, 3, width_ratios=(2.2, 1, 1))
-    rows = stage_rows(plan, best)
+    rows, held = stage_rows(plan, best), device_memory(plan, best)
+    says_memory = any(one.parameters or one.activations or one.capacity is not None for one in held)
+    layers, *memory, times = figure.subplots(1, 2 + says_memory, width_ratios=(2.2, *[1] * (1 + says_memory)))
     _draw_layers(plan, best, rows, layers)
-    _draw_memory(plan, best, memory)
+    for axes in memory:
+        _draw_memory(plan, held, axes)
     _draw_times(plan, rows, times, devices)
     value = f"{plan.objective.value} {plain(float(best.value))} {plan.time_unit}".rstrip()
     figure.suptitle(f"{plan.name}: {best.choice}, {value}", x=0.01, ha="left", fontsize=12, parse_math=False)
@@ -54,6 +57,13 @@ def _devices(axes: Axes, devices: int, title: str, named: bool = False) -> None:
     axes.spines[["top", "right", "left"]].set_visible(False)
 
 
+def _colour(number: int) -> RGB:
+    """Of a type of layer; where there are more than hues, each hue again and lighter."""
+    times, at = divmod(number, len(_LAYERS))
+    red, green, blue = (1 - (1 - part) * 0.5**times for part in to_rgb(_LAYERS[at]))
+    return red, green, blue
+
+
 def _draw_layers(plan: PlanProblem, best: Candidate, rows: Sequence[StageRow], axes: Axes) -> None:
     """Layers as wide as they take time, stages of a device behind one another; below, what is recomputed."""
     held = best.partition.layers_of(plan.model)
@@ -62,7 +72,7 @@ def _draw_layers(plan: PlanProblem, best: Candidate, rows: Sequence[StageRow], a
     # What takes no time is drawn all the same, as a line.
     widths = {name: max(time, 0.004 * most) if most else 1.0 for name, time in times.items()}
     gap = 0.03 * (most or 8)
-    colours = {kind.name: _LAYERS[n % len(_LAYERS)] for n, kind in enumerate(plan.model.kinds)}
+    colours = {kind.name: _colour(n) for n, kind in enumerate(plan.model.kinds)}
     right = [0.0] * best.timeline.problem.devices
     for row in rows:
         x = right[row.device]
@@ -89,9 +99,8 @@ def _draw_layers(plan: PlanProblem, best: Candidate, rows: Sequence[StageRow], a
     legend_below(axes, handles)
 
 
-def _draw_memory(plan: PlanProblem, best: Candidate, axes: Axes) -> None:
+def _draw_memory(plan: PlanProblem, found: Sequence[DeviceMemory], axes: Axes) -> None:
     """Parameters and activations at the peak, what recomputation saves on top, and the capacity as a line."""
-    found = device_memory(plan, best)
     for device, one in enumerate(found):
         parameters, activations, spared = float(one.parameters), float(one.activations), float(one.saved)
         axes.barh(device, parameters, 0.6, color=_PARAMETERS)

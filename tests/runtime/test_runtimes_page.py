@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from docs.make_runtimes import FEATURES, PAGE, REFUSED, RUNTIMES, SETTINGS, Cell, page, refuses
+from docs.make_runtimes import PAGE, page, refuses
+from docs.tested_runtimes import FEATURES, REFUSED, RUNTIMES, SETTINGS, Cell
 
 ROOT = Path(__file__).resolve().parents[2]
 CELLS = sorted({cell for one in FEATURES for cell in one.cells.values()} | {cell for _, cell in SETTINGS})

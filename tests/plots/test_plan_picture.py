@@ -1,0 +1,39 @@
+"""The picture of a plan: a colour for each type of layer, and memory where the file speaks of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+
+import plots.plan
+from pipesched.files.plan_file import plan_problem_from
+from plots.plan import render_plan
+from solver.limits import Limits
+from solver.planning.plan import plan
+
+TYPES = 9
+
+
+def drawn(monkeypatch: pytest.MonkeyPatch, **keys: Any) -> Figure:
+    layers = [{"name": f"type-{n}", "forward": 1, "backward": 2} for n in range(TYPES)]
+    document = {"devices": 2, "microbatches": 2, "layers": layers, "placement": "linear", "chunks": 1} | keys
+    found = plan(plan_problem_from(document), Limits(seconds=60, deterministic=1, workers=1))
+    assert found.best is not None
+    figures: list[Figure] = []
+    monkeypatch.setattr(plots.plan, "saved", lambda figure, _: figures.append(figure) or b"")
+    render_plan(found.problem, found.best)
+    return figures[0]
+
+
+def test_every_type_of_layer_has_its_own_colour(monkeypatch: pytest.MonkeyPatch) -> None:
+    layers = drawn(monkeypatch).axes[0]
+    assert len({to_hex(bar.get_facecolor()) for bar in layers.patches}) == TYPES
+
+
+def test_memory_is_drawn_where_the_file_speaks_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [axes.get_title(loc="left") for axes in drawn(monkeypatch).axes][1:] == ["Time of a micro-batch"]
+    with_memory = drawn(monkeypatch, memory={"capacity": 80, "unit": "GiB"})
+    assert [axes.get_title(loc="left") for axes in with_memory.axes][1] == "Memory at the peak"
