@@ -38,7 +38,7 @@ _IDLES = "and idles"
 _ORDERED = "head and tail in order"
 _COOL, _BACK, _THERE = "cool-down", "the way back of the last", "for their backwards"
 _ALONE, _ALL_THERE = replace(_TIGHT, blocks=0), replace(_AMPLE, blocks=0)
-_IN_A_ROW, _LATER = "must lie between, one after the other", "in later round trips"
+_IN_A_ROW, _LATER = "must lie between, one after the other", "in later waits for the pipeline's latency"
 
 BRANCHES: tuple[Branch, ...] = (
     Branch("load, span", "load", "in all, one pass at a time.", likely=_LOOSE),

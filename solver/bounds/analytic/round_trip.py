@@ -45,8 +45,8 @@ def _in_a_row(problem: Problem, middle: Between) -> str:
     """The round trips between the first and the last."""
     count, length, filled, idle = middle.trips, middle.gap.length, middle.gap.filled, middle.gap.idle
     return (
-        f"So many micro-batches fit into memory at once that {counted(count, 'round trip')} more of "
-        f"{amount(problem, length)} must lie between, one after the other, in each of which at most "
+        f"So many micro-batches fit into memory at once that {counted(count, 'wait')} more for the pipeline's "
+        f"latency, {amount(problem, length)}, must lie between, one after the other, in each of which at most "
         f"{amount(problem, filled)} of work can run: it idles {amount(problem, idle)} in each."
     )
 

@@ -141,7 +141,7 @@ class ChoiceSearch:
         hint = self.first if self.best is None else self.best.partition
         found = self._master.cheapest(self.budget, most, hint)
         self.next, self._relaxed, self.bound_is_final = found.partition, True, found.complete
-        self.argument = "load, head and tail, and round trips under the memory of every partition"
+        self.argument = "load, head and tail, and the pipeline's latency under the memory of every partition"
         if found.bound is not None:
             known = self.best is not None and self.best.partition not in self._solved.left_out
             if known and self.best is not None and found.bound > ceil(self.best.value / self.plan.tick):

@@ -149,7 +149,9 @@ class BusyIntervals:
     def _idling(self, idle: int, later: int) -> str:
         parts = [f"{self._say(idle)} before its first backward, since memory is full"] if idle else []
         if later:
-            parts.append(f"{self._say(later)} in later round trips, which memory puts one after the other")
+            parts.append(
+                f"{self._say(later)} in later waits for the pipeline's latency, which memory puts one after the other"
+            )
         return f", and idles {' and '.join(parts)}" if parts else ""
 
     def _over_time(self, capacity: int, ticks: Value) -> str:
