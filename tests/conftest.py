@@ -31,9 +31,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Before several workers start, compile what all of them call: else each would do so, at the same time."""
     if getattr(config.option, "dist", "no") == "no" or hasattr(config, "workerinput") or config.option.collectonly:
         return
-    from solver.engine.kernels import KERNELS, MODE_KERNELS
+    from solver.engine.kernels import KERNELS, LIST_KERNELS, MODE_KERNELS
 
-    for kernels in (KERNELS, MODE_KERNELS):
+    for kernels in (LIST_KERNELS, KERNELS, MODE_KERNELS):
         kernels.begin()
-    for kernels in (KERNELS, MODE_KERNELS):
+    for kernels in (LIST_KERNELS, KERNELS, MODE_KERNELS):
         kernels.wait(lambda: False)

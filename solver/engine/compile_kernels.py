@@ -20,6 +20,7 @@ from solver.beam.schedules import schedule_of_moves
 from solver.beam.search import best_order
 from solver.beam.tables import walks_of
 from solver.bounds.crossing.bound import crossing_bounds
+from solver.construction.list_scheduling import list_schedules
 from solver.diagram.all_chains.bound import bounds_of_chains
 from solver.diagram.all_orders import bounds_of_all_orders
 from solver.diagram.below import bounds_of_devices
@@ -30,7 +31,6 @@ from solver.engine.opening.serial_schedules import SerialSchedules
 from solver.engine.parts.local_search import LocalSearch
 from solver.engine.parts.tasks.policies import TaskPolicies
 from solver.engine.parts.tasks.ranks import TaskRanks
-from solver.engine.parts.tuned_lists import TunedListSchedules
 from solver.engine.run import run
 from solver.engine.search import Engine, Search
 from solver.limits import Limits
@@ -54,8 +54,9 @@ _ENGINE = Engine(
     AnalyticBounds(load_only=True),
     (Published(), SerialSchedules()),
     (
-        *(TunedListSchedules(counted_runs=1), LocalSearch()),
-        *(TaskPolicies(rounds=1, tries=1), TaskRanks(tries=3)),
+        LocalSearch(),
+        TaskPolicies(rounds=1, tries=1),
+        TaskRanks(tries=3),
     ),
     finished,
     raise_bounds=False,
@@ -68,6 +69,11 @@ def compile_kernels(which: str = "") -> None:
     search = Search(problem_from(problem), _LIMITS, lambda _: None, Event(), _ENGINE)
     run(search)
     finished(search)
+
+
+def compile_lists() -> None:
+    """A list schedule."""
+    next(list_schedules(problem_from(_PROBLEM), compiled=True))
 
 
 def compile_bounds(
@@ -112,6 +118,7 @@ def compile_tabu() -> None:
 # By the names that `kernels.py` gives them; without a name those of the local search.
 CALLS: dict[str, Callable[[], None]] = {
     "": compile_kernels,
+    "lists": compile_lists,
     "modes": partial(compile_kernels, "modes"),
     "tasks": partial(compile_kernels, "tasks"),
     "crossings": partial(compile_bounds, crossing_bounds),

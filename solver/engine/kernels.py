@@ -106,8 +106,9 @@ def is_compiled(function: Any) -> bool:
 _COMPILER = f"{__name__.rpartition('.')[0]}.compile_kernels"
 # Those of the check of any decision diagram.
 CHECKED = (expand_diagram, told_apart)
-KERNELS = Kernels((anneal, settle, compiled_run), _COMPILER)
-MODE_KERNELS = Kernels((anneal_with_modes, settle, compiled_run), _COMPILER, "modes")
+LIST_KERNELS = Kernels((compiled_run,), _COMPILER, "lists")
+KERNELS = Kernels((anneal, settle), _COMPILER)
+MODE_KERNELS = Kernels((anneal_with_modes, settle), _COMPILER, "modes")
 CROSSING_KERNELS = Kernels((one_round, all_after), _COMPILER, "crossings")
 DIAGRAM_KERNELS = Kernels(
     (expand_kept, reduced, keys_after, rests_before, *CHECKED, one_before),

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pipesched.problem.problem import Problem
 from pipesched.schedule.timeline import Timeline
 from solver.engine.allocation import Allocation
+from solver.engine.kernels import LIST_KERNELS
 from solver.engine.search import Engine, Search
 from solver.engine.slices import Slice
 
@@ -16,7 +17,8 @@ def run(search: Search) -> None:
     """Every opening, then the parts until nothing is open or the time is over."""
     engine = search.engine
     if engine.parts and not search.problem.network.options and not search.clock.counts_work:
-        search.kernels.begin()
+        # Of what is compiled one after the other, list scheduling takes least, and gives the first schedules.
+        (LIST_KERNELS if search.plain_passes else search.kernels).begin()
     for opening in engine.opening:
         if not search.ended and opening.applies(search):
             search.incumbent.enter(opening.name)

@@ -40,8 +40,15 @@ ANY = 2**62
 
 
 def covers(problem: Problem) -> bool:
-    """Whether the compiled search for rules can run it: one task a pass, equal micro-batches in any order."""
-    return problem.network.one_task_each and not (problem.microbatch_scale or problem.queues) and fits_64_bits(problem)
+    """Whether a run is a schedule: of passes that are one task each, on one stream, of which nothing is to be chosen.
+
+    The micro-batches are equal, and numbers small, so that the run may be compiled.
+    """
+    network = problem.network
+    one_stream = len(network.resources) == len({resource.device for resource in network.resources})
+    single = one_stream and all(len(tasks) == 1 for tasks in network.tasks.values())
+    open_ = network.options or network.has_collectives or problem.microbatch_scale
+    return single and not open_ and fits_64_bits(problem)
 
 
 def fits_64_bits(problem: Problem) -> bool:

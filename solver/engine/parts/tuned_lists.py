@@ -10,7 +10,7 @@ from pipesched.problem.problem import Problem
 from solver.backends.interruptible import run_within
 from solver.construction.lists.tables import covers
 from solver.construction.tuned_lists import TunedLists, until
-from solver.engine.kernels import Kernels
+from solver.engine.kernels import LIST_KERNELS, Kernels
 from solver.engine.search import Search
 from solver.engine.slices import Work
 
@@ -29,10 +29,10 @@ class TunedListSchedules:
     restarts: bool = False
 
     def serves(self, search: Search) -> bool:
-        return search.chains is None and search.plain_passes and not search.very_long and covers(search.problem)
+        return search.chains is None and not search.very_long and covers(search.problem)
 
-    def kernels(self, search: Search) -> Kernels:
-        return search.kernels
+    def kernels(self, _: Search) -> Kernels:
+        return LIST_KERNELS
 
     def work(self, search: Search) -> Work:
         searches = [TunedLists(search.problem, split, search.workers, search.limits.seed) for split in _ways(search)]
@@ -75,9 +75,9 @@ class RulesOfShorter:
     name: str = "tuned list schedules"
 
     def applies(self, search: Search) -> bool:
-        if search.done() or not search.very_long or search.chains is not None:
+        if search.done() or not (search.very_long and search.plain_passes) or search.chains is not None:
             return False
-        return covers(search.problem) and search.compiled(search.kernels)
+        return covers(search.problem) and search.compiled(LIST_KERNELS)
 
     def run(self, search: Search) -> None:
         ways = list(_ways(search))

@@ -192,15 +192,16 @@ def test_kernels_are_compiled_by_another_process_which_no_one_waits_for_too_long
 
 
 _COMPILED = """
-from solver.engine.compile_kernels import compile_kernels
-from solver.engine.kernels import KERNELS, MODE_KERNELS, is_compiled
+from solver.engine.compile_kernels import compile_kernels, compile_lists
+from solver.engine.kernels import KERNELS, LIST_KERNELS, MODE_KERNELS, is_compiled
 from solver.limits import Limits
 from solver.solve import solve, without_search
 from tests.support.makers import problem
 
+compile_lists()
 compile_kernels()
 compile_kernels("modes")
-functions = {*KERNELS.functions, *MODE_KERNELS.functions}
+functions = {*LIST_KERNELS.functions, *KERNELS.functions, *MODE_KERNELS.functions}
 signatures = [list(one.signatures) for one in functions]
 assert all(signatures) and all(map(is_compiled, functions))
 for objective in ("makespan", "span"):

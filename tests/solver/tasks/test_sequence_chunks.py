@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from pipesched.problem.pass_names import pass_from, pass_text
 from pipesched.problem.problem import Problem
 from pipesched.results.solution import Status
 from pipesched.schedule.metrics import measure
+from pipesched.schedule.rescale import value_of
 from pipesched.schedule.schedule import Schedule, parse_slot
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate, validate_schedule
@@ -26,10 +28,14 @@ from plots.html.document import document as chart_document
 from runtime.exporters.catalogue import EXPORTERS, Exporter
 from runtime.running.job import job_for
 from solver.bounds.saving.certificates import certificates
+from solver.construction.list_scheduling import list_schedules
+from solver.construction.lists.tables import covers
+from solver.construction.timing import best_times
+from solver.construction.tuned_lists import TunedLists
 from solver.limits import Limits
 from solver.solve import solve
 from tests.support.makers import problem
-from tests.support.piece_problems import tiny_saving_pieces
+from tests.support.piece_problems import tiny_pieces, tiny_saving_pieces
 
 TIMES: dict[str, Any] = {"forward": {"first": 4, "each_earlier": 1}, "backward": {"first": 8, "each_earlier": 2}}
 SURE = Limits(seconds=600, workers=1, deterministic=20)
@@ -45,6 +51,26 @@ def test_published_instances_are_proved(capacity: int, value: int) -> None:
     assert (found.status, found.value) == (Status.OPTIMAL, value)
     assert found.timeline is not None and validate(found.timeline) == []
     assert max(measure(found.timeline).peak_memory) <= capacity
+
+
+def test_rules_of_list_scheduling_are_searched_for_pieces_too() -> None:
+    """Whatever pieces wait for each other; with little memory far better than the best policy."""
+    ran = 0
+    for one in (pieces(16, memory={"capacity": 9}), *(tiny_pieces(Random(seed)) for seed in range(40))):
+        if not covers(one):
+            continue
+        lists = TunedLists(one, one.splittable, 1, 0)
+        lists.descend(lambda: False)
+        lists.vary(lambda: False, 60)
+        schedule = lists.schedule()
+        if schedule is not None and lists.value is not None:
+            timeline = best_times(one, schedule)
+            assert validate(timeline) == []
+            assert value_of(one, timeline) <= lists.value
+            ran += 1
+            if ran == 1:
+                assert lists.value < min(value_of(one, best_times(one, other)) for other in list_schedules(one))
+    assert ran > 20
 
 
 @pytest.mark.parametrize(("growth", "value"), [(Fraction(0), 6045), (Fraction("0.011"), 6310.595)])
