@@ -133,11 +133,13 @@ def _model_at(problem: Problem, value: Value, low: Value, literals: int, devices
 def _groups(problem: Problem) -> list[list[int]]:
     """Half of the devices, every other along the pipeline, or fewer if they have too many literals; then all of them.
 
-    Only all of them where an overlapped block could be shorter than one of its passes.
+    Only all of them where an overlapped block could be shorter than one of its passes, or a pass is no single task: the
+    check trusts no search of some devices there.
     """
     placement, devices = problem.placement, problem.devices
     along = list(dict.fromkeys([*(placement.stage_device[stage] for stage in placement.chains[0]), *range(devices)]))
-    steps = [step for step in (2, 4, 8, 16, 32) if step < devices] if blocks_outlast_passes(problem) else []
+    some_alone = problem.network.one_task_each and blocks_outlast_passes(problem)
+    steps = [step for step in (2, 4, 8, 16, 32) if step < devices] if some_alone else []
 
     def small(group: list[int]) -> bool:
         return literal_count(problem, group) <= _MOST_LITERALS

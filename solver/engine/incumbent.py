@@ -96,7 +96,9 @@ class Incumbent:
             return
         strongest = self._state.certificates[0]
         model = "the exact model"
-        if devices is not None and len(devices) < self._problem.devices:
+        if devices is not None and len(devices) == self._problem.devices:
+            devices = None
+        if devices is not None:
             model += f" of devices {', '.join(map(str, devices))}, the others relaxed to delays,"
         text = (
             f"CP-SAT searched {model} to the end of every branch below {amount(self._problem, bound)} and found "
