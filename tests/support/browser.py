@@ -17,6 +17,10 @@ QUIET = (
 )
 
 
+# By how many pixels a page is wider than its window.
+OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+
 @contextmanager
 def chromium() -> Iterator[Any]:
     """A `playwright.sync_api.Browser`; its pages are closed with it."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.browser import chromium
+from tests.support.browser import OVERFLOW, chromium
 
 ROOT = Path(__file__).resolve().parents[2]
 START = (ROOT / "examples" / "start.yaml").read_text(encoding="utf-8")
@@ -249,4 +249,13 @@ def test_dark_keyboard_and_names(browser: Any, url: str) -> None:
     unnamed = "[...document.querySelectorAll('button, select, input, textarea')].filter((e) => !e.labels?.length && !e.ariaLabel && !e.textContent.trim())"
     assert tab.page.evaluate(f"{unnamed}.map((e) => e.outerHTML)") == []
     assert tab.wrong == []
+    tab.context.close()
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_the_page_is_no_wider_than_its_window(browser: Any, url: str, width: int) -> None:
+    tab = Tab(browser, url)
+    tab.page.set_viewport_size({"width": width, "height": 900})
+    tab.page.wait_for_selector("#charts .pipesched-canvases")
+    assert tab.page.evaluate(OVERFLOW) <= 0
     tab.context.close()
