@@ -13,7 +13,7 @@ from pipesched.results.gap import gap
 from pipesched.results.memory_figures import peak_memory
 from pipesched.results.plan_figures import step_time
 from pipesched.schedule.metrics import IDLE, measure
-from solver.planning.race import Raced
+from solver.planning.race import NO_TIME, Raced
 from targets.layouts import LayoutRace
 
 _FIGURES = [
@@ -80,7 +80,8 @@ def _without(race: LayoutRace) -> dict[str, list[str]]:
         if one.step is None and best is not None and one.bound >= best.total:
             found.setdefault("no better, by the bound", []).append(str(one.key))
         elif one.step is None:
-            found.setdefault("do not fit the memory" if one.dropped else "without a plan", []).append(str(one.key))
+            known = {NO_TIME: f"{NO_TIME} (--time-limit)", "": "without a plan"}
+            found.setdefault(known.get(one.dropped, "do not fit the memory"), []).append(str(one.key))
     for layout, reason in race.refused.items():
         found.setdefault(f"refused ({reason})", []).append(str(layout))
     return found

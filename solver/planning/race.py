@@ -20,6 +20,7 @@ from solver.planning.time_shares import TimeShares, named
 
 K = TypeVar("K", bound=Hashable)
 _FIRST_SHARE = 0.5
+NO_TIME = "not tried: no time was left"
 
 
 @dataclass
@@ -46,12 +47,13 @@ class Raced(Generic[K]):
 def raced(problems: Mapping[K, PlanProblem], limits: Limits, report: Report, stop: Event) -> list[Raced[K]]:
     """Each problem with the best plan found, the least step first, then by bound; what has no plan last.
 
-    First each gets a plan in a moment, those of the least mean load first; one whose bound is no less than the best
-    step is out. Of those that are left the better half goes on, from their plans, for as long again, down to one
-    (successive halving: Jamieson and Talwalkar 2016). Times of different problems are compared: they must do the same
-    work, in one unit.
+    First each gets a plan in a moment, the smallest pipelines first: they take least time and drop others. One whose
+    bound is no less than the best step is out, and so, once there is a plan, is what has had no turn when the time is
+    over, which is said. Of those that are left the better half goes on, from their plans, for as long again, down to
+    one (successive halving: Jamieson and Talwalkar 2016). Times of different problems are compared: they must do the
+    same work, in one unit.
     """
-    race = _Race(sorted(_entries(problems), key=lambda one: one.bound), limits, report, stop)
+    race = _Race(sorted(_entries(problems), key=_size), limits, report, stop)
     race.run()
     return sorted(race.entries, key=_rank)
 
@@ -68,8 +70,12 @@ class _Race(Generic[K]):
         for number in range(rounds + 1):
             share = _FIRST_SHARE + (1 - _FIRST_SHARE) * number / rounds
             for at, one in enumerate(left):
-                if self._still_wins(one) and not (number and self._time.spent()):
+                if not self._still_wins(one):
+                    continue
+                if not self._time.spent() or all(each.step is None for each in self.entries):
                     self._search(one, self._time.part(share, len(left) - at))
+                elif one.plan is None:
+                    one.dropped = NO_TIME
             open_ones = [one for one in left if not one.dropped and self._still_wins(one)]
             left = sorted(open_ones, key=_rank)[: max(1, -(-len(open_ones) // 2))]
 
@@ -103,6 +109,10 @@ def _entry(key: K, problem: PlanProblem) -> Raced[K]:
         taken = f"{plain(round(float(state) / devices, 1))} {problem.cluster.memory_unit}"
         one.dropped = f"its parameters alone take {taken} a device"
     return one
+
+
+def _size(one: Raced[K]) -> tuple[int, Fraction]:
+    return one.problem.cluster.devices * one.problem.microbatches, one.bound
 
 
 def _rank(one: Raced[K]) -> tuple[bool, Fraction, Fraction]:

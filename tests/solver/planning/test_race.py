@@ -6,19 +6,24 @@ from fractions import Fraction
 from threading import Event
 from typing import Any
 
+import pytest
+
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.plan_problem import PlanProblem
+from pipesched.results.plan import Plan
 from pipesched.results.plan_figures import step_time
 from pipesched.results.solution import Status
 from solver.limits import Limits
+from solver.planning import race as race_module
+from solver.planning import time_shares
 from solver.planning.plan import plan
-from solver.planning.race import Raced, raced
+from solver.planning.race import NO_TIME, Raced, raced
 
 WORK = Limits(deterministic=20.0, workers=1)
 MODEL: dict[str, Any] = {
     "layers": 6, "hidden": 1024, "vocabulary": 32000, "attention": {"heads": 8}, "ffn": 4096, "sequence": 1024,
 }  # fmt: skip
-HARDWARE = {"sustained_tflops": 100, "memory": 40, "pipeline_bandwidth": 20, "tensor_bandwidth": 100}
+HARDWARE = {"sustained_tflops": 100, "memory": 40, "pipeline_bandwidth": 20, "tensor_bandwidth": 5}
 
 
 def problem(devices: int, tensor: int, data: int, data_bandwidth: int | None = 10, memory: int = 40) -> PlanProblem:
@@ -55,6 +60,22 @@ def test_parameters_that_do_not_fit_are_said_and_come_last() -> None:
     rows = race({"little": problem(2, 1, 1, memory=1), "ample": problem(2, 1, 1)})
     assert [row.key for row in rows] == ["ample", "little"]
     assert rows[1].step is None and "its parameters alone take 1" in rows[1].dropped
+
+
+def test_what_has_had_no_turn_when_the_time_is_over_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The smallest pipeline comes first."""
+    clock, found = [0.0], plan(problem(2, 1, 1), WORK)
+
+    def slow(*_: object) -> Plan:
+        clock[0] += 20
+        return found
+
+    monkeypatch.setattr(time_shares, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(race_module, "plan_from", slow)
+    problems = {"deep": problem(8, 1, 1), "short": problem(2, 1, 1)}
+    rows = raced(problems, Limits(seconds=10), lambda _: None, Event())
+    assert [row.key for row in rows] == ["short", "deep"]
+    assert rows[1].step is None and rows[1].dropped == NO_TIME
 
 
 def test_a_step_ends_with_each_device_s_own_reduction() -> None:
