@@ -27,6 +27,7 @@ from pipesched.files.atomic_write import write_whole
 from pipesched.files.model_configs.read_config import KINDS, read_config
 from solver.limits import Limits
 from solver.planning.progress import PlanProgress, Report
+from solver.planning.race import NO_TIME
 from targets.layouts import LayoutRace, best_layouts
 from targets.plans import Planned, narrowed_sentences, planned
 
@@ -111,7 +112,8 @@ def _answered(
     """Say the plan of the best layout, and write its files; those are returned."""
     found, narrowed, text = answer.found, answer.narrowed, race.spread[race.rows[0].key].text
     if not args.json:
-        print(f"best layout: {race.rows[0].key}")
+        tried = " of those tried" if any(one.dropped == NO_TIME for one in race.rows) else ""
+        print(f"best layout{tried}: {race.rows[0].key}")
         more = [] if narrowed is None else narrowed_sentences(found, narrowed)
         assert found.best is not None
         for sentence in (*sentences(found, found.best, "" if narrowed is None else narrowed.scope), *more):

@@ -174,7 +174,7 @@ def narrowed_sentences(found: Plan, narrowed: Narrowed) -> list[str]:
         own = f"that of {narrowed.name}" if narrowed.name is not None else "that with this partition"
         text += f"; {own} takes {100 * more:.2f} % more" if more > 0 else f"; {runs}"
         others = runtimes_of(free.problem, free.best) if narrowed.name is not None and more > 0 else []
-        text += f"; --for {', --for '.join(others)} can run it" if others else ""
+        text += f"; run by {', '.join(others)}" if others else ""
     return [*said, text]
 
 

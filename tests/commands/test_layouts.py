@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,9 @@ def test_the_table_says_what_fits_what_a_step_is_and_what_was_not_tried(
     assert main(words) == 0
     said = capsys.readouterr().out
     assert "step: the pipeline from its first forward to its last backward, then gradients" in said
-    assert "best layout: TP" in said and "a step takes " in said and "megatron-layout: " in said
+    assert (
+        re.search("best layout( of those tried)?: TP", said) and "a step takes " in said and "megatron-layout: " in said
+    )
     assert "DP1" not in said and "DP4" not in said
 
 
