@@ -100,7 +100,7 @@ def test_pieces_that_move_to_the_host_or_are_computed_again(first: int) -> None:
     for number in range(first, first + 20):
         count(number, counts, tiny_saving_pieces)
         assert not counts["all"]["wrong"], number
-    assert counts["all"]["problems"] > 10
+    assert counts["all"]["problems"] > 5
 
 
 def test_files_keep_the_copies_of_each_piece() -> None:
