@@ -51,6 +51,7 @@ def make_problem(
     microbatch_scale: Sequence[Number] | None = None,
     microbatch_order: str | None = None,
     objective: Objective | str = Objective.MAKESPAN,
+    overlap_next: bool | None = None,
     name: str = "problem",
     time_unit: str = "",
     memory_unit: str | None = None,
@@ -74,6 +75,7 @@ def make_problem(
             "time_unit": time_unit, "times": _given(times), "memory": _given(memory) or None,
             "parameters": parameters,
             "microbatch_scale": microbatch_scale, "microbatch_order": microbatch_order, "objective": objective,
+            "overlap_next": overlap_next,
         })
     )  # fmt: skip
 

@@ -15,7 +15,7 @@ def without_parameters(problem: Problem, held: Callable[[Iterable[int]], int] = 
     the parameters of its stage are there: of a device's stages the `held` ones are taken from the memory, where only
     passes that compute take any.
     """
-    if not problem.network.has_collectives:
+    if all(one is None for stage in problem.stages for one in (stage.gather, stage.reduce, stage.step)):
         return problem
     stages = tuple(replace(stage, reduce=None, step=None, gather=None) for stage in problem.stages)
     room = [
