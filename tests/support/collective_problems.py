@@ -47,7 +47,7 @@ def _pieces(random: Random) -> Problem:
     if random.random() < 0.5 or not parameters:
         parameters["step"] = {"time": each(2)}
     if few and random.random() < 0.6:
-        most = {} if random.random() < 0.5 else {"most": devices + 1}
+        most: dict[str, Any] = {} if random.random() < 0.5 else {"most": devices + 1}
         parameters["gather"] = {"time": each(2), "memory": each(2)} | (most or {"keep": "always"})
     memory: dict[str, Any] = {"activation": some(1, 2), "kept_for_later": random.choice((0, 0, 1))}
     if random.random() < 0.7:
