@@ -9,71 +9,51 @@ from pipesched.results.certificate import Certificate
 from pipesched.results.diagram_evidence import Diagram
 from pipesched.results.evidence import AroundDevice, OnDevice
 from solver.diagram.below import WORK, WORK_OF_STAGES, bounds_of_devices, bounds_of_more_stages, bounds_of_stages
-from solver.engine.claims import claimed
-from solver.engine.kernels import DIAGRAM_KERNELS, Kernels
+from solver.engine.diagram_bounds import DiagramBounds
 from solver.engine.search import Search
-from solver.engine.slices import Slice, Work
+from solver.engine.slices import Slice
 
 # Labels and states that a second is enough for.
 _LABELS_A_SECOND = 300_000
 
 
 @dataclass(frozen=True)
-class BelowOnDevices:
+class BelowOnDevices(DiagramBounds):
     """Values between lower bound and incumbent are tried, on devices of a chain in even steps."""
 
     name: str = "diagrams below a value"
-    parallel: bool = False
-    restarts: bool = True
 
-    def serves(self, search: Search) -> bool:
-        return search.engine.raise_bounds and search.plain_passes
-
-    def kernels(self, _: Search) -> Kernels:
-        return DIAGRAM_KERNELS
-
-    def work(self, search: Search) -> Work:
-        def bounds(slice_: Slice) -> Iterator[Certificate]:
-            proved, known = search.open_ticks()
-            work = min(WORK, slice_.counted(_LABELS_A_SECOND) or WORK)
-            return bounds_of_devices(search.problem, search.stop, proved, known, work=work)
-
-        return claimed(search, bounds)
+    def bounds(self, search: Search, slice_: Slice, /) -> Iterator[Certificate]:
+        proved, known = search.open_ticks()
+        work = min(WORK, slice_.counted(_LABELS_A_SECOND) or WORK)
+        return bounds_of_devices(search.problem, search.stop, proved, known, work=work)
 
 
 @dataclass(frozen=True)
-class BelowOnStages:
+class BelowOnStages(DiagramBounds):
     """The same where a device has several stages: on these and those that prove most with them.
 
     Stages found so guide diagrams of still more stages.
     """
 
     name: str = "diagrams of some stages"
-    parallel: bool = False
-    restarts: bool = True
 
     def serves(self, search: Search) -> bool:
         several = any(len(held) > 1 for held in search.problem.placement.stages_of)
-        return search.engine.raise_bounds and search.plain_passes and several
+        return super().serves(search) and several
 
-    def kernels(self, _: Search) -> Kernels:
-        return DIAGRAM_KERNELS
-
-    def work(self, search: Search) -> Work:
-        def bounds(slice_: Slice) -> Iterator[Certificate]:
-            proved, known = search.open_ticks()
-            guiding = _guiding(search)
-            if guiding is not None:
-                work = min(WORK, slice_.counted(_LABELS_A_SECOND) or WORK)
-                yield from bounds_of_more_stages(search.problem, search.stop, proved, known, guiding, work=work)
-                return
-            work = min(WORK_OF_STAGES, slice_.counted(_LABELS_A_SECOND) or WORK_OF_STAGES)
-            for device in _devices(search):
-                for one in bounds_of_stages(search.problem, search.stop, proved, known, device, work=work):
-                    proved = float(one.value)
-                    yield one
-
-        return claimed(search, bounds)
+    def bounds(self, search: Search, slice_: Slice, /) -> Iterator[Certificate]:
+        proved, known = search.open_ticks()
+        guiding = _guiding(search)
+        if guiding is not None:
+            work = min(WORK, slice_.counted(_LABELS_A_SECOND) or WORK)
+            yield from bounds_of_more_stages(search.problem, search.stop, proved, known, guiding, work=work)
+            return
+        work = min(WORK_OF_STAGES, slice_.counted(_LABELS_A_SECOND) or WORK_OF_STAGES)
+        for device in _devices(search):
+            for one in bounds_of_stages(search.problem, search.stop, proved, known, device, work=work):
+                proved = float(one.value)
+                yield one
 
 
 def _guiding(search: Search) -> tuple[int, ...] | None:

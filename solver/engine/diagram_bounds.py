@@ -1,0 +1,36 @@
+"""What the parts that bound by diagrams have in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from pipesched.results.certificate import Certificate
+from solver.engine.claims import claimed
+from solver.engine.kernels import DIAGRAM_KERNELS, Kernels
+from solver.engine.search import Search
+from solver.engine.slices import Slice, Work
+
+
+@dataclass(frozen=True)
+class DiagramBounds:
+    """Bounds with evidence, found on one core and begun anew in each slice; of passes that are one task each."""
+
+    name: str
+    parallel: bool = False
+    restarts: bool = True
+
+    def serves(self, search: Search) -> bool:
+        return search.engine.raise_bounds and search.plain_passes
+
+    def kernels(self, _: Search) -> Kernels:
+        return DIAGRAM_KERNELS
+
+    @abstractmethod
+    def bounds(self, search: Search, slice_: Slice, /) -> Iterator[Certificate]:
+        """Each above those before."""
+
+    def work(self, search: Search) -> Work:
+        return claimed(search, partial(self.bounds, search))
