@@ -17,6 +17,7 @@ import json
 import os
 import platform
 import runpy
+import socket
 import subprocess
 import sys
 import tempfile
@@ -28,7 +29,6 @@ from typing import Any
 
 import torch
 
-from benchmarks.lowering import free_port
 from benchmarks.reporting.page import exit_code, put_or_print, table
 from commands.main import main as pipesched
 
@@ -129,9 +129,15 @@ def run(case: Case, python: str, folder: Path, seconds: float, more: Sequence[st
     return [_gathered([steps[number] for steps in ranks]) for number in range(STEPS)], split
 
 
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
 def _processes(python: str, folder: Path) -> None:
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    environment |= {"WORLD_SIZE": str(RANKS), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    environment |= {"WORLD_SIZE": str(RANKS), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(_free_port())}
     environment |= {"OMP_NUM_THREADS": "1"} | ({"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {})
     ranks = []
     for rank in range(RANKS):

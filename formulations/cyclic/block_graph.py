@@ -1,7 +1,7 @@
 """A block graph: the work of one micro-batch as blocks with durations, devices, precedences and memory.
 
 The periodic model speaks of blocks only. A problem becomes a graph by `graph_of`; shapes that no problem file can
-describe, such as a layer that all devices run at once, are graphs written by hand (`benchmarks/tessel.py`).
+describe, such as a layer that all devices run at once, are graphs written by hand (Tessel, HPCA'24).
 """
 
 from __future__ import annotations

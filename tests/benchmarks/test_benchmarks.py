@@ -172,7 +172,7 @@ def test_a_table_replaces_only_its_own_place(tmp_path: Path) -> None:
 
 def test_every_benchmark_has_its_place_in_the_docs() -> None:
     results = Path(__file__).parents[2] / "docs" / "results"
-    for module, page in (("engine", "published"), ("ablation", "ablation"), ("proof", "ilp")):
+    for module, page in (("engine", "published"), ("ablation", "ablation")):
         assert f"{begin(f'python -m benchmarks.{module}')}\n" in (results / f"{page}.md").read_text()
 
 

@@ -15,7 +15,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ortools.sat.python import cp_model
 
-from benchmarks.tessel import SHAPES, load, shape_graph
 from formulations.cyclic.block_graph import BlockGraph, graph_of
 from formulations.cyclic.pattern import Copy, Pattern
 from formulations.cyclic.periodic_model import PeriodicModel
@@ -43,6 +42,7 @@ from solver.limits import Limits
 from tests.support.brute_force import optimum, tiny_problem
 from tests.support.columns import with_tasks
 from tests.support.makers import problem
+from tests.support.tessel import SHAPES, load, shape_graph
 
 LITTLE = Limits(workers=1, deterministic=0.05)
 several = settings(

@@ -1,29 +1,17 @@
-"""The shapes of Tessel (HPCA'24): blocks that several devices run at once, and the shortest period found for each.
-
-    python -m benchmarks.tessel --seconds 60 > table.md
+"""The shapes of Tessel (HPCA'24): blocks that several devices run at once.
 
 A forward takes 1, a backward 3 (in one go), a block shared by all devices 1; a forward of one device holds one
-activation until its backward. Tessel reports how long its repetend is from the first block to the last; repetends
-follow one another every period, which is what is found here: at best the work of the busiest device.
+activation until its backward.
 """
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from benchmarks.reporting.machine import machine
 from formulations.cyclic.block_graph import Block, BlockGraph, Precedence
 from pipesched.problem.network.task_network import MemoryChange
-from solver.cyclic.period_search import best_pattern
-from solver.limits import Limits
-
-HEADER = (
-    "| shape | devices | memory | period | load | proved | micro-batches repeated | seconds | Tessel's repetend |",
-    "|---|---|---|---|---|---|---|---|---|",
-)
 
 
 class Step(NamedTuple):
@@ -82,13 +70,12 @@ def k_shape(p: int) -> list[list[Step]]:
     return [[*map(forward, part), meeting, parting, *map(backward, reversed(part))] for part in branches]
 
 
-SHAPES: dict[str, tuple[Callable[[int], list[list[Step]]], int]] = {
-    # With the steps of Tessel's repetend on four devices.
-    "V": (v_shape, 13),
-    "X": (x_shape, 13),
-    "M": (m_shape, 6),
-    "NN": (nn_shape, 8),
-    "K": (k_shape, 9),
+SHAPES: dict[str, Callable[[int], list[list[Step]]]] = {
+    "V": v_shape,
+    "X": x_shape,
+    "M": m_shape,
+    "NN": nn_shape,
+    "K": k_shape,
 }
 
 
@@ -97,7 +84,7 @@ def shape_graph(name: str, devices: int, memory: int) -> BlockGraph:
     blocks: list[Block] = []
     waits: set[Precedence] = set()
     meetings: dict[int, int] = {}
-    for sequence in SHAPES[name][0](devices):
+    for sequence in SHAPES[name](devices):
         before: int | None = None
         for step in sequence:
             joined = len(step.devices) > 1 and step.held != 0
@@ -118,29 +105,3 @@ def shape_graph(name: str, devices: int, memory: int) -> BlockGraph:
 def load(graph: BlockGraph) -> Fraction:
     """What the busiest device runs for each micro-batch: no period is shorter."""
     return Fraction(max(sum(graph.blocks[b].ticks for b in held) for held in graph.on_device))
-
-
-def main() -> None:
-    """Print the table, a row as soon as it is measured."""
-    parser = ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--seed", type=int, default=0)
-    args = parser.parse_args()
-    print(f"{machine(args.seed, args.workers)}; {args.seconds:g} s a row at most\n")
-    print("\n".join(HEADER), flush=True)
-    for name, (_, steps) in SHAPES.items():
-        for devices in (4, 8, 16):
-            for memory in (devices // 2 + 1, devices, 2 * devices):
-                graph = shape_graph(name, devices, memory)
-                limits = Limits(seconds=args.seconds, workers=args.workers, seed=args.seed)
-                found = best_pattern(graph, load(graph), limits)
-                assert found.pattern is not None
-                proved = "yes" if found.period == load(graph) else "no"
-                theirs = str(steps) if devices == 4 else ""
-                cells = (name, devices, memory, found.period, load(graph), proved, found.pattern.copies)
-                print("| " + " | ".join(map(str, (*cells, f"{found.seconds:.2f}", theirs))) + " |", flush=True)
-
-
-if __name__ == "__main__":
-    main()
