@@ -18,7 +18,7 @@ from pipesched.problem.microbatch_chains import without_scale
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.diagram_evidence import Diagram
-from tests.solver.diagram.test_all_orders import v_shape
+from tests.support.diagrams import v_shape
 
 DRAWN = [branch for branch in BRANCHES if "crossings" in branch.kind]
 

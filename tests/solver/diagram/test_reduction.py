@@ -15,7 +15,7 @@ from pipesched.checking.diagram.labels import told_apart
 from pipesched.checking.diagram.walk import Steps, walk_along
 from solver.diagram.reduction import reduced
 from solver.diagram.steps import Numbers
-from tests.solver.diagram.test_all_orders import v_shape
+from tests.support.diagrams import v_shape
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -1,0 +1,547 @@
+"""Bounds by decision diagrams: exact on small problems, proved by the check and no more, silent where they know nothing.
+
+That none is above the optimum is the matter of `tests/benchmarks/test_bound_attack.py`, of each option by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+from math import ceil
+from threading import Event
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipesched.checking.diagram.argument import old_form
+from pipesched.checking.diagram.completion import completions
+from pipesched.checking.diagram.walk import walk_along
+from pipesched.checking.finding import Verdict
+from pipesched.errors import BadInput
+from pipesched.problem import placement
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.certificate import Certificate
+from pipesched.results.crossing_evidence import (
+    CrossingBlocks,
+    CrossingChains,
+    CrossingStages,
+    CrossingSteps,
+    CrossingStepsBelow,
+    GuidedStages,
+)
+from pipesched.results.diagram_evidence import Diagram
+from pipesched.results.evidence import Evidence
+from pipesched.results.evidence_document import evidence_document, evidence_from
+from solver.bounds.analytic.catalogue import certificates
+from solver.bounds.analytic.critical_paths import Paths
+from solver.diagram import all_orders, below, follow, values
+from solver.diagram.all_chains.bound import bounds_of_chains, guided, least_of_chains
+from solver.diagram.all_chains.steps import ChainSteps, chain_steps
+from solver.diagram.all_orders import bounds_of_all_orders
+from solver.diagram.below import bounds_of_devices, bounds_of_more_stages, bounds_of_stages
+from solver.diagram.certificate import KIND
+from solver.diagram.completion import Rests, completion
+from solver.diagram.device_sets import in_even_steps
+from solver.diagram.follow import least_end
+from solver.diagram.guide import guide_of
+from solver.diagram.layers import Least
+from solver.diagram.steps import Kept, kept_stages, stages_on, without_blocks
+from solver.engine.finish import finished
+from solver.engine.opening.analytic_bounds import AnalyticBounds
+from solver.engine.opening.sequential import Sequential
+from solver.engine.parts.bounds.below import BelowOnDevices, BelowOnStages
+from solver.engine.run import run
+from solver.engine.search import Engine, Search
+from solver.limits import Limits
+from solver.solve import solve
+from tests.support.certified import assert_proved_and_no_more, attack_refutes, verdict
+from tests.support.columns import Costs, Memory, build
+from tests.support.diagrams import (
+    BLOCKS,
+    EVEN,
+    FREED,
+    HELD,
+    LONG,
+    LONGER,
+    UNEVEN,
+    UNEVEN_BLOCKS,
+    WHOLE,
+    both_ways,
+    of_tasks,
+    v_shape,
+)
+
+Ask = Callable[..., Iterator[Certificate]]
+EVERY = 10**7
+BLOCK, LINE, INTERLEAVED = EVEN | BLOCKS, {"placement": "linear"}, {"placement": "interleaved", "chunks": 2}
+WHOLE_BLOCK = WHOLE | BLOCKS
+SPLIT = {"times": EVEN}
+makespan = partial(v_shape, objective="makespan")
+MERGING = v_shape(3, 8, 6, times=LONGER)
+IN_BLOCKS = makespan(3, 6, 4, times=LONGER | LONG)
+# A third of the memory that the published schedules take, and times as measured (v-6.2b), with half of the devices.
+THIRD = v_shape(8, 8, 6, times={"forward": 14.407, "backward": 14.38, "weight": 9.676, "transfer": 1.61})
+
+
+def in_words(one: Problem) -> float:
+    """What the best analytic bound proves, in ticks."""
+    return float(certificates(one, one.objective)[0].value)
+
+
+def above(ask: Ask, *which: Any) -> Ask:
+    """A bound below a value: from nothing on to what no schedule needs, of devices or stages where it asks for them."""
+
+    def found(one: Problem, stop: Event, width: int = 64, proved: float = 10, **limits: int) -> Iterator[Certificate]:
+        sized = (*which, width) if which else ((1, width),)
+        return ask(one, stop, proved, ceil(4 * in_words(one)), *sized, **limits)
+
+    return found
+
+
+# Each bound by how it is asked for with so many labels of a state.
+BOUNDS: dict[str, Ask] = {
+    "all orders": lambda one, stop, width=64, **limits: bounds_of_all_orders(one, stop, (1, width), **limits),
+    "below a value": above(bounds_of_devices),
+    "some stages": above(bounds_of_stages, 0),
+    "more stages": above(bounds_of_more_stages, (1, 2)),
+    "all chains": above(bounds_of_chains),
+}
+
+
+def every(name: str, one: Problem, **limits: Any) -> list[Certificate]:
+    return list(BOUNDS[name](one, Event(), **limits))
+
+
+def best(name: str, one: Problem) -> Fraction:
+    return one.in_units(Fraction(max(each.value for each in every(name, one))))
+
+
+@pytest.mark.parametrize(
+    ("name", "one", "optimum"),
+    [
+        ("all orders", v_shape(2, 8, 3), 510),
+        ("all orders", v_shape(2, 8, 3, times=WHOLE), 600),
+        ("all orders", v_shape(3, 8, 3), 680),
+        ("all orders", v_shape(2, 6, 4, times=WHOLE, placement=[0, 1, 1, 0, 0, 1]), 690),
+        ("all orders", v_shape(2, 6, 3, times=WHOLE, **INTERLEAVED), 460),
+        ("all orders", makespan(2, 4, 4, times=BLOCK), 236),
+        ("all orders", makespan(3, 5, 6, times=BLOCK), 304),
+        ("all orders", makespan(3, 5, 5, times=WHOLE_BLOCK), 384),
+        ("below a value", v_shape(2, 6, 3, times=BLOCK), 390),
+        ("below a value", makespan(2, 6, 3, times=WHOLE_BLOCK), 460),
+        ("below a value", v_shape(3, 6, 2, times=BLOCK, **LINE), 250),
+        ("below a value", makespan(3, 6, 2, times=WHOLE_BLOCK, **LINE), 300),
+        ("all chains", both_ways(2, 8, 2), 222),
+        ("all chains", both_ways(2, 4, 1, **SPLIT), 170),
+        ("all chains", both_ways(2, 4, 1, "span", **SPLIT), 160),
+    ],
+)
+def test_the_optimum_of_small_problems_that_no_argument_in_words_proves(name: str, one: Problem, optimum: int) -> None:
+    """A solve finds schedules with these values, but of the last two."""
+    assert best(name, one) == optimum > one.in_units(Fraction(in_words(one)))
+
+
+@pytest.mark.parametrize("one", [v_shape(2, 8, 3), v_shape(2, 6, 3, times=BLOCK), both_ways(2, 8, 2)])
+def test_a_solve_proves_with_it_what_no_argument_in_words_does(one: Problem) -> None:
+    found = solve(one, Limits(seconds=600, deterministic=2.0, workers=1))
+    assert found.lower_bound_ticks == found.value_ticks
+    assert found.certificate is not None and isinstance(found.certificate.evidence, Diagram | CrossingChains)
+
+
+@pytest.mark.parametrize("objective", list(Objective)[:2])
+@pytest.mark.parametrize("name", BOUNDS)
+def test_the_check_proves_the_same_and_no_more(name: str, objective: Objective) -> None:
+    """Nor anything with a value to stay below that is less: orders that end there or later are not followed."""
+    of_one_chain = [
+        *(v_shape(2, 7, 0, times=UNEVEN, **memory) for memory in (FREED, HELD)),
+        v_shape(2, 6, 0, times=UNEVEN_BLOCKS, **FREED),
+        v_shape(4, 8, 3, placement="bidirectional"),
+    ]
+    longer = {key: ticks[:3] for key, ticks in UNEVEN_BLOCKS.items() if isinstance(ticks, list)}
+    of_two = [both_ways(2, 8, 2), both_ways(2, 4, 1, **SPLIT), both_ways(3, 6, 2, times=longer)]
+    of_two += [both_ways(2, 4, 2, times=WHOLE_BLOCK), both_ways(2, 4, 2, memory=FREED["memory"])]
+    more = {"all orders": [replace(of_one_chain[0], microbatches=120)], "below a value": [MERGING]}
+    for one in of_two if name == "all chains" else of_one_chain + more.get(name, []):
+        posed = replace(one, objective=objective)
+        found = [each for width in (1, 8) for each in every(name, posed, width=width)]
+        assert_proved_and_no_more(posed, found)
+        for genuine in found:
+            evidence: Any = genuine.evidence
+            assert f"at least {posed.in_units(Fraction(genuine.value))}".rstrip(".0") in genuine.text
+            if evidence.below is not None:
+                forged = replace(genuine, evidence=replace(evidence, below=int(genuine.value) - 1))
+                assert verdict(posed, forged) is Verdict.REFUSED
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+def test_nothing_is_said_of_tasks_or_after_a_stop_or_with_too_much_work(name: str) -> None:
+    one = both_ways(2, 8, 2) if name == "all chains" else v_shape(2, 8, 3)
+    stop = Event()
+    stop.set()
+    assert every(name, one)
+    assert list(BOUNDS[name](one, stop)) == []
+    assert every(name, of_tasks(one)) == []
+    if name != "all chains":
+        assert every(name, one, work=3) == []
+    if name not in ("all orders", "all chains"):
+        assert every(name, one, numbers=10) == []
+    if name != "all orders":
+        assert every(name, one, proved=EVERY) == []
+    if name == "all chains":
+        assert every(name, replace(one, objective=Objective.PERIOD)) == every(name, v_shape(2, 4, 2)) == []
+
+
+WRONG: dict[str, tuple[Evidence, ...]] = {
+    "steps": tuple(
+        CrossingSteps(0, devices, width)
+        for devices, width in (((), 8), ((1, 0), 8), ((0, 0), 8), ((0, 2), 8), ((0, -1), 8), ((0, 1), 0), ((0, 1), EVERY))
+    ),
+    "blocks": tuple(
+        CrossingBlocks(chain, devices, width)
+        for chain, devices, width in ((1, (1,), 8), (-1, (0, 1), 8), (0, (), 8), (0, (1, 0), 8), (0, (0, 1), 0))
+    ),
+    "below": tuple(
+        CrossingStepsBelow(0, devices, width, value)
+        for devices, width, value in (((1, 0), 8, 500), ((0, 1), 0, 500), ((0, 1), 8, -1), ((0, 1), 8, 0))
+    ),
+    "stages": tuple(
+        CrossingStages(stages, width, value)
+        for stages, width, value in (((), 8, 500), ((1, 0), 8, 500), ((-1, 1), 8, 500), ((0, 4), 8, 500), ((0, 1), 0, 500))
+    ),
+    "guided": tuple(
+        GuidedStages(stages, guide, 8, 500)
+        for stages, guide in (((), ()), ((0, 1), ()), ((0, 1), (2,)), ((1, 0), (1,)), ((0, 1, 2), (1, 0)))
+    ),
+    "chains": tuple(
+        CrossingChains(devices, width, value)
+        for devices, width, value in (((), 8, 5), ((0, 0), 8, 5), ((2,), 8, 5), ((0,), 0, 5), ((0,), 513, 5), ((0,), 8, -1))
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("evidence", [one for some in WRONG.values() for one in some], ids=repr)
+def test_evidence_of_no_diagram_is_refused(evidence: Evidence) -> None:
+    two = isinstance(evidence, CrossingChains)
+    one = both_ways(2, 8, 2) if two else v_shape(2, 8, 3, times=BLOCK if isinstance(evidence, CrossingBlocks) else EVEN)
+    kind = "crossings of all chains" if two else type(evidence).form
+    assert verdict(one, Certificate(kind, 1, "", 0, evidence)) is Verdict.REFUSED
+
+
+LONG_CHECKS = (
+    CrossingSteps(0, (0, 1, 2, 3), 8),
+    CrossingBlocks(0, (0, 1, 2, 3), 8),
+    CrossingStepsBelow(0, (0, 1, 2, 3), 8, 500),
+    CrossingStages(tuple(range(8)), 8, 5000),
+)
+
+
+def test_the_check_does_not_begin_what_takes_too_long_or_has_tasks() -> None:
+    many = v_shape(4, 40, 40), v_shape(4, 40, 40, times=BLOCK), v_shape(4, 40, 40), v_shape(4, 40, 40)
+    for one, evidence in zip(many, LONG_CHECKS, strict=True):
+        assert verdict(one, Certificate(type(evidence).form, 1, "", 0, evidence)) is Verdict.NOT_VERIFIED
+    few = Certificate(CrossingBlocks.form, 1, "", 0, CrossingBlocks(0, (0, 1), 8))
+    of_two = Certificate("crossings of all chains", 1, "", 0, CrossingChains((0,), 8, 500))
+    for one, claim in ((v_shape(2, 4, 4, times=BLOCK), few), (both_ways(2, 4, 2), of_two)):
+        assert verdict(one, claim) is Verdict.VERIFIED
+        assert verdict(of_tasks(one), claim) is Verdict.NOT_VERIFIED
+    assert verdict(both_ways(2, 4, 2, "period"), of_two) is Verdict.NOT_VERIFIED
+    document = evidence_document(CrossingStepsBelow(0, (0, 1), 8, 500))
+    del document["below"]
+    with pytest.raises(BadInput, match="below"):
+        evidence_from(document)
+
+
+# What is looked at by all these bounds: orders of kept steps, followed to their end or to a value.
+
+
+def kept(one: Problem, devices: tuple[int, ...] = (), stages: tuple[int, ...] = ()) -> Kept:
+    chain = one.placement.chains[0]
+    found = kept_stages(one, Paths(one), chain, stages or stages_on(one, chain, devices))
+    assert found is not None
+    return found
+
+
+def rests(one: Kept) -> list[Rests]:
+    found = completion(one.steps, EVERY, Event())
+    assert found is not None
+    return found
+
+
+def exact(one: Kept) -> int:
+    """When these orders end at the earliest, with no label merged."""
+    found = least_end(one.steps, 512, EVERY, Event())
+    assert found.ticks is not None and not found.merged
+    return found.ticks
+
+
+def end(one: Problem, kept: Kept, value: int, width: int = 64, guide: Kept | None = None) -> Least:
+    """Below a value, guided by the same stages or fewer."""
+    own = guide or kept
+    return least_end(kept.steps, width, EVERY, Event(), guide_of(one, kept, own, rests(own)), value)
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        v_shape(2, 7, 0, times=UNEVEN, **HELD),
+        makespan(2, 6, 3, times=WHOLE),
+        makespan(2, 7, 4, times=UNEVEN),
+        makespan(2, 5, 4, times=UNEVEN_BLOCKS),
+        v_shape(2, 5, 3, times=WHOLE_BLOCK),
+        makespan(3, 5, 2, times=WHOLE_BLOCK, **LINE),
+        makespan(4, 8, 3, times=BLOCK, placement="bidirectional"),
+    ],
+)
+def test_all_orders_end_no_sooner_whatever_the_value(one: Problem) -> None:
+    """Below the least end the value itself is proved; above it, the least end where nothing is merged."""
+    steps = kept(one, (0, 1))
+    least = exact(steps)
+    for value in (least // 2, least - 1, least, least + 1, least + 7, 2 * least):
+        assert end(one, steps, value).ticks == min(value, least)
+        assert min(value, least) >= (end(one, steps, value, 1).ticks or 0) >= 0.8 * min(value, least)
+
+
+@pytest.mark.parametrize(
+    ("guide", "stages"),
+    [
+        ((7, 8, 13), (7, 8, 9, 13)),
+        ((7, 8, 13), (3, 4, 7, 8, 13)),  # gradients of two stages follow the last one of the guide
+        ((7,), (7, 8, 13)),  # the guide has one of two stages of a device
+        ((8, 13), (3, 8, 13)),
+        ((3, 8), (3, 7, 8)),
+    ],
+)
+def test_no_order_is_left_out_that_ends_below_the_value(guide: tuple[int, ...], stages: tuple[int, ...]) -> None:
+    """Below any value more than the least end that end is found, and the check finds it too."""
+    steps, fewer = kept(THIRD, stages=stages), kept(THIRD, stages=guide)
+    least = exact(steps) + steps.beside
+    for value in (least - 1, least + 1, least + 20_000, 2 * least):
+        for width in (512, 1):
+            found = end(THIRD, steps, value - steps.beside, width, fewer).ticks
+            assert found is not None
+            assert found + steps.beside == min(least, value) if width > 1 else found + steps.beside <= min(least, value)
+            assert old_form(THIRD, GuidedStages(stages, guide, width, value)) == found + steps.beside
+
+
+# The last device of this one has most left to run when the oldest micro-batch ends: its gradient waits for nothing.
+_LAST_LEFT = Costs((62,) * 4, (11, 11, 11, 10), None, (11, 11, 11, 10), (0,) * 4, overlapped=(63, 62, 62, 54))
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        v_shape(2, 6, 4, times=UNEVEN),
+        makespan(2, 7, 4, times=UNEVEN),
+        makespan(2, 6, 4, times=UNEVEN_BLOCKS),
+        build(placement.interleaved(2, 2), 4, _LAST_LEFT, Memory((3, 3, 3, 2), (0, 0, -2, -3), (9, 9))),
+    ],
+)
+def test_what_remains_is_no_longer_than_any_end_and_bound_and_check_count_the_same(one: Problem) -> None:
+    steps = kept(one, (0, 1))
+    found, check = rests(steps), completions(walk_along(one, one.placement.chains[0], (), only_last=False))
+    assert 0.6 * exact(steps) <= found[0].rests.max() <= exact(steps)
+    for own, other in zip(found, check, strict=True):
+        assert np.array_equal(own.keys, other.keys) and np.array_equal(own.rests, other.follows)
+
+
+@pytest.mark.parametrize(("one", "width"), [(MERGING, 2), (IN_BLOCKS, 8)])
+def test_fewer_labels_are_merged_below_a_value(one: Problem, width: int) -> None:
+    """With as many labels of a state more is proved than all orders give, of fewer labels; with fewer of them less."""
+    steps = kept(one, (0, 1, 2))
+    plain, least = least_end(steps.steps, width, EVERY, Event()), exact(steps)
+    assert plain.merged and plain.ticks is not None and plain.ticks < least
+    found = end(one, steps, plain.ticks + 3, width)
+    assert found.ticks is not None and found.ticks > plain.ticks
+    assert found.work < plain.work
+    looked_at = (end(one, steps, least, 64, guide).work for guide in (steps, kept(one, stages=(0,))))
+    assert next(looked_at) < next(looked_at)
+
+
+def test_work_does_not_grow_with_the_microbatches() -> None:
+    """Rounds that repeat are skipped, and prove no more than each of them, even where few labels are kept."""
+    found = {m: least_end(kept(v_shape(2, m, 3), (0, 1)).steps, 8, EVERY, Event()) for m in (1_000, 100_000)}
+    assert found[100_000].work < 1.1 * found[1_000].work
+    assert found[1_000].ticks is not None and found[100_000].ticks is not None
+    assert found[100_000].ticks == pytest.approx(100 * found[1_000].ticks, rel=0.01)
+    for one in (v_shape(2, 24, 3, times=UNEVEN), makespan(2, 24, 0, times=UNEVEN, **FREED)):
+        steps = kept(one, (0, 1)).steps
+        ends = [least_end(steps, *how).ticks or 0 for how in ((w, EVERY, Event()) for w in (1, 64))]
+        early = [
+            least_end(steps, width, EVERY, Event(), until=until).ticks or 0 for width in (1, 64) for until in (3, 8)
+        ]
+        whole = least_end(steps, 64, EVERY, Event(), until=96).ticks
+        assert whole is not None and max(*ends, *early) <= whole and early[-1] >= 0.8 * whole
+
+
+def test_a_layer_that_is_broken_off_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Labels after a block count too: where those of a layer are too many, some of its states have been left out."""
+    steps = kept(makespan(2, 4, 4, times=UNEVEN_BLOCKS), (0, 1)).steps
+    whole = least_end(steps, 64, EVERY, Event()).ticks
+    monkeypatch.setattr(follow, "_AT_ONCE", 1)
+    assert least_end(steps, 64, EVERY, Event()).ticks == whole
+    for most in range(1, 40, 3):
+        monkeypatch.setattr(follow, "_LAYER", most)
+        assert least_end(steps, 64, EVERY, Event()).ticks is None
+
+
+def test_numbers_too_large_for_a_label_prove_nothing_or_the_same() -> None:
+    steps = kept(v_shape(2, 8, 3), (0, 1)).steps
+    assert completion(steps._replace(ticks=steps.ticks * 2**26), EVERY, Event()) is None
+    assert completion(steps._replace(blocks=steps.blocks + 2**26), EVERY, Event()) is None
+    large = v_shape(2, 8, 3, times={"forward": 10**7, "backward": 10**7 + 1})
+    claim = Certificate(CrossingStepsBelow.form, 1, "", 0, CrossingStepsBelow(0, (0, 1), 8, 500))
+    assert verdict(large, claim) is Verdict.NOT_VERIFIED
+    few, many = v_shape(2, 5, 3, times=WHOLE), v_shape(2, 5, 3, times={"forward": 10 * 2**24, "backward": 20 * 2**24})
+    assert best("all orders", many) == 2**24 * best("all orders", few)
+
+
+def test_values_up_to_that_of_a_schedule_are_tried() -> None:
+    steps = kept(MERGING, (0, 1, 2))
+    least = exact(steps)
+    tried = [one.value for one in bounds_of_devices(MERGING, Event(), least - 100, least + 30, (1,))]
+    assert tried == sorted(set(tried)) and tried[-1] <= least
+    assert tried[-1] > least_end(steps.steps, 1, EVERY, Event()).ticks  # type: ignore[operator]
+    refuted = [*bounds_of_devices(MERGING, Event(), least - 100, least - 40, (8,))]
+    assert refuted[-1].value == least - 40
+    assert [*bounds_of_devices(MERGING, Event(), least, least, (8,))] == []
+
+
+@pytest.mark.parametrize(
+    "ask", [partial(bounds_of_stages, device=7), partial(bounds_of_more_stages, stages=(7, 8, 13))]
+)
+def test_stages_beside_those_of_a_device_prove_more_than_words_and_no_more_than_all_orders(ask: Ask) -> None:
+    words = in_words(THIRD)
+    found = [*ask(THIRD, Event(), words, 1.05 * words)]
+    tried = [one.value for one in found]
+    assert tried == sorted(set(tried)) and tried[0] > words
+    last = found[-1].evidence
+    assert isinstance(last, Diagram) and {7, 8} < set(last.stages)
+    steps = kept(THIRD, stages=last.stages)
+    assert 1.01 * words < tried[-1] <= exact(steps) + steps.beside
+    assert_proved_and_no_more(THIRD, found[-1:])
+
+
+def test_devices_that_have_too_many_states_wait_their_turn() -> None:
+    one = v_shape(7, 4, 3, **LINE)
+    assert [*in_even_steps(one, one.placement.chains[0], 4)] == [(0, 1, 3, 4, 6), (0, 2, 4, 6), (0, 3, 6), (0, 6)]
+    for large, stages in (
+        (makespan(8, 24, 10, times=BLOCK, **LINE), (0, 7)),
+        (makespan(8, 24, 24, times=BLOCK), (0, 15)),
+    ):
+        first = next(bounds_of_all_orders(large, Event(), (1,)))
+        assert first.evidence == Diagram(stages, 1, blocks=True)
+
+
+# Of several chains.
+
+
+def steps_of(one: Problem, *devices: int) -> ChainSteps:
+    steps = chain_steps(one, Paths(one), devices)
+    assert steps is not None
+    return steps
+
+
+def test_orders_of_all_chains_below_a_value() -> None:
+    steps = steps_of(both_ways(2, 8, 2), 0)
+    low, high = (least_of_chains(steps, 512, value, EVERY, Event()) for value in (50, 10_000))
+    assert low.ticks == 50 and high.ticks is not None and high.ticks > 50
+    assert low.work < high.work
+    assert least_of_chains(steps, 512, high.ticks, EVERY, Event()).ticks == high.ticks
+    assert least_of_chains(steps, 64, 10_000, 3, Event()).ticks is None
+    narrow = least_of_chains(steps, 1, 10_000, EVERY, Event())
+    assert narrow.merged and narrow.ticks is not None and narrow.ticks <= high.ticks
+
+
+def test_a_guide_of_each_device_proves_no_less() -> None:
+    one, devices = both_ways(3, 6, 2), (0, 1, 2)
+    steps, alone = steps_of(one, *devices), [steps_of(one, device) for device in devices]
+    for value in (95, 105):
+        plain = least_of_chains(steps, 64, value, EVERY, Event())
+        guide = guided(steps, alone, 64, value, EVERY, Event())
+        assert plain.ticks is not None and guide.ticks is not None and plain.ticks <= guide.ticks <= 105
+
+
+# The parts of a solve, and the attack that holds them.
+
+
+class Little:
+    """An opening that proves less than all orders of some stages."""
+
+    name = "little"
+
+    def applies(self, _: Search) -> bool:
+        return True
+
+    def run(self, search: Search) -> None:
+        some = Diagram((7, 8, 13), 64, 1_200_000, (7, 8, 13))
+        search.incumbent.argue(Certificate(KIND, 1_200_000, "", 7, some))
+
+
+@pytest.mark.parametrize(
+    ("one", "opening", "part"),
+    [
+        (v_shape(3, 8, 3), (AnalyticBounds(load_only=True), Sequential()), BelowOnDevices()),
+        (IN_BLOCKS, (AnalyticBounds(load_only=True), Sequential()), BelowOnDevices()),
+        (THIRD, (AnalyticBounds(), Sequential()), BelowOnStages()),
+        (THIRD, (AnalyticBounds(), Sequential(), Little()), BelowOnStages()),
+    ],
+)
+def test_a_search_by_a_part_alone_raises_the_bound(one: Problem, opening: Any, part: Any) -> None:
+    """Stages that gave the bound guide more of them."""
+    bounds, *first = opening
+    search = Search(
+        one,
+        Limits(workers=1, deterministic=40),
+        lambda _: None,
+        Event(),
+        Engine(bounds, tuple(first), (part,), finished),
+    )
+    run(search)
+    assert not search.incumbent.state.notes
+    found = [each.evidence for each in search.incumbent.state.certificates if isinstance(each.evidence, Diagram)]
+    assert found and found[0].below is not None
+    assert len(first) == 1 or max(len(each.stages) for each in found) > 3
+
+
+def _steps(**change: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Of kept stages: some columns of their steps as they are not."""
+    return lambda kept: kept._replace(
+        steps=kept.steps._replace(**{name: made(kept.steps) for name, made in change.items()})
+    )
+
+
+LATER = ("least_end", lambda found: found if found.ticks is None else found._replace(ticks=found.ticks + 1))
+MORE_LEFT = ("completion", lambda layers: [one._replace(rests=one.rests + 1) for one in layers])
+ROOM = ("kept_stages", _steps(room=lambda s: np.where(s.room > 0, s.room - 1, s.room)))
+
+
+@pytest.mark.parametrize(
+    ("where", "wrong", "branch", "count"),
+    [
+        (all_orders, ROOM, "crossings of steps, room after W", 60),
+        (all_orders, ("kept_stages", _steps(longest=lambda s: np.zeros_like(s.longest))), "crossings of steps, room after B", 60),
+        (all_orders, ("kept_stages", _steps(lag=lambda s: s.lag + 1)), "crossings with blocks, makespan", 60),
+        (all_orders, ("kept_stages", _steps(blocks=lambda s: np.where(s.blocks < 0, -1, s.blocks + 1))), "crossings with blocks, one backward", 60),
+        (below, ("kept_stages", lambda kept: kept._replace(steps=without_blocks(kept.steps))), "crossings of steps below a value, blocks, one backward", 12),
+        (below, MORE_LEFT, "crossings of steps below a value, V", 40),
+        (values, LATER, "crossings of steps of some stages, makespan", 8),
+        (below, ("kept_stages", lambda kept: kept._replace(beside=kept.beside + 1)), "crossings of steps of some stages, makespan", 8),
+        (below, ("guide_of", lambda guide: guide._replace(rests=guide.rests + 1)), "crossings of steps of more stages, makespan", 30),
+    ],
+    ids=["room for one less", "no weight pass waits", "a longer way", "longer blocks", "no blocks", "more that remains", "a later end", "more beside", "more that a guide says"],
+)  # fmt: skip
+def test_an_attack_finds_what_claims_too_much(
+    where: Any, wrong: tuple[str, Callable[[Any], Any]], branch: str, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, change = wrong
+    sound = getattr(where, name)
+
+    def changed(*given: object) -> object:
+        found = sound(*given)
+        return None if found is None else change(found)
+
+    monkeypatch.setattr(where, name, changed)
+    assert attack_refutes(branch, count)
