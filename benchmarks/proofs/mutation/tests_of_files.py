@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 _VALUES = "tests/solver/bounds/test_certificate_values.py"
-_SENTENCES = "tests/solver/bounds/test_sentences.py"
 _BOUNDS = (
     _VALUES,
-    _SENTENCES,
     "tests/solver/bounds/test_memory_energy.py",
     "tests/benchmarks/test_bound_attack.py",
     "tests/solver/bounds/test_analytic_bounds.py",
 )
-_MODES = (
-    _SENTENCES,
-    _VALUES,
-    "tests/solver/bounds/test_mode_bounds.py",
-)
+_ATTACK = "tests/benchmarks/test_bound_attack.py"
+_MODES = (_VALUES, "tests/solver/bounds/test_mode_bounds.py", _ATTACK)
+_DIAGRAMS = "tests/solver/diagram/test_diagrams.py"
 _RULES = "tests/pipesched/validation/test_task_rules.py"
 _OPTIONS = "tests/pipesched/validation/test_memory_saving_rules.py"
 _UNEQUAL = "tests/pipesched/test_microbatch_scale.py"
@@ -23,7 +19,7 @@ _VALIDATOR = ("tests/pipesched/validation/test_validator.py", _RULES, _OPTIONS, 
 _CHECK = ("tests/pipesched/checking/test_coverage.py", "tests/pipesched/checking/test_proved_values.py")
 # Each file, and the tests meant for it, the quick ones first.
 TESTS: dict[str, tuple[str, ...]] = {
-    "solver/bounds/analytic/idle_time/memory_energy.py": _BOUNDS[:3],
+    "solver/bounds/analytic/idle_time/memory_energy.py": _BOUNDS[:2],
     "solver/bounds/analytic/idle_time/busy_interval.py": _BOUNDS,
     "solver/bounds/analytic/critical_paths.py": ("tests/solver/bounds/test_critical_paths.py", *_BOUNDS),
     "solver/bounds/analytic/load.py": ("tests/solver/bounds/test_several_streams.py", *_BOUNDS),
@@ -33,10 +29,10 @@ TESTS: dict[str, tuple[str, ...]] = {
     "solver/bounds/analytic/round_trip.py": _BOUNDS,
     "solver/bounds/analytic/head_and_tail.py": _BOUNDS,
     "solver/bounds/analytic/head_and_tail_in_order.py": ("tests/solver/bounds/test_head_and_tail_in_order.py", _VALUES),
-    "solver/bounds/analytic/cool_down.py": ("tests/solver/bounds/test_cool_down.py", _SENTENCES, _VALUES),
+    "solver/bounds/analytic/cool_down.py": ("tests/solver/bounds/test_cool_down.py", _VALUES),
     "solver/bounds/analytic/integral_warmup.py": _BOUNDS,
-    "solver/bounds/analytic/in_flight.py": _BOUNDS[:3],
-    "solver/bounds/analytic/heads_and_tails.py": _BOUNDS[:3],
+    "solver/bounds/analytic/in_flight.py": _BOUNDS[:2],
+    "solver/bounds/analytic/heads_and_tails.py": _BOUNDS[:2],
     **{
         f"solver/bounds/analytic/{name}.py": ("tests/solver/bounds/test_several_streams.py",)
         for name in ("stream_head_and_tail", "stream_heads_and_tails", "stream_chains", "stream_memory")
@@ -60,7 +56,7 @@ TESTS: dict[str, tuple[str, ...]] = {
             "memory_and_modes",
         )
     },
-    "solver/cyclic/period_bounds.py": _BOUNDS[:3],
+    "solver/cyclic/period_bounds.py": _BOUNDS[:2],
     **{
         f"solver/bounds/crossing/{name}.py": (
             "tests/solver/bounds/crossings/test_crossings.py",
@@ -69,18 +65,14 @@ TESTS: dict[str, tuple[str, ...]] = {
         for name in ("bound", "line", "states", "rounds")
     },
     **{
-        f"solver/diagram/{name}.py": (
-            *("tests/solver/diagram/test_all_orders.py", "tests/solver/diagram/test_blocks.py"),
-            *("tests/solver/diagram/test_below.py", "tests/solver/diagram/test_stages.py"),
-            "tests/solver/diagram/test_reduction.py",
-        )
+        f"solver/diagram/{name}.py": (_DIAGRAMS, "tests/solver/diagram/test_reduction.py", _ATTACK)
         for name in (
             *("all_orders", "below", "certificate", "completion", "device_sets", "expansion", "follow", "guide"),
             *("layers", "moves", "reduction", "repetition", "steps", "transitions", "values"),
         )
     },
     **{
-        f"{name}.py": ("tests/solver/diagram/test_chains.py",)
+        f"{name}.py": (_DIAGRAMS,)
         for name in (
             *(f"solver/diagram/all_chains/{one}" for one in ("bound", "follow", "guide", "layers", "steps")),
             *(f"pipesched/checking/crossing_chains/{one}" for one in ("alone", "argument", "fewer", "orders")),
@@ -146,5 +138,8 @@ TESTS: dict[str, tuple[str, ...]] = {
     "pipesched/checking/cool_down.py": ("tests/solver/bounds/test_cool_down.py", *_CHECK),
     "pipesched/checking/plan_check.py": ("tests/pipesched/checking/test_plan_findings.py",),
     "solver/cyclic/replication.py": ("tests/solver/cyclic/test_replication.py",),
-    "runtime/lowering/deadlock.py": ("tests/runtime/lowering/test_deadlock.py",),
+    "runtime/lowering/deadlock.py": (
+        "tests/runtime/lowering/test_deadlock.py",
+        "tests/runtime/lowering/test_programs.py",
+    ),
 }

@@ -6,14 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.cases.random_problems import random_problems
 from pipesched import problem_from
 from pipesched.checking.finding import Verdict
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import OnDevice, ReturnTo
 from solver.bounds.analytic import cool_down as module
-from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.analytic.cool_down import cool_down
 from tests.support.certified import assert_proved_and_no_more, verdict
 from tests.support.makers import problem as linear
@@ -42,36 +40,6 @@ def test_by_hand(objective: str) -> None:
     assert found.value * asked.tick == 10 + 200 - 40 + 45
     assert found.evidence == ReturnTo(1, 0)
     assert_proved_and_no_more(asked, [found])
-
-
-def test_three_stages_a_device() -> None:
-    """Least with 2 gradients at stage 1 to come, 1 of them at stage 5 too: 4 units are taken, and 2 are free.
-
-    One takes a backward of stage 3, the other one a weight pass, so that 4 (5 + 10) + 15 + 5 are left. Device 0 then
-    runs two backwards of stage 0 and one each of stages 2 and 4 after 10; the way back takes 65.
-    """
-    asked = interleaved(chunks=3, memory={"capacity": 6})
-    (found,) = on_device(asked, 1)
-    assert found.value * asked.tick == 10 + 300 - 80 + 70
-    assert_proved_and_no_more(asked, [found])
-
-
-def test_no_more_than_one_gradient_fits_beside_what_gives_memory_back() -> None:
-    """With room for one activation one backward is left alone: 10 and 60 before, then 10 on device 1 and 15 on 0."""
-    asked = linear(2, 3, times=TIMES, objective="span", memory={"capacity": 1})
-    (found,) = on_device(asked, 1)
-    assert found.value * asked.tick == 10 + 75 - 15 + 10 + 15
-
-
-def test_above_the_other_bounds_in_words() -> None:
-    """Of two interleaved problems, of which the first has no better schedule."""
-    named = {one.name: one for one in random_problems(0)}
-    for name, least in (("interleaved x2 p=4 m=16 memory 8", 1043), ("interleaved x2 p=16 m=32 memory 30", 2262)):
-        asked = named[name]
-        best, *_, last = certificates(asked, asked.objective)
-        assert best.kind == "cool-down" != last.kind
-        assert least <= best.value * asked.tick < least + 1
-        assert_proved_and_no_more(asked, [best])
 
 
 def test_nothing_is_said_of_blocks_of_two_chains_and_of_too_many_numbers(monkeypatch: pytest.MonkeyPatch) -> None:

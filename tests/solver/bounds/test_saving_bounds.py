@@ -21,7 +21,7 @@ from pipesched.results.evidence import ResourceWeights
 from pipesched.results.evidence_document import evidence_document, evidence_from
 from solver.bounds.saving import memory_and_copies as bound
 from solver.bounds.saving.certificates import certificates
-from solver.bounds.saving.memory_and_copies import KIND, memory_and_copies
+from solver.bounds.saving.memory_and_copies import memory_and_copies
 from tests.support.small_memory import small_memory
 
 
@@ -39,28 +39,6 @@ def strongest(problem: Problem) -> Certificate:
 
 def copies(ticks: float) -> dict[str, Any]:
     return {"out": ticks, "in": ticks}
-
-
-@pytest.mark.parametrize(
-    ("capacity", "memory", "least"),
-    [
-        # The last gradient leaves two weight passes at most, whatever copies do: 22 + 156 - 12 + 22 + 6.
-        (2, {"offload": copies(5)}, 194),
-        (2, {"recompute": [{"name": "full", "time": 10, "keeps": 0}]}, 194),
-        # Copies out and back take longer than the way of a micro-batch, 70, which the first device waits for each time.
-        (1, {"offload": copies(30)}, 420),
-    ],
-)
-def test_what_memory_leaves_behind_the_last_gradient(capacity: int, memory: dict[str, Any], least: int) -> None:
-    assert strongest(pipeline(capacity, 3, 6, 6, **memory)).value == least
-
-
-@pytest.mark.parametrize(("ticks", "least"), [(2.5, 324), (5, 364), (10, 444), (20, 582), (40, 768)])
-def test_memory_over_time_with_room_for_one(ticks: float, least: int) -> None:
-    """Device 2 holds an activation from its forward to the end of its copy out, and from its copy back on."""
-    one = pipeline(1, offload=copies(ticks))
-    assert one.in_units(strongest(one).value) == least
-    assert strongest(one).kind == KIND
 
 
 def test_copies_out_of_every_activation_take_turns() -> None:

@@ -16,7 +16,6 @@ from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.crossing import line
 from solver.bounds.crossing.bound import crossing_bounds, least_value, lines
-from solver.bounds.crossing.states import count, states
 from solver.limits import Limits
 from solver.solve import solve
 from tests.support.certified import assert_proved_and_no_more, attack_refutes, verdict
@@ -67,13 +66,6 @@ def test_merged_labels_prove_less() -> None:
     assert proved == sorted(proved) and proved[0] < proved[-1]
 
 
-def test_states_are_counted_without_a_list() -> None:
-    for capacity in ([3, 3, 3, 3], [5, 2, 4, 1]):
-        one = problem(4, 9, times=EVEN, memory={"capacity": capacity})
-        for each in lines(one, Paths(one)):
-            assert count(each) == len(states(each))
-
-
 def test_nothing_is_said_of_blocks_or_of_ample_memory_or_after_a_stop() -> None:
     blocks = problem(4, 8, times={"forward": 10, "backward": 20, "overlapped": 25}, memory={"capacity": 2})
     assert list(crossing_bounds(blocks, Event())) == []
@@ -83,11 +75,6 @@ def test_nothing_is_said_of_blocks_or_of_ample_memory_or_after_a_stop() -> None:
     stop.set()
     assert list(crossing_bounds(even(8), stop)) == []
     assert list(crossing_bounds(even(8), Event(), work=10)) == []
-
-
-def test_a_line_ends_where_its_chain_comes_to_a_device_again() -> None:
-    one = problem(2, 6, placement=[0, 1, 1, 0], times=EVEN, memory={"capacity": 4})
-    assert [each.stages for each in lines(one, Paths(one))] == [(0, 1)]
 
 
 @pytest.mark.parametrize("mistake", ["admits one less", "no weight pass stays open"])
