@@ -9,13 +9,10 @@ from threading import Event
 import pytest
 
 from benchmarks.proofs.exhaustive.optimum import NotTiny, least_value
-from formulations.exact import exact_model
 from formulations.exact.exact_model import ExactModel, improving
-from formulations.exact.work_by_mode import post_work
 from formulations.jobs.jobs_of_problem import jobs_of
 from formulations.variables import model_variables
-from formulations.variables.operations import Operation
-from pipesched.problem.passes import BW, B, F, Pass
+from pipesched.problem.passes import BW, F, Pass
 from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.rescale import value_of
@@ -90,45 +87,6 @@ def test_the_optimum_is_that_of_trying_everything_and_relaxations_are_below_it()
             answer = solve_model(relaxed.cp, Parameters(60, 20, 0, first_solution=True, clauses_only=True), Event())
             assert not answer.infeasible, seed
     assert (blocks > 5, fused > 8) == (True, True), (blocks, fused)
-
-
-def test_a_relaxed_device_runs_each_pass_as_short_as_it_can_be() -> None:
-    """Blocks of 3 and of 7 ticks: forwards of 5 and 9 take 3 and 7, full backwards of 6 take 3; a B of 2 stays."""
-    times = {"forward": [5, 9], "backward": [2, 2], "weight": [6, 6], "fused": [6, 6], "overlapped": [3, 7]}
-    one = problem(2, 2, placement=[0, 0, 1], times={k: [*v, 1] for k, v in times.items()})
-    relaxed, whole = (ExactModel(jobs_of(one), 100, 0, devices=devices).model for devices in ([1], [0, 1]))
-    for stage, ticks in ((0, 3), (1, 7)):
-        assert relaxed.duration(Operation(F, stage, 0)) == ticks
-        backward = Operation(B, stage, 0)
-        assert not isinstance(whole.duration(backward), int)
-        relaxed.cp.add(relaxed.fused[stage, 0] == 1)
-        relaxed.cp.add(relaxed.start[backward] == 0)
-        end = relaxed.cp.new_int_var(0, 99, "")
-        relaxed.cp.add(end == relaxed.end(backward))
-        relaxed.cp.add(end != 3)
-    assert solve_model(relaxed.cp, Parameters(10, 5, 0), Event()).infeasible
-
-
-@pytest.mark.parametrize("counted", (True, False))
-def test_work_by_mode_refutes_in_less_work(counted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two devices both ways, memory for two: 168 is the optimum; 162 takes .05 units to refute, and .25 without."""
-    if not counted:
-        monkeypatch.setattr(exact_model, "post_work", lambda model: {})
-    times = {"forward": 5, "backward": 5, "weight": 5, "overlapped": 12}
-    one = problem(2, 6, placement="bidirectional", times=times, memory={"capacity": 2})
-    model = ExactModel(jobs_of(one), 81, 50)
-    answer = solve_model(model.cp, Parameters(60, 0.12, 0, first_solution=True, clauses_only=True), Event())
-    assert answer.infeasible is counted
-
-
-@pytest.mark.parametrize("splits", (True, False))
-def test_work_is_counted_only_where_modes_are_open(splits: bool) -> None:
-    """On the device that keeps its order, before its first and last forward and backward."""
-    times = {"forward": 2, "backward": 3, "overlapped": 4} | ({"weight": 2, "fused": 4} if splits else {})
-    plain = {"forward": 2, "backward": 3, "weight": 2}
-    assert post_work(ExactModel(jobs_of(problem(2, 3, times=plain)), 100, 0).model) == {}
-    found = post_work(ExactModel(jobs_of(problem(2, 3, times=times)), 100, 0, devices=[1]).model)
-    assert {where.device: len(work.idle) for where, work in found.items()} == {1: 4}
 
 
 @pytest.mark.parametrize("most", (0, 40_000))

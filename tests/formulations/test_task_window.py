@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import islice
 from random import Random
 
 import pytest
 from ortools.sat.python import cp_model
 
 from formulations.jobs.jobs_of_problem import jobs_of
-from formulations.jobs.schedule_of_starts import schedule_of_starts
 from formulations.window.task_window import TaskWindow
 from pipesched.problem.device_resources import Pool
 from pipesched.problem.memory_options import Recomputation
@@ -23,7 +21,6 @@ from pipesched.simulation.simulator import simulate
 from solver.construction.list_scheduling import list_schedules, sequential
 from solver.tasks.dispatch import expanded
 from solver.tasks.placing import placed_in, put_back
-from solver.tasks.rank_search import RankSearch, Serial
 from tests.support.expert_parallel import mean_layers
 
 
@@ -71,27 +68,6 @@ def test_windows_fit_what_is_around_them(name: str) -> None:
     assert gained >= GAINED[name]
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
-def test_list_scheduling_and_annealing_keep_memory_that_is_full(name: str) -> None:
-    """Each order of passes gives three orders of tasks, and every rank tried one whose memory is safe."""
-    problem = PROBLEMS[name]
-    jobs = jobs_of(problem)
-    for order in (sequential(problem), *islice(list_schedules(problem), 3)):
-        assert len(list(expanded(jobs, order))) == 3
-        placed = placed_in(jobs, simulate(problem, next(expanded(jobs, order))))
-        assert placed is not None
-        if problem.network.options:
-            with pytest.raises(ValueError, match="given for a while"):
-                Serial(jobs, placed.start)
-            continue
-        serial = Serial(jobs, placed.start)
-        ranks = RankSearch(serial, placed.start, 0)
-        for _ in range(15):
-            ends = ranks.ends
-            assert ranks.step(1.0) == (ranks.ends < ends)
-            assert schedule_of_starts(jobs, serial.starts(ranks.best)) is not None
-
-
 def test_a_window_decides_anew_how_activations_are_held() -> None:
     """All are recomputed at first, which takes 39; kept, they take 12, and there is room for all."""
     stage = Stage(2, 2, None, 2, activation=1, recompute=(Recomputation("full", 9, 0),))
@@ -108,17 +84,3 @@ def test_a_window_decides_anew_how_activations_are_held() -> None:
     assert better is not None
     assert (placed.value, better.value) == (39 * jobs.scale, 12 * jobs.scale)
     assert {jobs.jobs[n].task.of.kind for n in better.start} == {F, BW}
-
-
-def test_a_window_in_which_nothing_is_decided_keeps_no_order_of_microbatches() -> None:
-    """The second micro-batch went first: where one forward alone is on a free device, no way is open."""
-    stage = Stage(2, 2, None, 2, activation=1, recompute=(Recomputation("full", 9, 0),))
-    problem = Problem(linear(1), 2, (stage,), (Pool(2),))
-    jobs = jobs_of(problem)
-    order = schedule_of([[Pass(F, 0, 1), Pass(F, 0, 0), Pass(BW, 0, 1), Pass(BW, 0, 0)]])
-    (schedule, *_) = expanded(jobs, order)
-    placed = placed_in(jobs, simulate(problem, schedule))
-    assert placed is not None
-    window = TaskWindow(placed, 0, placed.value // 2, range(0))
-    assert window.window.jobs.consecutive == ()
-    assert put_back(window.window, {n: placed.start[n] for n in window.window.inside}) is not None

@@ -10,7 +10,6 @@ from threading import Event
 import pytest
 
 from benchmarks.proofs.unequal_problems import bounds, draw_unequal, optimum_of, solved
-from formulations.jobs.jobs_of_problem import jobs_of
 from pipesched import problem_from, solve
 from pipesched.errors import BadInput
 from pipesched.problem.microbatch_chains import is_job_shop, microbatch_chains, without_scale
@@ -22,7 +21,6 @@ from pipesched.schedule.metrics import measure
 from pipesched.schedule.rescale import value_of
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
-from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.destructive_bound import RefutedValue, destructive_bounds
 from solver.construction.list_scheduling import list_schedules
 from solver.construction.timing import best_times
@@ -48,14 +46,6 @@ def test_no_bound_is_above_the_optimum_and_a_solve_finds_it() -> None:
         assert low <= best <= high, seed
         proved += low == high
     assert proved == 3
-
-
-@pytest.mark.parametrize("seed", range(100, 108))
-def test_no_analytic_bound_is_above_the_optimum(seed: int) -> None:
-    problem = draw_unequal(Random(seed))
-    best = optimum_of(problem)
-    if best is not None:
-        assert max(value for kind, value in bounds(problem)) <= best
 
 
 @pytest.mark.parametrize("order", ("fixed", "free"))
@@ -97,13 +87,6 @@ def test_a_chain_for_each_factor_or_for_each_run_of_equal_ones() -> None:
 def test_unequal_microbatches_have_no_period() -> None:
     with pytest.raises(BadInput, match="period"):
         solve(replace(unequal("free"), objective=Objective.PERIOD))
-
-
-def test_what_reads_stages_alone_refuses_factors() -> None:
-
-    for reader in (jobs_of, Paths):
-        with pytest.raises(ValueError, match="chains"):
-            reader(unequal("free"))
 
 
 def test_a_start_in_the_terms_of_the_problem() -> None:

@@ -13,20 +13,14 @@ from threading import Event
 import pytest
 
 from commands.main import main
-from heuristics.catalogue import HEURISTICS
 from pipesched.files.schedule_file import read_schedule
 from pipesched.problem.attainable_spans import Value, largest_denominator, most_up_to
 from pipesched.problem.problem import Objective, Problem
-from pipesched.results.certificate import Certificate
-from pipesched.results.solution import Solution, Status
 from pipesched.schedule.metrics import measure
 from pipesched.validation.validator import validate
 from solver.analysis.memory_levels import MemoryLevels
 from solver.analysis.min_memory import LeastMemory, least_memory
-from solver.construction.list_scheduling import sequential
-from solver.construction.timing import best_times
 from solver.limits import Limits
-from solver.published import candidate
 from solver.solve import solve
 from tests.support.brute_force import SHAPES, optimum, tiny_problem
 from tests.support.exact_span import least_span
@@ -105,29 +99,6 @@ def test_memory_beyond_the_last_that_helps_is_given_back() -> None:
     assert found.allowed == 415631
     # 417.289 is within half a per cent of it.
     assert reduced(profile(8), Fraction(1, 200)).level <= 5 * 131
-
-
-def test_of_two_published_schedules_with_equal_peaks_the_faster_is_taken() -> None:
-    times = {
-        "forward": [9, 10, 10, 10, 10, 10, 10, 16],
-        "backward": [10, 10, 10, 10, 10, 10, 10, 17],
-        "weight": [8, 8, 8, 8, 8, 8, 8, 12],
-        "transfer": 1,
-    }
-    one = problem(4, 8, placement="v-shape", objective="span", times=times)
-    zbv, slower = (candidate(one, HEURISTICS[name]) for name in ("zbv-cost-aware", "zbv"))
-    assert zbv.metrics is not None
-    assert slower.metrics is not None
-    assert zbv.metrics.peak_memory == slower.metrics.peak_memory
-    assert zbv.metrics.span < slower.metrics.span
-    # A schedule a tick faster that fills more memory, as a search may bring it.
-    ample = replace(zbv.metrics, peak_memory=(99,) * 4, span=zbv.metrics.span - 1)
-    begun = Solution(one, Status.FEASIBLE, 0, Certificate("load", 0, ""), best_times(one, sequential(one)), ample)
-    stop = Event()
-    stop.set()
-    for order in ((slower, zbv), (zbv, slower)):
-        after, _ = least_memory(replace(begun, candidates=order), Fraction(10, 100), SURE, stop=stop)
-        assert after.metrics == zbv.metrics
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -8,7 +8,6 @@ from fractions import Fraction
 from pathlib import Path
 from random import Random
 from threading import Event
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,7 +22,7 @@ from pipesched.results.certificate import Certificate
 from pipesched.validation.validator import validate
 from plots.frontier import Known, Spot, draw_frontier, render_frontier
 from solver.analysis.memory_levels import MemoryLevels
-from solver.analysis.pareto_sweep import _Sweep, frontier
+from solver.analysis.pareto_sweep import frontier
 from solver.limits import Limits
 from tests.support.brute_force import SHAPES, optimum, tiny_problem
 from tests.support.makers import problem
@@ -111,44 +110,8 @@ def test_the_bound_changes_only_at_levels_that_a_schedule_can_have() -> None:
     assert found.steps == ((found.points[0].level, values[0]), *zip(ends, values, strict=True))
 
 
-def test_nothing_is_shaded_where_everything_is_proved() -> None:
-    axes = Figure().add_subplot()
-    draw_frontier(SPOTS, [(1, 100.0), (2, 100.0), (8, 60.0), (8, 50.0)], [], None, axes)
-    assert not axes.collections
-    draw_frontier(SPOTS, BOUNDS, [], None, axes)
-    assert axes.collections
-
-
-def test_points_that_the_time_did_not_last_for_are_counted(small: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["frontier", small, "--workers", "1", "--time-limit", "0.000001", "--points", "5"]) == 0
-    said = capsys.readouterr().out
-    assert "the time was up after 1 of 5" in said
-
-
-def test_fewer_than_two_points_are_none() -> None:
-    with pytest.raises(ValueError, match="two points"):
-        frontier(problem(2, 2), 1, SURE)
-
-
 SPOTS = [Spot(1, 100.0), Spot(2, 60.0), Spot(8, 50.0)]
 BOUNDS = [(1.0, 95.0), (3.0, 55.0), (8.0, 50.0)]
-
-
-def test_the_steps_of_the_picture_are_those_of_the_points() -> None:
-    axes = Figure().add_subplot()
-    draw_frontier(SPOTS, BOUNDS, [Known("on it", 2, 60.0), Known("beyond", 40, 130.0)], 4.0, axes)
-    found, dots, proved, own, known = axes.get_lines()[:5]
-    assert list(zip(*dots.get_data(), strict=True)) == [tuple(spot) for spot in SPOTS]
-    assert found.get_drawstyle() == "steps-post"
-    assert proved.get_drawstyle() == "steps-pre"
-    assert list(proved.get_ydata())[:3] == [95.0, 55.0, 50.0]
-    assert set(own.get_xdata()) == {4.0}
-    assert list(known.get_xdata()) == [2, 40]
-    assert {text.get_text() for text in axes.texts} == {"on it", "beyond"}
-    assert axes.get_xlim()[1] > 40  # a published schedule beyond the last point is in view
-    assert axes.get_ylim()[1] > 130
-    assert axes.get_xscale() == "log"  # 8 is more than 4 times 1
-    assert axes.get_yscale() == "linear"
 
 
 @pytest.mark.parametrize("spots", [SPOTS, [Spot(1, 5.0)], [Spot(0, 0.0)]])
@@ -215,20 +178,6 @@ def test_frontier_complains_before_it_searches(small: str, capsys: pytest.Captur
     with pytest.raises(SystemExit, match="2"):
         main(["frontier", small, "--points", "1"])
     assert "allowed: a whole number from 2" in capsys.readouterr().err
-
-
-def test_the_next_point_is_where_the_curve_falls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither where next to nothing changes, nor within a narrow interval while a wide one still falls."""
-    one = problem(2, 60, memory={"activation": 1}, objective="span")
-    sweep = _Sweep(one, 6, SURE, lambda *_: None, Event(), None)
-    curve = {1: 1000, 10: 999, 30: 600, 31: 200, 60: 150}
-    points = [SimpleNamespace(level=Fraction(level), value=value) for level, value in curve.items()]
-    sweep.solved = set(map(Fraction, curve))
-    monkeypatch.setattr(sweep.front, "points", lambda: points)
-    monkeypatch.setattr(sweep.front, "analytic", lambda _: SimpleNamespace(value=0))
-    chosen = sweep._next()
-    assert chosen is not None
-    assert 10 < chosen < 30, "not 1 to 10, which is flat, nor 30 to 31, which is the steepest"
 
 
 def test_a_range_of_memory_is_kept_to() -> None:

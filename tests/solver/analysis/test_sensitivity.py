@@ -158,28 +158,6 @@ def test_the_advice_in_words_ranks_as_the_table_does() -> None:
     assert len(falls) > 2
 
 
-def test_what_is_certain_ranks_before_what_is_possible_and_before_a_loss() -> None:
-    one = profile(4)
-    wider, faster, further = changes(one, 0, 0)[:3]
-    move = next(change for change in changes(one, 0, 0) if not change.relaxes)
-
-    def effect(change: Perturbation, lower_bound: int, value: int) -> Effect:
-        return Effect(change, BoundAndValue(Fraction(lower_bound), Fraction(value)))
-
-    loss, untold = effect(move, 111, 121), effect(further, 96, 110)
-    possible, certain = effect(wider, 50, 101), effect(faster, 90, 99)
-    known, again = BoundAndValue(Fraction(100), Fraction(110)), BoundAndValue(Fraction(95), Fraction(110))
-    it = Explanation(bottleneck(one), known, again, (untold, loss, possible, certain))
-    assert it.ranked() == (certain, possible, loss, untold)
-
-
-def test_a_better_value_found_in_short_counts_as_it_is() -> None:
-    it = Explanation(
-        bottleneck(profile(4)), BoundAndValue(Fraction(100), Fraction(110)), BoundAndValue(Fraction(90), Fraction(105))
-    )
-    assert it.as_it_is == BoundAndValue(Fraction(100), Fraction(105))
-
-
 def test_changes_keep_what_they_do_not_name() -> None:
     one = profile(4)
     found = {change.text: change for change in changes(one, 0, 0)}
@@ -202,27 +180,12 @@ def test_changes_keep_what_they_do_not_name() -> None:
     assert weight.stages[1].weight * weight.tick == Fraction("9.337")
 
 
-def test_both_directions_of_a_bidirectional_pipeline_move_their_layers() -> None:
-    one = problem(4, 4, placement="bidirectional")
-    (move,) = [
-        c for c in changes(one, 0, 0) if c.text.startswith("10 % of stage 0's times and activation moved to stage 1")
-    ]
-    forward = [stage.forward * move.problem.tick for stage in move.problem.stages]
-    assert forward == [Fraction(9, 10), Fraction(11, 10), 1, 1] * 2
-
-
 def test_the_same_limits_give_the_same_answer() -> None:
     limits = replace(SURE, deterministic=0.5)
     one = problem(3, 5, times={"forward": 7, "backward": 6, "weight": 4, "transfer": 1}, memory={"capacity": 2})
     first, second = (explain(solve(one, limits), limits) for _ in range(2))
     assert [e.outcome for e in first.effects] == [e.outcome for e in second.effects]
     assert first.again == second.again
-
-
-def test_devices_that_come_close_are_named() -> None:
-    it = bottleneck(problem(2, 8, times={"forward": 2, "backward": 2, "weight": 2, "transfer": 0}, objective="span"))
-    assert [certificate.device for certificate in it.close] == [1]
-    assert any("the next bottleneck" in line and "device 1" in line for line in story(it))
 
 
 def test_what_a_search_proves_beyond_words_is_part_of_the_story() -> None:

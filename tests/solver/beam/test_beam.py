@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from random import Random
 from threading import Event
-from typing import Any
 
 import numpy as np
 import pytest
 
-from pipesched.problem.attainable_spans import Value
 from pipesched.problem.problem import Problem
 from pipesched.schedule.rescale import value_of
 from pipesched.validation.validator import validate
@@ -17,17 +15,10 @@ from solver.beam.below import rank_below, what_follows
 from solver.beam.children import Preference
 from solver.beam.nodes import offsets, take
 from solver.beam.schedules import schedule_of_moves
-from solver.beam.search import Found, best_order
+from solver.beam.search import best_order
 from solver.beam.tables import covers, walks_of
-from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
-from solver.engine.engine import ENGINE
-from solver.engine.parts import beam_schedules
-from solver.engine.parts.beam_schedules import BeamSchedules
-from solver.engine.search import Search
-from solver.limits import Limits
 from tests.support.makers import problem
-from tests.support.slices import run_slice
 
 _PREFERS = Preference(10.0, 0.0, 3.0, 10.0, 1.0)
 
@@ -116,31 +107,3 @@ def test_orders_that_cannot_end_below_the_best_make_room_for_better_ones() -> No
     again = best_order(walks, prefers, 100, 2, halt, below._replace(value=guided.value))
     assert again is None or again.value < guided.value
     assert best_order(walks, prefers, 100, 2, halt, below._replace(value=guided.value * 9 // 10)) is None
-
-
-def test_it_goes_on_below_the_best_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The narrowest width without what follows, then each search below the incumbent; of two chains none."""
-    values = list[tuple[int | None, Value | None]]()
-
-    def noted(*arguments: Any) -> Found | None:
-        below = arguments[-1]
-        values.append((None if below is None else below.value, search.incumbent.state.value))
-        return best_order(*arguments)
-
-    monkeypatch.setattr(beam_schedules, "best_order", noted)
-    times = {"forward": [9, 10, 11, 9], "backward": 10, "weight": 9, "overlapped": 23}
-    for placement, guided in (("v-shape", True), ("bidirectional", False)):
-        memory = {"capacity": 3}
-        of = problem(2, 6, times=times, placement=placement, memory=memory, objective="makespan")
-        search = Search(of, Limits(seconds=60.0, workers=1), lambda _: None, Event(), ENGINE)
-        search.offer_order(sequential(of))
-        before = search.incumbent.state.value
-        values.clear()
-        run_slice(BeamSchedules(), search)
-        assert before is not None
-        assert search.incumbent.state.value is not None
-        assert search.incumbent.state.value < before
-        plain, below = values[:3], values[3:]
-        assert all(given is None for given, _ in plain)
-        assert below
-        assert all(given == (known if guided else None) for given, known in below)

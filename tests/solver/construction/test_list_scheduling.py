@@ -14,15 +14,14 @@ from hypothesis import strategies as st
 
 from pipesched.problem import placement
 from pipesched.problem.feasibility import why_infeasible
-from pipesched.problem.passes import PassKind, parse_pass
+from pipesched.problem.passes import PassKind
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.metrics import measure
-from pipesched.schedule.schedule import Schedule, schedule_of
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
-from solver.bounds.analytic.integral_warmup import integral_warmup, warm_up_forwards
+from solver.bounds.analytic.integral_warmup import warm_up_forwards
 from solver.construction.list_scheduling import list_schedule, list_schedules, policies, sequential
 from solver.construction.lists.tables import list_run, rules_of, schedule_of_run, shop_of
 from solver.construction.policy import Policy
@@ -32,7 +31,6 @@ from tests.support.brute_force import tiny_problem
 from tests.support.columns import Costs, Memory, build
 from tests.support.makers import PLACEMENTS
 from tests.support.makers import problem as problem_of
-from tests.support.published import ROWS, Row
 
 several = settings(
     max_examples=60, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
@@ -152,21 +150,6 @@ def test_a_fixed_number_of_forwards_before_the_first_backward(seed: int) -> None
             assert kinds.index(PassKind.B) == forwards[stage]
 
 
-@pytest.mark.parametrize("row", ROWS[1:], ids=str)
-def test_with_two_activations_a_stage_a_fixed_warm_up_reaches_the_bound(row: Row) -> None:
-    """Integral warm-up is exact on the published profiles, which policies without such numbers miss by 2 % or more."""
-    problem = row.problem(2)
-    bound = max(one.value for one in integral_warmup(problem, Objective.SPAN))
-    values = {}
-    for policy in policies(problem):
-        shop = shop_of(problem, policy.split)
-        found = list_run(shop, rules_of(problem, policy, shop))
-        assert found is not None
-        values[policy] = found.span
-    assert min(value for policy, value in values.items() if policy.warm_up) == bound
-    assert min(value for policy, value in values.items() if not policy.warm_up) > 1.01 * bound
-
-
 def test_rules_that_are_searched_for_reach_the_bound_at_one_activation_a_stage() -> None:
     """Little's law says how many micro-batches each stage needs; no policy of the list scheduler gets there."""
     costs = Costs((18,) * 8, (18,) * 8, (9,) * 8, (27,) * 8, (1,) * 8)
@@ -223,39 +206,9 @@ def test_sequential_fits_whenever_any_schedule_does(seed: int) -> None:
     assert fits == (why_infeasible(problem) is None)
 
 
-@pytest.mark.parametrize("cap", (None, 1, 2, 3))
-@pytest.mark.parametrize("where", (placement.linear(3), placement.v_shape(3), placement.interleaved(3, 2)))
-def test_list_schedules_use_the_memory_they_get(where: Placement, cap: int | None) -> None:
-    """More room is never worse here, and at least the sequential schedule is beaten with any."""
-    s, chunks = where.stages, where.stages // where.devices
-    costs = Costs((2,) * s, (2,) * s, (1,) * s, (3,) * s, (0,) * s)
-    capacity = None if cap is None else cap * chunks
-    problem = build(where, 6, costs, Memory((1,) * s, (0,) * s, (capacity,) * where.devices))
-
-    def least(schedules: list[Schedule]) -> int:
-        return min(measure(simulate(problem, schedule)).makespan for schedule in schedules)
-
-    found, slow = least(list(list_schedules(problem))), least([sequential(problem)])
-    assert found < slow if cap != 1 else found <= slow
-
-
-def test_list_schedules_hold_what_was_measured_at_half_memory() -> None:
-    """1.5B 8/24: the published greedy has a span bubble of .762, the list scheduler less than .49."""
-    problem = ROWS[0].problem(Fraction(1, 2))
-    bubbles = [measure(best_times(problem, s)).bubble(Objective.SPAN) for s in list_schedules(problem)]
-    assert min(b for b in bubbles if b is not None) < 0.49
-
-
 def ends(timeline: Timeline) -> list[int]:
     devices = range(timeline.problem.devices)
     return [max(map(timeline.end, timeline.schedule.passes_on(device))) for device in devices]
-
-
-def test_sequential_runs_one_micro_batch_after_the_other() -> None:
-    memory = Memory((1, 1), (0, 0), (2,))
-    problem = build(placement.v_shape(1), 2, Costs((1, 1), (1, 1), (1, 1), (2, 2), (0, 0)), memory)
-    expected = "F0.0 F1.0 BW1.0 BW0.0 F0.1 F1.1 BW1.1 BW0.1"
-    assert sequential(problem).orders == schedule_of([map(parse_pass, expected.split())]).orders
 
 
 BLOCKS = {"forward": 10, "backward": 10, "weight": 10, "fused": 20, "overlapped": 24}
@@ -287,15 +240,6 @@ def test_blocks_gain_on_every_placement(name: str, held: int | None) -> None:
     least, none = least_makespan(one, without[::2])
     assert value < least
     assert blocks > 0 == none
-
-
-@pytest.mark.parametrize(("devices", "microbatches", "capacity", "value"), [(8, 20, 9, 638), (4, 8, 5, 250)])
-def test_bidirectional_schedules_with_blocks(devices: int, microbatches: int, capacity: int, value: int) -> None:
-    """As measured; without blocks 660 and 260."""
-    memory = {"capacity": capacity}
-    one = problem_of(devices, microbatches, placement="bidirectional", times=BLOCKS, memory=memory)
-    chosen = [p for p in policies(one) if p.patience == 0 and p.blocks == 0 and p.deepest_first]
-    assert least_makespan(one, chosen)[0] <= value
 
 
 @pytest.mark.parametrize("fused", (14, 20))

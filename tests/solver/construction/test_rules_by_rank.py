@@ -12,7 +12,7 @@ from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.metrics import measure
 from pipesched.validation.validator import validate
 from solver.construction import tuned_lists
-from solver.construction.lists.layout import AHEAD, MOST, PATIENCE, RANKED, RANKS, RULE_COLUMNS, Rules
+from solver.construction.lists.layout import MOST, PATIENCE, RANKED, RULE_COLUMNS, Rules
 from solver.construction.lists.tables import ANY, covers, list_run, schedule_of_run, shop_of
 from solver.construction.rule_search import RuleMaker
 from solver.construction.timing import best_times
@@ -43,12 +43,6 @@ def test_whatever_the_ranks_schedules_are_whole_and_within_memory() -> None:
     assert ran > 100
 
 
-def one_device(room: int | None = None) -> Problem:
-    """Two stages in turn on the only device, three micro-batches."""
-    costs = Costs((2, 2), (2, 2), (2, 2), (4, 4), (0, 0))
-    return build(placement.interleaved(1, 2), 3, costs, Memory((1, 1), (0, 0), (room,)), Objective.SPAN)
-
-
 def order(problem: Problem, *columns: tuple[int, tuple[int, int]]) -> str:
     """What the device runs if these columns of the rules have these numbers for its stages; it never waits."""
     rules = np.zeros((2, RULE_COLUMNS), np.int64)
@@ -58,33 +52,6 @@ def order(problem: Problem, *columns: tuple[int, tuple[int, int]]) -> str:
     found = list_run(shop_of(problem, True), Rules(np.array((1, 1, 0, 1, -1, 0), np.int64), rules))
     assert found is not None
     return " ".join(map(str, (p for slot in schedule_of_run(problem, found, True).orders[0] for p in slot)))
-
-
-@pytest.mark.parametrize(
-    ("forwards", "gradients", "begins"),
-    [
-        ((0, 1), (3, 2), "F0.0 F0.1 F0.2 F1.0 F1.1 F1.2 B1.0 B1.1 B1.2 B0.0 B0.1 B0.2"),
-        ((3, 2), (0, 1), "F0.0 F1.0 B1.0 B0.0 F0.1 F1.1 B1.1 B0.1 F0.2 F1.2 B1.2 B0.2"),
-        ((1, 2), (3, 0), "F0.0 F0.1 F0.2 F1.0 B1.0 F1.1 B1.1 F1.2 B1.2 B0.0 B0.1 B0.2"),
-    ],
-)
-def test_the_lowest_rank_goes_first(forwards: tuple[int, int], gradients: tuple[int, int], begins: str) -> None:
-    found = order(one_device(), (RANKS, forwards), (RANKS + 1, gradients))
-    assert found.startswith(begins + " W")
-
-
-def test_the_weight_passes_of_a_stage_may_be_run_ahead() -> None:
-    ranks = (RANKS, (3, 2)), (RANKS + 1, (0, 1))
-    assert order(one_device(), *ranks).endswith("W0.0 W1.0 W0.1 W1.1 W0.2 W1.2")
-    assert order(one_device(), *ranks, (AHEAD, (0, 2))).endswith("W1.0 W1.1 W0.0 W1.2 W0.1 W0.2")
-
-
-def test_a_weight_pass_makes_room_for_a_forward_that_ranks_first() -> None:
-    """With room for three activations; if gradients rank first instead, both run before any weight pass."""
-    first = order(one_device(3), (RANKS, (0, 1)), (RANKS + 1, (3, 2)))
-    assert first.startswith("F0.0 F0.1 F1.0 B1.0 W1.0")
-    last = order(one_device(3), (RANKS, (3, 2)), (RANKS + 1, (0, 1)))
-    assert last.startswith("F0.0 F1.0 B1.0 B0.0 F0.1 W0.0")
 
 
 def test_ranks_help_where_devices_have_several_stages(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,33 +72,6 @@ def growth(one: Problem, pattern: Pattern) -> Fraction:
     return Fraction(ends[1] - ends[0], 60)
 
 
-@pytest.mark.parametrize(("freed", "split"), [(1, 2 * 4 + 1 * 6), (2, 2 * 4), (-1, 2 * 4 + 1 * 4 + 3 * 6)])
-def test_a_split_backward_holds_what_its_weight_pass_gives_back(freed: int, split: int) -> None:
-    """Activations of 2: F of 4, then B of 4 and W of 6, or 9 in one go; levels are even where all changes are."""
-    times = {"forward": 4, "backward": 4, "weight": 6, "fused": 9}
-    one = problem(1, 1, times=times, memory={"activation": 2, "freed_by_backward": freed, "capacity": 7})
-    modes = list(bounds._modes(one, 0))
-    (row,) = bounds._memory(one, modes)
-    room = 6 if freed == 2 else 7
-    assert row.least == Fraction(2 * 4, room)
-    assert [row.terms[mode] for mode in modes] == [-Fraction(split, room), -Fraction(2 * 9, room)]
-
-
-def test_a_block_lengthens_the_forward_in_it_for_all_that_wait() -> None:
-    """One device, two stages. BW0 with F1 in a block of 7: stage 0 holds 1 for F0, F1 and both backwards, stage 1 holds
-    2 for F1 and BW1."""
-    times = {"forward": [3, 4], "backward": [5, 6], "overlapped": [99, 7]}
-    one = problem(1, 1, placement=[0, 0], times=times, memory={"activation": [1, 2], "capacity": 5})
-    modes = {(mode.stage, mode.forward): mode for stage in (0, 1) for mode in bounds._modes(one, stage)}
-    assert set(modes) == {(0, None), (1, None), (0, 1), (1, 1)}
-    (row,), (load,) = bounds._memory(one, [*modes.values()]), bounds._loads(one, [*modes.values()])
-    assert row.least == Fraction(1 * (3 + 4) + 2 * 4, 5)
-    held = {(0, None): 1 * 5, (1, None): 1 * 6 + 2 * 6, (0, 1): 1 * 7 + (1 + 2) * 3, (1, 1): (1 + 2) * 7 + (1 + 2) * 3}
-    assert {key: -5 * row.terms[mode] for key, mode in modes.items()} == held
-    assert load.least == 3 + 4
-    assert {key: -load.terms[mode] for key, mode in modes.items()} == {(0, None): 5, (1, None): 6, (0, 1): 3, (1, 1): 3}
-
-
 @pytest.mark.parametrize(("capacity", "period"), [(5, Fraction(300, 11)), (6, Fraction(600, 23)), (7, 25), (8, 24)])
 def test_blocks_save_load_and_hold_memory_for_longer(capacity: int, period: Fraction) -> None:
     """Linear, 4 devices: with a share x of blocks a device works 30 - 6x; of the rest y is split, with its gradient

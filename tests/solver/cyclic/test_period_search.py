@@ -11,28 +11,22 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from ortools.sat.python import cp_model
 
 from formulations.cyclic.block_graph import BlockGraph, graph_of
 from formulations.cyclic.pattern import Copy, Pattern
 from formulations.cyclic.periodic_model import PeriodicModel
-from formulations.cyclic.sequential_pattern import sequential_pattern
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
 from pipesched.files.schedule_file import ScheduleFile, read_schedule, to_text
 from pipesched.problem.feasibility import why_infeasible
-from pipesched.problem.passes import BW, F, Pass
+from pipesched.problem.passes import F
 from pipesched.problem.problem import Objective, Problem
-from pipesched.problem.rescale import finer
 from pipesched.problem.stage import COMPUTE, TaskSpec
 from pipesched.results.solution import Status
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
-from solver.cyclic import problem_period
-from solver.cyclic import solve_period as solve_period_module
 from solver.cyclic.pattern_extraction import read_pattern
 from solver.cyclic.period_bounds import period_certificates
 from solver.cyclic.period_search import best_pattern
@@ -45,9 +39,6 @@ from tests.support.makers import problem
 from tests.support.tessel import SHAPES, load, shape_graph
 
 LITTLE = Limits(workers=1, deterministic=0.05)
-several = settings(
-    max_examples=150, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
-)
 PLACEMENTS: tuple[dict[str, object], ...] = (
     {"placement": "linear"},
     {"placement": "interleaved", "chunks": 2},
@@ -66,12 +57,6 @@ def period_below(one: Problem) -> None:
     if best is not None:
         for certificate in period_certificates(one):
             assert certificate.value <= Fraction(best.value, one.microbatches), certificate
-
-
-@given(st.randoms(use_true_random=False))
-@several
-def test_no_bound_is_above_what_brute_force_reaches(random: Random) -> None:
-    period_below(tiny_problem(random))
 
 
 @pytest.mark.parametrize("seed", range(150))
@@ -206,62 +191,6 @@ def test_the_model_finds_the_shortest_period_over_all_modes_and_no_shorter(seed:
             assert found.period <= length
 
 
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    (
-        ({}, {(0, 1, 12), (1, 1, 11)}),
-        ({"fused": [9, 9]}, {(0, 0, 12), (0, 1, 12), (1, 0, 11), (1, 1, 11)}),
-        ({"fused": [9, 7], "overlapped": 12}, set()),
-        ({"overlapped": [10, 12]}, {(0, 0, 10), (0, 1, 10), (1, 1, 12)}),
-        ({"backward": 9, "weight": 0, "fused": 9}, {(0, 0, 12), (0, 1, 12), (1, 0, 11), (1, 1, 11)}),
-    ),
-)
-def test_overlaps_are_those_that_gain(changes: dict[str, object], expected: set[tuple[int, int, int]]) -> None:
-    """Forwards of 4; a full backward no shorter than B and W in 8 joins blocks only if one of its device is below 12."""
-    times: dict[str, object] = {"forward": 4, "backward": 5, "weight": 3, "fused": [7, 9], "overlapped": [12, 11]}
-    one = problem(1, 1, placement=[0, 0], times=times | changes)
-    graph = graph_of(one)
-    stage = {block: s for (_, s), block in graph.of_pass.items()}
-    assert {(stage[o.forward], stage[o.backward], o.ticks * one.tick) for o in graph.overlaps} == expected
-
-
-def test_the_first_block_of_a_device_may_overlap_with_another_chain() -> None:
-    """Only forwards up the devices gain, with backwards of those down, and device 1 counts from the former: 10 + 21 + 2."""
-    times = {"forward": 10, "backward": [20, 20, 2, 2], "overlapped": [30, 30, 21, 21]}
-    graph = graph_of(problem(2, 2, placement="bidirectional", times=times))
-    for length, status in ((33, cp_model.OPTIMAL), (32, cp_model.INFEASIBLE)):
-        solver = cp_model.CpSolver()
-        solver.parameters.num_workers = 1
-        assert solver.solve(PeriodicModel(graph, 1, length).cp) == status
-
-
-@pytest.mark.parametrize("seed", range(15))
-def test_the_model_finds_the_shortest_period_of_one_copy_and_no_shorter(seed: int) -> None:
-    rng = Random(seed)
-
-    def some(low: int, high: int) -> list[int]:
-        return [rng.randint(low, high) for _ in range(2)]
-
-    times: dict[str, object] = {"forward": some(1, 6), "backward": some(1, 6), "transfer": some(0, 4)}
-    if rng.random() < 0.6:
-        times["weight"] = some(1, 5)
-    memory = {"capacity": some(2, 6), "activation": 2, "freed_by_backward": rng.choice((-1, 0, 1, 2))}
-    if "weight" not in times:
-        memory["freed_by_backward"] = 0
-    graph = replace(graph_of(problem(2, 1, times=times, memory=memory)), fusions=())
-    best = least_of(every_pattern(graph, 3))
-    statuses = {}
-    for length in [40] if best is None else [ceil(best.period), ceil(best.period) - 1]:
-        solver = cp_model.CpSolver()
-        solver.parameters.num_workers = 1
-        solver.parameters.max_deterministic_time = 5
-        statuses[length] = solver.solve(PeriodicModel(graph, 1, length).cp)
-    if best is None:
-        assert statuses == {40: cp_model.INFEASIBLE}
-    else:
-        assert statuses == {ceil(best.period): cp_model.OPTIMAL, ceil(best.period) - 1: cp_model.INFEASIBLE}
-
-
 @pytest.mark.parametrize("keys", PLACEMENTS, ids=lambda keys: str(keys["placement"]))
 @pytest.mark.parametrize("capacity", (6, 9))
 def test_every_placement_for_any_number_of_micro_batches(keys: dict[str, object], capacity: int) -> None:
@@ -284,43 +213,12 @@ def test_a_pattern_of_one_chain_is_not_unrolled_over_two() -> None:
         unroll(pattern, replace(one, microbatches=2))
 
 
-def test_a_pattern_that_waits_for_itself_says_so() -> None:
-    """A backward two repetitions before its own forward."""
-    graph = graph_of(problem(1, 1, times={"forward": 1, "backward": 1}))
-    early = Pattern(graph, 1, ((Copy(0, 0), Copy(1, 0)),), {Copy(0, 0): {0: 0}, Copy(1, 0): {0: -2}})
-    with pytest.raises(ValueError, match="waits for itself"):
-        _ = early.period
-
-
-def test_everything_in_turn_holds_least() -> None:
-    one = problem(3, 1, times={"forward": 2, "backward": 3, "transfer": 1})
-    pattern = sequential_pattern(graph_of(one))
-    assert pattern.period == 3 * (2 + 3) + 4 * 1
-    assert [pattern.peak(d) for d in range(3)] == [1, 1, 1]
-
-
 @pytest.mark.parametrize(("name", "keys"), (("v-half", {"placement": "v-shape"}), ("zb-h1", {}), ("1f1b", {})))
 def test_a_published_schedule_repeats_at_the_load(name: str, keys: dict[str, object]) -> None:
     one = problem(4, 40, **keys)
     pattern = read_pattern(simulate(one, HEURISTICS[name].order(one)), graph_of(one))
     assert pattern is not None
     assert pattern.period == 3 * len(one.placement.stages_of[0])
-
-
-def test_tokens_bind_where_memory_admits_few() -> None:
-    """p=4 and one activation: one micro-batch at a time, a round trip and its W."""
-    one = problem(4, 8, times={"forward": 2, "backward": 3, "weight": 1, "transfer": 1}, memory={"capacity": 1})
-    found = best_period(one, LITTLE)
-    assert found.certificates[0].kind == "in-flight limit"
-    assert found.period == found.bound == 4 * 5 + 6 * 1 + 1
-
-
-def test_a_cheaper_fused_backward_is_chosen() -> None:
-    one = problem(2, 8, times={"forward": 4, "backward": 3, "weight": 3, "fused": 4})
-    found = best_period(one, LITTLE)
-    assert found.pattern is not None
-    assert found.pattern.fused
-    assert found.period == found.bound == 8
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -391,30 +289,3 @@ def test_passes_of_several_tasks_are_not_for_periods() -> None:
     parts = {(F, 0): (TaskSpec(COMPUTE, 1), TaskSpec("ep", 1))}
     with pytest.raises(BadInput, match="single tasks"):
         best_period(with_tasks(one, parts))
-
-
-def test_finer_ticks_change_no_time() -> None:
-    one = problem(2, 2, times={"forward": 1, "backward": 2, "weight": 3, "transfer": 4, "overlapped": 5})
-    fine = finer(one, 6)
-    for p in (Pass(F, 0, 0), Pass(BW, 1, 1)):
-        assert fine.in_units(fine.duration(p)) == one.in_units(one.duration(p))
-    assert fine.lag(0, 1) * fine.tick == one.lag(0, 1) * one.tick
-
-
-def test_once_time_is_over_one_copy_is_unrolled_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = problem(2, 6, placement="bidirectional", times={"forward": 10, "backward": 11, "weight": 5})
-    pattern = best_period(one, LITTLE).pattern
-    assert pattern is not None
-    known, tried = replace(pattern, copies=3), list[int]()
-    monkeypatch.setattr(problem_period, "unroll", lambda _, __, first: tried.append(first) or unroll(pattern, one))
-    best_unrolled(known, one, latest=0.0)
-    assert tried == [0]
-    best_unrolled(known, one)
-    assert tried == [0, 0, 1, 2]
-
-
-def test_the_search_of_a_period_leaves_time_to_unroll_what_it_finds() -> None:
-    short, long = (problem(8, m, times={"forward": 2, "backward": 2, "weight": 1}) for m in (16, 4096))
-    limits = Limits(seconds=10)
-    assert 9.9 < solve_period_module._to_search(short, limits).seconds < 10
-    assert 5 <= solve_period_module._to_search(long, limits).seconds < 9.5

@@ -8,15 +8,12 @@ import pytest
 
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import DoesNotApply
-from pipesched.problem.passes import F
 from pipesched.problem.problem import Problem
 from pipesched.results.solution import Status
-from pipesched.schedule.metrics import measure
-from pipesched.schedule.timeline import Timeline
 from pipesched.validation.validator import validate
 from solver.construction.list_scheduling import list_schedules
 from solver.construction.timing import best_times
-from solver.cyclic.replication import Cut, best_stretch, shortened
+from solver.cyclic.replication import best_stretch, shortened
 from solver.limits import Limits
 from solver.solve import solve
 from tests.support.makers import problem
@@ -69,31 +66,6 @@ def gpt_1_5b(microbatches: int, activations: int) -> Problem:
         memory={"activation": 131, "freed_by_backward": 83, "capacity": 131 * activations},
         objective="span",
     )
-
-
-def test_each_repetition_adds_its_period() -> None:
-    short = gpt_1_5b(64, 8)
-    timeline = best_times(short, HEURISTICS["zb"].order(short))
-    long = replace(short, microbatches=200)
-    stretch = best_stretch([timeline])
-    assert stretch is not None
-    for cut in (stretch.one, stretch.other):
-        assert cut == when_it_sets_out(timeline, cut.places[0])
-    assert measure(best_times(long, stretch.over(long))).span == measure(timeline).span + (200 - 64) * 45964
-
-
-def when_it_sets_out(timeline: Timeline, place: int) -> Cut:
-    """The schedule as it stands when a micro-batch sets out, with that slot of device 0."""
-    orders = timeline.schedule.orders
-    p = orders[0][place][0]
-    assert (p.kind, p.stage) == (F, 0)
-    begun = {one for one in timeline.schedule.passes() if timeline.start(one) < timeline.start(p)}
-    left = {one.microbatch for one in timeline.schedule.passes() if one not in begun}
-    places = tuple(sum(slot[0] in begun for slot in order) for order in orders)
-    later = {one._replace(microbatch=one.microbatch - min(left)) for one in begun if one.microbatch >= min(left)}
-    held = range(max((one.microbatch for one in later), default=-1) + 1)
-    states = [(kind, stage, j) in later for kind, stage in timeline.schedule.columns.pass_types for j in held]
-    return Cut(min(left), bytes(states), places)
 
 
 def test_only_much_longer_problems_are_shortened() -> None:

@@ -14,7 +14,7 @@ from formulations.exact.exact_model import improving
 from heuristics.catalogue import HEURISTICS
 from pipesched.files.schedule_file import ScheduleFile, read_schedule, to_text
 from pipesched.problem import placement
-from pipesched.problem.attainable_spans import largest_denominator, least_above, least_from, most_below, most_up_to
+from pipesched.problem.attainable_spans import largest_denominator
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.solution import Status
 from pipesched.schedule.metrics import measure
@@ -130,16 +130,6 @@ def test_what_is_refuted_last_is_a_fraction_of_a_tick() -> None:
     assert RefutedValue(Fraction(35, 2), [0, 1]) in found
     assert not isinstance(found[-1], RefutedValue)
     assert value_of(HALF, best_times(HALF, found[-1])) == Fraction(35, 2)
-
-
-@pytest.mark.parametrize("parts", (1, 2, 3, 5))
-def test_neighbours_of_a_value_among_the_values_there_can_be(parts: int) -> None:
-    values = sorted({Fraction(n, q) for q in range(1, parts + 1) for n in range(-q, 3 * q + 1)})
-    for value in {Fraction(n, 7) for n in range(14)} | {value for value in values if 0 <= value <= 2}:
-        assert least_from(value, parts) == min(x for x in values if x >= value)
-        assert least_above(value, parts) == min(x for x in values if x > value)
-        assert most_below(value, parts) == max(x for x in values if x < value)
-        assert most_up_to(value, parts) == max(x for x in values if x <= value)
 
 
 def test_no_fractions_where_one_device_begins_first_and_ends_last() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from time import sleep
 
 import pytest
@@ -21,17 +20,3 @@ def test_seconds_add_up_by_name_also_where_a_part_is_ended() -> None:
         raise ValueError
     assert [name for name, _ in parts.taken()] == ["one", "other"]
     assert 0.04 <= dict(parts.taken())["one"] < 1
-
-
-def test_of_an_iterator_its_own_seconds_count_alone() -> None:
-    def slowly() -> Iterator[int]:
-        for number in range(3):
-            sleep(0.01)
-            yield number
-
-    parts, found = PartTimes(), []
-    for number in parts.of_each("numbers", slowly()):
-        found.append(number)
-        sleep(0.1)
-    assert found == [0, 1, 2]
-    assert 0.03 <= dict(parts.taken())["numbers"] < 0.3

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from pipesched.files.problem_file import problem_from
 from pipesched.problem.microbatch_chains import microbatch_chains
-from pipesched.problem.placement import bidirectional
 from pipesched.problem.problem import Problem
 from pipesched.schedule.metrics import measure
 from pipesched.validation.validator import validate
 from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
 from solver.local_search.annealing import Annealer, AnnealingParameters
-from solver.local_search.exchange import exchange, exchangeable
 from solver.local_search.units.order_units import Units
-from tests.support.makers import problem as plain
 
 HOT = AnnealingParameters(hot=1.0, cold=0.05, evenness=0.1, filling=0.1)
 GENTLE = AnnealingParameters(hot=0.01, cold=0.002, evenness=0.1, filling=0)
@@ -31,35 +28,6 @@ def chains(scale: list[float], order: str = "free", capacity: float | None = Non
 
 def units(problem: Problem) -> Units:
     return Units(problem, sequential(problem))
-
-
-def test_what_may_be_exchanged() -> None:
-    """Chains as long as each other over the same devices, in a free order; of several lengths the most."""
-    assert exchangeable(units(chains([1, 0.5, 1.5]))).shape == (3, 8)
-    assert exchangeable(units(chains([1, 0.5, 1.5, 1, 2]))).shape == (3, 8)
-    assert exchangeable(units(chains([1, 0.5, 1.5], "fixed"))).shape == (0, 0)
-    assert exchangeable(units(plain(2, 3))).shape == (0, 0)
-    both = plain(2, 4, placement="bidirectional")
-    assert both.placement == bidirectional(2)
-    assert exchangeable(units(both)).shape == (0, 0)
-
-
-def test_an_exchange_moves_a_micro_batch_on_every_device_and_again_undoes_it() -> None:
-    problem = chains([1, 0.5, 1.5])
-    own = units(problem)
-    annealer = Annealer(own)
-    rows = annealer.rows(own.orders)
-    before = rows.order.copy()
-    exchange(annealer.shop, rows, annealer.groups[0], annealer.groups[2])
-    orders = [row[:count].tolist() for row, count in zip(rows.order, rows.count, strict=True)]
-    assert [int(rows.place[unit]) for order in orders for unit in order] == [n for o in orders for n in range(len(o))]
-    timeline = best_times(problem, own.schedule(orders))
-    assert validate(timeline) == []
-    entered = [problem.stages[p.stage].forward for p in timeline.schedule.passes_on(0)]
-    was = [problem.stages[p.stage].forward for p in sequential(problem).passes_on(0)]
-    assert entered != was and sorted(entered) == sorted(was)
-    exchange(annealer.shop, rows, annealer.groups[0], annealer.groups[2])
-    assert (rows.order == before).all()
 
 
 def test_annealing_exchanges_micro_batches() -> None:

@@ -6,7 +6,7 @@ from pipesched.schedule.timeline import Timeline
 from solver.construction.list_scheduling import list_schedules, sequential
 from solver.construction.timing import best_times
 from solver.local_search.annealing import Annealer, AnnealingParameters
-from solver.local_search.pool import MEMBERS, Member, Pool, length
+from solver.local_search.pool import Member, length
 from solver.local_search.units.order_units import Units
 from tests.support.makers import problem as made
 
@@ -32,18 +32,6 @@ def test_a_member_gets_better_or_is_stuck_and_then_becomes_whatever_a_run_came_t
     assert one.stuck
     one.became(bad)
     assert (one.timeline, one.value, one.stuck) == (bad, length(bad), False)
-
-
-def test_members_take_turns_and_one_that_is_stuck_far_behind_gives_way_to_the_best() -> None:
-    good, bad = timelines()
-    pool = Pool(good, [bad])
-    assert [one.timeline for one in pool.members] == [bad, *[good] * (MEMBERS - 1)]
-    assert pool.member(MEMBERS + 1, good) is pool.members[1]
-    assert pool.member(0, good).timeline is bad
-    pool.members[0].stale = 3
-    assert pool.member(0, bad).timeline is bad  # not behind
-    assert pool.member(0, good).timeline is good
-    assert pool.members[0].stuck  # the next run leaves it
 
 
 def test_a_run_that_leaves_comes_to_another_schedule_although_it_is_worse() -> None:

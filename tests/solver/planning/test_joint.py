@@ -13,7 +13,6 @@ from benchmarks.proofs.plan_attack import attack
 from heuristics.catalogue import HEURISTICS
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.plan_problem import PlanProblem
-from pipesched.problem.passes import F
 from pipesched.results.plan import Candidate
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
@@ -120,20 +119,6 @@ def test_of_a_given_order_only_the_partition_changes():
     found = search.candidate()
     assert found.timeline.schedule is start.timeline.schedule
     assert found.value == search.value * plan.tick < start.value
-
-
-def test_forwards_move_one_place_and_keep_their_order():
-    plan = _plan()
-    orders = JointSearch(plan, plan.choices[0], _start(plan), free_order=True, seed=1)._orders
-    row = [orders.units.slots[n][0] for n in orders.order[0] if n >= 0]
-    for earlier in (True, False):
-        shifted = [orders.units.slots[n][0] for n in orders.shifted(orders.order, 0, 3, earlier)[0] if n >= 0]
-        assert shifted != row
-        forwards = [p for p in row if p.kind is F]
-        assert [p for p in shifted if p.kind is F] == forwards
-        for p in forwards:
-            moved = row.index(p) - shifted.index(p)
-            assert moved in ((0, 1) if earlier else (0, -1)) if p.stage == 3 else moved in (-1, 0, 1)
 
 
 def test_a_published_order_is_not_changed_before_it_bounds_others():

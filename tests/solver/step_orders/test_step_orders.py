@@ -16,15 +16,14 @@ from pipesched.schedule.rescale import value_of
 from pipesched.validation.validator import validate
 from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
-from solver.diagram.completion import NOTHING, completion
+from solver.diagram.completion import completion
 from solver.diagram.moves import may_wait
 from solver.engine.engine import ENGINE
 from solver.engine.parts.step_orders import StepOrders
 from solver.engine.search import Search
 from solver.limits import Limits
 from solver.step_orders import pace
-from solver.step_orders.continuations import best_ways, continuations, one_each
-from solver.step_orders.labels import best_of
+from solver.step_orders.continuations import continuations, one_each
 from solver.step_orders.schedules import schedule_with
 from solver.step_orders.search import Diagram, Taken, diagram_of, order_count, step_order
 from solver.step_orders.weights import advance_whole, settle
@@ -99,11 +98,6 @@ def test_a_choice_at_each_backward(devices: int, fused: int, least: int) -> None
     assert 0 < full == sum(taken.full for taken in order) < devices * 8
 
 
-def test_full_backwards_only_where_they_gain() -> None:
-    assert _diagram(_cheaper_fused(2, 4, 2, 19)).weights.full.tolist() == [19, 19]
-    assert _diagram(_cheaper_fused(2, 4, 2, 20)).weights.full.tolist() == [0, 0]
-
-
 def test_a_full_backward_that_takes_no_longer_than_a_gradient() -> None:
     """Splitting such a backward is of no use."""
     of = _cheaper_fused(2, 4, 2, 10)
@@ -121,22 +115,6 @@ def test_only_orders_that_end_below_a_value() -> None:
 def test_full_backwards() -> None:
     of = problem(2, 4, times={"forward": 10, "backward": 20}, memory={"capacity": 2}, objective="makespan")
     assert _best(of, 8) == 15
-
-
-def test_weight_passes_are_whole_and_have_the_time_of_their_stage() -> None:
-    """On device 0 of a V, free from 0 on, a gradient that is ready at 25; passes of 10 and 9 and of 12 wait there."""
-    times = {"forward": 10, "backward": 10, "weight": [12, 10, 10, 9]}
-    of = problem(2, 4, placement="v-shape", times=times, memory={"capacity": 6})
-    _, steps, weights, _ = _diagram(of)
-    most, ready = steps.in_flight, 25
-    found = []
-    for pending, delay in ((-1, 0), (-1, 1), (0, 0), (0, 1), (1, 1)):
-        label = np.zeros(most + 6 + 4, np.int64)
-        label[0], label[-4], label[-1] = ready, 2, 1  # two of 9 (stage 3), one of 12 (stage 0)
-        if advance_whole(label, 0, 7, pending, delay, False, steps, weights, True):
-            found.append((int(label[0]), int(label[-4]), int(label[-1])))
-    # 12 and 9 end before 25; the other 9 only where the step waits for it, or memory has no room for one (not both).
-    assert found == [(35, 1, 1), (40, 0, 1), (40, 0, 1), (40, 0, 1)]
 
 
 def test_weights_without_length_run_at_once() -> None:
@@ -171,21 +149,6 @@ def _end(diagram: Diagram, order: list[Taken]) -> int:
     return int(label[most + len(steps.room)])
 
 
-def test_the_rest_chooses_among_orders() -> None:
-    """Of two labels of a state the one with the smaller sum is left where more must follow its latest time."""
-    steps = _diagram(_v(2, 4, 2)).steps
-    labels = np.zeros((2, steps.in_flight + 6 + 4), np.int64)
-    labels[0, 0], labels[1, 1] = 30, 31
-    keys, rests = np.zeros(2, np.int64), np.full((1, labels.shape[1] - 6), NOTHING, np.int32)
-    none, one = np.empty(0, np.int64), np.array([0, 1], np.int64)
-    assert best_of(keys, labels, 1, steps, none, one, rests)[2].tolist() == [0]
-    rests[0, :2] = 100, 0
-    assert best_of(keys, labels, 1, steps, keys[:1], one, rests)[2].tolist() == [1]
-    # With a second way on that takes no longer after the first one's times, the sum decides again.
-    ways, two = np.concatenate([rests, np.full_like(rests, NOTHING)]), np.array([0, 2], np.int64)
-    assert best_of(keys, labels, 1, steps, keys[:1], two, ways)[2].tolist() == [0]
-
-
 def test_ways_on_are_those_of_orders() -> None:
     """From the start: of all ways the least is what must follow; of fewer none takes less than that."""
     of = _v(2, 4, 2)
@@ -203,16 +166,6 @@ def test_ways_on_are_those_of_orders() -> None:
     stopped = Event()
     stopped.set()
     assert continuations(diagram.steps, rest, 1, stopped) is None
-
-
-def test_which_ways_on_stay() -> None:
-    """Of one state those of least sum that no other one is below."""
-    rows = np.array([[5, 5, 5], [1, 9, 1], [6, 5, 5], [3, 3, 3]], np.int32)
-    keys = np.array([7, 7, 7, 8], np.int64)
-    first, kept = best_ways(keys, rows, 2, 2)
-    assert (first.tolist(), kept.tolist()) == ([0, 2, 3], [[5, 5, 5], [1, 9, 1], [3, 3, 3]])
-    first, kept = best_ways(keys, rows, 1, 2)
-    assert (first.tolist(), kept.tolist()) == ([0, 1, 2], [[5, 5, 5], [3, 3, 3]])
 
 
 def test_nothing_where_memory_does_not_hold() -> None:

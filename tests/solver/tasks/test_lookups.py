@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from random import Random
 from typing import Any
 
@@ -43,17 +42,6 @@ def test_lookups_fill_idle_time(capacity: int, value: int) -> None:
     found = solve(lookups(4, 8, memory={"capacity": capacity}), Limits(seconds=600, workers=1, deterministic=30))
     assert (found.status, found.value) == (Status.OPTIMAL, value)
     assert found.timeline is not None and validate(found.timeline) == []
-
-
-def test_pipelines_of_forwards_alone_are_proved() -> None:
-    """The last device is the busiest, and begins when the first chunk has come to it."""
-    times = {"forward": [412, 391, 413, 439], "backward": 0}
-    scale = [1 + Fraction(11 * n, 1000) for n in range(11)]
-    sure = Limits(seconds=600, workers=1, deterministic=10)
-    equal = solve(problem(4, 11, times=times), sure)
-    longer = solve(problem(4, 11, times=times, microbatch_scale=scale, microbatch_order="fixed"), sure)
-    assert (equal.status, equal.value) == (Status.OPTIMAL, 6045)
-    assert (longer.status, longer.value) == (Status.OPTIMAL, pytest.approx(6310.595))
 
 
 @pytest.mark.parametrize("first", range(0, 60, 10))

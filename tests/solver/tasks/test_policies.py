@@ -6,13 +6,11 @@ from pathlib import Path
 from random import Random
 from threading import Event
 
-import numpy as np
-
 from formulations.jobs.jobs_of_problem import jobs_of
 from formulations.jobs.schedule_of_starts import schedule_of_starts
 from pipesched.files.problem_file import read_problem
-from pipesched.problem.passes import RECOMPUTATIONS, RELOAD, B, F, Pass, Task, W
-from pipesched.problem.placement import interleaved, linear
+from pipesched.problem.passes import RECOMPUTATIONS, RELOAD
+from pipesched.problem.placement import linear
 from pipesched.problem.problem import Problem
 from pipesched.schedule.rescale import value_of
 from pipesched.simulation.simulator import simulate
@@ -25,9 +23,8 @@ from solver.engine.search import Engine, Search
 from solver.limits import Limits
 from solver.tasks.job_graph import with_modes
 from solver.tasks.policy.dispatcher import Dispatcher
-from solver.tasks.policy.policy import EAGER, HIGHEST, LEAN, LOWEST, STEADY, Policy
+from solver.tasks.policy.policy import EAGER, LEAN, STEADY
 from solver.tasks.policy.saving import ways_to_run
-from solver.tasks.policy.search import PolicySearch
 from solver.tasks.rank_search import Serial
 from tests.support.expert_parallel import mean_layers
 from tests.support.task_brute_force import always_fits, optimum, tiny_tasks
@@ -41,18 +38,6 @@ def dispatcher(problem: Problem) -> tuple[Serial, Dispatcher]:
     jobs = jobs_of(problem)
     serial = Serial(jobs, with_modes(jobs, fused=False))
     return serial, Dispatcher(serial)
-
-
-def begins(problem: Problem, policy: Policy) -> dict[Pass, float]:
-    """The first start of each pass, in ticks."""
-    serial, own = dispatcher(problem)
-    found = own.run(policy)
-    assert found is not None
-    starts: dict[Pass, float] = {}
-    for n, start in serial.starts(found[1]).items():
-        p = serial.jobs.jobs[n].task.of
-        starts[p] = min(start / serial.jobs.scale, starts.get(p, np.inf))
-    return starts
 
 
 def test_schedules_of_policies_are_valid_safe_and_never_below_the_optimum() -> None:
@@ -100,64 +85,6 @@ def test_activations_come_back_in_time_and_fit_on_any_timing() -> None:
     assert min(complete.values()) > 30 and not refused
 
 
-def test_copies_back_leave_when_they_are_needed() -> None:
-    """On two of four devices: not before the backward of the next stage has begun, later by the policy's number."""
-    problem = read_problem(EXAMPLES / "kimi-k2-offload-mini.yaml")
-    jobs = jobs_of(problem)
-    ((running, arcs),) = ways_to_run(jobs)
-    own = Dispatcher(Serial(jobs, running, arcs))
-    assert own.back and not dispatcher(mean_layers(linear(2), 4))[1].back
-    # The last two stages are over before a copy out and back.
-    copied = {jobs.jobs[n].task.of.stage for n in running if jobs.jobs[n].task.of.kind is RELOAD}
-    assert copied == set(range(7))
-    for policy in (STEADY, STEADY._replace(later=0.1)):
-        found = own.run(policy)
-        assert found is not None
-        starts = own.serial.starts(found[1])
-        lag = policy.later * 47.68 / float(problem.tick) * jobs.scale
-        for stage in range(6):
-            begun = starts[jobs.number[Task(Pass(B, stage + 1, 3))]]
-            assert starts[jobs.number[Task(Pass(RELOAD, stage, 3))]] >= begun + lag
-        schedule = schedule_of_starts(jobs, starts)
-        assert schedule is not None and validate(simulate(problem, schedule)) == []
-
-
-def test_no_more_micro_batches_are_under_way_than_a_policy_admits() -> None:
-    """One more than the least number with a slack of 1, so that stages wait; without a limit of memory."""
-    problem = mean_layers(linear(2), 8)
-    for slack, most in ((0.5, 2), (5.0, 8)):
-        starts = begins(problem, EAGER._replace(stretch=1.0, slack=slack))
-        events = sorted(
-            [(starts[Pass(F, 1, j)], 1) for j in range(8)] + [(starts[Pass(W, 1, j)], -1) for j in range(8)]
-        )
-        levels = np.cumsum([change for _, change in events])
-        assert levels.max() <= most
-    assert levels.max() > 2
-
-
-def test_numbers_of_stages_again_are_theirs_alone() -> None:
-    """A slack less on the second stage of each device lets fewer under way there; forwards later there run later."""
-    problem = mean_layers(interleaved(2, 2), 6)
-    assert dispatcher(problem)[1].again
-    assert not dispatcher(mean_layers(linear(2), 4))[1].again
-    first, again = (
-        [begins(problem, EAGER._replace(slack=5.0, slack_again=less))[Pass(F, stage, 4)] for stage in (1, 2)]
-        for less in (0.0, -5.0)
-    )
-    assert again[1] > first[1]
-    late = begins(problem, EAGER._replace(slack=5.0, forward_later=6.0))
-    assert late[Pass(F, 2, 0)] > begins(problem, EAGER._replace(slack=5.0))[Pass(F, 2, 0)]
-
-
-def test_the_first_micro_batch_passes_where_streams_wait_for_it() -> None:
-    """Its backward begins on stage 0 when it has gone all the way alone; later where nothing waits."""
-    problem = mean_layers(linear(4), 8)
-    alone = begins(mean_layers(linear(4), 1), EAGER)[Pass(B, 0, 0)]
-    patient = STEADY._replace(express=0.2, most_patience=4.0, early=2.0)
-    assert begins(problem, patient)[Pass(B, 0, 0)] == alone
-    assert begins(problem, STEADY._replace(early=0.0, late=0.0, late_forward=0.0))[Pass(B, 0, 0)] > alone
-
-
 def test_policies_beat_published_schedules_of_kimi_k2() -> None:
     """VPP + 1 takes 874.44 ms on the small example."""
     problem = read_problem(EXAMPLES / "kimi-k2-mini.yaml")
@@ -165,27 +92,6 @@ def test_policies_beat_published_schedules_of_kimi_k2() -> None:
     found = own.run(STEADY)
     assert found is not None
     assert found[0] / serial.jobs.scale * float(problem.tick) < 870
-
-
-def test_a_search_keeps_the_best_of_all_and_moves_within_the_ranges() -> None:
-    _, own = dispatcher(mean_layers(linear(4), 8))
-    searches = [PolicySearch([own], seed) for seed in range(2)]
-    for one in searches:
-        ends = [one.ends for _ in range(12) if one.step() or one.ends]
-        assert ends == sorted(ends, reverse=True)  # type: ignore[type-var]
-    best = min(one.ends or 0 for one in searches)
-    for one in searches:
-        one.go_on_from(searches)
-    assert [one.ends for one in searches] == [best, best]
-    random, policy = Random(1), STEADY
-    for _ in range(200):
-        policy = policy.moved(random)
-        assert all(low <= each <= high for low, each, high in zip(LOWEST, policy, HIGHEST, strict=True))
-    first = EAGER
-    for _ in range(60):
-        first = first.moved(random, again=False)
-    assert first[19:] == EAGER[19:]
-    assert first[:19] != EAGER[:19]
 
 
 def test_the_search_gives_the_same_schedule_on_every_run() -> None:

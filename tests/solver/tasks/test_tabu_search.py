@@ -6,13 +6,10 @@ from itertools import pairwise
 from random import Random
 from threading import Event
 
-import numpy as np
-
 from formulations.jobs.jobs import Jobs
 from formulations.jobs.jobs_of_problem import jobs_of
 from formulations.jobs.schedule_of_starts import schedule_of_starts
 from pipesched.problem.microbatch_chains import without_scale
-from pipesched.problem.placement import interleaved
 from pipesched.schedule.rescale import value_of
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
@@ -24,10 +21,7 @@ from solver.engine.run import run
 from solver.engine.search import Engine, Search
 from solver.limits import Limits
 from solver.tasks.job_graph import graph_of, with_modes
-from solver.tasks.tabu.moves import may_move, move
-from solver.tasks.tabu.paths import BEFORE, BEHIND, Orders, set_longest
 from solver.tasks.tabu.search import TabuSearch, limits_nothing
-from tests.support.expert_parallel import mean_layers
 from tests.support.makers import problem
 from tests.support.task_brute_force import optimum, tiny_tasks
 
@@ -63,45 +57,6 @@ def test_tiny_problems_come_to_the_optimum_and_never_below_it() -> None:
         attained += value_of(given, timeline) == least
     assert solved > 5
     assert attained > solved // 2
-
-
-def test_moves_keep_the_sequence_and_the_links() -> None:
-    """Whatever is moved, each job comes behind what it waits for, and the times are those of all orders anew."""
-    jobs = jobs_of(mean_layers(interleaved(2, 2), 3))
-    search = TabuSearch(jobs, in_turn(jobs), 0)
-    orders = search._orders(search._kept[0][1].astype(float))
-    count, random, moved = len(orders.steps), Random(0), 0
-    row, mark = np.zeros(count, np.int64), np.zeros(count, np.int64)
-    _set_all(orders)
-    for now in range(1, 800):
-        first = last = random.randrange(count)
-        for _ in range(random.randint(1, 4)):
-            following = int(orders.neighbour[BEHIND, last])
-            last = following if following >= 0 else last
-        side = random.choice((BEFORE, BEHIND))
-        if first == last or not may_move(orders, first, last, side):
-            continue
-        move(orders, first, last, side, row, mark, now)
-        moved += 1
-        assert sorted(orders.sequence) == list(range(count))
-        assert all(orders.sequence[orders.place[n]] == n for n in range(count))
-        assert all(orders.place[b] < orders.place[n] for n in range(count) for b in _before(orders, n))
-        found = orders.longest.copy()
-        _set_all(orders)
-        assert (orders.longest == found).all()
-    assert moved > 50
-
-
-def _set_all(orders: Orders) -> None:
-    """The longest paths of all jobs, from nothing known."""
-    orders.longest[:] = -1
-    set_longest(orders, BEFORE, 0)
-    set_longest(orders, BEHIND, len(orders.steps) - 1)
-
-
-def _before(orders: Orders, n: int) -> list[int]:
-    row = orders.jobs[orders.row_at[BEFORE, n] : orders.row_at[BEFORE, n + 1]]
-    return [*row, *([orders.neighbour[BEFORE, n]] if orders.neighbour[BEFORE, n] >= 0 else [])]
 
 
 def test_a_job_shop_gets_shorter_by_it_alone() -> None:

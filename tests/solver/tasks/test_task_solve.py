@@ -6,7 +6,6 @@ from fractions import Fraction
 from random import Random
 from threading import Event
 
-import numpy as np
 import pytest
 
 from formulations.jobs.jobs_of_problem import jobs_of
@@ -20,7 +19,6 @@ from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
-from solver.bounds.analytic.catalogue import certificates
 from solver.construction.list_scheduling import list_schedules, sequential
 from solver.construction.timing import best_times
 from solver.limits import Limits
@@ -30,7 +28,6 @@ from solver.tasks.dispatch import expanded
 from solver.tasks.job_units import start_of
 from solver.tasks.placing import placed_in, schedule_of
 from solver.tasks.rank_search import RankSearch, Serial
-from solver.tasks.serial_kernel import Gaps, place
 from solver.tasks.window_search import WindowSearch
 from tests.support.expert_parallel import mean_layers
 from tests.support.task_brute_force import always_fits, optimum, tiny_tasks
@@ -65,15 +62,6 @@ def test_a_solve_finds_and_proves_the_optimum(part: int) -> None:
             assert found.status is Status.OPTIMAL, seed
         assert validate(found.timeline) == []
         assert always_fits(problem, found.timeline.schedule), seed
-
-
-def test_no_bound_is_above_the_optimum() -> None:
-    tight = 0
-    for seed, problem, best in several(range(2000, 2100)):
-        values = [one.value for one in certificates(problem, problem.objective) if one.kind == "stream head and tail"]
-        assert max(values, default=0) <= best, seed
-        tight += max(values, default=0) == best
-    assert tight > 40
 
 
 def test_orders_of_passes_become_orders_of_tasks_that_are_safe() -> None:
@@ -149,24 +137,6 @@ def reordered(timeline: Timeline, seed: int) -> Schedule | None:
     found = Annealer(units).run(units.orders, openings, HEAT, 20_000, seed)
     assert found is not None
     return found.schedule
-
-
-def test_justification_closes_a_gap() -> None:
-    """Ranked last, the long chain comes behind the short one; run backwards, it goes first."""
-    jobs = jobs_of(mean_layers(linear(2), 3))
-    serial = Serial(jobs, range(len(jobs.jobs)))
-    late = np.array([float(n) for n in serial.running])
-    justified, _ = serial.run(late) or (0, late)
-    once, _ = serial.plain(late) or (0, late)
-    assert justified < once
-
-
-def test_a_gap_that_is_long_enough_is_filled() -> None:
-    """The stream waits for what ranks first; what comes later fills the gap, or goes behind where it is too long."""
-    gaps = Gaps(np.zeros((1, 9), np.int64), np.zeros((1, 9), np.int64), np.zeros(1, np.int64))
-    taken = [(10, 5), (0, 3), (3, 4), (2, 4), (7, 3), (0, 1)]
-    assert [int(place(gaps, 0, begin, steps)) for begin, steps in taken] == [10, 0, 3, 15, 7, 19]
-    assert (int(gaps.count[0]), int(gaps.begin[0, 0]), int(gaps.end[0, 0])) == (1, 0, 20)
 
 
 def test_two_stages_of_layers_are_proved() -> None:
