@@ -20,31 +20,11 @@ CHIMERA = {
         "F0f0b0B0",
         "f0F0B0b0",
     ],
-    (4, 4): [
-        "F0F1f0b0f1b1B0B1",
-        "F0f0F1f1b0B0b1B1",
-        "f0F0f1F1B0b0B1b1",
-        "f0f1F0B0F1B1b0b1",
-    ],
     (4, 8): [
         "F0F1f0b0f1b1B0F2B1F3f2b2f3b3B2B3",
         "F0f0F1f1b0B0b1B1F2f2F3f3b2B2b3B3",
         "f0F0f1F1B0b0B1b1f2F2f3F3B2b2B3b3",
         "f0f1F0B0F1B1b0f2b1f3F2B2F3B3b2b3",
-    ],
-    (4, 12): [
-        "F0F1f0b0f1b1B0F2B1F3f2b2f3b3B2F4B3F5f4b4f5b5B4B5",
-        "F0f0F1f1b0B0b1B1F2f2F3f3b2B2b3B3F4f4F5f5b4B4b5B5",
-        "f0F0f1F1B0b0B1b1f2F2f3F3B2b2B3b3f4F4f5F5B4b4B5b5",
-        "f0f1F0B0F1B1b0f2b1f3F2B2F3B3b2f4b3f5F4B4F5B5b4b5",
-    ],
-    (6, 6): [
-        "F0F1F2f0b0f1b1f2b2B0B1B2",
-        "F0F1f0F2f1b0f2b1B0b2B1B2",
-        "F0f0F1f1F2f2b0B0b1B1b2B2",
-        "f0F0f1F1f2F2B0b0B1b1B2b2",
-        "f0f1F0f2F1B0F2B1b0B2b1b2",
-        "f0f1f2F0B0F1B1F2B2b0b1b2",
     ],
     (6, 12): [
         "F0F1F2f0b0f1b1f2b2B0F3B1F4B2F5f3b3f4b4f5b5B3B4B5",
@@ -72,10 +52,6 @@ CHIMERA = {
 # p devices, v chunks a device and m = p micro-batches. How units follow each other the paper leaves open, and the two
 # differ: the first starts the next unit's forwards before the first backward, at twice the activations.
 HANAYO = {
-    (2, 2): [
-        "F0.0 F0.1 F3.0 BW3.0 F3.1 BW3.1 BW0.0 BW0.1",
-        "F1.0 F2.0 F1.1 F2.1 BW2.0 BW1.0 BW2.1 BW1.1",
-    ],
     (3, 2): [
         "F0.0 F0.1 F0.2 F5.0 BW5.0 F5.1 BW5.1 F5.2 BW5.2 BW0.0 BW0.1 BW0.2",
         "F1.0 F1.1 F4.0 F1.2 F4.1 BW4.0 F4.2 BW4.1 BW1.0 BW4.2 BW1.1 BW1.2",
@@ -87,20 +63,10 @@ HANAYO = {
         "F2.0 F2.1 F5.0 F2.2 F5.1 F2.3 F5.2 BW5.0 F5.3 BW5.1 BW2.0 BW5.2 BW2.1 BW5.3 BW2.2 BW2.3",
         "F3.0 F4.0 F3.1 F4.1 F3.2 F4.2 F3.3 F4.3 BW4.0 BW3.0 BW4.1 BW3.1 BW4.2 BW3.2 BW4.3 BW3.3",
     ],
-    (2, 4): [
-        "F0.0 F0.1 F3.0 F4.0 F3.1 F4.1 F7.0 BW7.0 F7.1 BW7.1 BW4.0 BW3.0 BW4.1 BW3.1 BW0.0 BW0.1",
-        "F1.0 F2.0 F1.1 F2.1 F5.0 F6.0 F5.1 F6.1 BW6.0 BW5.0 BW6.1 BW5.1 BW2.0 BW1.0 BW2.1 BW1.1",
-    ],
     (3, 4): [
         "F0.0 F0.1 F0.2 F5.0 F6.0 F5.1 F6.1 F5.2 F6.2 F11.0 BW11.0 F11.1 BW11.1 F11.2 BW11.2 BW6.0 BW5.0 BW6.1 BW5.1 BW6.2 BW5.2 BW0.0 BW0.1 BW0.2",
         "F1.0 F1.1 F4.0 F1.2 F4.1 F7.0 F4.2 F7.1 F10.0 F7.2 F10.1 BW10.0 F10.2 BW10.1 BW7.0 BW10.2 BW7.1 BW4.0 BW7.2 BW4.1 BW1.0 BW4.2 BW1.1 BW1.2",
         "F2.0 F3.0 F2.1 F3.1 F2.2 F3.2 F8.0 F9.0 F8.1 F9.1 F8.2 F9.2 BW9.0 BW8.0 BW9.1 BW8.1 BW9.2 BW8.2 BW3.0 BW2.0 BW3.1 BW2.1 BW3.2 BW2.2",
-    ],
-    (4, 4): [
-        "F0.0 F0.1 F0.2 F0.3 F7.0 F8.0 F7.1 F8.1 F7.2 F8.2 F7.3 F8.3 F15.0 BW15.0 F15.1 BW15.1 F15.2 BW15.2 F15.3 BW15.3 BW8.0 BW7.0 BW8.1 BW7.1 BW8.2 BW7.2 BW8.3 BW7.3 BW0.0 BW0.1 BW0.2 BW0.3",
-        "F1.0 F1.1 F1.2 F6.0 F1.3 F6.1 F9.0 F6.2 F9.1 F6.3 F9.2 F14.0 F9.3 F14.1 BW14.0 F14.2 BW14.1 F14.3 BW14.2 BW9.0 BW14.3 BW9.1 BW6.0 BW9.2 BW6.1 BW9.3 BW6.2 BW1.0 BW6.3 BW1.1 BW1.2 BW1.3",
-        "F2.0 F2.1 F5.0 F2.2 F5.1 F2.3 F5.2 F10.0 F5.3 F10.1 F13.0 F10.2 F13.1 F10.3 F13.2 BW13.0 F13.3 BW13.1 BW10.0 BW13.2 BW10.1 BW13.3 BW10.2 BW5.0 BW10.3 BW5.1 BW2.0 BW5.2 BW2.1 BW5.3 BW2.2 BW2.3",
-        "F3.0 F4.0 F3.1 F4.1 F3.2 F4.2 F3.3 F4.3 F11.0 F12.0 F11.1 F12.1 F11.2 F12.2 F11.3 F12.3 BW12.0 BW11.0 BW12.1 BW11.1 BW12.2 BW11.2 BW12.3 BW11.3 BW4.0 BW3.0 BW4.1 BW3.1 BW4.2 BW3.2 BW4.3 BW3.3",
     ],
 }
 

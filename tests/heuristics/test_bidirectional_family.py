@@ -15,7 +15,7 @@ from pipesched.problem.passes import BW, B, F, Pass, PassKind, Slot, W
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.metrics import Metrics, measure
-from pipesched.schedule.schedule import Schedule, slot_text
+from pipesched.schedule.schedule import slot_text
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
@@ -163,25 +163,6 @@ def test_the_papers_bubble_and_memory(name: str) -> None:
         assert (form.makespan, form.span, form.peak) == (found.makespan, found.span, found.peak_memory)
 
 
-@pytest.mark.parametrize("name", ("dualpipe", "dualpipe-v"))
-def test_the_papers_bubble_needs_f_equal_to_b(name: str) -> None:
-    """A longer F takes the place of B in it; a longer B leaves it, and the formula says nothing."""
-    where = placement.bidirectional(8) if name == "dualpipe" else placement.v_shape(4)
-    paper = 3 * (12 + (4 + 2) - 3 * 2)
-    assert idle(measure(run(alike(where, 16, 6, 4, 2, 12), name)), 3) == 3 * (12 + 6 - 2 * 2) > paper
-    longer = alike(where, 16, 4, 6, 2, 12)
-    assert idle(measure(run(longer, name)), 3) != 3 * (12 + (6 + 2) - 3 * 2)
-    assert HEURISTICS[name].closed_form(longer) is None
-
-
-@pytest.mark.parametrize("name", ("dualpipe", "dualpipe-v"))
-@pytest.mark.parametrize(("f", "w"), [(1, 1), (4, 3), (5, 0), (7, 7)])
-def test_the_bubble_where_pairs_run_in_turn(name: str, f: int, w: int) -> None:
-    where = placement.bidirectional(8) if name == "dualpipe" else placement.v_shape(4)
-    found = measure(run(alike(where, 16, f, f, w), name))
-    assert {idle(found, d) for d in range(where.devices)} == {3 * (f + f - w)}
-
-
 FIGURES = [
     ("dualpipe", (1, 1, 1, 0), 0.0400),
     ("dualpipe-v", (1, 1, 1, 0), 0.0464),
@@ -210,22 +191,6 @@ def test_dualpipe_v_is_the_first_half_of_dualpipe() -> None:
         assert kinds[0] == kinds[1]
 
 
-# 4 devices, 4 micro-batches, F and BW of one slot: the two 1F1B pipelines merged by hand.
-CHIMERA_4 = [
-    "F0.0 F0.1 F7.2 BW7.2 F7.3 BW7.3 BW0.0 BW0.1",
-    "F1.0 F6.2 F1.1 F6.3 BW6.2 BW1.0 BW6.3 BW1.1",
-    "F5.2 F2.0 F5.3 F2.1 BW2.0 BW5.2 BW2.1 BW5.3",
-    "F4.2 F4.3 F3.0 BW3.0 F3.1 BW3.1 BW4.2 BW4.3",
-]
-
-
-def test_chimera_on_four_devices() -> None:
-    timeline = run(alike(placement.bidirectional(4), 4, 1, 1, None), "chimera")
-    assert [" ".join(map(slot_text, order)) for order in timeline.schedule.orders] == CHIMERA_4
-    assert measure(timeline).makespan == 10
-    assert measure(timeline).peak_memory == (3, 4, 4, 3)
-
-
 @pytest.mark.parametrize("p", (2, 4, 6, 8))
 @pytest.mark.parametrize("units", (1, 2, 3))
 def test_chimera_s_bubble_and_memory(p: int, units: int) -> None:
@@ -246,86 +211,6 @@ def test_hanayo_s_bubble_shrinks_with_the_waves(p: int, waves: int) -> None:
     found = measure(run(alike(placement.wave(p, 2 * waves), m, f // (2 * waves), b // (2 * waves), None), "hanayo"))
     assert found.makespan - m * (f + b) == 2 * (p - 1) * b // (2 * waves)
     assert max(found.peak_memory) == 2 * waves * p
-
-
-def test_one_wave_is_half_of_a_chimera_on_twice_the_devices() -> None:
-    whole = HEURISTICS["chimera"].order(alike(placement.bidirectional(8), 16, 1, 2, None))
-    half = HEURISTICS["hanayo"].order(alike(placement.v_shape(4), 8, 1, 2, None))
-    for d in range(4):
-        folded = [p for p in whole.passes_on(d) if p.stage < 8]
-        assert folded == [p for p in half.passes_on(d) if p.stage == d]
-
-
-def waits(problem: Problem, schedule: Schedule) -> int:
-    """With F and BW of one tick: how long a middle device waits between its first pass and its last."""
-    timeline = simulate(problem, schedule)
-    middle = problem.devices // 2
-    starts = sorted(timeline.start(p) for p in schedule.passes_on(middle))
-    return starts[-1] - starts[0] + 1 - len(starts)
-
-
-@pytest.mark.parametrize("name", ("chimera", "hanayo"))
-def test_units_join_without_a_gap(name: str) -> None:
-    """Where F = BW more units add their work and no wait."""
-    for p in (2, 4, 6):
-        where = placement.bidirectional(p) if name == "chimera" else placement.wave(p, 4)
-        found = set()
-        for units in (1, 2, 4):
-            problem = alike(where, units * p, 1, 1, None)
-            found.add(waits(problem, HEURISTICS[name].order(problem)))
-        assert len(found) == 1
-
-
-@pytest.mark.parametrize("name", FAMILY)
-def test_closed_forms_over_random_times(name: str) -> None:
-    random = Random(name)
-    said = 0
-    for _ in range(150):
-        p = random.choice((2, 4, 6)) if name in ("dualpipe", "chimera") else random.randint(1, 4)
-        where = {
-            "dualpipe": placement.bidirectional(p),
-            "dualpipe-v": placement.v_shape(p),
-            "chimera": placement.bidirectional(p),
-            "hanayo": placement.wave(p, random.randint(2, 5)),
-        }[name]
-        m = p * random.randint(2, 4)
-        block = random.choice((None, random.randint(0, 20)))
-        f, b, w = (random.randint(0, 7) for _ in range(3))
-        problem = alike(where, m, f, b if random.random() < 0.5 else f, w, block)
-        form = HEURISTICS[name].closed_form(problem)
-        if form is not None:
-            found, said = measure(run(problem, name)), said + 1
-            assert (form.makespan, form.span, form.peak) == (found.makespan, found.span, found.peak_memory)
-    assert said > 15
-
-
-@pytest.mark.parametrize("name", FAMILY)
-@pytest.mark.parametrize("p", range(1, 7))
-def test_valid_and_free_of_deadlock(name: str, p: int) -> None:
-    """Every number of micro-batches; unequal times with zeros, and transfers. Even p where the schedule needs it."""
-    random = Random(f"{name} {p}")
-    applied = 0
-    for m in range(1, 3 * p + 1):
-        wave = placement.wave(p, random.randint(2, 5))
-        where = {"hanayo": wave, "dualpipe-v": placement.v_shape(p)}.get(name, placement.bidirectional(p))
-        times = [tuple(random.randint(0, 9) for _ in range(where.stages)) for _ in range(6)]
-        forward, backward, weight, fused, transfer, block = times
-        blocks = block if random.random() < 0.5 else None
-        costs = Costs(forward, backward, weight, fused, transfer, blocks)
-        problem = build(where, m, costs, Memory((1,) * where.stages, (0,) * where.stages, (None,) * where.devices))
-        try:
-            schedule = HEURISTICS[name].order(problem)
-        except DoesNotApply:
-            continue
-        applied += 1
-        assert validate(simulate(problem, schedule)) == []
-    expected = {
-        "dualpipe": len(range(2 * p, 3 * p + 1, 2)) * (p % 2 == 0),
-        "dualpipe-v": p + 1,
-        "chimera": 3 * p * (p % 2 == 0),
-        "hanayo": 3 * p,
-    }
-    assert applied == expected[name]
 
 
 REFUSALS = [

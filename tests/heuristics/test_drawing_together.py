@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from heuristics.building.drawing_together import Row, draw_together, most_held
+from heuristics.building.drawing_together import Row, draw_together
 from pipesched.problem.passes import B, F, Pass, W
 from pipesched.problem.placement import v_shape
 from pipesched.problem.problem import Problem
@@ -80,18 +80,3 @@ def test_moves_are_those_of_peaks_counted_anew(give_way: bool) -> None:
         draw_together(problem, rows, lambda at, since=since: at[0] >= since, give_way)  # type: ignore[misc]
         _plainly(problem, plain, since, give_way)
         assert rows == plain
-
-
-def test_the_most_that_is_held_is_counted_without_its_passes() -> None:
-    random = Random(1)
-    for _ in range(200):
-        forwards, backwards = [sorted(random.sample(range(20), 2)) for _ in range(2)]
-        every, count = 6, random.randrange(1, 6)
-        if len({slot % every for slot in (*forwards, *backwards)}) < 4:
-            continue
-        row: Row = [None] * (max(*forwards, *backwards) + every * count)
-        for kind, slots in ((F, forwards), (B, backwards)):
-            for chunk, first in enumerate(slots):
-                for j in range(count):
-                    row[first + every * j] = Pass(kind, chunk, j)
-        assert most_held(forwards, backwards, every, count) == _peak(_with_weights(row))

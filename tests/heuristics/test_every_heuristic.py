@@ -12,7 +12,7 @@ import pytest
 from heuristics.catalogue import HEURISTICS, Heuristic
 from pipesched.errors import DoesNotApply
 from pipesched.problem import placement
-from pipesched.problem.passes import BW, F
+from pipesched.problem.passes import F
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.metrics import Metrics, measure
@@ -211,11 +211,6 @@ def test_there_is_a_closed_form_in_the_papers_setting(name: str) -> None:
     assert HEURISTICS[name].closed_form(problem.with_stages(transfer=(1,) * where.stages)) is None
 
 
-def test_one_batch_leaves_all_but_one_device_idle() -> None:
-    found = run(alike(placement.linear(5), 1, 2, 3, None), "gpipe")
-    assert found.bubble(Objective.MAKESPAN) == pytest.approx(4 / 5)
-
-
 def test_gpipe_idles_three_of_35() -> None:
     found = run(alike(placement.linear(4), 32, 2, 4, None), "gpipe")
     assert found.bubble(Objective.MAKESPAN) == pytest.approx(3 / 35)
@@ -249,17 +244,6 @@ def test_bubbles_and_peaks_of_the_papers_table(p: int, m: int, f: int, b: int, w
     assert found.peak_memory == tuple((2 * p - 2 * i + 1) * m_b + (2 * i - 2) * m_w for i in workers)
 
 
-@pytest.mark.parametrize("p", (2, 4, 8))
-def test_peaks_are_p_and_2p_less_1_activations(p: int) -> None:
-    problem = alike(placement.linear(p), 3 * p, 1, 1, 1)
-    for name, most in (("1f1b", p), ("zb-h1", p), ("zb-h2", 2 * p - 1)):
-        assert max(run(problem, name).peak_memory) == 4 * most
-    assert set(run(problem, "zb-h1").peak_memory) == {4 * p}
-    assert set(run(problem, "zb-h2").peak_memory) == {4 * (2 * p - 1)}
-    assert max(run(problem, "zb-1p").peak_memory) <= 4 * p
-    assert max(run(problem, "zb-2p").peak_memory) <= 4 * 2 * p
-
-
 def test_zb_2p_at_unit_costs_has_no_bubble_of_span() -> None:
     found = run(replace(alike(placement.linear(8), 24, 1, 1, 1), objective=Objective.SPAN), "zb-2p")
     assert (found.span, found.makespan) == (72, 79)
@@ -271,29 +255,6 @@ def test_interleaving_divides_the_bubble_by_v(p: int, v: int) -> None:
     m, f, b = 2 * p, 12, 24  # of a whole device; a chunk takes a v-th
     found = run(alike(placement.interleaved(p, v), m, f // v, b // v, None), "interleaved-1f1b")
     assert found.makespan - m * (f + b) == (p - 1) * (f + b) // v
-
-
-@pytest.mark.parametrize("p", range(1, 7))
-@pytest.mark.parametrize("v", range(1, 5))
-def test_interleaved_1f1b_runs_any_number_of_microbatches(p: int, v: int) -> None:
-    """Also where p does not divide m; with v = 1 it is 1F1B."""
-    random = Random(p * 10 + v)
-    for m in range(1, 3 * p + 2):
-        problem = uneven(placement.interleaved(p, v), m, random, split=random.random() < 0.5)
-        schedule = HEURISTICS["interleaved-1f1b"].order(problem)
-        assert validate(simulate(problem, schedule)) == []
-        if v == 1:
-            assert schedule.orders == HEURISTICS["1f1b"].order(problem).orders
-
-
-@pytest.mark.parametrize(("d", "warm_up"), [(0, 2 * 3 + 4), (1, 2 * 2 + 4), (2, 2 * 1 + 4), (3, 4)])
-def test_warm_up_of_interleaved_1f1b(d: int, warm_up: int) -> None:
-    problem = alike(placement.interleaved(4, 2), 8, 1, 2, None)
-    order = list(HEURISTICS["interleaved-1f1b"].order(problem).passes_on(d))
-    first = next(place for place, p in enumerate(order) if p.kind is BW)
-    assert first == warm_up + 1
-    assert [str(p) for p in order[:5]] == [f"F{d}.0", f"F{d}.1", f"F{d}.2", f"F{d}.3", f"F{4 + d}.0"]
-    assert order[first] == (BW, 4 + d, 0)
 
 
 @pytest.mark.parametrize("name", ("zb", "zb-1p", "zb-2p", "zb-h1", "zb-h2"))

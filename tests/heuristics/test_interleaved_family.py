@@ -12,7 +12,7 @@ from heuristics.catalogue import HEURISTICS, schedule_named
 from heuristics.generalised_interleaved import default_group, generalised_interleaved
 from pipesched.errors import BadInput, DoesNotApply
 from pipesched.problem import placement
-from pipesched.problem.passes import BW, B, F, Pass, W
+from pipesched.problem.passes import BW, F
 from pipesched.problem.problem import Problem
 from pipesched.schedule.metrics import Metrics, measure
 from pipesched.schedule.schedule import Schedule, slot_text
@@ -73,12 +73,6 @@ def test_generalised_order_by_hand() -> None:
     assert {p.kind for p in whole.passes()} == {F, BW}
 
 
-def test_1f1b_overlap_by_hand() -> None:
-    problem = line(2, 4, 1, 2, 3)
-    assert row("1f1b-overlap", problem, 0) == "F0.0 F0.1 F0.2 F0.3&BW0.0 BW0.1 BW0.2 BW0.3"
-    assert row("1f1b-overlap", problem, 1) == "F1.0 F1.1&BW1.0 F1.2&BW1.1 F1.3&BW1.2 BW1.3"
-
-
 @pytest.mark.parametrize("name", OVERLAPPED)
 @pytest.mark.parametrize("p", (*range(1, 6), 8))
 def test_paired_slots_hold_two_microbatches_and_blocks_of_any_length_run(name: str, p: int) -> None:
@@ -137,11 +131,6 @@ def test_peers_formula_is_attained(p: int, v: int, m: int, f: int, b: int, block
         assert run(problem, name).makespan == scale * peer_total(p, v, m, f, b, block)
 
 
-def test_peers_own_example_in_its_own_unit() -> None:
-    """p=4 v=2 m=16, F 2, B 4, F&B 5.5: (3*6 + 5*6 + 27*5.5) / 2."""
-    assert peer_total(4, 2, 16, 4, 8, 11) / 2 == Fraction("98.25")
-
-
 @pytest.mark.parametrize(("p", "v", "m"), [(2, 2, 4), (4, 2, 8), (4, 3, 16), (8, 2, 16)])
 def test_kimi_k2_is_shorter_than_the_peers_formula_where_weights_can_be_cut(p: int, v: int, m: int) -> None:
     """The formula's last ramp sends the gradient after W; with W cut off it need not wait, but past one device."""
@@ -150,16 +139,6 @@ def test_kimi_k2_is_shorter_than_the_peers_formula_where_weights_can_be_cut(p: i
     problem = chunks(p, v, m, f, b, w, block)
     assert run(problem, "interleaved-1f1b-overlap").makespan == peer
     assert run(problem, "kimi-k2").makespan == peer - (p - 2) * w
-
-
-def test_where_the_peers_formula_is_not_attained() -> None:
-    """Not where p does not divide m (its own order then has a short last group), nor for blocks shorter than a part."""
-    uneven_groups = chunks(4, 2, 10, 2, 4, None, 5)
-    assert run(uneven_groups, "interleaved-1f1b-overlap").makespan > peer_total(4, 2, 10, 4, 8, 10)
-    short = chunks(4, 2, 16, 2, 4, None, 3)
-    assert run(short, "interleaved-1f1b-overlap").makespan > peer_total(4, 2, 16, 4, 8, 6)
-    for problem in (uneven_groups, short):
-        assert HEURISTICS["interleaved-1f1b-overlap"].closed_form(problem) is None
 
 
 @pytest.mark.parametrize("name", OVERLAPPED)
@@ -179,24 +158,6 @@ def test_closed_forms_with_blocks_are_what_the_simulator_finds(name: str) -> Non
 
 
 @pytest.mark.parametrize("p", (2, 4, 8))
-def test_one_warm_up_forward_a_hop_halves_the_rate_of_blocks(p: int) -> None:
-    """Why 1f1b-overlap warms up two forwards a hop: with 1F1B's one (and one more) neighbours wait in turn."""
-    m, f, b, block = 4 * p, 2, 4, 5
-    problem = line(p, m, f, b, block)
-    found = run(problem, "1f1b-overlap").makespan
-    assert found == p * (f + b) + (m - 1) * block
-    slow = [
-        [
-            *((Pass(F, i, j),) for j in range(p - i)),
-            *((Pass(F, i, j + p - i), Pass(BW, i, j)) for j in range(m - p + i)),
-            *((Pass(BW, i, j),) for j in range(m - p + i, m)),
-        ]
-        for i in range(p)
-    ]
-    assert timed(problem, Schedule(tuple(map(tuple, slow)))).makespan > found * (1.3 if p > 2 else 1.1)
-
-
-@pytest.mark.parametrize("p", (2, 4, 8))
 @pytest.mark.parametrize("v", (2, 3))
 def test_bubbles_at_unit_times(p: int, v: int) -> None:
     """In chunk times: VPP and BFS (p-1)(F+BW) = 3(p-1), zero bubble (p-1)(F+B-W) = p-1, generalised in between."""
@@ -211,13 +172,6 @@ def test_bubbles_at_unit_times(p: int, v: int) -> None:
             assert max(found.peak_memory) == 4 * ((v - 1) * g + p)
 
 
-def test_half_groups_hold_about_half_of_vpp() -> None:
-    problem = chunks(8, 3, 32)
-    vpp, half = (max(run(problem, name).peak_memory) for name in ("interleaved-1f1b", "generalised-interleaved"))
-    assert default_group(problem) == 4
-    assert (half, vpp) == (4 * 16, 4 * 31)
-
-
 @pytest.mark.parametrize(
     ("times", "group"),
     [((1, 1, 1), 4), ((1, 2, None), 6), ((1, 3, 1), 5), ((5, 1, 1), 6), ((1, 1, 0), 4), ((0, 1, 0), 8), ((0, 0, 0), 4)],
@@ -226,26 +180,6 @@ def test_default_group_covers_the_way_around(times: tuple[int, int, int | None],
     """g(F+B+W) >= 8F and 8B, with BW for B where it does not split; 4 to 8."""
     f, b, w = times
     assert default_group(chunks(8, 2, 8, f, b, w)) == group
-
-
-def test_a_short_last_group_keeps_the_order_of_a_full_one() -> None:
-    full, short = (HEURISTICS["generalised-interleaved"].order(chunks(4, 2, m)) for m in (6, 5))
-    for order, kept in zip(full.orders, short.orders, strict=True):
-        assert kept == tuple(slot for slot in order if slot[0].microbatch < 5)
-
-
-def test_looped_bfs_with_fewer_microbatches_than_devices_waits_at_every_chunk() -> None:
-    assert run(chunks(4, 3, 2, 1, 2, None), "looped-bfs").makespan == ((3 - 1) * 4 + 2 + 4 - 1) * 3
-
-
-def test_zero_bubble_sends_weights_d_backwards_behind() -> None:
-    schedule = HEURISTICS["interleaved-zb"].order(chunks(4, 2, 8))
-    for d in range(4):
-        order = list(schedule.passes_on(d))
-        inputs, weights = ([x for x in order if x.kind is kind] for kind in (B, W))
-        assert [x[1:] for x in inputs] == [x[1:] for x in weights]
-        assert order[: order.index(weights[0])].count(inputs[d]) == 1
-        assert order.index(weights[0]) == order.index(inputs[d]) + 1
 
 
 # Four devices, two chunks, F 1, B 2, 16 micro-batches: the makespan by transfer and group, by another program.

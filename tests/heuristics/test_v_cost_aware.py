@@ -7,7 +7,6 @@ from random import Random
 
 import pytest
 
-from heuristics.building.serial_sgs import insert_all, pass_graph
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import DoesNotApply
 from pipesched.problem import placement
@@ -99,14 +98,3 @@ def test_says_what_it_needs(name: str) -> None:
         order(problem.with_stages(weight=[None] * 6, backward=costs_of(problem).fused))
     with pytest.raises(DoesNotApply, match="wave"):
         order(replace(problem, placement=replace(placement.wave(2, 3), devices=2)))
-
-
-def test_passes_that_memory_never_has_room_for_are_no_schedule() -> None:
-    problem = profile(2, 3)
-    graph = pass_graph(problem)
-    assert insert_all(graph, [0] * len(graph.passes), [1, 1], [0, 0]) is None
-
-
-def test_mirrored_twice_is_the_same() -> None:
-    graph = pass_graph(uneven(3, 4, Random(1)))
-    assert graph.mirrored().mirrored() == graph
