@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
 from pipesched.errors import BadInput
-from pipesched.files.problem_file import problem_from, read_problem
+from pipesched.files.problem_file import problem_from
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from runtime.exporters.catalogue import EXPORTERS
@@ -21,7 +20,6 @@ from solver.limits import Limits
 from solver.solve import solve
 from tests.support.makers import random_order, task_waits, with_random_task_orders
 
-EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "deepseek-pair.yaml"
 TASKS = {
     "forward": [{"name": "attn", "time": 3}, {"name": "dispatch", "on": "comm", "time": 2}, {"name": "mlp", "time": 3}],
     "backward": [{"name": "mlp", "time": 4}, {"name": "combine", "on": "comm", "time": 3}],
@@ -153,13 +151,3 @@ def test_a_program_of_streams_alone_is_not_an_order_of_passes() -> None:
     text = EXPORTERS["program"].export(timeline(0))[".program.json"]
     with pytest.raises(BadInput, match="found streams alone"):
         IMPORTERS["program"].read(text)
-
-
-def test_a_trace_has_a_track_a_stream_and_a_box_a_task() -> None:
-    one = read_problem(EXAMPLE)
-    orders = with_random_task_orders(one, random_order(one, Random(0)), Random(0))
-    events = json.loads(EXPORTERS["chrome-trace"].export(simulate(one, orders))[".trace.json"])["traceEvents"]
-    tracks = [event["args"]["name"] for event in events if event["name"] == "thread_name"]
-    boxes = {event["name"]: event["tid"] for event in events if event["ph"] == "X"}
-    assert tracks == ["compute", "comm"] and len(boxes) == 2 * 40
-    assert (boxes["F0.0/attn-0"], boxes["F0.1/combine-3"]) == (1, 2)

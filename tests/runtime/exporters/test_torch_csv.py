@@ -10,17 +10,15 @@ import pytest
 
 from pipesched.errors import BadInput
 from pipesched.files.problem_file import problem_from
-from pipesched.problem.passes import BW, B, F, Pass, Task, W, parse_pass
+from pipesched.problem.passes import Task, parse_pass
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Problem
-from pipesched.schedule.schedule import Schedule, parse_slot, schedule_of
+from pipesched.schedule.schedule import Schedule, parse_slot
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from pipesched.version import VERSION
 from runtime.exporters.catalogue import EXPORTERS
 from runtime.importers.catalogue import IMPORTERS
-
-KIND_OF = {"F": F, "I": B, "W": W, "B": BW}
 
 
 def problem(devices: int = 2, microbatches: int = 2, placement: object = "linear", **times: object) -> Problem:
@@ -45,17 +43,6 @@ def refusal(problem: Problem, orders: Schedule) -> str:
     assert len(caught.value.mistakes) == 1
     assert "\n" not in str(caught.value)
     return str(caught.value)
-
-
-@pytest.mark.parametrize("name", ["chrome-trace", "torch-csv"])
-def test_every_exporter_writes_text_files_main_file_first(name: str) -> None:
-    exporter = EXPORTERS[name]
-    files = exporter.export(simulate(problem(), schedule("F0.0 F0.1 BW0.0 BW0.1", "F1.0 BW1.0 F1.1 BW1.1")))
-    assert next(iter(files)) == exporter.suffix
-    assert exporter.description
-    for suffix, text in files.items():
-        assert suffix.startswith(".")
-        assert text.endswith("\n")
 
 
 def test_the_registry_knows_the_formats_and_suggests_the_nearest() -> None:
@@ -90,12 +77,6 @@ def test_exact_text_fused_and_split() -> None:
     assert notes[1].startswith("On stage 0 the last backward is a W")
 
 
-def test_a_fused_schedule_needs_no_notes() -> None:
-    _, meta = export(problem(), schedule("F0.0 F0.1 BW0.0 BW0.1", "F1.0 BW1.0 F1.1 BW1.1"))
-    assert meta["backward"] == "fused"
-    assert meta["notes"] == []
-
-
 def test_microbatches_are_renumbered_by_the_last_stage() -> None:
     one = problem(microbatches=3)
     rows = ("F0.2 F0.0 BW0.2 F0.1 BW0.0 BW0.1", "F1.2 BW1.2 F1.0 BW1.0 F1.1 BW1.1")
@@ -120,27 +101,6 @@ def test_a_pair_that_runs_in_turn_is_two_cells() -> None:
     half = problem(overlapped=5)
     csv, _ = export(half, schedule("F0.0 F0.1 B0.0 W0.0 BW0.1", "F1.0 F1.1&B1.0 W1.0 BW1.1"))
     assert csv.splitlines()[1] == "1F0,1F1,1I0,1W0,1B1"
-
-
-def test_rows_are_ragged() -> None:
-    csv, meta = export(problem(2, 1, [0, 1, 1]), schedule("F0.0 BW0.0", "F1.0 F2.0 BW2.0 BW1.0"))
-    assert csv == "0F0,0B0\n1F0,2F0,2B0,1B0\n"
-    assert meta["device_of_stage"] == [0, 1, 1]
-
-
-def test_csv_reads_back_as_the_same_orders() -> None:
-    rows = ("F0.2 F0.0 B0.2 F0.1 BW0.0 W0.2 BW0.1", "F1.2 BW1.2 F1.0 B1.0 F1.1 W1.0 BW1.1")
-    orders = schedule(*rows)
-    csv, meta = export(problem(microbatches=3), orders)
-    original = {label: j for j, label in enumerate(meta["csv_microbatch"])}
-
-    def back(cell: str) -> Pass:
-        kind = next(letter for letter in cell if letter.isalpha())
-        stage, label = cell.split(kind)
-        return Pass(KIND_OF[kind], int(stage), original[int(label)])
-
-    read = schedule_of([[back(cell) for cell in line.split(",")] for line in csv.splitlines()])
-    assert read.orders == orders.orders
 
 
 def test_bidirectional_is_refused() -> None:
@@ -188,15 +148,6 @@ def test_too_little_memory_does_not_stop_an_export() -> None:
     tight = tight.with_room((1, 1))
     csv, _ = export(tight, schedule("F0.0 F0.1 BW0.0 BW0.1", "F1.0 BW1.0 F1.1 BW1.1"))
     assert csv.startswith("0F0,0F1")
-
-
-@pytest.mark.parametrize(
-    ("stages", "said"), [([0, 1, 2], "On all 3 stages"), ([0, 2], "On stages 0, 2"), ([1], "On stage 1")]
-)
-def test_stages_are_listed_unless_it_is_all_of_them(stages: list[int], said: str) -> None:
-    from runtime.exporters.torch_csv_cells import _on_stages
-
-    assert _on_stages(stages, 3) == said
 
 
 def test_a_row_for_torch_2_15_waits_for_reductions_and_sends() -> None:

@@ -192,15 +192,6 @@ def test_torch_finds_the_schedule_valid_and_the_stages_placed(one: Problem, orde
 
 
 @pytest.mark.parametrize(("one", "orders"), CASES)
-def test_the_last_stage_runs_its_forwards_in_order(one: Problem, orders: Schedule, tmp_path: Path) -> None:
-    loaded = load(one, orders, tmp_path)
-    last = one.placement.stages - 1
-    actions = leaves(loaded.compute[one.placement.stage_device[last]])
-    forwards = [a.microbatch_index for a in actions if (a.stage_index, a.computation_type.value) == (last, "F")]
-    assert forwards == list(range(one.microbatches))
-
-
-@pytest.mark.parametrize(("one", "orders"), CASES)
 def test_renumbering_changes_no_time(one: Problem, orders: Schedule, tmp_path: Path) -> None:
     label = load(one, orders, tmp_path).meta["csv_microbatch"]
     assert sorted(label) == list(range(one.microbatches))
@@ -338,20 +329,6 @@ def test_torch_takes_gathers_and_reductions_where_the_schedule_has_them(gather: 
     assert measure(read).makespan == measure(timeline).makespan
 
 
-def test_a_trailing_blank_cell_is_what_torch_would_refuse(tmp_path: Path) -> None:
-    one = problem(2, 2)
-    text = EXPORTERS["torch-csv-comms"].export(simulate(one, one_f_one_b(one)), {"torch": csv_version()})[".comms.csv"]
-    with pytest.raises(AssertionError):
-        load_text(one, text.replace("\n", ",\n", 1), "compute_comms", tmp_path)
-
-
-@pytest.mark.parametrize(("one", "orders"), CASES)
-def test_every_stage_reduces_its_gradients_once(one: Problem, orders: Schedule, tmp_path: Path) -> None:
-    lowered = load(one, orders, tmp_path).lowered
-    reduced = [a.stage_index for row in lowered.values() for a in row if a.computation_type.value == "REDUCE_GRAD"]
-    assert sorted(reduced) == list(range(one.placement.stages))
-
-
 def test_the_cases_hold_what_they_promise() -> None:
     held = {name: (one, orders) for name, one, orders in cases()}
     for name in ("blocks", "pairs in turn"):
@@ -361,21 +338,3 @@ def test_the_cases_hold_what_they_promise() -> None:
     assert "OVERLAP_F_B" not in files["pairs in turn"][".csv"]
     labels = [json.loads(files[name][".meta.json"])["csv_microbatch"] for name in held if name.startswith("random")]
     assert sum(label != sorted(label) for label in labels) >= len(labels) // 2
-
-
-def test_one_cell_for_a_pair_in_turn_would_deadlock_in_torch(tmp_path: Path) -> None:
-    """Why a pair with no block is two cells: as one, F0.1 leaves after BW0.0, which waits for what follows F1.1."""
-    one = problem(2, 2)
-    f, b = Pass(F, 0, 1), Pass(BW, 0, 0)
-    orders = Schedule(
-        (
-            ((Pass(F, 0, 0),), (f, b), (Pass(BW, 0, 1),)),
-            tuple((p,) for p in (Pass(F, 1, 0), Pass(F, 1, 1), Pass(BW, 1, 0), Pass(BW, 1, 1))),
-        )
-    )
-    loaded = load(one, orders, tmp_path)
-    joined = loaded.text.replace("0F1,0B0", "(0F1;0B0)OVERLAP_F_B")
-    assert joined != loaded.text
-    actions = {rank: list(map(schedules._Action.from_str, row.split(","))) for rank, row in rows(joined)}
-    with pytest.raises(AssertionError, match="Malformed compute schedule"):
-        schedules._add_send_recv(actions, lambda stage: stage, 2)

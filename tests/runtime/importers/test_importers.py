@@ -14,8 +14,6 @@ from pipesched.errors import BadInput
 from pipesched.problem.passes import F
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
-from pipesched.simulation.simulator import simulate
-from runtime.exporters.catalogue import EXPORTERS
 from runtime.importers.catalogue import import_schedule
 from tests.support.makers import problem
 
@@ -37,14 +35,6 @@ def nodes(schedule: Schedule, one: Problem) -> list[list[dict[str, object]]]:
 def made(name: str, placement: str, chunks: int) -> tuple[Problem, Schedule]:
     one = problem(3, 6, placement=placement, chunks=chunks)
     return one, HEURISTICS[name].order(one)
-
-
-@pytest.mark.parametrize(("name", "placement", "chunks"), ORDERS)
-def test_what_torch_csv_wrote_is_read_back(name: str, placement: str, chunks: int, tmp_path: Path) -> None:
-    one, schedule = made(name, placement, chunks)
-    path = tmp_path / "theirs.csv"
-    path.write_text(EXPORTERS["torch-csv"].export(simulate(one, schedule))[".csv"])
-    assert import_schedule(path, one).orders == schedule.orders
 
 
 @pytest.mark.parametrize(("name", "placement", "chunks"), ORDERS)

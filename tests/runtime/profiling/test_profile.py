@@ -164,35 +164,6 @@ def test_the_passes_compute_the_gradients_that_autograd_does(split: str, fused: 
             assert (a - b).abs().max() <= 1e-12
 
 
-def test_with_autograds_split_the_first_stages_backward_does_nothing() -> None:
-    request = request_of("autograd")
-    chain = build_chain(request, CPU)
-    first = bench_of(request, chain, 0, CPU)
-    first.run(F, 0)
-    first.run(B, 0)
-    assert all(p.grad is None for p in chain.model.stages[0].parameters())
-    first.run(W, 0)
-    assert all(p.grad is not None for p in chain.model.stages[0].parameters())
-    found, one = measured_alone(request)
-    assert found.stages[0].memory[B] == 0
-    assert one.stages[0].backward == 0
-    assert one.stages[1].backward > 0
-    assert one.splittable
-    assert one.stages[0].weight > 0
-
-
-def test_the_two_splits_differ_in_what_a_backward_keeps() -> None:
-    """Autograd's keeps the whole graph and adds gradients to it; a store keeps no more than the forward did."""
-    kept = {}
-    for split in SPLITS:
-        found, one = measured_alone(request_of(split))
-        kept[split] = found.stages[1].memory[B]
-        assert (one.stages[1].freed < 0) == (split == "autograd")
-    unit = SIZES["microbatch_size"] * SIZES["sequence"] * SIZES["hidden"] * 4
-    assert kept["autograd"] == 11 * unit
-    assert kept["store"] < 0
-
-
 def test_a_linear_layer_takes_the_bytes_that_pencil_and_paper_give() -> None:
     rows, into, out, size = 5, 8, 16, 4
     module, store = prepared(torch.nn.Sequential(torch.nn.Linear(into, out)), CPU, "autograd", False)
@@ -219,12 +190,6 @@ def test_live_storages_are_counted_once_and_until_they_die() -> None:
         del b, c
         assert meter.held() == 0
         assert old.sum() == 0
-
-
-def test_spread_is_the_distance_of_the_quartiles() -> None:
-    assert Samples((1.0, 2.0, 3.0, 4.0, 5.0)).median == 3
-    assert Samples((1.0, 2.0, 3.0, 4.0, 5.0)).spread == pytest.approx(2 / 3)
-    assert Samples((7.0,)).spread == 0
 
 
 def test_profile_writes_a_problem_that_solve_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
