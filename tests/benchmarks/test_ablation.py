@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 
@@ -12,9 +12,7 @@ import pytest
 from benchmarks import ablation
 from benchmarks.cases.engine_parts import NO_PARTS, PARTS, plain
 from benchmarks.cases.profiles import unit
-from benchmarks.reporting.ablation_table import PLAIN, WHOLE, left_out_on, markdown, share
 from benchmarks.reporting.page import END, begin
-from benchmarks.reporting.record import Record
 from pipesched.errors import BadInput
 from pipesched.problem.problem import Problem
 from pipesched.results.solution import Solution
@@ -25,7 +23,6 @@ from solver.engine.search import Engine
 from solver.engine.tuning import MANY_PASSES
 from solver.limits import Limits
 from solver.solve import solve
-from tests.benchmarks.test_benchmarks import a_record
 
 BY_NAME = {part.name: part for part in PARTS}
 
@@ -34,60 +31,12 @@ def names_of(engine: Engine) -> set[str]:
     return {one.name for one in engine.opening} | {one.name for one in engine.parts}
 
 
-def a_whole(seconds: float, proved_by: str = "load", **parts: float) -> Record:
-    taken = tuple((name.replace("_", " "), taken) for name, taken in parts.items())
-    return replace(a_record((1.0, 100.0, 80.0)), wall=seconds, proved_by=proved_by, parts=taken)
-
-
 def test_every_opening_part_and_bound_is_left_out_once() -> None:
     assert {name for part in PARTS for name in part.takes} >= names_of(ENGINE) - {*NO_PARTS}
     assert {bound.name for bound in BOUNDS if not bound.several_streams} <= {
         kind for part in PARTS for kind in part.kinds
     }
     assert len({part.variant for part in PARTS}) == len(PARTS)
-
-
-@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)
-def test_an_engine_without_a_part_differs_in_that_alone(part: ablation.Part) -> None:
-    changed = {
-        field.name for field in fields(Engine) if getattr(part.engine, field.name) != getattr(ENGINE, field.name)
-    }
-    parts = changed & {"opening", "parts"}
-    assert len(changed) == 1 or changed == parts
-    if parts:
-        gone = names_of(ENGINE) - names_of(part.engine)
-        assert gone <= set(part.takes)
-
-
-def test_a_part_is_left_out_where_it_proves_and_where_it_takes_most() -> None:
-    crossings = BY_NAME["crossings"]
-    wholes = {
-        "a little": a_whole(10, crossings=0.05),
-        "most": a_whole(10, crossings=5.0),
-        "some": a_whole(10, crossings=1.0),
-        "less": a_whole(10, crossings=0.5),
-        "proves": a_whole(10, "crossings", crossings=0.2),
-        "none": a_whole(10),
-    }
-    assert left_out_on(crossings, wholes) == ["proves", "most", "some"]
-    assert left_out_on(BY_NAME["destructive bounds"], wholes) == []
-    assert left_out_on(BY_NAME["bound: round trip"], {"one": a_whole(1, "round trip")}) == ["one"]
-    assert share(crossings, wholes["most"]) == 0.5
-
-
-def test_the_table_tells_values_from_bounds() -> None:
-    local, part = BY_NAME["local search"], BY_NAME["crossings"]
-    records = {
-        "one": {
-            WHOLE: a_whole(10, local_search=5.0),
-            PLAIN: a_record((1.0, 120.0, 80.0)),
-            local.variant: a_record((1.0, 110.0, 88.0)),
-        }
-    }
-    text = markdown([local, part], records, "here")
-    assert "| 1 | one | 20.00 % | 33.33 % |" in text
-    assert "| local search | 1 | 20.00 % | 10.00 | -10.00 |" in text
-    assert "of the time or prove: crossings." in text
 
 
 def test_the_ablation_takes_problems_of_every_kind() -> None:

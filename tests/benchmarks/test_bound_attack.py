@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from benchmarks.proofs.bound_attack import NONE, a_round, attack, markdown, next_branch, problems, valid, with_round
+from benchmarks.proofs.bound_attack import attack, problems
 from benchmarks.proofs.bound_branches import BRANCHES
 from benchmarks.proofs.bound_problems import changed, draw
 from benchmarks.proofs.bound_sources import digest, digest_of
@@ -70,7 +70,7 @@ def test_two_searches_over_all_orders_agree(seed: int, objective: Objective) -> 
         assert -(-least.numerator // least.denominator) == best.value
 
 
-@pytest.mark.parametrize("branch", BRANCHES[::3], ids=lambda branch: branch.name)
+@pytest.mark.parametrize("branch", BRANCHES[::6], ids=lambda branch: branch.name)
 def test_a_comparison_says_what_the_optimum_does(branch: Branch) -> None:
     """On what the attack draws: blocks, links, long weight passes, and what B gives back of all signs."""
     random, compared_to = Random(branch.name), 0
@@ -116,32 +116,6 @@ def test_too_many_orders_are_not_tried() -> None:
 def test_the_same_seed_gives_the_same_problems() -> None:
     one, other = (problems(BRANCHES[2], seed=5) for _ in range(2))
     assert [next(one) for _ in range(4)] == [next(other) for _ in range(4)]
-
-
-def test_a_row_for_each_bound_and_the_branch_of_a_wrong_claim() -> None:
-    found = {"problems": 8, "wrong": 0, "attained": 6, "too large": 1}
-    text = markdown({"load, span": found, "load, makespan": found}, "here")
-    assert "| load | 2 | 16 | 0 | 75 % | 2 |" in text
-    assert "16 problems in all" in text and "Wrong" not in text
-    text = markdown({"load, span": {**found, "wrong": 1}, "load, makespan": found}, "here")
-    assert "| load | 2 | 16 | 1 | 75 % | 2 |" in text and "Wrong claims: load, span." in text
-
-
-def test_rounds_add_up_and_branches_take_turns() -> None:
-    rare, found = BRANCHES[0], a_round(BRANCHES[0].name, 2, seed=4)
-    once = with_round(rare, {**NONE, "problems": 1, "rounds": 5}, found)
-    assert (once["problems"], once["rounds"], once["bounds"]) == (3, 5, digest_of(rare.file))
-    assert next_branch({}, "load", 3) == BRANCHES[0]
-    assert next_branch({rare.name: {**NONE, "rounds": 1}}, "load", 3) == BRANCHES[1]
-    assert next_branch({rare.name: once}, rare.name, 3) is None
-
-
-def test_counts_of_other_code_count_no_more() -> None:
-    found = {**NONE, "problems": 7, "rounds": 2}
-    names = [branch.name for branch in BRANCHES[:2]]
-    of_now = {**found, "bounds": digest_of(BRANCHES[0].file)}
-    left = valid({names[0]: of_now, names[1]: {**found, "bounds": "of others"}, "no branch": found})
-    assert left == {names[0]: of_now, names[1]: {**NONE, "rounds": 2}}
 
 
 def test_a_digest_is_of_what_is_computed(tmp_path: Path) -> None:

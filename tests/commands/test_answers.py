@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from commands.main import main
-from pipesched.errors import did_you_mean
 
 DOCUMENT = "devices: 4\nmicrobatches: 8\ntimes: {forward: 1, backward: 1, weight: 1}\n"
 PLACEMENTS = ["linear", "interleaved", "v-shape", "wave", "bidirectional", "[0, 1, 2, 3]"]
@@ -48,21 +47,6 @@ def test_schedules_that_do_not_apply_stand_together_by_reason(v: str, capsys: py
     reasons = [line[2:].partition(": ")[0].split(", ") for line in said.splitlines() if line.startswith("- ")]
     assert len(reasons) < 6
     assert sum(map(len, reasons)) == int(counted[1])
-
-
-def test_simulate_names_what_applies(v: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["simulate", v]) == 2
-    said = capsys.readouterr().err
-    assert "1f1b" in said
-    assert "dualpipe-v, hanayo, v-block, v-half" in said
-
-
-def test_progress_names_no_schedule_that_does_not_apply(v: str, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["solve", v, "--workers", "1", "--time-limit", "1", "--gap", "100%"])
-    said = capsys.readouterr().err
-    assert "published schedule" in said
-    for name in ("zb)", "1f1b", "gpipe", "chimera"):
-        assert f"published schedule {name}" not in said
 
 
 def test_no_title_has_a_name_from_inside(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -118,14 +102,6 @@ def test_validate_shows_the_gap_of_a_solved_file(tmp_path: Path, capsys: pytest.
     assert main(["validate", str(tmp_path / "out" / "schedule.json")]) == 0
     shown = figures(capsys)
     assert (shown["gap"], shown["lower bound (makespan)"]) == ("0.00 %", shown["makespan"])
-
-
-@pytest.mark.parametrize(
-    ("word", "known", "meant"),
-    [("zvb", ["zb", "zbv", "zb-1p"], "zbv"), ("1fb1", ["1f1b", "zb"], "1f1b"), ("zvb", ["zb"], "zb")],
-)
-def test_swapped_letters_are_the_nearest_slip(word: str, known: list[str], meant: str) -> None:
-    assert did_you_mean(word, known) == f"; did you mean {meant!r}?"
 
 
 @pytest.mark.parametrize("command", [["solve"], ["validate"], ["simulate"], ["frontier"]])

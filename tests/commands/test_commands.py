@@ -12,17 +12,14 @@ from pathlib import Path
 import pytest
 
 from commands.main import main
-from commands.options.search import _line
 from commands.options.values import share
 from heuristics.catalogue import HEURISTICS
 from pipesched.files.schedule_file import read_schedule
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
-from pipesched.results.solution import Progress
 from pipesched.validation.validator import validate
 from pipesched.version import VERSION
 from solver.engine.opening import analytic_bounds
-from tests.support.makers import problem
 from tests.support.report_text import report_text
 
 # The names the contract promises.
@@ -63,7 +60,6 @@ NAMES = [
     "slimpipe",
     "terapipe",
 ]
-ROOT = Path(__file__).resolve().parents[2]
 FILE = """
 name: small
 devices: 2
@@ -346,12 +342,6 @@ def test_plot_draws_a_part(solved: Path, tmp_path: Path, capsys: pytest.CaptureF
     assert not page.exists()
 
 
-def test_plot_refuses_other_formats(solved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plot", str(solved), "-o", str(tmp_path / "a.gif")]) == 2
-    assert "'.gif'" in capsys.readouterr().err
-    assert not (tmp_path / "a.gif").exists()
-
-
 def test_the_period_has_its_column_wherever_it_is_minimised(
     small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -396,14 +386,6 @@ def test_one_of_nothing_is_said_in_plain_words(
     assert "1 device, 1 micro-batch ·" in said.out
     assert "0 activations" in said.out
     assert "less" not in said.out
-
-
-def test_progress_says_what_is_tried_until_there_is_a_schedule() -> None:
-    one = problem(2, 4)
-    for fact in ("0.5 s", "bound 3", "schedule zb"):
-        assert fact in _line(one, Progress(0.5, None, 3, "zb"))
-    for fact in ("0.5 s", "best 4", "bound 3", "25.00 %", "CP-SAT"):
-        assert fact in _line(one, Progress(0.5, 4, 3, "CP-SAT"))
 
 
 def test_every_unknown_schedule_is_named(small: str, capsys: pytest.CaptureFixture[str]) -> None:

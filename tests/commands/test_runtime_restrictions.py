@@ -12,7 +12,7 @@ import pytest
 from commands.main import main
 from pipesched.errors import BadInput
 from pipesched.files.schedule_file import read_schedule
-from pipesched.problem.passes import BW, B, F, Pass, W
+from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.solution import Status
 from pipesched.validation.validator import validate
@@ -54,35 +54,6 @@ def test_what_is_solved_for_a_runtime_is_written_for_it(target: str, seed: int) 
     assert done.status is Status.OPTIMAL
     assert done.value_ticks == best.value
     assert any("restricted" in note for note in done.notes)
-
-
-def test_deepspeed_gets_fused_backwards_each_behind_its_forward_on_the_last_stage() -> None:
-    whole = problem(3, 6, times={"forward": 2, "backward": 2, "weight": 1, "overlapped": 3}, memory={"capacity": 3})
-    done = expressed(solve(restricted(whole, "deepspeed"), SURE), "deepspeed", whole)
-    assert done.timeline is not None
-    passes = list(done.timeline.schedule.passes())
-    assert {p.kind for p in passes} == {F, BW}
-    last = list(done.timeline.schedule.passes_on(2))
-    assert all(b == Pass(BW, 2, a.microbatch) for a, b in zip(last[::2], last[1::2], strict=True))
-    (note,) = done.notes
-    assert "(BW); no overlapped blocks; " in note
-
-
-def test_jaxpp_gets_no_lone_b_on_the_first_stage() -> None:
-    whole = problem(3, 6, memory={"capacity": 2}, objective="span")
-    done = expressed(solve(restricted(whole, "jaxpp"), SURE), "jaxpp", whole)
-    assert done.timeline is not None
-    passes = list(done.timeline.schedule.passes())
-    assert not [p for p in passes if p.stage == 0 and p.kind is W]
-    assert [p for p in passes if p.kind is W]
-
-
-def test_torchtitan_gets_no_lone_b_on_the_last_stage() -> None:
-    whole = problem(3, 6, memory={"capacity": 3})
-    done = expressed(solve(restricted(whole, "torchtitan"), SURE), "torchtitan", whole)
-    assert done.timeline is not None
-    kinds = [{p.kind for p in done.timeline.schedule.passes_on(device)} for device in range(3)]
-    assert kinds[2] == {F, BW} and W in kinds[1]
 
 
 def test_copies_and_recomputation_are_solved_for_what_has_them() -> None:

@@ -11,16 +11,10 @@ from pathlib import Path
 import pytest
 
 from commands.main import main
-from commands.shared.tables import Column, fitting
+from commands.shared.tables import Column
 
 EXAMPLE = str(Path(__file__).resolve().parents[2] / "examples" / "gpt-1.5b-pp8.yaml")
 COLUMNS = [Column("name"), Column("value", True), Column("less", True, 1), Column("least", True, 2)]
-CELLS = [["some-name", "12345678901234567890", "1234567890123456789", "1"]]
-
-
-@pytest.mark.parametrize(("room", "shown"), [(100, [0, 1, 2, 3]), (62, [0, 1, 2]), (40, [0, 1]), (5, [0, 1])])
-def test_the_least_important_columns_go_first_and_some_never(room: int, shown: list[int]) -> None:
-    assert fitting(COLUMNS, CELLS, room) == shown
 
 
 @pytest.mark.parametrize("room", [60, 80, 100, 120])
@@ -43,14 +37,6 @@ def test_tables_fit_the_width_and_say_what_is_left_out(
     assert "…" not in "".join(rows), "a cell was cut short"
     if room == 60:
         assert "left out in 60 columns: " in said
-
-
-def test_nothing_is_left_out_where_the_output_is_no_terminal(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("COLUMNS", raising=False)
-    assert main(["compare", EXAMPLE, "--no-optimal"]) == 0
-    assert "left out" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp932", "latin-1"])

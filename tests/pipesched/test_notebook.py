@@ -13,7 +13,6 @@ import pytest
 from heuristics.catalogue import HEURISTICS
 from pipesched import problem_from, read_problem, simulate
 from pipesched.problem.problem import Problem
-from pipesched.schedule.drawing.round_times import round_times
 from pipesched.schedule.drawing.sampling import sampled
 from pipesched.schedule.schedule import Schedule, schedule_of
 from pipesched.schedule.timeline import Timeline
@@ -91,13 +90,6 @@ def test_a_long_schedule_is_sampled_and_stays_small() -> None:
     assert len(colours) == 2, "forwards and backwards are both seen"
 
 
-def test_text_and_lines_have_the_colour_of_the_page() -> None:
-    root = picture(made("1f1b"))
-    names = [text for text in root.iter(f"{SVG}text") if (text.text or "").startswith("device")]
-    assert [text.attrib["fill"] for text in names] == ["currentColor"] * 2
-    assert "background" not in root.attrib["style"]
-
-
 def everything(problem: Problem) -> list[str]:
     timeline = simulate(problem, HEURISTICS["1f1b"].order(problem))
     named = Schedule(timeline.schedule.orders, HOSTILE)
@@ -140,9 +132,3 @@ def test_a_sample_is_in_proportion_and_empty_where_nothing_runs() -> None:
     assert found[:4] == ["a", "a", None, None]
     assert 18 <= found[4:].count("b") <= 22
     assert {*found[4:]} == {"b", None}
-
-
-def test_round_times() -> None:
-    assert round_times(0, 100, 5) == [0, 20, 40, 60, 80, 100]
-    assert round_times(3, 10, 4) == [4, 6, 8, 10]
-    assert round_times(0, 0, 5) == [0]

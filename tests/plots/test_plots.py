@@ -6,7 +6,6 @@ import warnings
 import xml.etree.ElementTree as ET
 from collections import Counter
 from decimal import Decimal
-from itertools import pairwise
 
 import matplotlib as mpl
 import numpy as np
@@ -18,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 
 from pipesched.files.problem_file import problem_from
-from pipesched.problem.passes import BW, RECOMPUTATIONS, B, F, Pass, PassKind, W
+from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import COMPUTE, TaskSpec
 from pipesched.schedule.drawing.colours import SHADES
@@ -29,7 +28,7 @@ from plots.box_numbers import BoxNumbers
 from plots.catalogue import PLOTS
 from plots.gantt import draw_gantt
 from plots.memory import draw_memory
-from plots.render import PART, READABLE, figure_size, figure_with_part, make_figure, natural_width, render
+from plots.render import PART, READABLE, figure_with_part, make_figure, natural_width, render
 from plots.zoom import readable_part
 from tests.support.columns import with_tasks
 
@@ -161,29 +160,6 @@ def test_each_kind_has_its_colour_and_its_line_in_the_legend(split: bool, kinds:
     assert len(legend_texts(figure)) == len(kinds)
 
 
-def test_shades_never_repeat_a_colour() -> None:
-    # All ways to recompute have one colour.
-    assert len({colour for pair in SHADES.values() for colour in pair}) == 2 * (len(PassKind) - len(RECOMPUTATIONS) + 1)
-
-
-def test_device_0_is_on_top() -> None:
-    figure = drawn(linear(4, 8))
-    axes = figure.axes[0]
-    assert axes.yaxis_inverted()
-    assert [label.get_text() for label in axes.get_yticklabels()] == [f"Device {d}" for d in range(4)]
-    first = boxes(figure).get_paths()[0].vertices
-    assert first[:, 0].min() == 0 and first[:, 1].max() < 1  # F0.0 opens device 0's row
-
-
-@pytest.mark.parametrize(("unit", "label"), [("ms", "Time (ms)"), ("", "Time"), ("$", "Time ($)")])
-def test_time_axis_is_in_the_files_unit(unit: str, label: str) -> None:
-    times = {"forward": Decimal("0.1"), "backward": Decimal("0.2")}
-    timeline = simulate(problem(2, 4, times, time_unit=unit), one_f_one_b(2, 4))
-    axes = drawn(timeline).axes[0]
-    assert axes.get_xlabel() == label
-    assert axes.get_xlim() == pytest.approx((0, 1.5))
-
-
 @pytest.mark.parametrize(("devices", "microbatches", "width"), [(2, 4, 4), (2, 4, 60), (8, 24, 12), (32, 256, 60)])
 def test_numbers_never_overflow_their_boxes(devices: int, microbatches: int, width: float) -> None:
     """Even on axes of a size that `render` would not choose."""
@@ -201,20 +177,6 @@ def test_numbers_never_overflow_their_boxes(devices: int, microbatches: int, wid
         middle = np.array(text.get_position())
         (box,) = np.flatnonzero(((lows < middle) & (middle < highs)).all(axis=1))
         assert (lows[box] <= inked.min).all() and (inked.max <= highs[box]).all()
-
-
-def test_all_numbers_are_written_where_there_is_room_and_none_where_there_is_not() -> None:
-    for (devices, microbatches), written in zip(SIZES, [24, 576, 0], strict=True):
-        figure = drawn(linear(devices, microbatches, split=True))
-        renderer = FigureCanvasAgg(figure).get_renderer()
-        assert len(list(numbers(figure).texts(renderer))) == written
-
-
-def test_chunks_of_a_device_have_their_own_shades() -> None:
-    figure = drawn(v_shape())
-    counts = Counter(to_hex(colour) for colour in boxes(figure).get_facecolor())
-    assert counts == {shade: 4 for kind in (F, BW) for shade in SHADES[kind]}
-    assert legend_texts(figure) == ["Forward", "Backward", "Chunk 0", "Chunk 1"]
 
 
 def test_an_overlapped_block_is_its_forward_above_its_backward() -> None:
@@ -279,19 +241,6 @@ def test_a_peak_above_the_capacity_is_written_in_the_colour_of_the_capacity() ->
     assert over.get_color() != within.get_color()
 
 
-def test_unlimited_memory_has_no_capacity_line() -> None:
-    figure = drawn(linear(2, 4), draw_memory)
-    assert cap_lines(figure) == []
-    assert len(legend_texts(figure)) == 1
-    assert [note.get_text() for note in figure.axes[0].findobj(Annotation)] == ["peak 2", "1"]
-
-
-def test_the_area_reaches_the_peak() -> None:
-    figure = drawn(linear(2, 4, memory={"capacity": 4}), draw_memory)
-    tops = [area.get_paths()[0].vertices[:, 1].min() for area in figure.axes[0].collections]
-    assert tops == pytest.approx([0.5, 1.7])  # 2 and 1 of 4 activations, in strips 0.8 high
-
-
 def test_a_dip_that_lasts_no_time_is_not_drawn_and_a_spike_is() -> None:
     """Device 0 runs F0 F1 BW0 F2 BW1 F3 …: back to back, so it holds two activations from its second forward on."""
     figure = drawn(linear(2, 4), draw_memory)
@@ -348,27 +297,10 @@ def test_nothing_is_clipped(plot, name: str) -> None:
         assert not legend.get_window_extent(renderer).overlaps(axes.xaxis.label.get_window_extent(renderer))
 
 
-@pytest.mark.parametrize("draw", [draw_gantt, draw_memory])
-def test_device_labels_do_not_collide_on_low_axes(draw) -> None:
-    figure = Figure(figsize=(8, 1.5))
-    axes = figure.add_subplot()
-    draw(linear(32, 32), axes)
-    renderer = FigureCanvasAgg(figure).get_renderer()
-    for written in axes.get_yticklabels(), axes.findobj(Annotation):
-        extents = [text.get_window_extent(renderer) for text in written]
-        assert all(above.y0 >= below.y1 for above, below in pairwise(extents))
-
-
 def test_library_leaves_the_settings_of_matplotlib_alone() -> None:
     before = dict(mpl.rcParams)
     render(linear(2, 4), draw_gantt, "svg")
     assert dict(mpl.rcParams) == before
-
-
-def test_pictures_grow_with_the_problem_within_limits() -> None:
-    widths, heights = zip(*(figure_size(linear(*size)) for size in SIZES), strict=True)
-    assert list(widths) == sorted(widths) and list(heights) == sorted(heights)
-    assert max(widths) <= 32 and max(heights) <= 16
 
 
 def test_plots_are_found_by_name() -> None:

@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
-from fractions import Fraction
 from itertools import product
 from math import floor
 from pathlib import Path
@@ -18,7 +17,6 @@ import pytest
 from benchmarks.proofs.bound_branches import BRANCHES
 from benchmarks.proofs.bound_problems import draw
 from commands.main import main
-from pipesched.checking.attainable import greatest_attainable_below, least_attainable, least_attainable_above
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
 from pipesched.errors import BadInput
@@ -115,15 +113,6 @@ def test_no_evidence_proves_more_of_a_stream_than_the_optimum(seed: int) -> None
         ):
             false = Certificate(kind, floor(best) + 1, "", None, evidence)
             assert check_bound(one, false).verdict is not Verdict.VERIFIED
-
-
-def test_attainable_spans_are_fractions_of_up_to_as_many_parts_as_devices() -> None:
-    one = plain("span")  # all times are multiples of a tick
-    assert one.tick == Fraction(1, 2)
-    assert least_attainable(one, Fraction(41, 5)) == Fraction(25, 3)
-    assert least_attainable_above(one, 8) == Fraction(25, 3)
-    assert greatest_attainable_below(one, 8) == Fraction(23, 3)
-    assert least_attainable(replace(one, objective=Objective.MAKESPAN), Fraction(41, 5)) == 9
 
 
 def test_a_solve_drops_a_bound_whose_evidence_does_not_prove_it() -> None:

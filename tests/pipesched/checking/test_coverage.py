@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
 from pipesched.checking.attainable import greatest_attainable_below, least_attainable, least_attainable_above
 from pipesched.checking.check import check_bound
-from pipesched.checking.coverage import _used, require_covered, unknown
+from pipesched.checking.coverage import require_covered, unknown
 from pipesched.checking.finding import NotCoveredError, Verdict
 from pipesched.checking.streams.tasks import stream_tasks
 from pipesched.problem.device_resources import HostPool, SharedStream
@@ -96,20 +96,6 @@ def test_tasks_of_a_stream_are_those_of_split_backwards_unless_one_go_may_be_bet
         return
     with pytest.raises(NotCoveredError, match=r"one go|blocks"):
         stream_tasks(one, evidence)
-
-
-@dataclass
-class Newer:
-    """What a quantity that is added to problems may look like."""
-
-    given: int
-    plain: int = 3
-    several: list[int] = field(default_factory=list)
-
-
-def test_a_quantity_is_in_use_where_it_is_not_as_by_default() -> None:
-    assert _used(Newer(1), {"given"}) == []
-    assert _used(Newer(1, 4, [5]), set()) == ["given", "plain", "several"]
 
 
 def test_a_quantity_is_known_only_to_the_arguments_that_say_so() -> None:

@@ -27,13 +27,12 @@ from pipesched.checking.device_arguments import in_flight_limit, load, round_tri
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.checking.head_and_tail import head_and_tail
 from pipesched.checking.memory_and_modes import memory_and_modes
-from pipesched.checking.one_device import OneDevice
 from pipesched.checking.period import period_in_flight, period_load, period_memory, period_modes
 from pipesched.checking.streams.head_and_tail import stream_head_and_tail
 from pipesched.checking.streams.load import stream_load
 from pipesched.checking.streams.tasks import stream_tasks
 from pipesched.checking.unpaired import unpaired_passes
-from pipesched.checking.warm_up import _sums, integral_warm_up
+from pipesched.checking.warm_up import integral_warm_up
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.evidence import (
     AroundDevice,
@@ -210,13 +209,6 @@ def test_what_the_check_proves_of_two_chains_and_of_many_micro_batches() -> None
     held = json.loads(HELD.read_text(encoding="utf-8"))
     assert two_chains() == held["two chains"]
     assert many() == held["many micro-batches"]
-
-
-def test_sums_of_forwards_are_those_that_memory_holds_together() -> None:
-    """Of very many micro-batches those of three are few enough to be told apart, and of all they are not."""
-    one = linear(2, 12_000, times={"forward": [5, 3], "backward": 4, "weight": 1}).with_stages(activation=(100, 100))
-    assert _sums(OneDevice(one.with_room((350, None)), 0)) == {0, 5, 10, 15}
-    assert _sums(OneDevice(one, 0)) is None
 
 
 if __name__ == "__main__":

@@ -109,36 +109,19 @@ def test_files_of_plans_are_read_too(tmp_path: Path, capsys: Any) -> None:
         assert json.loads(capsys.readouterr().out)["bound"] == "not verified"
 
 
-@pytest.mark.parametrize(
-    ("kind", "evidence"),
-    [
-        (
-            "linear relaxation",
-            {
-                "form": "multipliers of rows",
-                "tick": "1",
-                "memory_unit": "1",
-                "denominator": 2,
-                "rows": ["follows B0.0 F0.0", "idle grows B0.1 F0.1", "ends B0.1"],
-                "multipliers": [2, 1, 2],
-            },
-        ),
-        (
-            "Lagrangian",
-            {
-                "form": "multipliers",
-                "device": 0,
-                "owner": None,
-                "tick": "1",
-                "until": 5,
-                "memory_unit": "1",
-                "instants": [3],
-                "running": [1],
-                "holding": [0],
-            },
-        ),
-    ],
-)
+EARLIER: dict[str, dict[str, Any]] = {
+    "linear relaxation": {
+        "form": "multipliers of rows", "tick": "1", "memory_unit": "1", "denominator": 2,
+        "rows": ["follows B0.0 F0.0", "idle grows B0.1 F0.1", "ends B0.1"], "multipliers": [2, 1, 2],
+    },
+    "Lagrangian": {
+        "form": "multipliers", "device": 0, "owner": None, "tick": "1", "until": 5, "memory_unit": "1", "instants": [3],
+        "running": [1], "holding": [0],
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "evidence"), EARLIER.items())
 def test_bounds_that_earlier_versions_had_are_not_verified(
     kind: str, evidence: dict[str, Any], tmp_path: Path, capsys: Any
 ) -> None:

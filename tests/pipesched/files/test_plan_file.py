@@ -97,11 +97,6 @@ def test_every_mistake_names_its_place(changes, places):
     assert mistakes_of(**changes) == places
 
 
-def test_a_yes_or_no_is_asked_for_in_the_words_of_the_file():
-    with pytest.raises(BadInput, match=r"layers\[1\].with_previous: found 'yes'; allowed: true or false$"):
-        plan_problem_from(GOOD | {"layers": [LAYER, HEAD | {"with_previous": "yes"}]})
-
-
 def test_layers_that_share_a_stage_stay_together():
     model = plan_problem_from(GOOD).model
     assert mistakes(model, Partition((4, 1)))

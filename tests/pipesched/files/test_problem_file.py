@@ -16,7 +16,7 @@ import simplejson
 import yaml
 
 from pipesched.errors import BadInput
-from pipesched.files.exact_numbers import common_step, read_yaml
+from pipesched.files.exact_numbers import read_yaml
 from pipesched.files.problem_file import problem_from, read_problem, with_objective
 from pipesched.files.problems.document import problem_document
 from pipesched.files.problems.schema import json_schema
@@ -378,10 +378,6 @@ def test_every_time_counts_for_the_tick(key: str) -> None:
     assert problem(1, 1, times=given).tick == Fraction(1, 10)
 
 
-def test_common_step() -> None:
-    assert common_step([Fraction(-1, 2), Fraction(1, 3), Fraction(0)]) == Fraction(1, 6)
-
-
 def test_defaults(tmp_path: Path) -> None:
     one = read(document(), tmp_path, "my-run.yaml")
     assert (one.name, one.objective, one.time_unit) == ("my-run", Objective.MAKESPAN, "")
@@ -408,12 +404,6 @@ def test_a_time_from_a_device_to_itself_is_noted(tmp_path: Path) -> None:
     one, same = (read(document(f"transfer: [[{own}, 1], [2.5, 0]]"), tmp_path) for own in (0.5, 0))
     assert [len(problem.notes) for problem in (one, same)] == [1, 0] and "times.transfer" in one.notes[0]
     assert one.lag(0, 1) * one.tick == same.lag(0, 1) * same.tick == 1
-
-
-def test_transfers_within_a_node(tmp_path: Path) -> None:
-    text = document("transfer: {intra_node: 1, inter_node: 4, nodes: [0, 0, 1, 1]}").replace("devices: 2", "devices: 4")
-    one = read(text, tmp_path)
-    assert [one.lag(stage, stage + 1) for stage in range(3)] == [1, 4, 1]
 
 
 def test_problems_are_hashable_and_alike_whatever_they_are_called(tmp_path: Path) -> None:
@@ -452,30 +442,6 @@ objective: span
     assert with_objective(one, Objective.MAKESPAN).objective is Objective.MAKESPAN
 
 
-def test_fused_is_backward_and_weight_unless_given() -> None:
-    assert costs_of(problem(2, 1, times={"forward": 1, "backward": [1, 2], "weight": [3, 5]})).fused == (4, 7)
-
-
-@pytest.mark.parametrize(
-    ("keys", "stage_device", "chains"),
-    [
-        ({"placement": "linear"}, (0, 1, 2), 1),
-        ({"placement": "linear", "chunks": 1}, (0, 1, 2), 1),
-        ({"placement": "interleaved"}, (0, 1, 2), 1),
-        ({"placement": "interleaved", "chunks": 2}, (0, 1, 2, 0, 1, 2), 1),
-        ({"placement": "v-shape"}, (0, 1, 2, 2, 1, 0), 1),
-        ({"placement": "v-shape", "chunks": 2}, (0, 1, 2, 2, 1, 0), 1),
-        ({"placement": "wave", "chunks": 3}, (0, 1, 2, 2, 1, 0, 0, 1, 2), 1),
-        ({"placement": "bidirectional"}, (0, 1, 2, 2, 1, 0), 2),
-        ({"placement": [2, 0, 1, 1]}, (2, 0, 1, 1), 1),
-    ],
-)
-def test_placements(keys: dict[str, object], stage_device: tuple[int, ...], chains: int) -> None:
-    where = problem(3, 4, **keys).placement
-    assert where.stage_device == stage_device
-    assert len(where.chains) == chains
-
-
 def test_lists_of_a_bidirectional_placement() -> None:
     half = problem(2, 2, placement="bidirectional", times={"forward": [1, 2], "backward": 1, "transfer": [3, 4]})
     assert costs_of(half).forward == (1, 2, 1, 2)
@@ -488,11 +454,6 @@ def test_lists_of_a_bidirectional_placement() -> None:
         1,
         2,
     )
-
-
-def test_a_device_needs_room_for_its_own_stages_only() -> None:
-    memory = {"capacity": [5, 1], "activation": [5, 1, 1, 1]}
-    assert problem(2, 1, placement="v-shape", memory=memory).room == (5, 1)
 
 
 def test_room_for_exactly_one_activation_is_enough() -> None:

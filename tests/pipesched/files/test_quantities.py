@@ -184,10 +184,3 @@ def test_amounts_are_told_in_the_unit_of_the_file(memory: dict[str, Any], said: 
     with pytest.raises(BadInput) as caught:
         problem_from(merged(PROBLEM, {"memory": memory}))
     assert any(said in mistake for mistake in caught.value.mistakes), caught.value.mistakes
-
-
-def test_amounts_of_a_plan_are_told_in_the_unit_of_the_file() -> None:
-    with pytest.raises(BadInput) as caught:
-        plan_problem_from(PLAN | {"memory": {"unit": "MiB"}, "layers": [LAYER | {"freed_by_backward": 3}]})
-    (mistake,) = caught.value.mistakes
-    assert "layers[0].freed_by_backward: found 3 MiB; allowed: at most the activation, 2 MiB" in mistake

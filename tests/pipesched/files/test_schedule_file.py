@@ -51,11 +51,6 @@ def test_round_trip(name: str, more: dict[str, object], tmp_path: Path) -> None:
         check(problem(3, 4, **PLACEMENTS[name](3), times=TIMES | more), tmp_path, seed)
 
 
-@pytest.mark.parametrize("times", [{"forward": 1, "backward": 2}, {"forward": [0, 3], "backward": [4, Decimal("0.5")]}])
-def test_round_trip_of_backwards_that_never_split(times: dict[str, object], tmp_path: Path) -> None:
-    check(problem(2, 3, times=times, time_unit="ms", objective="span"), tmp_path)
-
-
 @pytest.mark.parametrize(
     "memory",
     [

@@ -80,16 +80,6 @@ def test_replay_explains_durations_and_leaves_what_the_runtime_adds(seed: int) -
     assert [device.measured_work for device in found.devices] == pytest.approx(work)
 
 
-def test_replay_uses_the_median_of_the_steps() -> None:
-    one = problem(1, 1, times={"forward": 2, "backward": 2}, time_unit="ms")
-    orders = HEURISTICS["1f1b"].order(one)
-    steps = [step_of(one, orders, lambda p, t=t: t) for t in (4.0, 1.0, 100.0)]  # type: ignore[misc]
-    found = compared(trace(one, "1f1b", *steps), one)
-    assert found.replayed == pytest.approx(0.008) == pytest.approx(found.measured)
-    assert found.best == pytest.approx(0.002)
-    assert found.predicted == pytest.approx(0.004)
-
-
 def test_a_problem_takes_the_medians_of_each_stage_and_keeps_the_rest() -> None:
     one = problem(2, 4, **MS, memory={"capacity": 9, "activation": 2, "freed_by_backward": 1}, objective="span")
     orders = HEURISTICS["zb-h1"].order(one)
@@ -125,19 +115,6 @@ def test_what_a_trace_does_not_hold_is_scaled_as_its_stage_was() -> None:
     assert again.splittable
     assert [again.in_units(t) for t in costs_of(again).weight] == [2, 6]
     assert [again.in_units(t) for t in costs_of(again).fused] == [8, 12]
-
-
-def test_a_backward_that_is_never_split_stays_whole() -> None:
-    one = problem(2, 4, times={"forward": 2, "backward": 4}, time_unit="ms")
-    orders = HEURISTICS["1f1b"].order(one)
-    again = with_measured_times(one, trace(one, "1f1b", step_of(one, orders, lambda p: 1.5 * planned(one)(p))))
-    assert not again.splittable
-    assert [again.in_units(t) for t in costs_of(again).fused] == [6, 6]
-
-
-@pytest.mark.parametrize("unit", ["us", "\u00b5s", "\u03bcs"])
-def test_a_unit_of_time_is_known_by_its_name(unit: str) -> None:
-    assert seconds_per_unit(problem(1, 1, time_unit=unit)) == Fraction(1, 10**6)
 
 
 def test_units_come_from_the_trace_or_the_name() -> None:

@@ -59,20 +59,6 @@ def test_idle_time_counts_all_devices_where_the_bubble_rate_counts_the_busiest()
     assert period.idle(Objective.PERIOD) == pytest.approx(1 - 8 / 12)
 
 
-def test_a_period_has_no_value_here() -> None:
-    metrics = measure(simulate(problem(1, 1), schedule("F0.0 BW0.0")))
-    assert metrics.bubble(Objective.PERIOD) is None
-    with pytest.raises(ValueError, match="no period"):
-        metrics.value(Objective.PERIOD)
-
-
-def test_nothing_takes_no_time() -> None:
-    metrics = measure(simulate(problem(1, 1, times={"forward": 0, "backward": 0}), schedule("F0.0 BW0.0")))
-    assert (metrics.makespan, metrics.span, metrics.idle_ratio) == (0, 0, 0.0)
-    assert metrics.bubbles == {"makespan": 0.0, "span": 0.0}
-    assert replace(metrics, period=0).bubbles == {"makespan": 0.0, "span": 0.0, "period": 0.0}
-
-
 def test_a_device_with_no_micro_batch() -> None:
     """One micro-batch walks down; every device still has a stage of the first chain."""
     one = problem(2, 1, placement="bidirectional", times={"forward": 1, "backward": 2})

@@ -91,13 +91,6 @@ def test_mean_and_deviation_are_those_asked_for() -> None:
     assert samples.min() > 0
 
 
-def test_waiting_for_the_slowest_costs_time_on_average() -> None:
-    one = problem(4, 8, times=FOUR)
-    found = under_noise(simulate(one, HEURISTICS["1f1b"].order(one)), 0.2, 500, 0).makespan
-    assert found.mean > found.nominal
-    assert found.percentile(5) < found.percentile(50) < found.percentile(95)
-
-
 def test_a_device_that_is_held_back_stays_so() -> None:
     one = problem(2, 2, times={"forward": 2, "backward": 2, "weight": 2})
     orders = HEURISTICS["zb-h1"].order(one)

@@ -126,29 +126,6 @@ def test_transfer_counts_between_two_devices_only() -> None:
     assert starts_of(inside, schedule("F0.0 F1.0 BW1.0 BW0.0")) == {"F0.0": 0, "F1.0": 2, "BW1.0": 4, "BW0.0": 7}
 
 
-def test_a_fused_backward_sends_its_gradient_later_than_a_split_one() -> None:
-    one = problem(2, 1, times={"forward": 1, "backward": 2, "weight": 3})
-    assert starts_of(one, schedule("F0.0 B0.0 W0.0", "F1.0 B1.0 W1.0"))["B0.0"] == 4
-    assert starts_of(one, schedule("F0.0 B0.0 W0.0", "F1.0 BW1.0"))["B0.0"] == 7
-
-
-@pytest.mark.parametrize(
-    ("overlapped", "expected"),
-    [
-        pytest.param({"overlapped": 4}, {"F0.1": 2, "BW0.0": 2, "BW0.1": 6}, id="one block"),
-        pytest.param({}, {"F0.1": 2, "BW0.0": 4, "BW0.1": 7}, id="in turn"),
-    ],
-)
-def test_an_overlapped_slot(overlapped: dict[str, int], expected: dict[str, int]) -> None:
-    one = problem(1, 2, times={"forward": 2, "backward": 3, **overlapped})
-    assert starts_of(one, schedule("F0.0 F0.1&BW0.0 BW0.1")) == {"F0.0": 0, **expected}
-
-
-def test_a_split_backward_in_an_overlapped_slot_runs_in_turn() -> None:
-    one = problem(1, 2, times={"forward": 2, "backward": 2, "weight": 1, "overlapped": 3})
-    assert starts_of(one, schedule("F0.0 F0.1&B0.0 W0.0 BW0.1"))["B0.0"] == 4
-
-
 def test_the_circle_of_a_deadlock_is_named() -> None:
     with pytest.raises(Deadlock) as caught:
         simulate(problem(1, 1), schedule("BW0.0 F0.0"))
@@ -218,11 +195,6 @@ def test_latest_openings(seed: int) -> None:
             later = [0] * one.devices
             later[device] = openings[device] + 1
             assert ends(one, orders, later) != soon
-
-
-def test_latest_openings_by_hand() -> None:
-    one = problem(3, 1, times={"forward": 1, "backward": 2})
-    assert latest_openings(Graph(one, schedule("F0.0 BW0.0", "F1.0 BW1.0", "F2.0 BW2.0"))) == [0, 1, 2]
 
 
 def test_a_hundred_thousand_passes() -> None:

@@ -12,7 +12,6 @@ from pipesched.errors import BadInput
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.problem import Problem
 from pipesched.sweeps.cells import Sweep
-from pipesched.sweeps.field_paths import set_field
 from pipesched.sweeps.same_model import uneven_stages
 from tests.support.sweeps import TINY, sweep
 
@@ -196,16 +195,6 @@ def test_a_plan_is_swept_by_its_own_fields() -> None:
     assert isinstance(problem, PlanProblem)
     assert (problem.cluster.capacity, problem.model.kinds[0].forward) == ((9, 9), 3)
     assert [cell.key for cell in found.cells[:2]] != [cell.key for cell in found.cells[2:]]
-
-
-def test_setting_makes_missing_sections_and_leaves_others() -> None:
-    document: dict[str, Any] = {"a": {"b": [1, {"c": 2}]}}
-    set_field(document, "a.b[1].c", 5)
-    set_field(document, "x.y.z", 7)
-    assert document == {"a": {"b": [1, {"c": 5}]}, "x": {"y": {"z": 7}}}
-    for path in ("a.b[2]", "a.b.c", "a[0]"):
-        with pytest.raises(BadInput):
-            set_field(document, path, 1)
 
 
 @pytest.mark.parametrize(
