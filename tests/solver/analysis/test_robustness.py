@@ -41,7 +41,7 @@ SURE = Limits(seconds=600, workers=1, deterministic=5)
 HALT = np.zeros(1, np.int64)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(15))
 def test_the_kernels_mean_is_that_of_the_simulator(seed: int) -> None:
     random = Random(seed)
     one = random_problem(random, parts=False)

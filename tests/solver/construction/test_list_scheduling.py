@@ -33,7 +33,7 @@ from tests.support.makers import PLACEMENTS
 from tests.support.makers import problem as problem_of
 
 several = settings(
-    max_examples=60, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+    max_examples=30, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
 )
 
 
@@ -126,7 +126,7 @@ def test_numbers_of_more_than_64_bits_are_run_uncompiled() -> None:
     assert [schedule.orders for schedule in list_schedules(grown, compiled=True)] == orders
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(20))
 def test_a_fixed_number_of_forwards_before_the_first_backward(seed: int) -> None:
     """Where each device has one stage; within memory, exactly so many, and fewer and fewer."""
     random = Random(seed)
@@ -199,7 +199,7 @@ def test_best_times_end_no_device_later_and_are_no_worse(problem: Problem, rando
         assert measure(best).value(problem.objective) <= measure(soon).value(problem.objective)
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(50))
 def test_sequential_fits_whenever_any_schedule_does(seed: int) -> None:
     problem = tiny_problem(Random(seed))
     fits = validate(simulate(problem, sequential(problem))) == []

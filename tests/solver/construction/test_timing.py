@@ -104,7 +104,7 @@ LARGER = (
 
 
 @objectives
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(30))
 def test_times_within_a_value_are_found_exactly_where_they_exist(seed: int, objective: Objective) -> None:
     random = Random(seed)
     problem = replace(tiny_problem(random, LARGER), objective=objective)

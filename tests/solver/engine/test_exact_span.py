@@ -62,7 +62,7 @@ NO_LENGTH = problem(
 )
 SHAPES = ((placement.bidirectional(2), 2, 2), (placement.linear(2), 2, 3), (placement.explicit(2, [1, 0]), 2, 3))
 # Seeds of problems below whose least span is a fraction of a tick.
-FRACTIONS = (2, 11, 14, 50, 53, 107, 147)
+FRACTIONS = (2, 14, 53, 147)
 
 
 def two_ways(seed: int) -> Problem:
@@ -79,7 +79,7 @@ def two_ways(seed: int) -> Problem:
     return problem(2, 2, placement="bidirectional", times=times, objective="span")
 
 
-@pytest.mark.parametrize("seed", range(250))
+@pytest.mark.parametrize("seed", range(100))
 def test_the_times_of_an_order_have_its_least_span(seed: int) -> None:
     random = Random(seed)
     one = replace(tiny_problem(random, SHAPES), objective=Objective.SPAN)
