@@ -21,14 +21,9 @@ from commands.main import main
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("pipesched", "heuristics", "formulations", "solver", "runtime", "plots", "targets", "web", "commands")
 MOVED = {
-    "solver",
-    "solver.solve",
-    "solver.bounds",
-    "solver.bounds.analytic.load",
-    "runtime",
-    "runtime.pytorch.models",
+    "solver", "solver.solve", "solver.bounds", "solver.bounds.analytic.load", "runtime", "runtime.pytorch.models",
     "plots",
-}
+}  # fmt: skip
 
 # Builds the wheel from the folder itself, from the source distribution made of it, and that of an editable install.
 BUILD = """
@@ -100,14 +95,10 @@ def test_a_source_is_rewritten(source: str, rewritten: str, setup_py: ModuleType
 @pytest.mark.parametrize(
     "source",
     [
-        'x = "solver"',
-        'x = "solver.absent"',
-        'x = "solver/solve.py"',
-        'x = f"{y} in solver.solve"',
-        'x = {"a": "plots"}',
-        'x = "solver.so" "lve"',
+        'x = "solver"', 'x = "solver.absent"', 'x = "solver/solve.py"', 'x = f"{y} in solver.solve"',
+        'x = {"a": "plots"}', 'x = "solver.so" "lve"',
     ],
-)
+)  # fmt: skip
 def test_a_string_that_may_name_a_module_stops_the_build(source: str, setup_py: ModuleType) -> None:
     with pytest.raises(setup_py.SetupError, match=r"x\.py:2: .* may name a"):
         setup_py.relocated(f"pass\n{source}", "x.py", MOVED)

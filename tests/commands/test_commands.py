@@ -24,42 +24,12 @@ from tests.support.report_text import report_text
 
 # The names the contract promises.
 NAMES = [
-    "gpipe",
-    "1f1b",
-    "1f1b-small-ends",
-    "interleaved-small-ends",
-    "looped-bfs",
-    "interleaved-1f1b",
-    "interleaved-zb",
-    "zb-h1",
-    "zb-h2",
-    "zb-1p",
-    "zb-2p",
-    "zb",
-    "zbv",
-    "zbv-cost-aware",
-    "v-half-cost-aware",
-    "v-min-cost-aware",
-    "v-half",
-    "v-min",
-    "v-block",
-    "dualpipe",
-    "dualpipe-v",
-    "chimera",
-    "hanayo",
-    "1f1b-overlap",
-    "interleaved-1f1b-overlap",
-    "kimi-k2",
-    "kimi-k2-offload",
-    "generalised-interleaved",
-    "pipeoffload-full",
-    "pipeoffload-half",
-    "uniform-recompute",
-    "recycle",
-    "seq1f1b",
-    "slimpipe",
-    "terapipe",
-]
+    "gpipe", "1f1b", "1f1b-small-ends", "interleaved-small-ends", "looped-bfs", "interleaved-1f1b",
+    "interleaved-zb", "zb-h1", "zb-h2", "zb-1p", "zb-2p", "zb", "zbv", "zbv-cost-aware", "v-half-cost-aware",
+    "v-min-cost-aware", "v-half", "v-min", "v-block", "dualpipe", "dualpipe-v", "chimera", "hanayo",
+    "1f1b-overlap", "interleaved-1f1b-overlap", "kimi-k2", "kimi-k2-offload", "generalised-interleaved",
+    "pipeoffload-full", "pipeoffload-half", "uniform-recompute", "recycle", "seq1f1b", "slimpipe", "terapipe",
+]  # fmt: skip
 FILE = """
 name: small
 devices: 2
@@ -158,18 +128,9 @@ def test_compare_lists_every_schedule_and_the_best(small: str, capsys: pytest.Ca
     assert "capacity is 2" in rows["gpipe"]["reason"]
     for row in rows.values():
         assert {
-            "schedule",
-            "value",
-            "makespan",
-            "span",
-            "bubble",
-            "idle",
-            "peak_memory",
-            "fits",
-            "gap",
-            "status",
+            "schedule", "value", "makespan", "span", "bubble", "idle", "peak_memory", "fits", "gap", "status",
             "reason",
-        } == set(row)
+        } == set(row)  # fmt: skip
         if row["fits"]:
             assert row["value"] >= document["lower_bound"]
 
@@ -210,19 +171,9 @@ def test_simulate_json(small: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", small, "--schedule", "zb-h1", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     keys = {
-        "name",
-        "schedule",
-        "makespan",
-        "span",
-        "bubble",
-        "idle",
-        "idle_ratio",
-        "idle_causes",
-        "peak_memory",
-        "orders",
-        "streams",
-        "decisions",
-    }
+        "name", "schedule", "makespan", "span", "bubble", "idle", "idle_ratio", "idle_causes", "peak_memory",
+        "orders", "streams", "decisions",
+    }  # fmt: skip
     assert set(document) == keys | {"fits", "lower_bound", "gap"}
     assert document["orders"][0][:3] == ["F0.0", "F0.1", "B0.0"]
 
@@ -236,23 +187,9 @@ def test_simulate_as_a_user_of_the_older_visualiser_types_it(
     said = capsys.readouterr().out
     assert "33" in said  # (8 + 4 - 1) x (1 + 2)
     flags = [
-        "-s",
-        "3",
-        "-b",
-        "5",
-        "-f",
-        "0.8",
-        "1.0",
-        "1.2",
-        "-bw",
-        "1.6",
-        "2.0",
-        "2.4",
-        "--p2p-time",
-        "0.1",
-        "-o",
+        "-s", "3", "-b", "5", "-f", "0.8", "1.0", "1.2", "-bw", "1.6", "2.0", "2.4", "--p2p-time", "0.1", "-o",
         "own.png",
-    ]
+    ]  # fmt: skip
     assert main(["simulate", *flags]) == 0
     assert (tmp_path / "own.png").exists()
     capsys.readouterr()

@@ -151,18 +151,8 @@ def test_ctrl_c_keeps_what_was_found(small: Path) -> None:
     """A cell that would search for ten minutes; what was found of it until then is in the store, to go on from."""
     (small / "hard.yaml").write_text(json.dumps(hard() | {"sweep": {"transfer": [0, 0.7]}}))
     command = [
-        sys.executable,
-        "-m",
-        "pipesched",
-        "sweep",
-        "hard.yaml",
-        "-o",
-        "out",
-        "--jobs",
-        "1",
-        "--time-limit",
-        "600",
-    ]
+        sys.executable, "-m", "pipesched", "sweep", "hard.yaml", "-o", "out", "--jobs", "1", "--time-limit", "600",
+    ]  # fmt: skip
     process = subprocess.Popen(
         command, cwd=small, env=os.environ | {"PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )  # fmt: skip

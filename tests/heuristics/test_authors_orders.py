@@ -16,10 +16,7 @@ from tests.support.columns import Costs, Memory, build
 # numbers start again in every unit). Where p does not divide m it sends the rest down only; here a direction is a
 # model replica and both get equal shares. For p = 2 it stops after the first unit.
 CHIMERA = {
-    (2, 2): [
-        "F0f0b0B0",
-        "f0F0B0b0",
-    ],
+    (2, 2): ["F0f0b0B0", "f0F0B0b0"],
     (4, 8): [
         "F0F1f0b0f1b1B0F2B1F3f2b2f3b3B2B3",
         "F0f0F1f1b0B0b1B1F2f2F3f3b2B2b3B3",
@@ -35,16 +32,11 @@ CHIMERA = {
         "f0f1f2F0B0F1B1F2B2b0f3b1f4b2f5F3B3F4B4F5B5b3b4b5",
     ],
     (8, 8): [
-        "F0F1F2F3f0b0f1b1f2b2f3b3B0B1B2B3",
-        "F0F1F2f0F3f1b0f2b1f3b2B0b3B1B2B3",
-        "F0F1f0F2f1F3f2b0f3b1B0b2B1b3B2B3",
-        "F0f0F1f1F2f2F3f3b0B0b1B1b2B2b3B3",
-        "f0F0f1F1f2F2f3F3B0b0B1b1B2b2B3b3",
-        "f0f1F0f2F1f3F2B0F3B1b0B2b1B3b2b3",
-        "f0f1f2F0f3F1B0F2B1F3B2b0B3b1b2b3",
-        "f0f1f2f3F0B0F1B1F2B2F3B3b0b1b2b3",
+        "F0F1F2F3f0b0f1b1f2b2f3b3B0B1B2B3", "F0F1F2f0F3f1b0f2b1f3b2B0b3B1B2B3", "F0F1f0F2f1F3f2b0f3b1B0b2B1b3B2B3",
+        "F0f0F1f1F2f2F3f3b0B0b1B1b2B2b3B3", "f0F0f1F1f2F2f3F3B0b0B1b1B2b2B3b3", "f0f1F0f2F1f3F2B0F3B1b0B2b1B3b2b3",
+        "f0f1f2F0f3F1B0F2B1F3B2b0B3b1b2b3", "f0f1f2f3F0B0F1B1F2B2F3B3b0b1b2b3",
     ],
-}
+}  # fmt: skip
 
 # Hanayo's authors published no generator that could be found. Two readings of the paper (arXiv 2308.15762) by others
 # give the same order of one unit of p micro-batches: generate_hanayo_schedule in elf/scheduling/schedulers.py of

@@ -100,13 +100,8 @@ def test_names_are_shown_and_never_run() -> None:
     times = {"forward": 1, "backward": 1}
     memory = {"capacity": 4, "unit": HOSTILE}
     document = {
-        "devices": 2,
-        "microbatches": 2,
-        "times": times,
-        "memory": memory,
-        "name": HOSTILE,
-        "time_unit": HOSTILE,
-    }
+        "devices": 2, "microbatches": 2, "times": times, "memory": memory, "name": HOSTILE, "time_unit": HOSTILE,
+    }  # fmt: skip
     for page in everything(problem_from(document)):
         assert "<script" not in page
         assert "\x1b" not in page

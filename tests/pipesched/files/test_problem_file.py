@@ -58,21 +58,15 @@ TIMES_KEYS = "forward, backward, weight, fused, transfer, overlapped"
 ONE_MISTAKE = {
     "misspelt key": (document(microbatch="4"), "microbatch: unknown key"),
     "unknown key": (document(zzz="4"), "zzz: unknown key"),
-    "misspelt key in times": (
-        document("wieght: 1"), "times.wieght: unknown key"
-    ),
-    "unknown key in memory": (
-        document(memory="capacities: 4"),
-        "memory.capacities: unknown key",
-    ),
+    "misspelt key in times": (document("wieght: 1"), "times.wieght: unknown key"),
+    "unknown key in memory": (document(memory="capacities: 4"), "memory.capacities: unknown key"),
     "key that is a number": (document() + "3: 4\n", "3: unknown key"),
     "key that YAML takes for true": (document() + "true: 4\n", "true: unknown key"),
     "key that YAML takes for nothing": (document() + "~: 4\n", "nothing: unknown key"),
     "no devices": (document(devices=""), "devices: missing"),
     "empty devices": (document(devices="~"), "devices: missing"),
     "no microbatches": (document(microbatches=""), "microbatches: missing"),
-    "no times": (document(times="") .replace("times: {forward: 1, backward: 1}\n", ""),
-                 "times: missing"),
+    "no times": (document(times="") .replace("times: {forward: 1, backward: 1}\n", ""), "times: missing"),
     "empty times": (document().replace("{forward: 1, backward: 1}", ""), "times: missing"),
     "no forward": (document().replace("forward: 1, ", ""), "times.forward: missing"),
     "empty forward": (document().replace("forward: 1", "forward: "), "times.forward: missing"),
@@ -81,19 +75,10 @@ ONE_MISTAKE = {
     "no device": (document(devices="0"), "devices: found 0"),
     "half a device": (document(devices="1.5"), "devices: found 1.5"),
     "devices true": (document(devices="true"), "devices: found true"),
-    "negative microbatches": (
-        document(microbatches="-1"), "microbatches: found -1"
-    ),
-    "huge microbatches": (
-        document(microbatches="10000000000000"),
-        "microbatches: found 10000000000000",
-    ),
-    "times as a number": (document().replace("{forward: 1, backward: 1}", "5"),
-                          "times: found 5"),
-    "memory as a list": (
-        document() + "memory: [1, 2]\n",
-        "memory: found [1, 2]",
-    ),
+    "negative microbatches": (document(microbatches="-1"), "microbatches: found -1"),
+    "huge microbatches": (document(microbatches="10000000000000"), "microbatches: found 10000000000000"),
+    "times as a number": (document().replace("{forward: 1, backward: 1}", "5"), "times: found 5"),
+    "memory as a list": (document() + "memory: [1, 2]\n", "memory: found [1, 2]"),
     "time as text": (document("weight: fast"), "times.weight: found 'fast'"),
     "time true": (document("weight: true"), "times.weight: found true"),
     "time as keys": (document("weight: {a: 1, b: 2}"), "times.weight: found keys a, b"),
@@ -115,10 +100,7 @@ ONE_MISTAKE = {
     "transfer": (document("transfer: -1"), "times.transfer: found -1"),
     "links": (document("transfer: [[0, 1], [2, -1]]"), "times.transfer[1][1]: found -1"),
     "rows": (document("transfer: [[0, 1]]"), "times.transfer: found 1 rows of 2 values"),
-    "nodes": (
-        document("transfer: {intra_node: 1, inter_node: 2, nodes: [0]}"),
-        "times.transfer.nodes: found 1 nodes",
-    ),
+    "nodes": (document("transfer: {intra_node: 1, inter_node: 2, nodes: [0]}"), "times.transfer.nodes: found 1 nodes"),
     "intra": (
         document("transfer: {intra_node: -1, inter_node: 2, nodes: [0, 1]}"), "times.transfer.intra_node: found -1"
     ),
@@ -134,12 +116,8 @@ ONE_MISTAKE = {
     "unit": (document(memory="unit: 3"), "memory.unit: found 3"),
     "name": (document(name="3"), "name: found 3"),
     "time unit": (document(time_unit="[a]"), "time_unit: found ['a']"),
-    "objective": (
-        document(objective="spam"),
-        "objective: found 'spam'",
-    ),
-    "placement": (document(placement="v-shap"),
-                  "placement: found 'v-shap'"),
+    "objective": (document(objective="spam"), "objective: found 'spam'"),
+    "placement": (document(placement="v-shap"), "placement: found 'v-shap'"),
     "placement of no stages": (document(placement="[]"), "placement: found []"),
     "placement of text": (document(placement="[0, a]"), "placement: found [0, 'a']"),
     "placement on a negative device": (document(placement="[0, -1]"), "placement: found [0, -1]"),
@@ -153,58 +131,25 @@ ONE_MISTAKE = {
         "placement: found no stage on device 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, ...; "
         "allowed: at least one stage on each of the 400000 devices",
     ),
-    "chunks of linear": (
-        document(chunks="2"),
-        "chunks: found 2",
-    ),
-    "chunks of v-shape": (
-        document(chunks="1", placement="v-shape"),
-        "chunks: found 1",
-    ),
-    "chunks of bidirectional": (
-        document(chunks="3", placement="bidirectional"),
-        "chunks: found 3",
-    ),
-    "chunks of a list": (
-        document(chunks="1", placement="[0, 1]"),
-        "chunks: found 1",
-    ),
-    "length": (
-        document("weight: [1, 2, 3]"),
-        "times.weight: found 3 values",
-    ),
+    "chunks of linear": (document(chunks="2"), "chunks: found 2"),
+    "chunks of v-shape": (document(chunks="1", placement="v-shape"), "chunks: found 1"),
+    "chunks of bidirectional": (document(chunks="3", placement="bidirectional"), "chunks: found 3"),
+    "chunks of a list": (document(chunks="1", placement="[0, 1]"), "chunks: found 1"),
+    "length": (document("weight: [1, 2, 3]"), "times.weight: found 3 values"),
     "length with chunks": (
         document("weight: [1, 2]", placement="interleaved", chunks="2"),
         "times.weight: found 2 values",
     ),
-    "length with a list": (
-        document("weight: [1, 2]", placement="[0, 1, 0]"),
-        "times.weight: found 2 values",
-    ),
+    "length with a list": (document("weight: [1, 2]", placement="[0, 1, 0]"), "times.weight: found 2 values"),
     "length of both directions": (
         document("transfer: [1, 2, 3]", placement="bidirectional"),
         "times.transfer: found 3 values",
     ),
-    "length of activation": (
-        document(memory="activation: [1]"),
-        "memory.activation: found 1 values",
-    ),
-    "length of freed": (
-        document(memory="freed_by_backward: [0, 0, 0]"),
-        "memory.freed_by_backward: found 3 values",
-    ),
-    "length of capacity": (
-        document(memory="capacity: [4]"),
-        "memory.capacity: found 1 values",
-    ),
-    "fused without weight": (
-        document("fused: 2"),
-        "times.fused: found without times.weight",
-    ),
-    "fused with an empty weight": (
-        document("fused: 2, weight: "),
-        "times.fused: found without times.weight",
-    ),
+    "length of activation": (document(memory="activation: [1]"), "memory.activation: found 1 values"),
+    "length of freed": (document(memory="freed_by_backward: [0, 0, 0]"), "memory.freed_by_backward: found 3 values"),
+    "length of capacity": (document(memory="capacity: [4]"), "memory.capacity: found 1 values"),
+    "fused without weight": (document("fused: 2"), "times.fused: found without times.weight"),
+    "fused with an empty weight": (document("fused: 2, weight: "), "times.fused: found without times.weight"),
     "freed above the activation": (
         document(memory="activation: 1.5, freed_by_backward: 1.6"),
         "memory.freed_by_backward: found 1.6 activations",
@@ -226,18 +171,10 @@ ONE_MISTAKE = {
     "YAML syntax": ("devices: 2\ntimes: {forward: 1\n", "line 3, column 1: not YAML"),
     "a tab": ("devices:\n\t- b\n", "line 2, column 1: not YAML"),
     "key twice": (document() + "devices: 3\n", "line 4, column 1: not YAML"),
-    "key twice in a section": (
-        document("forward: 3"), "line 3, column 34: not YAML"
-    ),
+    "key twice in a section": (document("forward: 3"), "line 3, column 34: not YAML"),
     "a list as a key": (document() + "? [a, b]\n: 3\n", "line 4, column 3: not YAML"),
-    "a Python object": (
-        "a: !!python/object:os.system x\n",
-        "line 1, column 4: not YAML",
-    ),
-    "a control character": (
-        "a: \x01\n",
-        "not YAML",
-    ),
+    "a Python object": ("a: !!python/object:os.system x\n", "line 1, column 4: not YAML"),
+    "a control character": ("a: \x01\n", "not YAML"),
     "a day that is not": (document(name="2024-99-99"), "cannot be read"),
 }  # fmt: skip
 
@@ -290,19 +227,9 @@ memory: {capacity: -1, freed_by_backward: 2, unit: 1}
 objective: speed
 """
     assert sorted(line.split(":")[0] for line in mistakes(text, tmp_path)) == [
-        "chunks",
-        "memory.capacity",
-        "memory.freed_by_backward",
-        "memory.unit",
-        "microbatches",
-        "microbatchs",
-        "objective",
-        "placement",
-        "placement[1]",
-        "times.backward",
-        "times.forward",
-        "times.weight",
-    ]
+        "chunks", "memory.capacity", "memory.freed_by_backward", "memory.unit", "microbatches", "microbatchs",
+        "objective", "placement", "placement[1]", "times.backward", "times.forward", "times.weight",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

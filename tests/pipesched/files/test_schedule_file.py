@@ -167,10 +167,7 @@ def test_ticks_are_the_file_s_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("keys", "line"),
     [
-        (
-            {"format": "something"},
-            "not a schedule file",
-        ),
+        ({"format": "something"}, "not a schedule file"),
         ({"format_version": 2}, "format_version: found 2"),
         ({"format_version": "1"}, "format_version: found '1'"),
         ({"format_version": None}, "format_version: found nothing"),
@@ -183,18 +180,9 @@ def test_ticks_are_the_file_s_own(tmp_path: Path) -> None:
         ({"tick": "1/7"}, "starts.F0.1: found 2"),
         ({"orders": None}, "orders: found no list of lists"),
         ({"orders": ["F0.0"]}, "orders: found no list of lists"),
-        (
-            {"orders": [["X0.0"]]},
-            "orders: found 'X0.0'",
-        ),
-        (
-            {"orders": [["BW0.0&F0.1"]]},
-            "orders: found 'BW0.0&F0.1'",
-        ),
-        (
-            {"orders": [["F0.0&B0.1&W0.1"]]},
-            "orders: found 'F0.0&B0.1&W0.1'",
-        ),
+        ({"orders": [["X0.0"]]}, "orders: found 'X0.0'"),
+        ({"orders": [["BW0.0&F0.1"]]}, "orders: found 'BW0.0&F0.1'"),
+        ({"orders": [["F0.0&B0.1&W0.1"]]}, "orders: found 'F0.0&B0.1&W0.1'"),
         ({"starts": None}, "starts: found none"),
         ({"starts": {"F0": 1}}, "starts: found 'F0'"),
         ({"starts": {"F0.0": 1.5}}, "starts.F0.0: found 1.5"),

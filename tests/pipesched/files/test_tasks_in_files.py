@@ -124,15 +124,13 @@ ONE_MISTAKE = {
     "one task": ("tasks.forward", 3,
                  "tasks.forward: found 3; allowed: a list, each of its entries with the keys name, on, time, needs"),
     "a task as text": ("tasks.weight.0", "mlp", "tasks.weight[0]: found 'mlp'; allowed: the keys name, on, time, after"),
-    "stream twice": ("streams", ["compute", "comm", "comm"],
-                     "streams[2]: found 'comm' twice; allowed: each name once"),
+    "stream twice": ("streams", ["compute", "comm", "comm"], "streams[2]: found 'comm' twice; allowed: each name once"),
     "stream as number": ("streams", ["compute", "comm", 3],
                          "streams[2]: found 3; allowed: a name: a letter or _, then letters, digits, - and _, up to 40 characters"),
     "no streams": ("streams", [], "streams: found []; allowed: a list of names"),
     "far too many": ("tasks.layers", 10**6,
                      "tasks: found 32000000 tasks in all; allowed: up to 2000000, with fewer layers or micro-batches"),
-    "offload": ("memory", {"offload": {"out": 5}},
-                "memory.offload.in: missing; it is required"),
+    "offload": ("memory", {"offload": {"out": 5}}, "memory.offload.in: missing; it is required"),
 }  # fmt: skip
 
 

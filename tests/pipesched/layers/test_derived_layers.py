@@ -126,14 +126,10 @@ MODEL: dict[str, Any] = {
         "parallel": {"tensor": 2, "expert": 8, "data": 4},
     },
     "hardware": {
-        "sustained_tflops": 200,
-        "memory": 80,
-        "reserved": 8,
-        "pipeline_bandwidth": 25,
-        "tensor_bandwidth": 150,
+        "sustained_tflops": 200, "memory": 80, "reserved": 8, "pipeline_bandwidth": 25, "tensor_bandwidth": 150,
         "expert_bandwidth": 40,
     },
-}
+}  # fmt: skip
 
 
 def changed(**paths: object) -> dict[str, Any]:

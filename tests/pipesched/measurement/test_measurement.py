@@ -84,15 +84,9 @@ def test_a_problem_takes_the_medians_of_each_stage_and_keeps_the_rest() -> None:
     one = problem(2, 4, **MS, memory={"capacity": 9, "activation": 2, "freed_by_backward": 1}, objective="span")
     orders = HEURISTICS["zb-h1"].order(one)
     takes = {
-        (F, 0): 2.5,
-        (F, 1): 3.5,
-        (B, 0): 4.0,
-        (B, 1): 2.0004,
-        (W, 0): 1.0,
-        (W, 1): 2.0,
-        (BW, 0): 9.0,
+        (F, 0): 2.5, (F, 1): 3.5, (B, 0): 4.0, (B, 1): 2.0004, (W, 0): 1.0, (W, 1): 2.0, (BW, 0): 9.0,
         (BW, 1): 6.0,
-    }
+    }  # fmt: skip
     usual = step_of(one, orders, lambda p: takes[p.kind, p.stage])
     slow = step_of(one, orders, lambda p: 3 * takes[p.kind, p.stage])
     again = with_measured_times(one, trace(one, "zb-h1", usual, usual, slow))

@@ -106,15 +106,8 @@ def test_memory_on_the_host_is_told() -> None:
     one = problem(1, 1, memory={"activation": 1.5, "offload": offload}, streams=["compute", "d2h", "h2d"])
     (host,) = document(simulate(one, schedule("F0.0 O0.0 L0.0 BW0.0")))["memory"]["hosts"]
     assert host["device"] == 0 and host["steps"] == [
-        0,
-        0,
-        1,
-        1,
-        1,
-        1,
-        1,
-        0,
-    ]  # from the start of the way out to the end of that back
+        0, 0, 1, 1, 1, 1, 1, 0,
+    ]  # from the start of the way out to the end of that back  # fmt: skip
 
 
 def test_the_page_is_whole_and_escapes_what_a_user_wrote() -> None:

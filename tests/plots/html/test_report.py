@@ -80,13 +80,9 @@ def test_the_report_of_a_solve_answers_in_a_sentence_and_says_where_it_comes_fro
     assert "\nseed | 3" in said and "\nworkers | 1" in said and "ortools" in said
     assert "Checked without the solver" in said and "is the bottleneck" in said
     order = [
-        "Schedules side by side",
-        "Passes and memory",
-        "Why not better",
-        "The search",
-        "The problem",
+        "Schedules side by side", "Passes and memory", "Why not better", "The search", "The problem",
         "How to reproduce",
-    ]
+    ]  # fmt: skip
     assert [line[3:] for line in said.splitlines() if line.startswith("## ") and line[3:] in order] == order
     text = solved.read_text()
     names = packed_in(text, "schedules")

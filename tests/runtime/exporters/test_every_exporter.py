@@ -215,33 +215,14 @@ def test_exact_cells_with_communication(fsdp: str) -> None:
     gather = ("UNSHARD", "RESHARD")
     assert [[c for c in row if not c.endswith(gather)] for row in rows] == [
         [
-            "0F0",
-            "0SEND_F0",
-            "3RECV_F0",
-            "3F0",
-            "3I0",
-            "3SEND_B0",
-            "3W0",
-            "3REDUCE_GRAD",
-            "0RECV_B0",
-            "0B0",
+            "0F0", "0SEND_F0", "3RECV_F0", "3F0", "3I0", "3SEND_B0", "3W0", "3REDUCE_GRAD", "0RECV_B0", "0B0",
             "0REDUCE_GRAD",
         ],
         [
-            "1RECV_F0",
-            "1F0",
-            "2F0",
-            "2SEND_F0",
-            "2RECV_B0",
-            "2I0",
-            "1I0",
-            "1SEND_B0",
-            "2W0",
-            "2REDUCE_GRAD",
-            "1W0",
-            "1REDUCE_GRAD",
+            "1RECV_F0", "1F0", "2F0", "2SEND_F0", "2RECV_B0", "2I0", "1I0", "1SEND_B0", "2W0", "2REDUCE_GRAD",
+            "1W0", "1REDUCE_GRAD",
         ],
-    ]
+    ]  # fmt: skip
     held = [[c for c in row if c.endswith(gather)] for row in rows]
     assert held == (
         [[], []]
@@ -376,18 +357,9 @@ class Instruction:
 
 
 INSTRUCTIONS = [
-    "LoadMicroBatch",
-    "ForwardPass",
-    "BackwardPass",
-    "SendActivation",
-    "RecvActivation",
-    "SendGrad",
-    "RecvGrad",
-    "CommitP2P",
-    "ReduceTiedGrads",
-    "ReduceGrads",
-    "OptimizerStep",
-]
+    "LoadMicroBatch", "ForwardPass", "BackwardPass", "SendActivation", "RecvActivation", "SendGrad", "RecvGrad",
+    "CommitP2P", "ReduceTiedGrads", "ReduceGrads", "OptimizerStep",
+]  # fmt: skip
 DEEPSPEED: dict[str, dict[str, object]] = {
     "deepspeed": {},
     "deepspeed.runtime": {},

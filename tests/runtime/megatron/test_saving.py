@@ -112,13 +112,7 @@ def test_on_a_gpu_steps_wait_for_the_events_of_others(monkeypatch: pytest.Monkey
     for step in row:
         one.run(step, lambda step: said.append(f"{current[-1].name} runs {step.name}"))
     assert said == [
-        "compute runs F0.0",
-        "a waits for compute runs F0.0",
-        "a runs O0.0",
-        "compute waits for a runs O0.0",
-        "compute runs F0.1",
-        "b waits for a runs O0.0",
-        "b runs L0.0",
-        "compute waits for b runs L0.0",
+        "compute runs F0.0", "a waits for compute runs F0.0", "a runs O0.0", "compute waits for a runs O0.0",
+        "compute runs F0.1", "b waits for a runs O0.0", "b runs L0.0", "compute waits for b runs L0.0",
         "compute runs B0.0",
-    ]
+    ]  # fmt: skip

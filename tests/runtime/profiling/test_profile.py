@@ -232,19 +232,9 @@ def test_profile_measures_the_users_own_stages(
     (tmp_path / "own_pipeline.py").write_text(OWN_MODEL)
     monkeypatch.chdir(tmp_path)
     flags = [
-        "--placement",
-        "v-shape",
-        "--split",
-        "store",
-        "--transfer",
-        "1.5",
-        "--repetitions",
-        "2",
-        "--warm-up",
-        "1",
-        "-o",
-        "own.yaml",
-    ]
+        "--placement", "v-shape", "--split", "store", "--transfer", "1.5", "--repetitions", "2", "--warm-up", "1",
+        "-o", "own.yaml",
+    ]  # fmt: skip
     assert main(["profile", "--model", "own_pipeline:make", *flags, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert len(found["stages"]) == 4

@@ -183,18 +183,8 @@ def test_the_same_entry_runs_under_torchrun(tmp_path: Path) -> None:
     path = written(tmp_path, one, random_order(one, Random(4)))
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     command = [
-        *launcher,
-        "-m",
-        "pipesched",
-        "run",
-        path,
-        *SMALL,
-        "--dtype",
-        "bfloat16",
-        "--lowering",
-        "torch",
-        "--json",
-    ]
+        *launcher, "-m", "pipesched", "run", path, *SMALL, "--dtype", "bfloat16", "--lowering", "torch", "--json",
+    ]  # fmt: skip
     environment = os.environ | {"PYTHONPATH": str(ROOT), "GLOO_SOCKET_IFNAME": "lo"}
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, env=environment, check=False)
     assert done.returncode == 0, done.stderr
