@@ -11,29 +11,28 @@ with plain CP-SAT, then each part is left out on the three problems or fewer whe
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from time import perf_counter
 
 from benchmarks.cases.engine_parts import PARTS, Part, plain
 from benchmarks.cases.random_problems import random_problems
 from benchmarks.cases.rows import select
 from benchmarks.growth import FAMILIES
 from benchmarks.reporting.ablation_table import PLAIN, WHOLE, Records, cell, left_out_on, markdown
+from benchmarks.reporting.command_line import keep_results, limits_of, parser_of
 from benchmarks.reporting.gap_plot import draw
 from benchmarks.reporting.machine import machine
-from benchmarks.reporting.page import exit_code, put, relative_to_page
-from benchmarks.reporting.record import Record, failed, record, settings_of
+from benchmarks.reporting.page import exit_code, link_to, show
+from benchmarks.reporting.record import Record, measured, settings_of
 from benchmarks.reporting.store import Store
 from benchmarks.unequal import dynapipe
-from pipesched.errors import BadInput, PipeschedError, did_you_mean
+from pipesched.errors import BadInput, did_you_mean
 from pipesched.problem.problem import Problem
 from solver.engine.engine import ENGINE
 from solver.engine.search import Engine
 from solver.limits import Limits
-from solver.solve import solve
 
 COMMAND = "python -m benchmarks.ablation"
 # Of the random problems those on which nearly all parts that any of them uses have something to do.
@@ -55,16 +54,6 @@ def chosen(seed: int) -> Sequence[Problem]:
     return [*(every[number] for number in CHOSEN), *long, profile, unequal]
 
 
-def measure_variant(problem: Problem, engine: Engine, limits: Limits) -> Record:
-    """One problem with a part of the engine left out; a solve that breaks is a result too."""
-    started = perf_counter()
-    try:
-        return record(problem.name, solve(problem, limits, engine=engine), limits)
-    except (PipeschedError, ArithmeticError, LookupError, ValueError, AssertionError) as error:
-        print(f"{problem.name}: {type(error).__name__}: {error}", file=sys.stderr)
-        return failed(problem.name, limits, problem, perf_counter() - started, error)
-
-
 def key(name: str, variant: str) -> str:
     """Of a problem's variant in the results."""
     return f"{name} / {variant}"
@@ -72,14 +61,19 @@ def key(name: str, variant: str) -> str:
 
 def main() -> int:
     """Every variant of every problem, the table and the picture; 1 if a solve broke."""
-    args = arguments()
+    parser = parser_of(COMMAND, __doc__, 20, "each solve")
+    parser.add_argument("--problems", type=int, metavar="COUNT", help="only the first of them")
+    parser.add_argument("--parts", nargs="+", metavar="NAME", help="only these parts")
+    parser.add_argument("--picture", type=Path, metavar="FILE", help="draw gap over time as PNG or SVG")
+    keep_results(parser, "ablation")
+    args = parser.parse_args()
     return exit_code(lambda: run(args))
 
 
 def run(args: Namespace) -> int:
     """Measure, then write what was asked for; 1 if a solve broke."""
     problems, parts = chosen(args.seed)[: args.problems], _wanted(args.parts)
-    limits = Limits(seconds=args.seconds, workers=args.workers, seed=args.seed)
+    limits = limits_of(args)
     store = Store(args.results, f"{machine(args.seed, args.workers)}; {args.seconds:g} s a problem")
     if args.resume:
         store.load()
@@ -106,13 +100,12 @@ def _measure(
     store: Store, limits: Limits, problem: Problem, engines: Mapping[str, Engine], settle: bool = False
 ) -> None:
     """The variants that are not there yet; `settle` solves the problem for a moment before the first one."""
-    left = [variant for variant in engines if not store.has(key(problem.name, variant), settings_of(limits))]
-    if settle and left:
-        measure_variant(problem, ENGINE, replace(limits, seconds=_BEFORE * limits.seconds))
-    for variant in left:
-        name, found = key(problem.name, variant), measure_variant(problem, engines[variant], limits)
-        store.add(name, found)
-        print(f"{name}: {cell(found)}", file=sys.stderr, flush=True)
+    if settle and any(not store.has(key(problem.name, variant), settings_of(limits)) for variant in engines):
+        measured(problem, replace(limits, seconds=_BEFORE * limits.seconds))
+    for variant, engine in engines.items():
+        name = key(problem.name, variant)
+        if store.measure(name, problem, limits, engine):
+            print(f"{name}: {cell(store.records[name])}", file=sys.stderr, flush=True)
 
 
 def _found(store: Store, limits: Limits, problem: Problem) -> dict[str, Record]:
@@ -125,28 +118,11 @@ def _found(store: Store, limits: Limits, problem: Problem) -> dict[str, Record]:
 def _written(args: Namespace, parts: Sequence[Part], records: Records, described: str) -> int:
     """The table and the picture; 1 if a solve broke."""
     text = markdown(parts, records, described)
-    print(text)
     if args.picture is not None:
         draw(records, args.picture, args.seconds)
-    if args.write is not None:
-        link = None if args.picture is None else relative_to_page(args.picture, args.write)
-        put(args.write, COMMAND, text if link is None else f"{text}\n\n![certified gap over time]({link})")
+        text += link_to(args.picture, args.write, "certified gap over time")
+    show(args.write, COMMAND, text)
     return 1 if any(found.error for variants in records.values() for found in variants.values()) else 0
-
-
-def arguments() -> Namespace:
-    """The command line."""
-    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    parser.add_argument("--problems", type=int, metavar="COUNT", help="only the first of them")
-    parser.add_argument("--parts", nargs="+", metavar="NAME", help="only these parts")
-    parser.add_argument("--seconds", type=float, default=20, help="for each solve (default 20)")
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--results", type=Path, default=Path("results/ablation.json"), metavar="FILE")
-    parser.add_argument("--resume", action="store_true", help="keep what was already measured with these settings")
-    parser.add_argument("--write", type=Path, metavar="PAGE", help="the page to write, docs/results/ablation.md")
-    parser.add_argument("--picture", type=Path, metavar="FILE", help="draw gap over time as PNG or SVG")
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ devices, with communication from half to twice as long as computation.
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -17,9 +16,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.cases.kimi_k2 import example, on_placement, with_communication, work
+from benchmarks.reporting.command_line import limits_of, parser_of
 from benchmarks.reporting.exposed_plot import draw
 from benchmarks.reporting.machine import machine
-from benchmarks.reporting.page import exit_code, put_or_print, table
+from benchmarks.reporting.page import exit_code, show, table
 from heuristics.catalogue import HEURISTICS
 from pipesched.problem.passes import F
 from pipesched.problem.problem import Problem
@@ -152,23 +152,16 @@ def communication_table(problem: Problem, limits: Limits, plot: Path | None) -> 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark."""
-    parser = ArgumentParser(COMMAND, description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=60.0, help="for each problem (default 60)")
+    parser = parser_of(COMMAND, __doc__, 60)
     parser.add_argument("--ratio-seconds", type=float, default=15.0, help="for each ratio (default 15)")
-    parser.add_argument("--workers", type=int, default=2, help="threads of each search (default 2)")
-    parser.add_argument("--write", type=Path, metavar="PAGE", help="put the tables into this page of the docs")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="exposed communication over its share, as a picture")
     args = parser.parse_args(arguments)
-    return exit_code(lambda: _run(args))
-
-
-def _run(args: Namespace) -> int:
-    limits = Limits(seconds=args.seconds, workers=args.workers)
+    limits = limits_of(args)
     short = replace(limits, seconds=args.ratio_seconds)
     mini = example("kimi-k2-mini")
     text = "\n\n".join(
         [
-            f"{machine(0, args.workers)}, {args.seconds:g} s a problem, {args.ratio_seconds:g} s a ratio.",
+            f"{machine(args.seed, args.workers)}, {args.seconds:g} s a problem, {args.ratio_seconds:g} s a ratio.",
             f"`examples/kimi-k2-mini.yaml`, {mini.devices} devices:",
             schedules_table(mini, limits),
             "`examples/kimi-k2.yaml`, 16 devices:",
@@ -177,9 +170,9 @@ def _run(args: Namespace) -> int:
             communication_table(mini, short, args.plot),
         ]
     )
-    put_or_print(args.write, COMMAND, text)
+    show(args.write, COMMAND, text)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code(main))

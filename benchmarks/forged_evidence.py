@@ -10,9 +10,9 @@ evidence proves it, or refuse it.
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from math import ceil
@@ -25,7 +25,7 @@ from benchmarks.proofs.bound_problems import draw
 from benchmarks.proofs.evidence_mutations import mutated
 from benchmarks.proofs.exhaustive.optimum import NotTiny, least_value
 from benchmarks.reporting.machine import machine
-from benchmarks.reporting.page import exit_code, put, table
+from benchmarks.reporting.page import exit_code, show, table
 from pipesched.checking.check import ARGUMENTS, OF_PERIODS, check_bound
 from pipesched.checking.diagram.argument import old_form
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError, Verdict
@@ -205,25 +205,19 @@ def markdown(tally: Tally, described: str) -> str:
     return f"{described}\n\n{table(head, lines)}\n\n{tally.mutations:,} mutations in all."
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Forge, print the table; 1 if the check accepts a false claim or refuses a genuine certificate."""
-    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    parser = ArgumentParser(COMMAND, description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("--mutations", type=int, default=10_000, help="at least so many (default 10000)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--write", type=Path, metavar="PAGE", help="the page to write, docs/results/forged-evidence.md")
-    return exit_code(lambda: _run(parser.parse_args()))
-
-
-def _run(args: Namespace) -> int:
+    args = parser.parse_args(arguments)
     tally = forge(args.mutations, args.seed)
-    text = markdown(tally, machine(args.seed, 1, "numba"))
-    print(text)
     for wrong in tally.unproved:
         print(f"refused though genuine: {wrong}", file=sys.stderr)
-    if args.write is not None:
-        put(args.write, COMMAND, text)
+    show(args.write, COMMAND, markdown(tally, machine(args.seed, 1, "numba")))
     return 1 if tally.unproved or sum(tally.false_accepted.values()) else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code(main))

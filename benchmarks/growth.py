@@ -9,25 +9,24 @@ Results are kept in a file after every point; --resume runs only those that are 
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
-from time import perf_counter
 from typing import NamedTuple
 
+from benchmarks.reporting.command_line import keep_results, limits_of, parser_of
 from benchmarks.reporting.engine_table import percent
 from benchmarks.reporting.growth_plot import Curve, draw
 from benchmarks.reporting.machine import machine
-from benchmarks.reporting.page import exit_code, put, relative_to_page, table
-from benchmarks.reporting.record import Record, failed, record, settings_of
+from benchmarks.reporting.page import exit_code, link_to, show, table
+from benchmarks.reporting.record import Record, settings_of
 from benchmarks.reporting.store import Store
-from pipesched.errors import PipeschedError
 from pipesched.files.problem_file import problem_from
 from pipesched.problem.problem import Problem
-from solver.limits import Limits
-from solver.solve import solve
 
 COMMAND = "python -m benchmarks.growth"
 GAP = 0.01
@@ -69,52 +68,32 @@ FAMILIES = tuple(Family(placement, Fraction(cap)) for placement in ("linear", "v
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure what was asked for; the table and the picture of all that was measured with the same settings."""
-    parser = ArgumentParser(COMMAND, description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    parser = parser_of(COMMAND, __doc__, 15, "each point")
     parser.add_argument("--devices", type=int, nargs="+", default=DEVICES, metavar="P")
     parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS, metavar="M/P", help="micro-batches a device")
-    parser.add_argument("--seconds", type=float, default=15.0, help="for each point (default 15)")
-    parser.add_argument("--workers", type=int, default=2, help="threads of each search (default 2)")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--results", type=Path, default=Path("results/growth.json"), metavar="FILE")
-    parser.add_argument("--resume", action="store_true", help="keep what was already measured with these settings")
-    parser.add_argument("--write", type=Path, metavar="PAGE", help="the page to write, docs/results/growth.md")
     parser.add_argument("--picture", type=Path, metavar="FILE", help="draw seconds over passes as PNG or SVG")
+    keep_results(parser, "growth")
     args = parser.parse_args(arguments)
     return exit_code(lambda: run(args))
 
 
 def run(args: Namespace) -> int:
     """Every point, the table and the picture; 1 if a solve broke."""
-    limits = Limits(seconds=args.seconds, workers=args.workers, seed=args.seed, gap=GAP)
+    limits = replace(limits_of(args), gap=GAP)
     store = Store(args.results, f"{machine(args.seed, args.workers)}; {args.seconds:g} s a point at most")
     if args.resume:
         store.load()
-    for family in FAMILIES:
-        for p in args.devices:
-            for length in args.lengths:
-                problem = family.problem(p, length * p)
-                if not (args.resume and store.has(problem.name, settings_of(limits))):
-                    store.add(problem.name, _measured(problem, limits))
-                    print(f"{problem.name}: {_cell(store.records[problem.name])}", file=sys.stderr, flush=True)
+    for family, p, length in product(FAMILIES, args.devices, args.lengths):
+        problem = family.problem(p, length * p)
+        if store.measure(problem.name, problem, limits):
+            print(f"{problem.name}: {_cell(store.records[problem.name])}", file=sys.stderr, flush=True)
     found = store.under(settings_of(limits))
     text = markdown(args.devices, args.lengths, found, store.machine)
-    print(text)
     if args.picture is not None:
         draw({family.name: curves(family, args.devices, args.lengths, found) for family in FAMILIES}, args.picture)
-        if args.write is not None:
-            text += f"\n\n![seconds to a gap of 1 %]({relative_to_page(args.picture, args.write)})"
-    if args.write is not None:
-        put(args.write, COMMAND, text)
+        text += link_to(args.picture, args.write, "seconds to a gap of 1 %")
+    show(args.write, COMMAND, text)
     return 1 if any(one.error for one in found.values()) else 0
-
-
-def _measured(problem: Problem, limits: Limits) -> Record:
-    """One point. A solve that breaks is a result too."""
-    started = perf_counter()
-    try:
-        return record(problem.name, solve(problem, limits), limits)
-    except (PipeschedError, ArithmeticError, LookupError, ValueError, AssertionError) as error:
-        return failed(problem.name, limits, problem, perf_counter() - started, error)
 
 
 def passes(family: Family, devices: int, microbatches: int) -> int:

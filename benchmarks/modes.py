@@ -10,14 +10,13 @@ same memory a device, where the parameters that a bidirectional placement holds 
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from pathlib import Path
 from random import Random
 
+from benchmarks.reporting.command_line import limits_of, parser_of
 from benchmarks.reporting.machine import machine
-from benchmarks.reporting.page import exit_code, put_or_print, table
+from benchmarks.reporting.page import exit_code, show, table
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import DoesNotApply
 from pipesched.files.problem_file import problem_from
@@ -111,19 +110,19 @@ def published(problem: Problem, names: Sequence[str] | None = None) -> tuple[str
     return (min(found)[1], min(found)[0]) if found else None
 
 
-def first_table(seconds: float, workers: int) -> str:
+def first_table(limits: Limits) -> str:
     """Each problem with its best published schedule, and what the engine finds and proves."""
     lines = []
     for problem in problems():
         best = published(problem)
-        solution = solve(problem, Limits(seconds=seconds, workers=workers))
+        solution = solve(problem, limits)
         print(f"{problem.name}: solved", file=sys.stderr)
         old = f"{problem.in_units(best[1]):.6g} ({best[0]})" if best else "none fits"
         lines.append([problem.name, old, *_found(solution)])
     return table(("problem", "best published", "value", "bound", "gap, %"), lines)
 
 
-def second_table(seconds: float, workers: int) -> str:
+def second_table(limits: Limits) -> str:
     """A row a length of block, three columns a placement: the published schedule, ours, our bound."""
     names = ("dualpipe", "dualpipe-v", "1f1b-overlap")
     lines = []
@@ -132,7 +131,7 @@ def second_table(seconds: float, workers: int) -> str:
         for name in names:
             problem = placed(name, ratio)
             best = published(problem, (name,))
-            solution = solve(problem, Limits(seconds=seconds, workers=workers))
+            solution = solve(problem, limits)
             value, bound, _ = _found(solution)
             line += [f"{problem.in_units(best[1]):.6g}" if best else "too much memory", value, bound]
         print(f"block {float(ratio):g}: solved", file=sys.stderr)
@@ -149,20 +148,11 @@ def _found(solution: Solution) -> tuple[str, str, str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark."""
-    parser = ArgumentParser(COMMAND, description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=60.0, help="for each problem (default 60)")
-    parser.add_argument("--workers", type=int, default=2, help="threads of each search (default 2)")
-    parser.add_argument("--write", type=Path, metavar="PAGE", help="put the tables into this page of the docs")
-    args = parser.parse_args(arguments)
-    return exit_code(lambda: _run(args))
-
-
-def _run(args: Namespace) -> int:
-    described = f"{machine(0, args.workers)}, {args.seconds:g} s a problem."
-    text = "\n\n".join([described, first_table(args.seconds, args.workers), second_table(args.seconds, args.workers)])
-    put_or_print(args.write, COMMAND, text)
+    args = parser_of(COMMAND, __doc__, 60).parse_args(arguments)
+    described, limits = f"{machine(args.seed, args.workers)}, {args.seconds:g} s a problem.", limits_of(args)
+    show(args.write, COMMAND, "\n\n".join([described, first_table(limits), second_table(limits)]))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code(main))

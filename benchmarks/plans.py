@@ -1,19 +1,20 @@
-"""Plans for published models: `python -m benchmarks.plans [NAME ...] [-o docs/results/plans.md]`.
+"""Plans for published models: `python -m benchmarks.plans [NAME ...] [--write docs/results/plans.md]`.
 
 Every row is one `plan`, every schedule validated; a NAME is the beginning of a case's name, or `llama3`.
 """
 
 from __future__ import annotations
 
-import os
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
-from pathlib import Path
 
 from benchmarks.cases.plan_cases import Case, cases, llama
+from benchmarks.reporting.command_line import limits_of, parser_of
+from benchmarks.reporting.machine import machine
+from benchmarks.reporting.page import exit_code, show, table
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.problem.formatting import plain
@@ -21,66 +22,42 @@ from pipesched.results.plan import Plan
 from solver.limits import Limits
 from solver.planning.plan import plan
 
-_MARK = "<!-- rows: python -m benchmarks.plans -->"
-_HEADER = (
-    "| case | published | plan | bound | gap, % | placement | layers of each stage | seconds |\n" + "|---" * 8 + "|"
-)
-_LLAMA_HEADER = (
-    "| model | devices | micro-batches | even split, 1F1B | even split, VPP | best split, 1F1B | plan | bound "
-    "| gap, % |\n" + "|---" * 9 + "|"
+COMMAND = "python -m benchmarks.plans"
+HEAD = ("case", "published", "plan", "bound", "gap, %", "placement", "layers of each stage", "seconds")
+LLAMA_HEAD = (
+    *("model", "devices", "micro-batches", "even split, 1F1B", "even split, VPP", "best split, 1F1B"),
+    *("plan", "bound", "gap, %"),
 )
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run the cases asked for and print, or write, their rows."""
-    args = _arguments(arguments)
+    parser = parser_of(COMMAND, __doc__, 0, "each case; 0 for its own")
+    parser.add_argument("names", nargs="*", help="beginnings of names of cases, or llama3; default: all")
+    args = parser.parse_args(arguments)
     wanted = tuple(args.names)
-    rows = [_HEADER]
-    for case in cases():
-        if not wanted or case.name.startswith(wanted):
-            rows.append(_row(case, _limits(args, case.seconds)))
-            print(rows[-1], flush=True)
-    tables = ["\n".join(rows)] if len(rows) > 1 else []
+    chosen = [case for case in cases() if not wanted or case.name.startswith(wanted)]
+    tables = [table(HEAD, [_row(case, _limits(args, case.seconds)) for case in chosen])] if chosen else []
     if not wanted or "llama3" in wanted:
-        rows = [_LLAMA_HEADER]
-        for row in _llama_rows(args):
-            rows.append(row)
-            print(row, flush=True)
-        tables.append("\n".join(rows))
-    if args.output:
-        _write(Path(args.output), tables, args)
+        tables.append(table(LLAMA_HEAD, list(_llama_rows(args))))
+    show(args.write, COMMAND, "\n\n".join([machine(args.seed, args.workers), *tables]))
     return 0
 
 
-def _arguments(arguments: list[str]) -> Namespace:
-    parser = ArgumentParser(prog="python -m benchmarks.plans")
-    parser.add_argument("names", nargs="*")
-    parser.add_argument("--seconds", type=float, help="for every case, instead of its own")
-    parser.add_argument("--workers", type=int, default=0)
-    parser.add_argument("-o", "--output", help="a page with a mark where the tables go")
-    return parser.parse_args(arguments)
-
-
 def _limits(args: Namespace, seconds: float) -> Limits:
-    return Limits(seconds=args.seconds or seconds, workers=args.workers)
+    return replace(limits_of(args), seconds=args.seconds or seconds)
 
 
-def _row(case: Case, limits: Limits) -> str:
+def _row(case: Case, limits: Limits) -> list[str]:
     found = plan(plan_problem_from(case.document), limits)
     published = f"{plain(case.published)} ({case.by})" if case.published is not None else "–"
     if found.best is None:
         bound = plain(float(found.lower_bound))
-        return f"| {case.name} | {published} | none found | {bound} | | | | {limits.seconds:.0f} |"
+        return [case.name, published, "none found", bound, "", "", "", f"{limits.seconds:.0f}"]
     counts = " ".join(_runs(found.best.partition.counts))
-    cells = [
-        case.name,
-        published,
-        *_figures(found),
-        str(found.best.choice),
-        counts,
-        f"{found.wall_seconds:.0f}",
-    ]
-    return f"| {' | '.join(cells)} |"
+    print(f"{case.name}: {found.status}", file=sys.stderr, flush=True)
+    wall = f"{found.wall_seconds:.0f}"
+    return [case.name, published, *_figures(found), str(found.best.choice), counts, wall]
 
 
 def _runs(counts: Sequence[int]) -> Iterator[str]:
@@ -95,7 +72,7 @@ def _figures(found: Plan) -> list[str]:
     return [f"{float(found.value or 0):.2f}", f"{float(found.lower_bound):.2f}", f"{gap:.2f}"]
 
 
-def _llama_rows(args: Namespace) -> Iterator[str]:
+def _llama_rows(args: Namespace) -> Iterator[list[str]]:
     """Even and best split with published orders, and the plan with everything free."""
     for name in ("llama3-8b", "llama3-70b"):
         for devices in (4, 8, 16):
@@ -108,8 +85,7 @@ def _llama_rows(args: Namespace) -> Iterator[str]:
                     _published(problem, Choice("linear", 1), "1f1b", args),
                 ]
                 found = plan(problem, _limits(args, 10))
-                cells = [name, str(devices), str(microbatches), *known, *_figures(found)]
-                yield f"| {' | '.join(cells)} |"
+                yield [name, str(devices), str(microbatches), *known, *_figures(found)]
 
 
 def _published(problem: PlanProblem, choice: Choice, name: str, args: Namespace) -> str:
@@ -118,13 +94,5 @@ def _published(problem: PlanProblem, choice: Choice, name: str, args: Namespace)
     return "–" if found.value is None else f"{float(found.value):.2f}"
 
 
-def _write(page: Path, tables: list[str], args: Namespace) -> None:
-    """Put the tables behind the page's mark."""
-    workers = args.workers or os.cpu_count()
-    measured = f"Measured with {workers} workers; load average {os.getloadavg()[0]:.0f} at the end."
-    text = page.read_text(encoding="utf-8")
-    page.write_text(text.split(_MARK)[0] + "\n\n".join([_MARK, *tables, measured]) + "\n", encoding="utf-8")
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(exit_code(main))

@@ -11,24 +11,21 @@ is the 41 problems with which tables of different versions are compared. Results
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from pathlib import Path
 from statistics import fmean, median
-from time import perf_counter
 
 from benchmarks.cases.drawn_problems import COUNT, drawn_problems
 from benchmarks.cases.random_problems import random_problems
+from benchmarks.reporting.command_line import keep_results, limits_of, parser_of
 from benchmarks.reporting.engine_table import in_percent, percent
 from benchmarks.reporting.machine import machine
-from benchmarks.reporting.page import exit_code, put, table
-from benchmarks.reporting.record import Record, failed, record, settings_of
+from benchmarks.reporting.page import exit_code, show, table
+from benchmarks.reporting.record import Record, settings_of
 from benchmarks.reporting.store import Store
-from pipesched.errors import BadInput, PipeschedError, did_you_mean
+from pipesched.errors import BadInput, did_you_mean
 from pipesched.problem.problem import Problem
-from solver.limits import Limits
-from solver.solve import solve
 
 COMMAND = "python -m benchmarks.random"
 DRAWN, FIXED = "drawn", "fixed"
@@ -38,18 +35,13 @@ SUMS = ("kind", "problems", "proved", "mean gap, %", "median", "largest")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what was asked for; the table of everything measured with the same settings at the end."""
-    parser = ArgumentParser(COMMAND, description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    parser = parser_of(COMMAND, __doc__, 60)
     parser.add_argument(
         "--suite", choices=(DRAWN, FIXED), default=DRAWN, help=f"{COUNT} drawn by the seed (default), or the fixed 41"
     )
     parser.add_argument("--problems", nargs="+", metavar="NAME", help="some of them, * for anything; default: all")
     parser.add_argument("--list", action="store_true", help="name the problems and stop")
-    parser.add_argument("--seconds", type=float, default=60.0, help="for each problem (default 60)")
-    parser.add_argument("--workers", type=int, default=2, help="threads of each search (default 2)")
-    parser.add_argument("--seed", type=int, default=0, help="of the suite drawn, and of the search (default 0)")
-    parser.add_argument("--results", type=Path, default=Path("results/random.json"), metavar="FILE")
-    parser.add_argument("--resume", action="store_true", help="keep what was already measured with these settings")
-    parser.add_argument("--write", type=Path, metavar="PAGE", help="the page to write, docs/results/random.md")
+    keep_results(parser, "random")
     args = parser.parse_args(arguments)
     if args.list:
         print("\n".join(problem.name for problem in _suite(args)))
@@ -60,21 +52,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run(args: Namespace) -> int:
     """Measure the problems chosen, print and perhaps write the table; 1 if a solve broke."""
     every, chosen = _suite(args), _chosen(args)
-    limits = Limits(seconds=args.seconds, workers=args.workers, seed=args.seed)
+    limits = limits_of(args)
     store = Store(args.results, f"{machine(args.seed, args.workers)}; {args.seconds:g} s a problem")
     if args.resume or args.problems is not None:
         store.load()
     for number, problem in enumerate(chosen, 1):
         name = problem.name
-        if not (args.resume and store.has(name, settings_of(limits))):
-            store.add(name, _measured(problem, limits))
-            found = store.records[name]
-            print(f"{number}/{len(chosen)} {name}: {percent(found.gap)} {found.error}", file=sys.stderr, flush=True)
+        if store.measure(name, problem, limits, resume=args.resume):
+            print(f"{number}/{len(chosen)} {name}: {percent(store.records[name].gap)}", file=sys.stderr, flush=True)
     shown = store.under(settings_of(limits))
-    text = page_text(every, shown, store.machine)
-    print(text)
-    if args.write is not None:
-        put(args.write, COMMAND if args.suite == DRAWN else f"{COMMAND} --suite {FIXED}", text)
+    command = COMMAND if args.suite == DRAWN else f"{COMMAND} --suite {FIXED}"
+    show(args.write, command, page_text(every, shown, store.machine))
     return 1 if any(found.error for found in shown.values()) else 0
 
 
@@ -128,16 +116,6 @@ def _chosen(args: Namespace) -> list[Problem]:
             near = did_you_mean(pattern, [problem.name for problem in every])
             raise BadInput(f"--problems: found {pattern!r}; allowed: names of --list, * for anything{near}")
     return [problem for problem in every if any(fnmatchcase(problem.name, pattern) for pattern in patterns)]
-
-
-def _measured(problem: Problem, limits: Limits) -> Record:
-    """One problem. A solve that breaks is a result too."""
-    started = perf_counter()
-    try:
-        solution = solve(problem, limits)
-    except (PipeschedError, ArithmeticError, LookupError, ValueError, AssertionError) as error:
-        return failed(problem.name, limits, problem, perf_counter() - started, error)
-    return record(problem.name, solution, limits)
 
 
 def _line(problem: Problem, found: Record) -> list[str]:

@@ -29,7 +29,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.reporting.page import exit_code, put_or_print, table
+from benchmarks.reporting.page import exit_code, show, table
 from commands.main import main as pipesched
 
 COMMAND = "python -m benchmarks.torchtitan_trainer"
@@ -198,7 +198,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             steps, split = run(case, args.python, folder / str(number), args.seconds, more)
             rows.append(row(case, steps, split, right.setdefault(case.devices, steps)))
             print(*rows[-1], sep=" | ", file=sys.stderr)
-    put_or_print(args.write, COMMAND, f"{versions(args.python)}\n\n{table(HEAD, rows)}")
+    show(args.write, COMMAND, f"{versions(args.python)}\n\n{table(HEAD, rows)}")
     return 0
 
 

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 
-from benchmarks.reporting.page import exit_code, put_or_print, table
+from benchmarks.reporting.page import exit_code, show, table
 from pipesched.errors import Deadlock, Disagreement
 from pipesched.files.atomic_write import write_whole
 from pipesched.problem.problem import Problem
@@ -85,7 +85,7 @@ def run(problems: str, most: int, seconds: float, file: Path, resume: bool, page
         write_whole(file, json.dumps(counts, indent=1, sort_keys=True) + "\n")
     rows = sorted(counts.items(), key=lambda one: -one[1]["problems"])
     text = table(("with", *_OUTCOMES), [[name, *(str(found[key]) for key in _OUTCOMES)] for name, found in rows])
-    put_or_print(page, COMMAND if problems == "pieces" else f"{COMMAND} --problems {problems}", text)
+    show(page, COMMAND if problems == "pieces" else f"{COMMAND} --problems {problems}", text)
     return 1 if whole["wrong"] else 0
 
 

@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-from benchmarks.reporting.page import put_or_print, table
+from benchmarks.reporting.page import show, table
 from pipesched.files.problem_file import problem_from
 from pipesched.problem import placement
 from pipesched.problem.problem import Objective, Problem
@@ -121,7 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = parser.parse_args(arguments)
     made = rows(args.sorts, args.first, args.problems)
     text = table(HEAD, made)
-    put_or_print(args.write, "python -m benchmarks.proofs.spans", text)
+    show(args.write, "python -m benchmarks.proofs.spans", text)
     return int(any(row[HEAD.index("claimed wrongly")] != "0" for row in made))
 
 

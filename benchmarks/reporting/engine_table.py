@@ -38,29 +38,27 @@ def markdown(rows: tuple[Row, ...], records: Mapping[str, Record], machine: str)
 
 def _group(measured: list[tuple[Row, Record]]) -> str:
     """A table; a line where all is proved and nothing was published to compare with."""
-    plain = any(record.plain_gap is not None for _, record in measured)
     proofs = [record.proof for row, record in measured if record.status == "optimal" and not row.published]
     seconds = [proof for proof in proofs if proof is not None]
-    if len(seconds) == len(measured) and not plain:
+    if len(seconds) == len(measured):
         return f"All {len(measured)} proved optimal, each in {max(seconds):.1f} s or less."
-    head = (*HEAD[:6], "plain gap, %", *HEAD[6:]) if plain else HEAD
-    lines = [_line(row, record, plain) for row, record in measured]
+    lines = [_line(row, record) for row, record in measured]
     units = {record.unit for _, record in measured} - {""}
     told = [f"Times in {' or '.join(sorted(units))}."] if units else []
     shown = []
-    for column, name in enumerate(head):
+    for column, name in enumerate(HEAD):
         cells = {line[column] for line in lines}
         if name == HEAD[-1] and len(cells) == 1 and len(lines) > 1:
             told.append(f"All {name} {cells.pop()}.")
         elif cells - {"", in_percent(0)}:  # not a column that says nothing, or of each gap that there is none
             shown.append(column)
-    text = table(tuple(head[column] for column in shown), [[line[column] for column in shown] for line in lines])
+    text = table(tuple(HEAD[column] for column in shown), [[line[column] for column in shown] for line in lines])
     return f"{' '.join(told)}\n\n{text}" if told else text
 
 
-def _line(row: Row, record: Record, plain: bool) -> list[str]:
+def _line(row: Row, record: Record) -> list[str]:
     if record.error:
-        return [row.name, row.published, record.error, *[""] * (len(HEAD) - 3 + plain)]
+        return [row.name, row.published, record.error, *[""] * (len(HEAD) - 3)]
     return [
         row.name,
         row.published,
@@ -68,7 +66,6 @@ def _line(row: Row, record: Record, plain: bool) -> list[str]:
         _number(record.value, ".10g"),
         _number(record.bubble, ".4f"),
         in_percent(record.gap),
-        *([in_percent(record.plain_gap)] if plain else []),
         _number(record.proof, ".1f"),
         bound_name(record.proved_by),
     ]

@@ -31,17 +31,16 @@ def put(page: Path, command: str, table: str) -> None:
     write_whole(page, f"{before}{marker}{table.strip()}\n{end}{after}")
 
 
-def put_or_print(page: Path | None, command: str, table: str) -> None:
-    """Into the page where one is given, else to standard output."""
-    if page is None:
-        print(table)
-    else:
+def show(page: Path | None, command: str, table: str) -> None:
+    """To standard output, and into the page where one is given."""
+    print(table)
+    if page is not None:
         put(page, command, table)
 
 
-def relative_to_page(picture: Path, page: Path) -> str:
-    """The way from a page to its picture, as a link in the page says it."""
-    return Path(os.path.relpath(picture, page.parent)).as_posix()
+def link_to(picture: Path, page: Path | None, what: str) -> str:
+    """A picture below a table, by the way that leads to it from the page; nothing without a page."""
+    return "" if page is None else f"\n\n![{what}]({Path(os.path.relpath(picture, page.parent)).as_posix()})"
 
 
 def exit_code(job: Callable[[], int]) -> int:

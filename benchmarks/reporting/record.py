@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict, dataclass
 from itertools import pairwise
+from time import perf_counter
 
+from pipesched.errors import PipeschedError
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.problem import Problem
 from pipesched.results.solution import Solution, Status
+from solver.engine.engine import ENGINE
+from solver.engine.search import Engine
 from solver.limits import Limits
+from solver.solve import solve
 
 # Seconds, value (None before the first schedule) and lower bound, at every moment that one of the two improved.
 Moment = tuple[float, float | None, float]
@@ -19,27 +25,26 @@ class Record:
     """One row's result; times of the problem in `unit`, times of the search in seconds, gaps as fractions.
 
     `first`, `best` and `proof` are when the first and the best schedule and the proof of optimality were there; None
-    where they never were. `greedy` is the Zero Bubble paper's search on the same problem in the same run, `plain_gap`
-    what plain CP-SAT left open in the same time, `published` the best published schedule that fits. `settings` are
-    those the result depends on; `parts` are the parts of the engine that ran, with their seconds.
+    where they never were. `greedy` is the Zero Bubble paper's search on the same problem in the same run,
+    `published` the best published schedule that fits. `settings` are those the result depends on; `parts` are the parts
+    of the engine that ran, with their seconds.
     """
 
     name: str
     settings: dict[str, float]
     status: str
     unit: str
-    value: float | None
-    bubble: float | None
-    bound: float
-    gap: float | None
-    first: float | None
-    best: float | None
-    proof: float | None
     wall: float
-    proved_by: str
-    greedy: float | None
-    history: tuple[Moment, ...]
-    plain_gap: float | None = None
+    value: float | None = None
+    bubble: float | None = None
+    bound: float = 0.0
+    gap: float | None = None
+    first: float | None = None
+    best: float | None = None
+    proof: float | None = None
+    proved_by: str = ""
+    greedy: float | None = None
+    history: tuple[Moment, ...] = ()
     published: float | None = None
     notes: tuple[str, ...] = ()
     parts: tuple[tuple[str, float], ...] = ()
@@ -59,7 +64,8 @@ def record_of(document: dict[str, object]) -> Record:
     """Read `Record.document` back."""
     pairs = {name: document.get(name, []) for name in ("history", "parts")}
     assert all(isinstance(given, list) for given in pairs.values())
-    return Record(**(document | {name: tuple(map(tuple, given)) for name, given in pairs.items()}))  # type: ignore
+    known = {name: value for name, value in document.items() if name in Record.__dataclass_fields__}
+    return Record(**(known | {name: tuple(map(tuple, given)) for name, given in pairs.items()}))  # type: ignore
 
 
 def settings_of(limits: Limits) -> dict[str, float]:
@@ -67,7 +73,7 @@ def settings_of(limits: Limits) -> dict[str, float]:
     return {"seconds": limits.seconds, "workers": limits.workers, "seed": limits.seed}
 
 
-def record(name: str, solution: Solution, limits: Limits, plain: float | None = None) -> Record:
+def record(name: str, solution: Solution, limits: Limits) -> Record:
     """What a solution says, read off once."""
     problem = solution.problem
     history = solution.history
@@ -92,33 +98,22 @@ def record(name: str, solution: Solution, limits: Limits, plain: float | None = 
         proved_by="" if solution.certificate is None else solution.certificate.kind,
         greedy=greedy,
         history=tuple((m.seconds, _units(problem, m.value), problem.in_units(m.lower_bound)) for m in history),
-        plain_gap=plain,
         published=min((c.value for c in solution.candidates if c.fits and c.value is not None), default=None),
         notes=solution.notes,
         parts=tuple((name, round(seconds, 3)) for name, seconds in solution.parts),
     )
 
 
-def failed(name: str, limits: Limits, problem: Problem, wall: float, error: Exception) -> Record:
-    """A row whose solve broke: a defect in this tool, which the table shows."""
-    return Record(
-        name=name,
-        settings=settings_of(limits),
-        status="failed",
-        unit=problem.time_unit,
-        value=None,
-        bubble=None,
-        bound=0.0,
-        gap=None,
-        first=None,
-        best=None,
-        proof=None,
-        wall=wall,
-        proved_by="",
-        greedy=None,
-        history=(),
-        error=f"{type(error).__name__}: {error}",
-    )
+def measured(problem: Problem, limits: Limits, engine: Engine = ENGINE) -> Record:
+    """One solve. One that breaks is a result too: a defect of this tool, which the table shows."""
+    started = perf_counter()
+    try:
+        return record(problem.name, solve(problem, limits, engine=engine), limits)
+    except (PipeschedError, ArithmeticError, LookupError, ValueError, AssertionError) as error:
+        said = f"{type(error).__name__}: {error}"
+        print(f"{problem.name}: {said}", file=sys.stderr)
+        seconds = perf_counter() - started
+        return Record(problem.name, settings_of(limits), "failed", problem.time_unit, seconds, error=said)
 
 
 def gap_over_time(found: Record) -> list[tuple[float, float]]:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from benchmarks.reporting.record import Record, record_of
+from benchmarks.reporting.record import Record, measured, record_of, settings_of
 from pipesched.errors import BadInput
 from pipesched.files.atomic_write import write_whole
+from pipesched.problem.problem import Problem
+from solver.engine.engine import ENGINE
+from solver.engine.search import Engine
+from solver.limits import Limits
 
 
 class Store:
@@ -38,6 +42,15 @@ class Store:
         """Whether a good result with these settings is there."""
         found = self.records.get(key)
         return found is not None and not found.error and found.settings == settings
+
+    def measure(
+        self, key: str, problem: Problem, limits: Limits, engine: Engine = ENGINE, *, resume: bool = True
+    ) -> bool:
+        """Solve and keep; whether that was not there yet with these limits, where a run is resumed."""
+        if resume and self.has(key, settings_of(limits)):
+            return False
+        self.add(key, measured(problem, limits, engine))
+        return True
 
     def add(self, key: str, record: Record) -> None:
         """Keep a result, on disk too."""

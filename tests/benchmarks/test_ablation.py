@@ -56,7 +56,7 @@ def test_a_run_measures_what_is_not_there_and_writes_it(monkeypatch: pytest.Monk
         asked.append(engine)
         return replace(solve(problem, limits), parts=(("published schedules", 1.0),))
 
-    monkeypatch.setattr(ablation, "solve", fake)
+    monkeypatch.setattr("benchmarks.reporting.record.solve", fake)
     monkeypatch.setattr(ablation, "chosen", lambda _: [unit(4, 8, "span", name="tiny")])
     page, picture = tmp_path / "page.md", tmp_path / "images" / "gap.png"
     page.write_text(f"{begin(ablation.COMMAND)}\n{END}\n")

@@ -1,4 +1,4 @@
-"""The benchmarks: their rows, what they record and print, and that the rival's program has the true optima."""
+"""The benchmarks: their rows, what they record and print."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from benchmarks import engine
 from benchmarks.cases.profiles import PROFILES, unit
 from benchmarks.cases.rows import GROUPS, rows, select
 from benchmarks.reporting.engine_table import in_percent, percent
-from benchmarks.reporting.page import END, begin, put, relative_to_page
+from benchmarks.reporting.page import END, begin, link_to, put
 from benchmarks.reporting.record import Record, record, record_of, settings_of
 from benchmarks.reporting.store import Store
 from pipesched.errors import BadInput, Disagreement
 from pipesched.problem.problem import Problem
 from pipesched.results.solution import Solution
+from solver.engine.search import Engine
 from solver.limits import Limits
 from solver.solve import solve
 from tests.support.published import ROWS
@@ -123,7 +124,7 @@ def test_every_benchmark_has_its_place_in_the_docs() -> None:
 
 
 def an_engine_run(folder: Path, **changes: object) -> int:
-    settings = {"rows": "unit-p4-m8-span", "seconds": 5, "workers": 1, "seed": 0, "plain": False, "resume": False}
+    settings = {"rows": "unit-p4-m8-span", "seconds": 5, "workers": 1, "seed": 0, "resume": False}
     args = {"results": folder / "results.json", "write": None} | settings | changes
     return engine.run(Namespace(**args))
 
@@ -134,10 +135,10 @@ def test_a_run_is_resumed_where_it_stopped(
     assert an_engine_run(tmp_path) == 0
     assert "Aims met: 1 of 1." in capsys.readouterr().out
 
-    def broken(problem: Problem, limits: Limits) -> Solution:
+    def broken(problem: Problem, limits: Limits, engine: Engine) -> Solution:
         raise Disagreement("value below bound")
 
-    monkeypatch.setattr(engine, "solve", broken)
+    monkeypatch.setattr("benchmarks.reporting.record.solve", broken)
     assert an_engine_run(tmp_path, resume=True) == 0  # nothing left to solve
     assert an_engine_run(tmp_path, rows="unit-p4-m8-*", resume=True) == 1
     out = capsys.readouterr().out
@@ -147,4 +148,6 @@ def test_a_run_is_resumed_where_it_stopped(
 
 
 def test_a_page_finds_its_picture() -> None:
-    assert relative_to_page(Path("docs/images/gap.png"), Path("docs/results/ablation.md")) == "../images/gap.png"
+    assert (
+        link_to(Path("docs/images/gap.png"), Path("docs/results/ablation.md"), "gap") == "\n\n![gap](../images/gap.png)"
+    )

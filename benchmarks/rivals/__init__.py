@@ -1,1 +1,0 @@
-"""Other programs and models that the engine is compared with."""
