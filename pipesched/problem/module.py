@@ -1,4 +1,4 @@
-"""A module: stages of their own, such as a vision encoder, whose output some stages of the trunk need."""
+"""A module: stages of their own, such as a vision encoder, whose output some stages of the trunk need, or a head."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import NamedTuple
 class Module(NamedTuple):
     """Stages `first` to before `first + stages * copies`, copy by copy; its passes feed stages `feeds` of the trunk.
 
-    One pass serves so many micro-batches of the trunk as `serves` says. Copies take passes in turn.
+    One pass serves so many micro-batches of the trunk as `serves` says. Copies take passes in turn; those of a `shared`
+    module run a part of every pass each, joined by a collective. With `barriers` it is the head: the stage that it
+    feeds comes before it, and that stage's backward after its forwards, with two barriers after its backwards.
     """
 
     name: str
@@ -17,6 +19,8 @@ class Module(NamedTuple):
     copies: int
     feeds: tuple[int, ...]
     serves: int
+    shared: bool = False
+    barriers: int = 0
 
     @property
     def chains(self) -> tuple[tuple[int, ...], ...]:

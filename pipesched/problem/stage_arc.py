@@ -13,13 +13,16 @@ class StageArc(NamedTuple):
 
     The two lie on different chains, and the number of micro-batches of one divides that of the other: each waits for
     its share. Of forwards `after`, of backwards `before` lies on the chain that is fed; where there are `places`, of
-    its micro-batches those at these places alone.
+    its micro-batches those at these places alone. A backward that `turns` waits for forwards of `before`. Where the
+    parts of a pass are joined by a collective, that `barrier` takes the transfer of `before` on its own device, too.
     """
 
     before: int
     after: int
     backward: bool = False
     places: tuple[int, ...] = ()
+    turns: bool = False
+    barrier: bool = False
 
     def share(self, walks: Sequence[range]) -> Share:
         """Which micro-batches wait for which; `walks` are those of each stage."""

@@ -35,12 +35,16 @@ def with_modules(trunk: Problem, modules: Sequence[tuple[Module, Problem]]) -> P
         static = [held + more for held, more in zip(static, own.static, strict=True)]
         for copy, chain in enumerate(module.chains):
             chains.append(chain)
-            shares.append(len(range(copy, passes, module.copies)))
+            taking_turns = module.copies > 1 and not module.shared
+            shares.append(len(range(copy, passes, module.copies)) if taking_turns else passes)
             places = tuple(j for j in range(trunk.microbatches) if j // module.serves % module.copies == copy)
-            only = places if module.copies > 1 else ()
-            arcs += [StageArc(chain[-1], fed, places=only) for fed in module.feeds]
+            only = places if taking_turns else ()
+            if module.barriers:
+                arcs += _of_head_part(module, chain[0])
+                continue
+            arcs += [StageArc(chain[-1], fed, places=only, barrier=module.shared) for fed in module.feeds]
             arcs += [StageArc(fed, chain[-1], backward=True, places=only) for fed in module.feeds]
-    copied = any(module.copies > 1 for module, _ in modules)
+    copied = any(module.copies > 1 and not module.shared for module, _ in modules)
     return replace(
         trunk,
         placement=Placement(where.name, where.devices, tuple(devices), tuple(chains)),
@@ -53,3 +57,15 @@ def with_modules(trunk: Problem, modules: Sequence[tuple[Module, Problem]]) -> P
         modules=tuple(module for module, _ in modules),
         notes=tuple(dict.fromkeys(note for one in (trunk, *others) for note in one.notes)),
     )
+
+
+def _of_head_part(module: Module, part: int) -> list[StageArc]:
+    """Of the part of a head on one device: what it waits for, and what waits for it.
+
+    With two barriers all backwards of parts wait for all forwards, and the stage before for these backwards; with one
+    the forwards have computed the gradient of the input, too (arXiv 2411.05288, algorithms 1 and 2).
+    """
+    (last,) = module.feeds
+    waiting = [chain[0] for chain in module.chains] + [last] * (module.barriers == 1)
+    arcs = [StageArc(last, part), *(StageArc(part, one, True, turns=True, barrier=True) for one in waiting)]
+    return arcs if module.barriers == 1 else [*arcs, StageArc(part, last, backward=True, barrier=True)]

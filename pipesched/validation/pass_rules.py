@@ -71,12 +71,14 @@ def needed_of_others(problem: Problem, p: Pass) -> Iterator[tuple[Pass, int]]:
 
     Of those of two kinds a schedule holds one. Gradients are reduced after every backward for the weights.
     """
-    for before, after, backward, places in problem.stage_arcs:
+    for before, after, backward, places, turns, barrier in problem.stage_arcs:
         if after == p.stage and p.kind in ((B, BW) if backward else (F,)):
-            ticks = _travel(problem, before, after, after if backward else before)
+            own = problem.stages[before].transfer
+            ticks = own if barrier else _travel(problem, before, after, after if backward else before)
             for j, i in met(problem, before, after, backward, places):
                 if i == p.microbatch:
-                    yield from ((Pass(kind, before, j), ticks) for kind in ((B, BW) if backward else (F,)))
+                    kinds = (B, BW) if backward and not turns else (F,)
+                    yield from ((Pass(kind, before, j), ticks) for kind in kinds)
     if p.kind is STEP and problem.stages[p.stage].reduce is not None:
         yield Pass(REDUCE, p.stage, 0), 0
     elif p.kind in (REDUCE, STEP):

@@ -76,10 +76,11 @@ def _needs(problem: Problem, state: State, passes: Mapping[Pass, Ran]) -> Iterat
                 for kind in (B, BW):
                     for other in (B, BW):
                         yield from after(Pass(kind, high, j), Pass(other, low, j), lag(low, where[high], where[low]))
-    for before, then, backward, places in problem.stage_arcs:
-        ticks = lag(then if backward else before, where[before], where[then])
+    for before, then, backward, places, turns, barrier in problem.stage_arcs:
+        own = problem.stages[before].transfer
+        ticks = own if barrier else lag(then if backward else before, where[before], where[then])
         for i, j in met(problem, before, then, backward, places):
-            for kind in (B, BW) if backward else (F,):
+            for kind in (B, BW) if backward and not turns else (F,):
                 for other in (B, BW) if backward else (F,):
                     yield from after(Pass(kind, before, i), Pass(other, then, j), ticks)
 

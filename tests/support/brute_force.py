@@ -9,6 +9,7 @@ from random import Random
 from typing import NamedTuple
 
 from pipesched.problem import placement
+from pipesched.problem.module import Module
 from pipesched.problem.passes import BW, B, F, Pass, Slot, W
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Problem
@@ -110,6 +111,10 @@ class _Game:
                         self.needs[Pass(W, stage, j)] = [(back, 0)]
                         self.of_device[where[stage]].append(Pass(W, stage, j))
         for module in problem.modules:
+            if module.shared:
+                for j in problem.walking[0]:
+                    self._share(module, j, backward)
+                continue
             trunk, passes = problem.walking[0], problem.walking[0].stop // module.serves
             for n in range(passes):
                 last = module.chains[n % module.copies][-1]
@@ -117,7 +122,7 @@ class _Game:
                 for fed, j in product(module.feeds, trunk[n * module.serves : (n + 1) * module.serves]):
                     self.needs[Pass(F, fed, j)].append((Pass(F, last, own), self._lag(last, where[last], where[fed])))
                     self.needs[backward(last, own)].append((backward(fed, j), self._lag(last, where[fed], where[last])))
-        for before, after, backwards, _ in () if problem.modules else problem.stage_arcs:
+        for before, after, backwards, *_ in () if problem.modules else problem.stage_arcs:
             for i, j in zip(problem.microbatches_of[before], problem.microbatches_of[after], strict=True):
                 first, second = (
                     (backward(before, i), backward(after, j)) if backwards else (Pass(F, before, i), Pass(F, after, j))
@@ -126,6 +131,21 @@ class _Game:
         self.before: dict[Pass, frozenset[Pass]] = {}
         for p in self.needs:
             self._ancestors(p)
+
+    def _share(self, module: Module, place: int, backward: Callable[[int, int], Pass]) -> None:
+        """Parts of one pass on all devices: each is needed by all that comes behind the collective."""
+        where, (fed,) = self.problem.placement.stage_device, module.feeds
+        parts = [(s, self.problem.microbatches_of[s][place // module.serves]) for (s,) in module.chains]
+        collective = self.problem.stages[parts[0][0]].transfer
+        for stage, j in parts:
+            forward, back, sent = Pass(F, stage, j), backward(stage, j), self._lag(fed, where[fed], where[stage])
+            if module.barriers == 0:
+                self.needs[Pass(F, fed, place)].append((forward, collective))
+                self.needs[back].append((backward(fed, place), self._lag(stage, where[fed], where[stage])))
+                continue
+            self.needs[forward].append((Pass(F, fed, place), sent))
+            self.needs[back] += [(Pass(F, other, i), collective) for other, i in parts]
+            self.needs[backward(fed, place)].append((forward if module.barriers == 1 else back, collective))
 
     def _lag(self, first: int, here: int, there: int) -> int:
         """Between a stage and the next one on its chain, from one device to another."""

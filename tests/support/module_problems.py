@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -58,6 +59,8 @@ def tiny_modules(random: Random) -> Problem:
     if random.random() < 0.7:
         memory["capacity"] = [random.randint(3, 3 + 2 * microbatches) for _ in range(devices)]
     links = [[0 if a == b else random.randint(0, 3) for b in range(devices)] for a in range(devices)]
+    if devices < 3 and len(trunk) * microbatches < 4 and random.random() < 0.4:
+        named |= _shared(random, len(trunk), microbatches, times)
     return problem(
         devices,
         microbatches,
@@ -67,3 +70,15 @@ def tiny_modules(random: Random) -> Problem:
         modules=named,
         objective=random.choice(("makespan", "makespan", "span")),
     )
+
+
+def _shared(random: Random, stages: int, microbatches: int, times: Callable[[int], dict[str, Any]]) -> dict[str, Any]:
+    """A head on all devices behind the last stage, or an embedding before the first."""
+    common = {
+        "placement": "shared",
+        "times": {key: value[0] for key, value in times(1).items()} | {"transfer": random.randint(0, 2)},
+        "memory": {"activation": random.randint(0, 1)},
+    }
+    if random.random() < 0.3:
+        return {"vision": common | {"feeds": 0, "serves": random.choice((1, microbatches))}}
+    return {"vision": common | {"follows": stages - 1, "barriers": random.choice((1, 2))}}

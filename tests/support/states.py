@@ -87,7 +87,7 @@ def least_end(one: Problem, state: State, most: int = 200_000) -> int | None:
             if at + 1 < len(walk):
                 end = backward(done, walk[at + 1], p.microbatch)
                 needs.append(None if end is None else end + lag(p.stage, walk[at + 1], False))
-        for early, late, backwards, _ in one.stage_arcs:
+        for early, late, backwards, *_ in one.stage_arcs:
             if late == p.stage and p.kind is not W and backwards == (p.kind is not F):
                 i = one.microbatches_of[early][one.microbatches_of[late].index(p.microbatch)]
                 needs.append(backward(done, early, i) if backwards else done.get(Pass(F, early, i)))

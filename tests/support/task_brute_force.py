@@ -95,7 +95,7 @@ class Game:
                     for kind in (F, BW) if (stage, j) in fused else (F, B, W):
                         self._add(Pass(kind, stage, j))
                 self._tie(walked, j, fused)
-        for before, after, backwards, _ in problem.stage_arcs:
+        for before, after, backwards, *_ in problem.stage_arcs:
             for i, j in zip(problem.microbatches_of[before], problem.microbatches_of[after], strict=True):
                 one, other = (
                     Pass((BW if (stage, n) in fused else B) if backwards else F, stage, n)

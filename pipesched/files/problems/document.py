@@ -73,9 +73,10 @@ def _module(problem: Problem, module: Module) -> dict[str, object]:
         "fused": [s.fused if problem.splittable else None for s in stages],
         "transfer": [s.transfer for s in stages],
     }
+    head = {"follows": module.feeds[0], "barriers": module.barriers}
     return {
-        "placement": places if module.copies > 1 else places[0],
-        "feeds": list(module.feeds),
+        "placement": "shared" if module.shared else places if module.copies > 1 else places[0],
+        **(head if module.barriers else {"feeds": list(module.feeds)}),
         "serves": module.serves,
         "times": {key: numbers(values, tick) for key, values in times.items() if None not in values},
         "memory": {

@@ -11,8 +11,9 @@ from pipesched.files.fields import field_types
 from pipesched.files.fields.field import as_list, field, whole_number
 
 REPLICATED: Literal["replicated"] = "replicated"
-# The devices of the stages of each copy; or each device holds a copy.
-Copies = list[list[int]] | Literal["replicated"]
+SHARED: Literal["shared"] = "shared"
+# The devices of the stages of each copy; or each device holds a copy, or a part.
+Copies = list[list[int]] | Literal["replicated", "shared"]
 REQUIRED = ("times", "times.forward", "times.backward")
 
 _DEVICES: dict[str, Any] = {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1}
@@ -24,8 +25,8 @@ def _numbers(value: object) -> list[int] | None:
 
 
 def _copies(value: object) -> Copies | None:
-    if value == REPLICATED:
-        return REPLICATED
+    if value in (REPLICATED, SHARED):
+        return value
     entries = as_list(value)
     if entries and all(as_list(entry) is not None for entry in entries):
         rows = [_numbers(entry) for entry in entries]
@@ -73,18 +74,42 @@ class ModuleSection(_Section):
         Annotated[
             Copies,
             field(
-                "a list of devices, one a stage; a list of such lists, one a copy, all as long; or replicated", _copies
+                "a list of devices, one a stage; a list of such lists, one a copy, all as long; replicated; or shared",
+                _copies,
             ),
-            WithJsonSchema({"anyOf": [{"const": REPLICATED}, _DEVICES, {"type": "array", "items": _DEVICES}]}),
+            WithJsonSchema({"anyOf": [{"enum": [REPLICATED, SHARED]}, _DEVICES, {"type": "array", "items": _DEVICES}]}),
         ]
         | None
-    ) = Field(None, description="the device of each stage; copies take passes in turn; default: one stage on device 0")
+    ) = Field(
+        None,
+        description="the device of each stage; copies take passes in turn; shared: each device runs a part of every "
+        "pass; default: one stage on device 0",
+    )
     stages: field_types.Count | None = Field(None, description="stages of each copy; default: as placement lists, or 1")
     feeds: Annotated[
         list[int],
         field("a stage, or a list of different stages", _fed),
         WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, _DEVICES]}),
     ] = Field([0], description="the stages of the trunk that need its output")
+    follows: (
+        Annotated[int, field("a stage", whole_number(0)), WithJsonSchema({"type": "integer", "minimum": 0})] | None
+    ) = Field(
+        None,
+        description="instead of feeds, of a shared head: the stage of the trunk whose forward comes before its own, and "
+        "whose backward after",
+    )
+    barriers: (
+        Annotated[
+            int,
+            field("1 or 2", lambda value: value if value in (1, 2) and whole_number(1)(value) else None),
+            WithJsonSchema({"enum": [1, 2]}),
+        ]
+        | None
+    ) = Field(
+        None,
+        description="of a head: 2, after its forwards and after its backwards; 1, after its forwards alone, which "
+        "compute the gradient of the input, too",
+    )
     serves: field_types.Count = Field(1, description="micro-batches of the trunk that one pass is for")
     times: ModuleTimes | None = None
     memory: ModuleMemory | None = None

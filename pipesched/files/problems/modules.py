@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pipesched.errors import BadInput
 from pipesched.files.problems.checks import mistakes, placement_of, stage_count
-from pipesched.files.problems.module_keys import REPLICATED, REQUIRED, ModuleSection
+from pipesched.files.problems.module_keys import REPLICATED, REQUIRED, SHARED, ModuleSection
 from pipesched.files.problems.schema import MemorySection, ProblemFile, Times
 from pipesched.files.problems.times_in_ticks import per
 from pipesched.files.quantities import in_plain_numbers
@@ -97,14 +97,16 @@ def _one(
     if found:
         return None, found
     copies = [[0] * (keys.stages or 1)] if keys.placement is None else keys.placement
-    if copies == REPLICATED:
+    if copies in (REPLICATED, SHARED):
         copies = [[device] * (keys.stages or 1) for device in range(trunk.devices)]
     assert isinstance(copies, list)
     found += _wrong(keys, copies, trunk, first)
     if found:
         return None, found
     passes = trunk.microbatches // keys.serves
-    module = Module(name, first, len(copies[0]), len(copies), tuple(keys.feeds), keys.serves)
+    fed = tuple(keys.feeds) if keys.follows is None else (keys.follows,)
+    shared, barriers = keys.placement == SHARED, keys.barriers or 0
+    module = Module(name, first, len(copies[0]), len(copies), fed, keys.serves, shared, barriers)
     form = _form(keys, copies, trunk, passes)
     found += mistakes(form, wrong, devices_of_others=True)
     return (None if found else ModuleForm(module, form)), found
@@ -119,13 +121,23 @@ def _wrong(keys: ModuleSection, copies: list[list[int]], trunk: ProblemFile, fir
         yield f"placement: found device {max(devices)}; allowed: 0 to {trunk.devices - 1}"
     if len({device for copy in copies for device in set(copy)}) < sum(len(set(copy)) for copy in copies):
         yield "placement: found a device in two copies; allowed: each device in one"
-    if max(keys.feeds) >= stages:
-        yield f"feeds: found stage {max(keys.feeds)}; allowed: 0 to {stages - 1}, the stages of the trunk"
+    for key, fed in (("feeds", max(keys.feeds)), ("follows", keys.follows)):
+        if fed is not None and fed >= stages:
+            yield f"{key}: found stage {fed}; allowed: 0 to {stages - 1}, the stages of the trunk"
+    shared = keys.placement == SHARED
+    if (keys.follows is None) != (keys.barriers is None):
+        yield "follows, barriers: found one of the two; allowed: both, of a head, or none"
+    elif keys.follows is not None and not shared:
+        yield f"placement: found {shown(keys.placement)} with follows; allowed: shared"
+    elif keys.follows is not None and keys.serves > 1:
+        yield f"serves: found {keys.serves} with follows; allowed: 1"
+    if shared and keys.stages not in (None, 1):
+        yield f"stages: found {keys.stages}; allowed: 1, as it is shared"
     if trunk.times and keys.times and (trunk.times.weight is None) != (keys.times.weight is None):
         yield "times.weight: allowed: given or left out as in the times of the trunk"
     if trunk.microbatches % keys.serves:
         yield f"serves: found {keys.serves}; allowed: what divides the {trunk.microbatches} micro-batches"
-    elif len(copies) > trunk.microbatches // keys.serves:
+    elif not shared and len(copies) > trunk.microbatches // keys.serves:
         yield f"placement: found {len(copies)} copies; allowed: up to {trunk.microbatches // keys.serves}, one a pass"
 
 

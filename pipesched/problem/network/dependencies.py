@@ -83,8 +83,10 @@ class Dependencies:
         """What passes of these kinds need of other chains."""
         return [
             Need(
-                tuple((kind, arc.before) for kind in kinds),
-                self._travel(arc.before, arc.after, arc.after if arc.backward else arc.before),
+                tuple((kind, arc.before) for kind in ((F,) if arc.turns else kinds)),
+                self.stages[arc.before].transfer
+                if arc.barrier
+                else self._travel(arc.before, arc.after, arc.after if arc.backward else arc.before),
                 share=arc.share(self.walks),
             )
             for arc in self.stage_arcs
