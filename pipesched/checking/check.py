@@ -99,7 +99,7 @@ OF_PERIODS: dict[str, dict[type, Argument]] = {
 _BESIDES: dict[type, frozenset[str]] = {
     OnStream: HARMLESS,
     AroundStream: KNOWN,
-    StreamTasks: KNOWN,
+    StreamTasks: KNOWN | {"stage_arcs", "modules", "sequence_chunks", "lent", "collected"},
     StreamMemory: KNOWN,
 }
 
@@ -109,7 +109,10 @@ def check_bound(problem: Problem, certificate: Certificate) -> Finding:
     # What is said of unequal micro-batches is said of their chains.
     besides = around_passes(problem)
     problem = without_parameters(problem)
-    problem = without_single_tasks(without_stage_arcs(without_lookups(without_scale(problem))))
+    whole = without_lookups(without_scale(problem))
+    problem = without_single_tasks(
+        whole if isinstance(certificate.evidence, StreamTasks) else without_stage_arcs(whole)
+    )
     try:
         problem, certificate = as_proved(problem, certificate)
     except RefusedEvidenceError as why:

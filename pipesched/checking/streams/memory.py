@@ -36,7 +36,7 @@ def stream_memory(problem: Problem, evidence: StreamMemory) -> Fraction:
         if not count:
             continue
         paths = TaskPaths(problem, chain, fused=False)
-        heads, tails = to_and_from(paths, count, owner)
+        heads, tails = to_and_from(paths, owner)
         given += sum(amount * _ended_by(heads, paths, ends, count, head) for ends, amount in _gifts(paths, device))
         for node, where in paths.where.items():
             if where != (device, evidence.stream):

@@ -1,17 +1,19 @@
 """Argument: of a stream's tasks those that begin late and are long from the end run one at a time in between.
 
 Micro-batches of a chain are alike, so that the k-th start of a task is no sooner than the k-th start of each that it
-waits for allows, nor than k times its own duration after the first; and so from the end.
+waits for allows, nor than k times its own duration after the first; and so from the end. Where all of two chains wait
+for each other in shares, k starts of one need as large a share of the other's, rounded up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from graphlib import TopologicalSorter
 
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
-from pipesched.checking.streams.task_paths import Node, TaskPaths
-from pipesched.problem.passes import BW, B, W
+from pipesched.checking.streams.task_paths import Needed, Node, TaskPaths
+from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.stage import TaskSpec
 from pipesched.results.evidence import StreamTasks
@@ -26,24 +28,44 @@ def stream_tasks(problem: Problem, evidence: StreamTasks) -> Fraction:
     finer = evidence.tick / problem.tick
     head, tail = evidence.head * finer, evidence.tail * finer
     work = tasks = 0
-    for chain in problem.placement.chains:
-        count = len(problem.microbatches_of[chain[0]])
-        if not count:
-            continue
-        paths = TaskPaths(problem, chain, fused=False)
-        heads, tails = to_and_from(paths, count, owner)
-        for node, where in paths.where.items():
-            own, left = heads[node], tails[node]
-            if where == stream and own is not None and left is not None:
-                inside = sum(h >= head and t >= tail for h, t in zip(own, reversed(left), strict=True))
-                work, tasks = work + inside * paths.ticks[node], tasks + inside
+    paths = _of_all_chains(problem)
+    heads, tails = to_and_from(paths, owner)
+    for node, where in paths.where.items():
+        own, left = heads[node], tails[node]
+        if where == stream and own is not None and left is not None:
+            inside = sum(h >= head and t >= tail for h, t in zip(own, reversed(left), strict=True))
+            work, tasks = work + inside * paths.ticks[node], tasks + inside
     if not tasks:
         raise RefusedEvidenceError(f"no such task on stream {evidence.stream} of device {evidence.device}")
     return head + work + tail
 
 
+def _of_all_chains(problem: Problem) -> TaskPaths:
+    """The tasks of all chains, with what they wait for on others, if all of both chains do."""
+    walked = problem.microbatches_of
+    chains = [chain for chain in problem.placement.chains if walked[chain[0]]]
+    whole, *others = [TaskPaths(problem, chain, fused=False) for chain in chains]
+    for other in others:
+        whole.ticks |= other.ticks
+        whole.where |= other.where
+        whole.needs |= other.needs
+    gradient = B if whole.splits else BW
+    for before, after, backward, places, turns, barrier in problem.stage_arcs:
+        if not places and walked[before] and walked[after]:
+            begins = gradient if backward else F
+            ends = F if turns else begins
+            here, there = (problem.placement.stage_device[stage] for stage in (before, after))
+            lag = problem.stages[before if barrier or not backward else after].transfer
+            lag += problem.links[here][there] if problem.links and not barrier else 0
+            last = Node(ends, before, len(problem.stages[before].tasks_of(ends)) - 1)
+            whole.needs[Node(begins, after, 0)].append(Needed((last,), lag if barrier or here != there else 0))
+    order = TopologicalSorter({node: [one for (one,), _ in needs] for node, needs in whole.needs.items()})
+    whole.needs = {node: whole.needs[node] for node in order.static_order()}
+    return whole
+
+
 def to_and_from(
-    paths: TaskPaths, count: int, owner: int | None
+    paths: TaskPaths, owner: int | None
 ) -> tuple[dict[Node, list[int] | None], dict[Node, list[int] | None]]:
     """The times to each task, and from each."""
     behind: dict[Node, list[tuple[Node, int]]] = {node: [] for node in paths.needs}
@@ -52,13 +74,12 @@ def to_and_from(
         for (one,), lag in needs:  # one mode, so that nothing has alternatives
             before[node].append((one, paths.ticks[one] + lag))
             behind[one].append((node, paths.ticks[node] + lag))
-    heads = _times(paths, count, owner, list(paths.needs), before)
-    return heads, _times(paths, count, owner, list(reversed(paths.needs)), behind)
+    heads = _times(paths, owner, list(paths.needs), before)
+    return heads, _times(paths, owner, list(reversed(paths.needs)), behind)
 
 
 def _times(
     paths: TaskPaths,
-    count: int,
     owner: int | None,
     sequence: Iterable[Node],
     ways: dict[Node, list[tuple[Node, int]]],
@@ -66,7 +87,12 @@ def _times(
     """Of each task the times of its first, second, ... start, or end from the end on; None if no way leads there."""
     found: dict[Node, list[int] | None] = {}
     for node in sequence:
-        each = [[time + way for time in known] for one, way in ways[node] if (known := found[one]) is not None]
+        count = len(paths.problem.microbatches_of[node.stage])
+        each = [
+            [known[-(-k * len(known) // count) - 1] + way for k in range(1, count + 1)]
+            for one, way in ways[node]
+            if (known := found[one]) is not None
+        ]
         each += [[0] * count] if owner in (None, paths.where[node][0]) else []
         longest = [max(together) for together in zip(*each, strict=True)] if each else None
         for k in range(1, count if longest else 0):

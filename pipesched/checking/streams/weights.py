@@ -44,7 +44,7 @@ def stream_weights(problem: Problem, evidence: StreamWeights) -> Fraction:
         if not count:
             continue
         paths = TaskPaths(problem, chain, fused=False)
-        heads, tails = to_and_from(paths, count, owner)
+        heads, tails = to_and_from(paths, owner)
         on_stream = [node for node, where in paths.where.items() if where == (device, evidence.stream)]
         for node in on_stream:
             begin, left = heads[node], tails[node]

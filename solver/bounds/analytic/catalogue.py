@@ -19,13 +19,15 @@ class Bound:
     """A lower bound on the makespan or span of a problem: one certificate for each device that it concerns.
 
     Of certificates of equal value the one of the lowest `rank` comes first. `several_streams` says whether it holds too
-    where passes are several tasks, which other tasks may run beside or between.
+    where passes are several tasks, which other tasks may run beside or between; `between_chains`, whether it knows of
+    arcs between chains, without which the others see the problem.
     """
 
     name: str
     certify: Callable[[Problem, Objective], list[Certificate]]
     rank: int = 9
     several_streams: bool = False
+    between_chains: bool = False
 
 
 _RELAXED = "So much it takes even without copies and recomputation, and with memory for every activation."
@@ -45,7 +47,8 @@ def certificates(
     activations may be offloaded or recomputed, bounds are those of the problem that keeps all of them and has no limit
     on memory: every schedule becomes one of that problem when its copies and recomputations are left out.
     """
-    problem = without_stage_arcs(without_lookups(without_scale(problem)))
+    whole = without_lookups(without_scale(problem))
+    problem = without_stage_arcs(whole)
     if problem.network.options:
         relaxed = problem.keeping_activations().with_room([None] * problem.devices)
         kept = certificates(relaxed, objective, run)
@@ -55,6 +58,6 @@ def certificates(
     for bound in sorted(BOUNDS, key=lambda bound: bound.rank):
         if several and not bound.several_streams:
             continue
-        certify = partial(bound.certify, problem, objective)
+        certify = partial(bound.certify, whole if bound.between_chains else problem, objective)
         found += certify() if run is None or bound.name == "load" else run(bound.name, certify)
     return sorted(found, key=lambda certificate: -certificate.value)

@@ -51,7 +51,12 @@ class StreamChains:
             if not all(before.kind in (F, B, W, BW) for before in arc.alternatives):
                 continue  # what offloading and recomputation ask for besides
             for before in arc.alternatives if arc.after in self.ticks else ():
-                if before in self.ticks:
+                # Of arcs that hold for some micro-batches alone nothing is said.
+                whole = arc.share is None or (*map(len, arc.share),) == (
+                    len(walked[before.stage]),
+                    len(walked[arc.after.stage]),
+                )
+                if before in self.ticks and whole:
                     self._before[arc.after].append((before, arc.lag))
                     self._after[before].append((arc.after, arc.lag))
         needs = {task: [before for before, _ in ways] for task, ways in self._before.items()}
@@ -65,7 +70,7 @@ class StreamChains:
         found: dict[TaskType, NDArray[np.int64] | None] = {}
         for task in self._sequence:
             before = ((found[other], self.ticks[other] + lag) for other, lag in self._before[task])
-            ways = [way + between for way, between in before if way is not None]
+            ways = [self._dealt(way, task) + between for way, between in before if way is not None]
             found[task] = self._in_turn(task, ways, whose)
         return found
 
@@ -74,12 +79,18 @@ class StreamChains:
         found: dict[TaskType, NDArray[np.int64] | None] = {}
         for task in reversed(self._sequence):
             ways = [
-                (way + self.ticks[after] + lag)[::-1]
+                self._dealt(way[::-1], task) + self.ticks[after] + lag
                 for after, lag in self._after[task]
                 if (way := found[after]) is not None
             ]
             turned = self._in_turn(task, ways, whose)
             found[task] = None if turned is None else turned[::-1]
+        return found
+
+    def _dealt(self, way: NDArray[np.int64], task: TaskType) -> NDArray[np.int64]:
+        """Of each of the task, in turn, the least time of that one of the others which has to come first with it."""
+        own, other = self._count[task], len(way)
+        found: NDArray[np.int64] = way[-(-np.arange(1, own + 1) * other // own) - 1]
         return found
 
     def _in_turn(self, task: TaskType, ways: list[NDArray[np.int64]], whose: int | None) -> NDArray[np.int64] | None:
