@@ -95,8 +95,8 @@ class ModuleSection(_Section):
         Annotated[int, field("a stage", whole_number(0)), WithJsonSchema({"type": "integer", "minimum": 0})] | None
     ) = Field(
         None,
-        description="instead of feeds, of a shared head: the stage of the trunk whose forward comes before its own, and "
-        "whose backward after",
+        description="instead of feeds, of a shared head: the stage of the trunk whose forward comes before its own, "
+        "and whose backward after",
     )
     barriers: (
         Annotated[

@@ -3,7 +3,7 @@
 Jackson's preemptive schedule of one machine with heads and tails (Carlier, European Journal of Operational Research 11,
 1982), with heads and tails along chains of tasks. Micro-batches of a chain are alike: the k-th start of a type of task
 is no sooner than the k-th of each type that it waits for, nor than k times its own length after the first. Where one of
-another chain is for r of them, the k-th is no sooner than its (k/r)-th, rounded up; where it waits for r, than its kr-th.
+another chain is for r of them, the k-th is no sooner than its (k/r)-th, rounded up; where it waits for r, its kr-th.
 """
 
 from __future__ import annotations

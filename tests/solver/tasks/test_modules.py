@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmarks.proofs.piece_attack import Counts, count
+from pipesched.checking.check import check_bound
+from pipesched.checking.finding import Verdict
 from pipesched.errors import BadInput, DoesNotApply
 from pipesched.files.problem_file import problem_from, read_problem
 from pipesched.files.problems.document import problem_document
@@ -25,6 +28,7 @@ from pipesched.validation.state_rules import validate_from_state
 from pipesched.validation.validator import validate
 from runtime.exporters.catalogue import EXPORTERS, Exporter
 from runtime.running.job import job_for
+from solver.bounds.saving.certificates import certificates
 from solver.construction.list_scheduling import sequential
 from solver.limits import Limits
 from solver.replanning.replan import replan
@@ -49,6 +53,31 @@ def test_an_encoder_placed_four_ways_is_proved(name: str, value: int) -> None:
     found = solve(read_problem(EXAMPLES / f"{name}.yaml"), SURE)
     assert (found.status, found.value) == (Status.OPTIMAL, value)
     assert found.timeline is not None and validate(found.timeline) == []
+
+
+def test_a_head_on_all_devices_has_its_bound_from_the_arcs_and_the_check_verifies_it() -> None:
+    """A head of 26 layers: 641.74 is the optimum with all of it on one device, 317.68 with a part on each."""
+    one = read_problem(EXAMPLES.parent / "shared-vocabulary.yaml")
+    bound = certificates(one, one.objective)[0]
+    assert one.in_units(bound.value) == 317.68
+    assert check_bound(one, bound).verdict is Verdict.VERIFIED
+    assert check_bound(one, replace(bound, value=bound.value + 1)).verdict is Verdict.REFUSED
+    assert validate(simulate(one, sequential(one))) == []
+
+
+@pytest.mark.parametrize(("barriers", "value"), [(2, 2 + 1 + 3 + 1 + 4 + 1 + 5), (1, 2 + 1 + 3 + 1 + 5)])
+def test_parts_of_a_head_wait_for_the_collective_that_joins_them(barriers: int, value: int) -> None:
+    """In turn: the trunk's forward, sent, the parts, a collective, and with two their backwards and another."""
+    times = {"forward": 3, "backward": 4, "transfer": 1}
+    one = problem(2, 1, placement=[0], times={"forward": 2, "backward": 5, "transfer": 1},
+                  modules={"head": {"placement": "shared", "follows": 0, "barriers": barriers, "times": times}})  # fmt: skip
+    found = solve(one, SURE)
+    assert (found.status, found.value) == (Status.OPTIMAL, value + 4 * (barriers == 1))
+    assert found.timeline is not None
+    starts = dict(found.timeline.starts)
+    early = {task: start - (task.of == pass_from(one, "BW0.0")) for task, start in starts.items()}
+    late = [v.text for v in validate(replace(found.timeline, starts=early))]
+    assert any("BW0.0" in text for text in late)
 
 
 @pytest.mark.parametrize("first", range(0, 200, 20))
@@ -141,8 +170,10 @@ def test_files_keep_modules() -> None:
     modules = {
         "vision": VISION | {"placement": [[0, 2], [1, 1]], "feeds": [0, 2], "memory": {"activation": 1.5, "static": 2}},
         "audio": VISION | {"times": {"forward": "1/3", "backward": [0.5], "transfer": 0.25}, "serves": 4},
+        "embedding": VISION | {"placement": "shared"},
+        "head": VISION | {"placement": "shared", "follows": 2, "barriers": 2, "serves": 1},
     }
-    one = problem(3, 4, times={"forward": 1, "backward": 2}, memory={"capacity": 9, "static": 1}, modules=modules)
+    one = problem(3, 4, times={"forward": 1, "backward": 2}, memory={"capacity": 11, "static": 1}, modules=modules)
     assert [held * one.resolution for held in one.static] == [3, 5, 3]
     again = problem_from(problem_document(one), "test", "test")
     assert again.content_key == one.content_key and again.modules == one.modules
@@ -175,6 +206,10 @@ def test_units_are_those_of_the_file() -> None:
         ({"modules": {"vision": VISION | {"times": {"forward": -1, "backward": 1}}}}, "modules.vision.times.forward"),
         ({"modules": {"vision": VISION | {"times": {"forward": [1, 2], "backward": 1}}}}, "vision.times.forward: found 2"),
         ({"modules": {"vision": VISION | {"memory": {"capacity": 1}}}}, "modules.vision.memory.capacity: unknown key"),
+        ({"modules": {"vision": VISION | {"serves": 1, "follows": 0}}}, "follows, barriers: found one of the two"),
+        ({"modules": {"vision": VISION | {"serves": 1, "follows": 0, "barriers": 1}}}, "vision.placement: found nothing"),
+        ({"modules": {"vision": VISION | {"follows": 0, "barriers": 1, "placement": "shared"}}}, "vision.serves: found 2"),
+        ({"modules": {"vision": VISION | {"stages": 2, "placement": "shared"}}}, "modules.vision.stages: found 2"),
         ({"modules": {"vision": VISION}, "objective": "period"}, "objective: found period with modules"),
         ({"modules": {"vision": VISION}, "sequence_chunks": 2}, "sequence_chunks: found with modules"),
         ({"modules": {"vision": VISION}, "placement": "bidirectional"}, "placement: found bidirectional with modules"),
