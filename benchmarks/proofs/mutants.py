@@ -1,106 +1,92 @@
-"""Mutation testing: runs the tests meant for a file on copies of it with one mistake each.
+"""Mutation testing of what was changed: tests run on copies of the program with one mistake each.
 
-    python -m benchmarks.proofs.mutants --count 40 --seed 0 --resume --write docs/results/mutants.md
-    python -m benchmarks.proofs.mutants --changed main --results changed.json     the functions changed since main
+    python -m benchmarks.proofs.mutants --changed main
+    python -m benchmarks.proofs.mutants --changed main --files streams --tests tests/solver/bounds/test_saving_bounds.py
 
-Names every mutant that its tests do not notice, unless benchmarks/proofs/mutation/equivalent_mutants.py says why it
-changes nothing. Exit code 1 if there are any. Needs a system with fork (Linux, macOS).
+Prints every mutant of a changed function that no test notices. Each is a test that is missing, or changes nothing: it
+is to be looked at before the change lands. The tests of a file are those that import it, unless --tests names others.
+Exit code 1 if any is not noticed. Needs a system with fork (Linux, macOS).
 """
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tempfile
-from argparse import Namespace
-from collections.abc import Iterator
-from functools import partial
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from random import Random
 
-from benchmarks.proofs.mutation.equivalent_mutants import EQUIVALENT
 from benchmarks.proofs.mutation.mutant_tests import copied, load_libraries, noticed
-from benchmarks.proofs.mutation.mutations import changed_functions, is_inside, mutants, names
-from benchmarks.proofs.mutation.running import Trial, each, keeps, known, options, show
-from benchmarks.proofs.mutation.tests_of_files import TESTS
-from benchmarks.reporting.machine import machine
-from benchmarks.reporting.page import exit_code, table
+from benchmarks.proofs.mutation.mutations import changed_functions, is_inside, mutants
+from benchmarks.reporting.page import exit_code
+from pipesched.errors import BadInput
 
 COMMAND = "python -m benchmarks.proofs.mutants"
-_RESULTS = Path(__file__).with_name("mutants.json")
 
 
-def markdown(results: dict[str, dict[str, bool]], described: str) -> str:
-    """A row for each folder: mutants there are, run, noticed, equal by an argument, and left."""
-    of_folder: dict[str, list[int]] = {}
-    for file, found in results.items():
-        every = set(names(Path(file).read_text(encoding="utf-8")))
-        ran = {name: seen for name, seen in found.items() if name in every}
-        missed = [name for name, seen in ran.items() if not seen]
-        equal = [name for name in missed if name in EQUIVALENT.get(file, {})]
-        numbers = (1, len(every), len(ran), len(ran) - len(missed), len(equal), len(missed) - len(equal))
-        sums = of_folder.setdefault(str(Path(file).parent), [0] * len(numbers))
-        of_folder[str(Path(file).parent)] = [sum(pair) for pair in zip(sums, numbers, strict=True)]
-    head = ("folder", "files", "mutants", "run", "noticed", "change nothing", "not noticed")
-    lines = [[f"`{folder}`", *map(str, numbers)] for folder, numbers in of_folder.items()]
-    return f"{described}\n\n{table(head, lines)}"
-
-
-def main() -> int:
-    """Run mutants and print the table and what was not noticed; 1 if there is any."""
-    args = arguments()
-    return exit_code(lambda: run(args))
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run mutants and print what was not noticed; 1 if there is any."""
+    parser = ArgumentParser(COMMAND, description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    parser.add_argument("--changed", required=True, metavar="REVISION", help="functions not as they were there")
+    parser.add_argument("--files", metavar="TEXT", default="", help="only those whose names have this text")
+    parser.add_argument("--tests", nargs="+", metavar="FILE", help="run these (default: those that import a file)")
+    parser.add_argument("--count", type=int, default=1_000_000, help="mutants of each file at most, drawn at random")
+    parser.add_argument("--seconds", type=float, default=300, help="of processor time for the tests of each mutant")
+    parser.add_argument("--seed", type=int, default=0)
+    return run(parser.parse_args(arguments))
 
 
 def run(args: Namespace) -> int:
-    """Run what was asked for; results are kept after every mutant."""
+    """File by file."""
     load_libraries()
-    results: dict[str, dict[str, bool]] = known(args)
-    broken: list[str] = []
+    left = 0
     with tempfile.TemporaryDirectory() as folder:
-        left = each(_trials(args, results, copied(Path(folder)), broken), bool, keeps(args, results))
-    described = f"{machine(args.seed, 1, 'pytest')}; {args.count} mutants a file at most, {args.seconds:g} s a mutant"
-    show(args, COMMAND, markdown(results, described))
-    return 1 if left or broken else 0
+        copy = copied(Path(folder))
+        for file in _lines("git", "diff", "--name-only", args.changed, "--", "*.py"):
+            if args.files in file and not file.startswith("tests/") and (copy / file).exists():
+                left += _survivors(copy, file, args)
+    return 1 if left else 0
 
 
-def _trials(args: Namespace, results: dict[str, dict[str, bool]], copy: Path, broken: list[str]) -> Iterator[Trial]:
-    """Those drawn of every file whose tests pass without a mistake; files of which they do not are `broken`."""
-    passing = dict[tuple[str, ...], bool]()
-    for file, tests in TESTS.items():
-        if args.files not in file:
-            continue
-        source = (copy / file).read_text(encoding="utf-8")
-        functions = None if args.changed is None else changed_functions(_at(args.changed, file), source)
-        if functions is not None and not functions:
-            continue
-        ran = results.setdefault(file, {})
-        if tests not in passing:
-            passing[tests] = not noticed(copy, file, source, args.seconds)
-        if not passing[tests]:
-            print(f"the tests of {file} fail, or take too long, without a mistake", file=sys.stderr, flush=True)
-            broken.append(file)
-            continue
-        every = [one for one in mutants(source) if functions is None or is_inside(one.name, functions)]
-        for one in Random(args.seed).sample(every, min(args.count, len(every))):
-            if not ran.get(one.name, False) and one.name not in EQUIVALENT.get(file, {}):
-                run = partial(noticed, copy, file, one.source, args.seconds)
-                yield Trial(f"{file}: {one.name}", ran, one.name, run)
+def _survivors(copy: Path, file: str, args: Namespace) -> int:
+    """How many mutants of a file's changed functions its tests do not notice; each is printed."""
+    source = (copy / file).read_text(encoding="utf-8")
+    functions = changed_functions(_at(args.changed, file), source)
+    every = [one for one in mutants(source) if is_inside(one.name, functions)]
+    tests = args.tests or that_import(file, Path("tests").rglob("test_*.py"))
+    if not every:
+        return 0
+    if not tests:
+        raise BadInput(f"{file}: found no test that imports it; name some with --tests")
+    if noticed(copy, file, source, tests, args.seconds):
+        raise BadInput(f"{file}: its tests fail, or take too long, without a mistake: {' '.join(tests)}")
+    drawn = Random(args.seed).sample(every, min(args.count, len(every)))
+    missed = [one.name for one in drawn if not noticed(copy, file, one.source, tests, args.seconds)]
+    print(f"{file}: {len(drawn) - len(missed)} of {len(drawn)} mutants noticed")
+    print("".join(f"  not noticed: {name}\n" for name in missed), end="", flush=True)
+    return len(missed)
+
+
+def that_import(file: str, tests: Iterable[Path]) -> list[str]:
+    """The tests that import a file by its full name."""
+    module = file.removesuffix(".py").replace("/", ".")
+    package, _, name = module.rpartition(".")
+    told = rf"^from {module} import|^import {module}$|^from {package} import .*\b{name}\b"
+    return sorted(str(path) for path in tests if re.search(told, path.read_text(encoding="utf-8"), re.MULTILINE))
 
 
 def _at(revision: str, file: str) -> str:
     """A file as it was; empty where it was not there."""
-    shown = subprocess.run(["git", "show", f"{revision}:{file}"], capture_output=True, text=True, check=False)
-    return shown.stdout if shown.returncode == 0 else ""
+    return "\n".join(_lines("git", "show", f"{revision}:{file}"))
 
 
-def arguments() -> Namespace:
-    """The command line."""
-    parser = options(__doc__, _RESULTS, (1_000_000, "mutants of each file, drawn at random (default all)"))
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--changed", metavar="REVISION", help="only functions that are not as they were there")
-    return parser.parse_args()
+def _lines(*command: str) -> list[str]:
+    shown = subprocess.run(command, capture_output=True, text=True, check=False)
+    return shown.stdout.splitlines() if shown.returncode == 0 else []
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code(main))

@@ -1,17 +1,11 @@
-"""Mutation testing: what a mutant is, and that its lists name files, tests and mutants that there are."""
+"""Mutation testing: what a mutant is, which functions have changed, and whose tests run."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from benchmarks.proofs.mutants import markdown
-from benchmarks.proofs.mutation.equivalent_mutants import EQUIVALENT
-from benchmarks.proofs.mutation.mutations import changed_functions, is_inside, mutants, names
-from benchmarks.proofs.mutation.tests_of_files import TESTS
-
-ROOT = Path(__file__).resolve().parents[2]
+from benchmarks.proofs.mutants import that_import
+from benchmarks.proofs.mutation.mutations import changed_functions, is_inside, mutants
 
 
 def test_one_mistake_each() -> None:
@@ -27,25 +21,12 @@ def test_one_mistake_each() -> None:
     }
 
 
-@pytest.mark.parametrize("file", TESTS)
-def test_every_file_has_tests(file: str) -> None:
-    assert (ROOT / file).exists()
-    assert [test for test in TESTS[file] if not (ROOT / test).exists()] == []
-
-
-@pytest.mark.parametrize("file", EQUIVALENT)
-def test_mutants_that_change_nothing_are_of_files_that_are_mutated(file: str) -> None:
-    assert file in TESTS
-
-
-def test_a_row_for_each_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
-    file = "solver/bounds/analytic/idle_time/memory_energy.py"
-    every = names((ROOT / file).read_text(encoding="utf-8"))
-    equal = next(iter(EQUIVALENT[file]))
-    one, other = [name for name in every if name != equal][:2]
-    found = {file: {one: True, other: False, equal: False, "of other code": False}}
-    assert f"| `{Path(file).parent}` | 1 | {len(every)} | 3 | 1 | 1 | 1 |" in markdown(found, "here")
+def test_the_tests_of_a_file_are_those_that_import_it(tmp_path: Path) -> None:
+    texts = ("from a.b import f", "from a import b", "import a.b", "from a.bc import f", "from a import bc")
+    for number, text in enumerate(texts):
+        (tmp_path / f"test_{number}.py").write_text(f"{text}\n")
+    found = that_import("a/b.py", tmp_path.iterdir())
+    assert [Path(one).name for one in found] == ["test_0.py", "test_1.py", "test_2.py"]
 
 
 def test_only_functions_that_have_changed_are_looked_at() -> None:

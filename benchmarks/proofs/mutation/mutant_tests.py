@@ -1,4 +1,4 @@
-"""The tests meant for a file, run on a copy of the repository in which the file has a mistake."""
+"""Tests run on a copy of the repository in which the file has a mistake."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import ceil
 from pathlib import Path
-
-from benchmarks.proofs.mutation.tests_of_files import TESTS
 
 # How much longer than its seconds of processor time a run may take.
 _PATIENCE = 20
@@ -28,13 +26,13 @@ def load_libraries() -> None:
         importlib.import_module(library)
 
 
-def noticed(copy: Path, file: str, source: str, seconds: float) -> bool:
-    """Whether the tests meant for the file fail in a copy of the repository where it reads so, or do not end."""
+def noticed(copy: Path, file: str, source: str, tests: Sequence[str], seconds: float) -> bool:
+    """Whether these tests fail in a copy of the repository where the file reads so, or do not end."""
     place = copy / file
     original = place.read_text(encoding="utf-8")
     place.write_text(source, encoding="utf-8")
     try:
-        return fails(seconds, lambda: _tests_of(copy, file))
+        return fails(seconds, lambda: _run_tests(copy, tests))
     finally:
         place.write_text(original, encoding="utf-8")
 
@@ -70,8 +68,8 @@ def _run(seconds: int, run: Callable[[], int]) -> None:
     os._exit(code)
 
 
-def _tests_of(copy: Path, file: str) -> int:
-    """Run the tests of a file; 0 if they pass. Packages come from the copy."""
+def _run_tests(copy: Path, tests: Sequence[str]) -> int:
+    """Run them; 0 if they pass. Packages come from the copy."""
     tops = {path.name for path in copy.iterdir() if path.is_dir()}
     for name in [name for name in sys.modules if name.split(".")[0] in tops]:
         del sys.modules[name]
@@ -79,7 +77,7 @@ def _tests_of(copy: Path, file: str) -> int:
     sys.path.insert(0, str(copy))
     import pytest
 
-    return int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "--assert=plain", *TESTS[file]]))
+    return int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "--assert=plain", *tests]))
 
 
 def copied(folder: Path) -> Path:

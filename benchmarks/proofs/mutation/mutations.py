@@ -47,11 +47,6 @@ def mutants(source: str) -> list[Mutant]:
     return [Mutant(name, ast.unparse(tree)) for name in _each(tree)]
 
 
-def names(source: str) -> list[str]:
-    """Of every mutant of a module."""
-    return list(_each(ast.parse(source)))
-
-
 def changed_functions(before: str, after: str) -> set[str]:
     """The functions of a module that are not as they were, comments and layout apart; all of a new module."""
     old = _functions(ast.parse(before))
