@@ -17,7 +17,7 @@ from formulations.variables.model_variables import Model
 from formulations.variables.operations import Operation
 from formulations.variables.resource_order import ResourceOrder
 from pipesched.problem.network.task_network import Resource
-from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
+from pipesched.problem.passes import BW, B, F, PassKind, W
 
 
 class DeviceWork(NamedTuple):
@@ -84,12 +84,12 @@ class _Modes:
 
     def _work(self, x: Operation, ahead: Truth) -> Linear:
         """What x takes in its mode if it runs ahead, else 0; a backward in a block takes nothing."""
-        if x.role not in (F, B, W):
-            return self._always(x) * ahead
-        f, b, w, whole = (self._steps(x, kind) for kind in (F, B, W, BW))
-        if x.role is F:
-            in_block = self._both(ahead, negation(self.alone[x]))
-            return f * ahead + (self._block(x) - f) * in_block
+        if x.role not in (B, W):
+            steps = self._only(x)
+            if x.role is not F:
+                return steps * ahead
+            return steps * ahead + (self._block(x) - steps) * self._both(ahead, negation(self.alone[x]))
+        b, w, whole = self._backward(x._replace(role=B))
         # Of a W whose B has run already nothing is left to decide.
         fused = self._both(ahead, self.model.fused.get((x.stage, x.microbatch), False))
         if x.role is W:
@@ -98,29 +98,32 @@ class _Modes:
 
     def _least(self, x: Operation) -> Linear:
         """What x takes in all at least, a backward with its W, by whether it is in a block."""
-        if x.role not in (F, B, W):
-            return self._always(x)
-        f, b, w, whole = (self._steps(x, kind) for kind in (F, B, W, BW))
         if x.role is F:
-            return self._block(x) + (f - self._block(x)) * self.alone[x]
+            return self._block(x) + (self._only(x) - self._block(x)) * self.alone[x]
+        if x.role not in (B, W):
+            return self._only(x)
+        b, w, whole = self._backward(x)
         return min(whole, b + w) * self.alone[x] if x.role is B else 0
 
-    def _always(self, x: Operation) -> int:
-        """Of what has one mode: a copy, a recomputation, or what runs for parameters."""
+    def _only(self, x: Operation) -> int:
+        """Of what has one mode alone: a forward, a copy, a recomputation, or what runs for parameters."""
         return self.model.jobs.jobs[self.model.operations.jobs_of[x][0]].steps
 
-    def _steps(self, x: Operation, kind: PassKind) -> int:
-        """Of a pass of this kind of x's stage; of B a full backward, and of W nothing, where none is split."""
-        if not self.model.problem.splittable:
-            kind = BW if kind is B else kind
-            if kind is W:
-                return 0
-        ticks = self.model.problem.duration(Pass(kind, x.stage, x.microbatch))
-        return max(1, ticks * self.model.scale)
+    def _steps(self, x: Operation, kind: PassKind) -> int | None:
+        """Of the job of x that is of this kind of pass; None where it has none."""
+        jobs = (self.model.jobs.jobs[n] for n in self.model.operations.jobs_of.get(x, ()))
+        return next((job.steps for job in jobs if job.task.of.kind is kind), None)
+
+    def _backward(self, x: Operation) -> tuple[int, int, int]:
+        """The steps of a backward, of its W if that runs here too, and of both in one; of one mode where that is all."""
+        b, whole, weight = self._steps(x, B), self._steps(x, BW), x._replace(role=W)
+        w = self._steps(weight, W) or 0 if weight in self.device.operations else 0
+        b = b if b is not None else whole or 0
+        return b, w, whole if whole is not None else b + w
 
     def _block(self, forward: Operation) -> int:
         blocks = any(forward in pair for pair in self.device.together)
-        return self.model.block(forward) if blocks else self._steps(forward, F)
+        return self.model.block(forward) if blocks else self._only(forward)
 
     def _both(self, one: Truth, other: Truth) -> Truth:
         """Whether both are true."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pipesched.checking.coverage import unknown
-from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
+from pipesched.checking.finding import RefusedEvidenceError
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.evidence import Refutation
 
 
 def require_search(problem: Problem, evidence: Refutation) -> None:
-    """Raises `RefusedEvidenceError` or `NotCoveredError` where there is none, of the whole or of these devices."""
+    """Raises `RefusedEvidenceError` where there is none, of the whole or of these devices."""
     if problem.objective is Objective.PERIOD:
         raise RefusedEvidenceError("no search by CP-SAT bounds a period")
     if evidence.devices is None:
@@ -19,7 +18,3 @@ def require_search(problem: Problem, evidence: Refutation) -> None:
     for device in evidence.devices:
         if not 0 <= device < problem.devices:
             raise RefusedEvidenceError(f"there is no device {device}")
-    used = unknown(problem)
-    if used:
-        what = used[0].replace("_", " ")
-        raise NotCoveredError(f"no search by CP-SAT is of some devices alone where problems have {what}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from itertools import combinations
 from random import Random
 
 import pytest
@@ -14,13 +16,14 @@ from pipesched.problem import placement
 from pipesched.problem.device_resources import Pool
 from pipesched.problem.passes import BW
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.rescale import finer
 from pipesched.problem.stage import COMPUTE, Stage, TaskSpec
 from pipesched.schedule.rescale import value_of
 from pipesched.schedule.schedule import Schedule
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from solver.construction.timing import best_times
-from tests.support.task_brute_force import always_fits, optimum, tiny_tasks
+from tests.support.task_brute_force import SHAPES, always_fits, optimum, tiny_tasks
 
 
 def solved(problem: Problem) -> tuple[ExactModel, cp_model.CpSolver, Schedule]:
@@ -52,6 +55,23 @@ def test_the_optimum_is_that_of_every_order_mode_and_wait(part: int) -> None:
         assert always_fits(problem, schedule), seed
         compared += 1
     assert compared > 10
+
+
+# In the first two a forward has two tasks on a stream where backwards may be fused or not.
+@pytest.mark.parametrize("seed", (1584, 1626, *range(100, 112)))
+def test_no_devices_refute_the_optimum(seed: int) -> None:
+    problem = tiny_tasks(Random(seed), (*SHAPES, (placement.linear(3), 1, 2)))
+    try:
+        best = optimum(problem, problem.objective)
+    except ValueError:
+        return
+    assert best is not None
+    fine = finer(problem, Fraction(best).denominator)
+    for count in range(1, problem.devices + 1):
+        for devices in combinations(range(problem.devices), count):
+            model, solver = ExactModel(jobs_of(fine), Fraction(best).numerator, 0, devices=devices), cp_model.CpSolver()
+            solver.parameters.num_workers, solver.parameters.stop_after_first_solution = 1, True
+            assert solver.solve(model.cp) in (cp_model.OPTIMAL, cp_model.FEASIBLE), devices
 
 
 def copies(room: int | None) -> Problem:

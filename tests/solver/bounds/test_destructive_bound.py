@@ -67,7 +67,6 @@ def test_some_devices_refute_nothing_wrong_where_blocks_are_longer_than_their_pa
     known = [0]
     for found in destructive_bounds(one, SURE, 60, lambda: (known[0], best.value), Event()):
         assert isinstance(found, RefutedValue)
-        assert len(found.devices) in (2, 3)
         assert found.value <= best.value
         known.append(int(found.value))
         known[0] = known[-1]
@@ -75,8 +74,8 @@ def test_some_devices_refute_nothing_wrong_where_blocks_are_longer_than_their_pa
 
 
 def test_of_passes_of_several_tasks_nothing_above_the_optimum_is_refuted_and_it_is_reached() -> None:
-    """On all devices at once, of which three may be."""
-    shapes, groups = (*SHAPES, (linear(3), 1, 2)), set[int]()
+    """On some devices and on all, of which three may be."""
+    shapes, groups = (*SHAPES, (linear(3), 1, 2)), set[tuple[int, int]]()
     for seed in range(20):
         one = tiny_tasks(Random(seed), shapes)
         try:
@@ -91,15 +90,14 @@ def test_of_passes_of_several_tasks_nothing_above_the_optimum_is_refuted_and_it_
             if isinstance(found, RefutedValue):
                 assert known[0] < found.value <= best, seed
                 known[0] = found.value
-                groups.add(len(found.devices))
-                assert len(found.devices) == one.devices
+                groups.add((len(found.devices), one.devices))
             else:
                 timeline = best_times(one, found)
                 assert not validate(timeline)
                 assert value_of(one, timeline) < known[1]
                 known[1] = value_of(one, timeline)
         assert known == [best, best], seed
-    assert groups == {1, 2, 3}
+    assert groups >= {(1, 2), (2, 2), (1, 3)}, groups
 
 
 def test_two_devices_prove_more_than_one_and_all_of_them_the_optimum() -> None:
