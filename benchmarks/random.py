@@ -1,6 +1,7 @@
 """Random problems of every kind a user may have: what the engine finds and proves on each.
 
     python -m benchmarks.random --seed 8 --seconds 60 --write docs/results/random.md
+    python -m benchmarks.random --suite tasks --seed 9 --write docs/results/random.md
     python -m benchmarks.random --suite fixed --write docs/results/random.md
 
 A seed draws a fresh suite: a table should be of one that nobody looked at while the engine was changed. `--suite fixed`
@@ -17,6 +18,7 @@ from fnmatch import fnmatchcase
 from statistics import fmean, median
 
 from benchmarks.cases.drawn_problems import COUNT, drawn_problems
+from benchmarks.cases.drawn_tasks import drawn_tasks
 from benchmarks.cases.random_problems import random_problems
 from benchmarks.reporting.command_line import keep_results, limits_of, parser_of
 from benchmarks.reporting.engine_table import in_percent, percent
@@ -28,7 +30,7 @@ from pipesched.errors import BadInput, did_you_mean
 from pipesched.problem.problem import Problem
 
 COMMAND = "python -m benchmarks.random"
-DRAWN, FIXED = "drawn", "fixed"
+DRAWN, TASKS, FIXED = "drawn", "tasks", "fixed"
 HEAD = ("problem", "objective", "published", "value", "gap, %")
 SUMS = ("kind", "problems", "proved", "mean gap, %", "median", "largest")
 
@@ -37,7 +39,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run what was asked for; the table of everything measured with the same settings at the end."""
     parser = parser_of(COMMAND, __doc__, 60)
     parser.add_argument(
-        "--suite", choices=(DRAWN, FIXED), default=DRAWN, help=f"{COUNT} drawn by the seed (default), or the fixed 41"
+        "--suite",
+        choices=(DRAWN, TASKS, FIXED),
+        default=DRAWN,
+        help=f"{COUNT} drawn by the seed (default), passes of several tasks drawn by it, or the fixed 41",
     )
     parser.add_argument("--problems", nargs="+", metavar="NAME", help="some of them, * for anything; default: all")
     parser.add_argument("--list", action="store_true", help="name the problems and stop")
@@ -61,7 +66,7 @@ def run(args: Namespace) -> int:
         if store.measure(name, problem, limits, resume=args.resume):
             print(f"{number}/{len(chosen)} {name}: {percent(store.records[name].gap)}", file=sys.stderr, flush=True)
     shown = store.under(settings_of(limits))
-    command = COMMAND if args.suite == DRAWN else f"{COMMAND} --suite {FIXED}"
+    command = COMMAND if args.suite == DRAWN else f"{COMMAND} --suite {args.suite}"
     show(args.write, command, page_text(every, shown, store.machine))
     return 1 if any(found.error for found in shown.values()) else 0
 
@@ -106,7 +111,9 @@ def kind_of(problem: Problem) -> str:
 
 
 def _suite(args: Namespace) -> tuple[Problem, ...]:
-    return drawn_problems(args.seed) if args.suite == DRAWN else random_problems()
+    if args.suite == FIXED:
+        return random_problems()
+    return (drawn_problems if args.suite == DRAWN else drawn_tasks)(args.seed)
 
 
 def _chosen(args: Namespace) -> list[Problem]:

@@ -115,7 +115,7 @@ class _Modes:
         return next((job.steps for job in jobs if job.task.of.kind is kind), None)
 
     def _backward(self, x: Operation) -> tuple[int, int, int]:
-        """The steps of a backward, of its W if that runs here too, and of both in one; of one mode where that is all."""
+        """The steps of a backward, of its W if that runs here too, and of both in one; of one mode if that is all."""
         b, whole, weight = self._steps(x, B), self._steps(x, BW), x._replace(role=W)
         w = self._steps(weight, W) or 0 if weight in self.device.operations else 0
         b = b if b is not None else whole or 0

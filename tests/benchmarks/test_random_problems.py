@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from benchmarks.cases.drawn_problems import COUNT, drawn_problems
+from benchmarks.cases.drawn_tasks import drawn_tasks
 from benchmarks.cases.random_problems import random_problems
 from benchmarks.random import kind_of, main
 from pipesched.problem.problem import Objective
@@ -21,9 +23,12 @@ def test_a_seed_draws_the_same_problems_and_another_seed_others() -> None:
     assert any(one != another for one, another in zip(drawn, other, strict=True))
 
 
-def test_a_suite_is_drawn_anew_for_each_seed_and_the_same_for_one() -> None:
-    drawn, again, other = drawn_problems(5), drawn_problems(5), drawn_problems(6)
-    assert drawn == again and len(drawn) == COUNT == len({problem.name for problem in drawn})
+@pytest.mark.parametrize(("draw", "count"), [(drawn_problems, COUNT), (drawn_tasks, 20)])
+def test_a_suite_is_drawn_anew_for_each_seed_and_the_same_for_one(
+    draw: Callable[[int], tuple[Problem, ...]], count: int
+) -> None:
+    drawn, again, other = draw(5), draw(5), draw(6)
+    assert drawn == again and len(drawn) == count == len({problem.name for problem in drawn})
     assert not {replace(one, name="") for one in drawn} & {replace(one, name="") for one in other}
     assert [kind_of(one).partition(",")[0] for one in drawn] == [kind_of(one).partition(",")[0] for one in other]
 
