@@ -12,7 +12,7 @@ from benchmarks.cases.drawn_problems import COUNT, drawn_problems
 from benchmarks.cases.drawn_tasks import drawn_tasks
 from benchmarks.cases.random_problems import random_problems
 from benchmarks.random import kind_of, main
-from pipesched.problem.problem import Objective
+from pipesched.problem.problem import Objective, Problem
 
 
 def test_a_seed_draws_the_same_problems_and_another_seed_others() -> None:
