@@ -13,7 +13,6 @@ import pytest
 from heuristics.catalogue import HEURISTICS
 from pipesched import problem_from, read_problem, simulate
 from pipesched.problem.problem import Problem
-from pipesched.schedule.drawing.sampling import sampled
 from pipesched.schedule.schedule import Schedule, schedule_of
 from pipesched.schedule.timeline import Timeline
 
@@ -120,10 +119,3 @@ def test_a_problem_is_a_table_of_its_stages() -> None:
     assert [row[:3] for row in rows[1:]] == [["0 – 1", "0 – 1", "1 ms"], ["2", "2", "2 ms"], ["3", "3", "1 ms"]]
     assert "mine: 4 devices, 2 micro-batches" in page
     assert "memory of a device (GiB): 12; of which static: 2" in page
-
-
-def test_a_sample_is_in_proportion_and_empty_where_nothing_runs() -> None:
-    found = sampled([(0.0, 2.0, "a"), *((4 + n, 4 + n + 2 / 3, "b") for n in range(30))], 34)
-    assert found[:4] == ["a", "a", None, None]
-    assert 18 <= found[4:].count("b") <= 22
-    assert {*found[4:]} == {"b", None}

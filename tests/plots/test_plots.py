@@ -235,12 +235,6 @@ def test_each_strip_shows_its_own_capacity_on_one_scale() -> None:
     assert written == ["peak 2 of 8", "1 of 4"]
 
 
-def test_a_peak_above_the_capacity_is_written_in_the_colour_of_the_capacity() -> None:
-    timeline = linear(2, 4, memory={"capacity": 1})
-    over, within = drawn(timeline, draw_memory).axes[0].findobj(Annotation)
-    assert over.get_color() != within.get_color()
-
-
 def test_a_dip_that_lasts_no_time_is_not_drawn_and_a_spike_is() -> None:
     """Device 0 runs F0 F1 BW0 F2 BW1 F3 …: back to back, so it holds two activations from its second forward on."""
     figure = drawn(linear(2, 4), draw_memory)

@@ -5,10 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import Path
 
-import numpy as np
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
@@ -20,9 +17,8 @@ from pipesched.schedule.drawing.boxes import boxes_of as gantt_boxes
 from pipesched.schedule.drawing.colours import COMMUNICATION, TRANSFER, shade
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
-from plots.box_numbers import BoxNumbers
 from plots.render import make_figure
-from plots.stream_boxes import STRIP, boxes_of, lanes, phases
+from plots.stream_boxes import STRIP, boxes_of, lanes
 from plots.streams import draw_streams
 from plots.zoom import one_period, window_of
 from tests.support.expert_parallel import mean_layers
@@ -74,16 +70,6 @@ def test_boxes_have_the_numbers_of_the_gantt_chart(name: str, schedule: str) -> 
     assert drawn == {(box.start, str(microbatch_number(problem, box.of))) for box in gantt_boxes(timeline)}
 
 
-def test_phases_are_those_of_each_device() -> None:
-    timeline = kimi()
-    own = phases(timeline, 1)
-    assert own is not None
-    passes = timeline.schedule.passes_on(1)
-    assert own.steady == min(timeline.start(p) for p in passes if p.kind is not F)
-    assert own.cool_down == max(timeline.end(p) for p in passes if p.kind is F)
-    assert own.begin < own.steady < own.cool_down < own.end
-
-
 def test_a_zoom_shows_its_part_alone() -> None:
     timeline = kimi()
     since, until = one_period(timeline)
@@ -99,16 +85,6 @@ def test_a_zoom_shows_its_part_alone() -> None:
 def test_a_zoom_that_is_no_part_is_refused(text: str) -> None:
     with pytest.raises(BadInput, match="period"):
         window_of(kimi(), text)
-
-
-def test_the_label_of_a_box_that_is_cut_off_is_in_what_is_seen_of_it() -> None:
-    figure = Figure(figsize=(4, 1), dpi=100)
-    axes = figure.add_axes((0, 0, 1, 1))
-    axes.set_xlim(0, 100)
-    (text,) = BoxNumbers(axes, [("7", "")], np.array([[-300.0, 0.0, 40.0, 1.0]]), ["black"]).texts(
-        FigureCanvasAgg(figure).get_renderer()
-    )
-    assert axes.transData.inverted().transform(text.get_position())[0] == pytest.approx(20)
 
 
 def test_one_forward_has_no_period() -> None:

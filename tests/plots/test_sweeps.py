@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-from itertools import product
-
 import pytest
 
 from pipesched.sweeps.table import Table
 from plots.sweeps.bubble import render_bubble
-from plots.sweeps.facets import MOST_PANELS, colours, left_out, panels
+from plots.sweeps.facets import panels
 from plots.sweeps.makespan_span import render_makespan_span
 from plots.sweeps.memory import published_places
 from plots.sweeps.pictures import pictures
-from plots.sweeps.ratio import scales
 from tests.support.sweeps import outcome, published, sweep, table
 
 
@@ -78,15 +74,6 @@ def test_the_figures_of_the_heat_map_and_what_is_not_proved() -> None:
     assert "1.200" in svg and "≥" not in svg
 
 
-def test_the_heat_map_is_over_devices_and_shares_of_them() -> None:
-    found = swept("memory=0.5p,1p", "devices=2,4", "microbatches=1p,3p")
-    down, across, rest = scales(found, [*found.sweep.axes.axes])
-    names = [down.name, across.name, *(one.name for one in rest)]
-    assert names == ["Devices p", "Micro-batches m/p", "memory/p (GiB)"]
-    seen = {(down.of(row), across.of(row), rest[0].of(row)) for row in found.rows}
-    assert seen == set(product((2, 4), (1, 3), (Fraction(1, 2), 1)))
-
-
 def test_only_published_schedules_that_fit_are_shown() -> None:
     found = swept("memory=1..4")
     (panel,) = panels(found, found.sweep.axes.axes[0])
@@ -95,26 +82,6 @@ def test_only_published_schedules_that_fit_are_shown() -> None:
     assert [float(x) for x, _ in series.rows] == [1, 2, 3, 4]
 
 
-def test_words_give_the_colours_and_numbers_the_panels() -> None:
-    found = swept("memory=1,2", "microbatches=1..9", "placement=linear,v-shape")
-    shown = panels(found, found.sweep.axes.axes[0])
-    assert len(shown) == MOST_PANELS and shown[0].title == "micro-batches 1"
-    assert [series.name for series in shown[0].series] == ["linear", "v-shape"]
-    assert left_out(found, found.sweep.axes.axes[0]) == 3
-
-
 def test_what_is_not_shown_is_said() -> None:
     found = swept("memory=1", "transfer=0,1", "microbatches=1..8")
     assert "2 more are not shown" in texts(render_makespan_span(found, found.sweep.axes.axes[0], "svg"))
-
-
-def test_objectives_have_panels_of_their_own() -> None:
-    found = swept("memory=1,2", "objective=makespan,span")
-    assert [panel.title for panel in panels(found, found.sweep.axes.axes[0])] == [
-        "objective makespan",
-        "objective span",
-    ]
-
-
-def test_many_series_have_colours_that_differ() -> None:
-    assert all(len(set(colours(number))) == number for number in (1, 8, 9, 30))

@@ -12,7 +12,6 @@ from pipesched import problem_from, read_problem, simulate
 from pipesched.schedule.timeline import Timeline
 from plots.text.gantt import text_gantt
 from plots.text.line import plain
-from plots.text.scale import axis, scale_of
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -79,19 +78,6 @@ def test_a_window_is_drawn_alone() -> None:
     said = chart(timeline, 33, window=(2.0, 5.0))
     assert said[0].startswith("device 0 ........B0------W0------")
     assert said[2].strip().startswith("|2")
-
-
-def test_colours_tell_the_kind_where_numbers_alone_fit() -> None:
-    wide = text_gantt(of("1f1b", microbatches=12), 95, True)
-    assert any(piece.text.strip() == "10" and piece.fill for line in wide for piece in line) or "10" in plain(wide[0])
-    assert all(piece.fill is None for piece in wide[-2])
-
-
-def test_the_axis_names_round_times_at_their_columns() -> None:
-    scale = scale_of([], (0.0, 100.0), 50)
-    said = axis(scale, 0.1)
-    assert said == "|0        |2        |4        |6        |8"
-    assert [match.start() for match in re.finditer(r"\|", said)] == [0, 10, 20, 30, 40]
 
 
 def test_a_schedule_of_no_time_has_no_chart() -> None:

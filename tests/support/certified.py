@@ -11,7 +11,6 @@ from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
-from pipesched.results.diagram_evidence import Diagram
 from pipesched.results.evidence_document import evidence_document, evidence_from
 
 
@@ -24,14 +23,6 @@ def assert_proved_and_no_more(one: Problem, found: Iterable[Certificate]) -> Non
         assert verdict(one, replace(genuine, value=genuine.value + 1)) is Verdict.REFUSED, genuine
         assert genuine.evidence is not None
         assert evidence_from(evidence_document(genuine.evidence)) == genuine.evidence
-
-
-def assert_refused_with_lower_values(one: Problem, found: Iterable[Certificate]) -> None:
-    """Orders that end at a lower value or later are not followed: that value is all that the evidence proves then."""
-    for genuine in found:
-        assert isinstance(genuine.evidence, Diagram)
-        forged = replace(genuine.evidence, below=int(genuine.value) - 1)
-        assert verdict(one, replace(genuine, evidence=forged)) is Verdict.REFUSED
 
 
 def verdict(one: Problem, claim: Certificate) -> Verdict:

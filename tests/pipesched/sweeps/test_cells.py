@@ -178,14 +178,6 @@ def test_cells_of_one_content_share_a_key_and_capacities_a_family() -> None:
     assert len({cell.family for cell in sweep("transfer=0,1").cells}) == 2
 
 
-def test_rounded_numbers_are_a_family_of_their_own() -> None:
-    """How they were rounded may depend on the capacity, and no bound goes from one problem to another."""
-    long = {"forward": Decimal("1.123456789012345678901234567"), "backward": 1}
-    cells = sweep("memory=2,3", document=TINY | {"times": long}).cells
-    assert cells[0].problem.notes
-    assert len({cell.family for cell in cells}) == 2
-
-
 def test_a_plan_is_swept_by_its_own_fields() -> None:
     layers = [{"name": "a", "count": 4, "forward": 1, "backward": 2, "memory": 1, "activation": 1}]
     document = {"devices": 2, "microbatches": 2, "layers": layers, "memory": {"capacity": 9}}
