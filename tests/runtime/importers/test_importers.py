@@ -14,6 +14,7 @@ from pipesched.errors import BadInput
 from pipesched.problem.passes import F
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
+from runtime.exporters.catalogue import EXPORTERS
 from runtime.importers.catalogue import import_schedule
 from tests.support.makers import problem
 
@@ -77,6 +78,7 @@ def test_communication_is_left_out_and_pairs_are_kept(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named(text: str, line: str, tmp_path: Path) -> None:
+    assert "program" in EXPORTERS.names()  # its reader stands beside its writer
     one = problem(2, 2, times={"forward": 1, "backward": 2})
     path = tmp_path / "file"
     path.write_text(text)
