@@ -63,7 +63,7 @@ def show(plan: Plan, changes: Sequence[Change] = (), more: Sequence[str] = (), s
         for sentence in more:
             print(sentence)
         return
-    table(f"best plan: {best.choice}", STAGES, list(map(list, stage_cells(plan, best))))
+    table(f"best plan: {best.choice}{_lengths(plan)}", STAGES, list(map(list, stage_cells(plan, best))))
     if plan.problem.cluster.capacity is not None:
         table(f"memory at the peak ({plan.problem.cluster.memory_unit})", DEVICES, memory_cells(plan, best))
     for sentence in (*sentences(plan, best, scope), *more):
@@ -96,7 +96,7 @@ def choice_rows(plan: Plan) -> list[list[str]]:
         rows.append(
             [
                 str(one.choice),
-                "" if one.best is None else str(one.best.timeline.problem.placement.stages),
+                "" if one.best is None else str(one.best.timeline.problem.placement.stages // one.choice.pieces),
                 "" if one.best is None else _time(plan, one.best.value),
                 "" if one.lower_bound is None else _time(plan, one.lower_bound),
                 gap,
@@ -107,6 +107,12 @@ def choice_rows(plan: Plan) -> list[list[str]]:
             ]
         )
     return rows
+
+
+def _lengths(plan: Plan) -> str:
+    """Of each piece its part of the sequence."""
+    own = [f"{100 * length:.1f}" for length in plan.piece_lengths]
+    return f" ({' '.join(own)} % of the sequence)" if len(own) > 1 else ""
 
 
 def _idle(best: Candidate | None) -> list[str]:

@@ -23,6 +23,7 @@ class BoundRows:
 
     def __init__(self, model: PartitionModel, choice: Choice, value: cp_model.IntVar) -> None:
         self.model, self.value, self.plan = model, value, model.plan
+        self._choice = choice
         self.span = self.plan.objective is Objective.SPAN
         self._chain, self._capacity = ChainWays(model, choice), model.capacity or None
 
@@ -30,7 +31,8 @@ class BoundRows:
         """All of them."""
         self._memory()
         ways = self.add_of_devices()
-        if ways is not None and self._capacity is not None:
+        # Of pieces memory admits parts of micro-batches, which these rows do not count.
+        if ways is not None and self._capacity is not None and len(self.model.pieces) == 1:
             MemoryRows(self._chain, self.value, self._capacity).add(ways)
 
     def add_of_devices(self) -> Ways | None:
@@ -40,7 +42,7 @@ class BoundRows:
         """
         for device in range(self._chain.placement.devices):
             self._load(device)
-        self.model.cp.add(self.value >= mean_load(self.plan, len(self._chain.chains[0])))
+        self.model.cp.add(self.value >= mean_load(self.plan, self._choice))
         if not self._chain.one_chain:
             return None
         ways = self._chain.ways()
@@ -82,9 +84,10 @@ class BoundRows:
             self.model.cp.add(self.value >= ways.head[first] + self._work(device))
 
 
-def mean_load(plan: PlanProblem, stages: int) -> int:
-    """All that the model computes with chains of so many stages, spread over the devices by their speed, in ticks."""
-    model = plan.model
-    each = sum((layer.forward + layer.least_backward for layer in model.sequence), Fraction(0))
-    each += stages * (model.forward_overhead + model.backward_overhead)
+def mean_load(plan: PlanProblem, choice: Choice) -> int:
+    """All that the model computes on the chains of a choice, spread over the devices by their speed, in ticks."""
+    each, stages = Fraction(0), len(choice.on(plan.cluster.devices).chains[0])
+    for model in (piece.model for piece in plan.pieces_of(choice)):
+        each += sum((layer.forward + layer.least_backward for layer in model.sequence), Fraction(0))
+        each += stages * (model.forward_overhead + model.backward_overhead)
     return ceil(plan.microbatches * each / plan.tick / plan.cluster.speed)

@@ -48,9 +48,13 @@ class ChainWays:
         return sum(self.model.terms[k].memory for k in self.held(device))
 
     def ways(self) -> Ways:
-        """Each way as a variable of its own, so that rows stay short."""
+        """Each way as a variable of its own, so that rows stay short.
+
+        They are those of a micro-batch's first piece, whose forward is the first on a device and whose backward the
+        last.
+        """
         lags = self._lags()
-        stages, terms = range(len(self.chains[0])), self.model.terms
+        stages, terms = range(len(self.chains[0])), self.model.pieces[0]
         head: list[Linear] = [0]
         back: list[Linear] = [0]
         for k in stages[:-1]:

@@ -20,7 +20,7 @@ def add_path(model: PartitionModel, value: cp_model.IntVar, passes: Counts, lags
 
     # Sums, never `+=`: that changes the expression on its left, which may be a stage's own.
     def ticks(kind: PassKind, stage: int) -> Linear:
-        terms = model.terms[stage % model.stages]
+        terms = model.of_stage(stage)
         return {F: terms.forward, BW: terms.full, B: terms.backward, W: terms.weight}[kind]
 
     model.cp.add(value >= lags + sum(number * ticks(*pass_type) for pass_type, number in passes))
@@ -29,7 +29,7 @@ def add_path(model: PartitionModel, value: cp_model.IntVar, passes: Counts, lags
 def add_memory(model: PartitionModel, schedule: Schedule) -> None:
     """At no moment of its order a device holds more than it has."""
     for device, room in enumerate(model.capacity):
-        own = {p.stage for p in schedule.passes_on(device)}
+        own = {p.stage // len(model.pieces) for p in schedule.passes_on(device)}
         static = sum(model.terms[stage % model.stages].memory for stage in own)
         for taken in held_at_most(model, schedule, device):
             model.cp.add(static + taken <= room)
@@ -45,7 +45,7 @@ State = tuple[PassKind, int]
 
 
 def _amount(model: PartitionModel, state: State) -> Linear:
-    terms = model.terms[state[1] % model.stages]
+    terms = model.of_stage(state[1])
     return terms.activation if state[0] is F else terms.held_for_weight
 
 

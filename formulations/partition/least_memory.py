@@ -20,7 +20,7 @@ class LeastExcess:
     def __init__(self, plan: PlanProblem, choice: Choice, order: Schedule | None = None) -> None:
         placement = choice.on(plan.cluster.devices)
         length = len(placement.chains[0])
-        self.partitions = PartitionModel(plan, placement)
+        self.partitions = PartitionModel(plan, choice)
         cp, terms = self.partitions.cp, self.partitions.terms
         excess = cp.new_int_var(-_MOST, _MOST, "excess")
         recomputed = [number for ways in self.partitions.recomputed for number in ways.values()]

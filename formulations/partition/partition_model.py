@@ -6,7 +6,7 @@ Layers come in runs of equal ones. A stage's costs are sums over its layers, so 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from math import ceil, floor
 from typing import Any, TypeAlias
@@ -15,10 +15,10 @@ from ortools.sat.python import cp_model
 
 from formulations.partition.recompute_rows import RecomputeRows
 from pipesched.layers.layer import LayerType
+from pipesched.layers.model import Model
 from pipesched.layers.partition import Partition, Recomputed
-from pipesched.layers.plan_problem import Decide, PlanProblem
+from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from pipesched.layers.recompute_rule import RecomputeRule
-from pipesched.problem.placement import Placement
 
 # A number or an expression of OR-Tools, whose own types do not add up.
 Linear: TypeAlias = Any
@@ -42,6 +42,13 @@ class StageTerms:
     memory: Linear
     activation: Linear
     held_for_weight: Linear
+    lent: Linear = 0
+
+    @classmethod
+    def of_all(cls, pieces: Sequence[StageTerms]) -> StageTerms:
+        """Those of a micro-batch of several pieces: before its first backward all that any of them lent is held too."""
+        found = {one.name: sum(getattr(piece, one.name) for piece in pieces) for one in fields(cls)}
+        return cls(**found | {"memory": pieces[0].memory, "activation": found["activation"] + found["lent"]})
 
 
 # A device's memory is counted in no more steps than this: CP-SAT's presolve was seen to lose solutions of models whose
@@ -54,9 +61,11 @@ class PartitionModel:
 
     Memory is counted in steps of `step`. Where those are coarser than the problem's, what is taken is rounded down and
     `capacity` up: every partition that fits the memory is there, and one that does not by less than a step a layer.
+    `terms[k]` are those of stage k of a chain and a micro-batch, `pieces[j][k]` of its j-th piece.
     """
 
-    def __init__(self, plan: PlanProblem, placement: Placement) -> None:
+    def __init__(self, plan: PlanProblem, choice: Choice) -> None:
+        placement = choice.on(plan.cluster.devices)
         stages = len(placement.chains[0])
         self.plan, self.stages, self.cp = plan, stages, cp_model.CpModel()
         self._slowness = plan.slowness_of_places(placement)
@@ -69,10 +78,18 @@ class PartitionModel:
         self._in_order()
         self.recomputed = [self._recomputed(k) for k in range(stages)]
         self._follow_rule()
-        self.terms = [self._terms(k) for k in range(stages)]
+        self._models = [piece.model for piece in plan.pieces_of(choice)]
+        self.pieces = [[self._terms(k, model) for k in range(stages)] for model in self._models]
+        whole = [StageTerms.of_all(own) for own in zip(*self.pieces, strict=True)]
+        self.terms = self.pieces[0] if len(self._models) == 1 else whole
         if plan.counts is not None:
             for k, count in enumerate(plan.counts):
                 self.cp.add(sum(self._held(k)) == count)
+
+    def of_stage(self, stage: int) -> StageTerms:
+        """Those of a stage as its problem numbers it, where every piece has stages of its own."""
+        where, piece = divmod(stage, len(self.pieces))
+        return self.pieces[piece][where % self.stages]
 
     def _begin(self, k: int) -> list[Linear]:
         if k in (0, self.stages):
@@ -137,19 +154,19 @@ class PartitionModel:
             rows = RecomputeRows(self.cp, self.runs, held, self.recomputed, plan.recompute is Decide.FREE)
             rows.add(plan.recompute_rule)
 
-    def _terms(self, k: int) -> StageTerms:
-        plan, splits = self.plan, self.plan.model.splittable
+    def _terms(self, k: int, model: Model) -> StageTerms:
+        plan, splits = self.plan, model.splittable
         # A tick of the device, in the unit of a layer's own time.
         tick = plan.tick / self._slowness[k]
 
         def times(of: Callable[[LayerType], Fraction]) -> Linear:
-            return self._total(k, of, tick)
+            return self._total(k, model, of, tick)
 
-        kinds = {kind.name: kind for kind in plan.model.kinds}
+        kinds = {kind.name: kind for kind in model.kinds}
         ways = self.recomputed[k].items()
         again = sum(number * _whole(kinds[name].way(way).time, tick) for (name, way), number in ways)
-        more_forward = _whole(plan.model.forward_overhead, tick)
-        more_backward = _whole(plan.model.backward_overhead, tick) + again
+        more_forward = _whole(model.forward_overhead, tick)
+        more_backward = _whole(model.backward_overhead, tick) + again
         forward = times(lambda layer: layer.forward) + more_forward
         full = times(lambda layer: layer.full_backward) + more_backward
         whole = plan.whole_last and k == self.stages - 1  # its B takes all of the backward
@@ -168,13 +185,14 @@ class PartitionModel:
             full=full,
             rest=full if whole else rest,
             work=forward + (full if whole else rest),
-            memory=self._total(k, lambda layer: layer.memory, self.step),
-            activation=self._total(k, lambda layer: layer.activation, self.step) - saved,
-            held_for_weight=self._total(k, lambda layer: layer.activation - layer.freed_by_backward, self.step),
+            memory=self._total(k, model, lambda layer: layer.memory, self.step),
+            activation=self._total(k, model, lambda layer: layer.activation, self.step) - saved,
+            held_for_weight=self._total(k, model, lambda layer: layer.activation - layer.freed_by_backward, self.step),
+            lent=self._total(k, model, lambda layer: layer.kept_for_later, self.step) if len(self._models) > 1 else 0,
         )
 
-    def _total(self, k: int, of: Callable[[LayerType], Fraction], step: Fraction) -> Linear:
-        held = zip(self.runs, self._held(k), strict=True)
+    def _total(self, k: int, model: Model, of: Callable[[LayerType], Fraction], step: Fraction) -> Linear:
+        held = zip(model.layers, self._held(k), strict=True)
         return sum(number * _whole(of(run), step) for run, number in held)
 
     def partition(self, value: Callable[[Linear], int]) -> Partition:

@@ -20,7 +20,7 @@ from pipesched.files.problem_file import read_document
 from pipesched.files.schedule_file import ScheduleFile, schedule_document, schedule_from
 from pipesched.layers.cluster import Capacities
 from pipesched.layers.partition import Partition
-from pipesched.layers.plan_problem import Choice, PlanProblem
+from pipesched.layers.plan_problem import Choice, PlanProblem, placement_from
 from pipesched.results.plan import ChoiceResult, Plan
 from pipesched.version import VERSION
 
@@ -62,8 +62,7 @@ def answer_text(answer: PlanAnswer) -> str:
         "lower_bound": str(answer.lower_bound),
         "choices": list(map(choice_document, answer.choices)),
         "plan": {
-            "placement": answer.choice.placement,
-            "chunks": answer.choice.chunks,
+            **answer.choice.document(),
             **partition_document(answer.partition),
             "schedule": schedule_document(answer.schedule),
         },
@@ -76,8 +75,7 @@ def answer_text(answer: PlanAnswer) -> str:
 def choice_document(one: ChoiceResult) -> dict[str, object]:
     """What is said of a placement, with what that rests on."""
     return {
-        "placement": one.choice.placement,
-        "chunks": one.choice.chunks,
+        **one.choice.document(),
         "lower_bound": None if one.lower_bound is None else str(one.lower_bound),
         "reason": one.reason,
         "evidence": plan_evidence_document(one.evidence),
@@ -105,7 +103,7 @@ def plan_answer_from(document: Any, path: str) -> PlanAnswer:
             problem,
             Fraction(str(document["lower_bound"])),
             tuple(map(choice_from, document["choices"])),
-            Choice(str(held["placement"]), int(held["chunks"])),
+            placement_from(held),
             partition_from(held),
             schedule_from(held["schedule"], f"{path}: plan.schedule"),
             capacities_from(document.get("proved_with_capacity")),
@@ -119,7 +117,7 @@ def choice_from(document: Any) -> ChoiceResult:
     """Read back; errors of Python where the document has another form."""
     bound = document["lower_bound"]
     return ChoiceResult(
-        Choice(str(document["placement"]), int(document["chunks"])),
+        placement_from(document),
         None if bound is None else Fraction(str(bound)),
         None,
         str(document["reason"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil, floor, lcm
@@ -25,6 +26,7 @@ from pipesched.layers.cluster import Cluster
 from pipesched.layers.layer import LayerType, RecomputeWay
 from pipesched.layers.model import Model
 from pipesched.layers.partition import Partition, mistakes
+from pipesched.layers.pieces import ends_of, exact_numbers
 from pipesched.layers.plan_problem import Decide, PlanProblem
 from pipesched.layers.recompute_rule import RecomputeRule
 from pipesched.layers.roles import Role, role_of
@@ -69,7 +71,7 @@ def _build(form: PlanFile, default_name: str) -> PlanProblem:
     more = [overhead.forward or Fraction(0), overhead.backward or Fraction(0)]
     tick, times_rounded = _tick(form, [*more, transfer, *(lag for row in links for lag in row)])
     capacity = None if memory.capacity is None else per(memory.capacity, form.devices)
-    step, memory_rounded = _resolution(form.layers, form.microbatches, capacity)
+    step, memory_rounded = _resolution(form, capacity)
     rounded = [f"times to multiples of {short(tick)}"] if times_rounded else []
     rounded += [f"memory to multiples of {short(step)}"] if memory_rounded else []
 
@@ -126,19 +128,52 @@ def _tick(form: PlanFile, others: list[Fraction]) -> tuple[Fraction, bool]:
         own += [way.time for way in layer.recompute or () if way.time is not None]
         numbers += own
         total += layer.count * sum(own, Fraction(0))
+    numbers += [number for layer, ends in _with_ends(form) for number in exact_numbers(layer, ends)]
     return step_of(numbers, total * (form.microbatches or 1))
 
 
-def _resolution(layers: list[LayerEntry], microbatches: int, capacity: list[Fraction] | None) -> tuple[Fraction, bool]:
+def _with_ends(form: PlanFile) -> Iterator[tuple[LayerType, tuple[Fraction, ...]]]:
+    """The times of each layer, and its activation, with the ends of pieces of each way to cut a sequence."""
+    ways = {(choice.pieces, choice.lengths) for choice in choices_of(form) if choice.pieces > 1}
+    layers = tuple(_unrounded(layer) for layer in form.layers or ())
+    every = [ends_of(Model(layers), *way) for way in ways]
+    return ((layer, ends) for layer in layers for ends in every)
+
+
+def _unrounded(entry: LayerEntry) -> LayerType:
+    assert entry.forward is not None and entry.backward is not None
+    attention, backward, zero = entry.attention, entry.attention_backward, Fraction(0)
+    return LayerType(
+        "",
+        entry.forward,
+        entry.backward,
+        entry.count,
+        entry.weight,
+        entry.fused,
+        activation=entry.activation or zero,
+        recompute=tuple(RecomputeWay("", way.time or zero, way.keeps or zero) for way in entry.recompute or ()),
+        attention=attention,
+        attention_backward=attention if backward is None else backward,
+        kept_for_later=entry.kept_for_later or zero,
+    )
+
+
+def _resolution(form: PlanFile, capacity: list[Fraction] | None) -> tuple[Fraction, bool]:
     """The step of all amounts of memory, and whether they must be rounded to it."""
-    zero = Fraction(0)
+    zero, layers = Fraction(0), form.layers or []
     held = [
         (layer.count, (layer.activation or zero, layer.freed_by_backward or zero, *_kept(layer))) for layer in layers
     ]
     numbers = [number for _, own in held for number in own]
-    total = microbatches * sum((count * sum(own, Fraction(0)) for count, own in held), Fraction(0))
+    numbers += [end * amount for layer, ends in _with_ends(form) for amount in _amounts(layer) for end in ends]
+    total = (form.microbatches or 1) * sum((count * sum(own, Fraction(0)) for count, own in held), Fraction(0))
     also = [*(layer.memory or zero for layer in layers), *(capacity or ())]
     return step_of(numbers, total + max(capacity or [zero]), also=also)
+
+
+def _amounts(layer: LayerType) -> list[Fraction]:
+    """What a piece holds its part of."""
+    return [layer.activation, layer.kept_for_later, *(layer.activation * way.keeps for way in layer.recompute)]
 
 
 def _kept(layer: LayerEntry) -> list[Fraction]:
@@ -183,4 +218,7 @@ def _layer(entry: LayerEntry, tick: Fraction, step: Fraction, splits: bool) -> L
         given_back,
         tuple(ways),
         entry.with_previous,
+        entry.attention,
+        entry.attention if entry.attention_backward is None else entry.attention_backward,
+        floor((entry.kept_for_later or zero) / step) * step,
     )

@@ -27,6 +27,10 @@ class LayerType:
     with it, `fused` is a full backward in one go (None: backward + weight). `memory` is held at all times (parameters,
     gradients, optimizer); `activation` is taken by a forward, of which the backward for the input gives back
     `freed_by_backward` (negative: it takes more). `with_previous`: shares a stage with the layer before it.
+
+    Where a micro-batch is cut into pieces of its sequence, `attention` is the share of the forward that grows with what
+    is before, `attention_backward` that of the full backward; `kept_for_later` is the part of the activation (keys and
+    values) that is held to the end of the first piece's backward, recomputed or not.
     """
 
     name: str
@@ -40,6 +44,9 @@ class LayerType:
     freed_by_backward: Fraction = Fraction(0)
     recompute: tuple[RecomputeWay, ...] = ()
     with_previous: bool = False
+    attention: Fraction = Fraction(0)
+    attention_backward: Fraction = Fraction(0)
+    kept_for_later: Fraction = Fraction(0)
 
     @property
     def full_backward(self) -> Fraction:

@@ -2,36 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
-from typing import NamedTuple
+from itertools import pairwise
+from math import lcm
+from typing import Any, NamedTuple
 
 from pipesched.layers.cluster import Cluster
 from pipesched.layers.model import Model
 from pipesched.layers.partition import Partition
+from pipesched.layers.pieces import Lengths, ends_of, of_piece
 from pipesched.layers.recompute_rule import RecomputeRule
 from pipesched.layers.stage_costs import StageCosts, stage_costs
 from pipesched.layers.training_step import TrainingStep
 from pipesched.problem.device_resources import Pool
 from pipesched.problem.placement import PLACEMENTS, Placement
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.sequence_chunks import in_sequence_chunks
 from pipesched.problem.stage import Stage
 
 
 class Choice(NamedTuple):
-    """A placement by its name, and the stages of a chain on each device."""
+    """A placement by its name, the stages of a chain on each device, and the pieces of a micro-batch's sequence."""
 
     placement: str
     chunks: int
+    pieces: int = 1
+    lengths: Lengths = Lengths.EQUAL
 
     def on(self, devices: int) -> Placement:
-        """The placement on so many devices."""
+        """The placement on so many devices, of whole micro-batches."""
         return PLACEMENTS[self.placement](devices, self.chunks)
 
     def __str__(self) -> str:
         fixed = self.placement in ("linear", "v-shape", "bidirectional")
-        return self.placement if fixed else f"{self.placement}, {self.chunks} chunks"
+        where = self.placement if fixed else f"{self.placement}, {self.chunks} chunks"
+        what = "length" if self.lengths is Lengths.EQUAL else "time"
+        return where if self.pieces == 1 else f"{where}, {self.pieces} pieces of equal {what}"
+
+    def document(self) -> dict[str, Any]:
+        """Its keys in files and in `--json`; those of pieces where there are several."""
+        own: dict[str, Any] = {"placement": self.placement, "chunks": self.chunks}
+        more = {"sequence_chunks": self.pieces, "lengths": self.lengths.value}
+        return own | (more if self.pieces > 1 else {})
+
+
+def placement_from(document: Mapping[str, Any]) -> Choice:
+    """The way back; KeyError, TypeError or ValueError where it is none."""
+    lengths = Lengths(document.get("lengths", Lengths.EQUAL))
+    return Choice(str(document["placement"]), int(document["chunks"]), int(document.get("sequence_chunks", 1)), lengths)
 
 
 class Decide(StrEnum):
@@ -72,9 +93,25 @@ class PlanProblem:
     step: TrainingStep | None = field(default=None, compare=False)
     recompute_rule: RecomputeRule = RecomputeRule.ANY
     whole_last: bool = False
+    _pieces: dict[Choice, tuple[PlanProblem, ...]] = field(init=False, compare=False, repr=False, default_factory=dict)
 
     def problem(self, choice: Choice, partition: Partition) -> Problem:
-        """The problem that a placement and a partition make; every chain of the placement has the same stages."""
+        """The problem that a choice and a partition make; every chain of the placement has the same stages."""
+        return in_sequence_chunks([piece._alone(choice, partition) for piece in self.pieces_of(choice)])
+
+    def pieces_of(self, choice: Choice) -> tuple[PlanProblem, ...]:
+        """Each piece of a micro-batch as if it were the whole; itself where there is one."""
+        if choice.pieces == 1:
+            return (self,)
+        if choice not in self._pieces:
+            # Where a layer runs it takes whole ticks of its device.
+            tick = self.tick * lcm(*(each.denominator for each in self.cluster.slowness))
+            ends = pairwise(ends_of(self.model, choice.pieces, choice.lengths))
+            models = (of_piece(self.model, *both, tick, self.resolution) for both in ends)
+            self._pieces[choice] = tuple(replace(self, model=model) for model in models)
+        return self._pieces[choice]
+
+    def _alone(self, choice: Choice, partition: Partition) -> Problem:
         placement, cluster = choice.on(self.cluster.devices), self.cluster
         where = self.costs(placement, partition)
         capacity = cluster.capacity
@@ -82,7 +119,7 @@ class PlanProblem:
         return Problem(
             placement,
             self.microbatches,
-            tuple(map(self._stage, where)),
+            tuple(self._stage(costs, choice.pieces > 1) for costs in where),
             tuple(Pool(limit) for limit in limits),
             self.objective,
             self.name,
@@ -108,7 +145,7 @@ class PlanProblem:
         """Of each place on a chain: that of its device, which is the same in all chains."""
         return tuple(self.cluster.slowness_of(placement.stage_device[stage]) for stage in placement.chains[0])
 
-    def _stage(self, costs: StageCosts) -> Stage:
+    def _stage(self, costs: StageCosts, in_pieces: bool) -> Stage:
         return Stage(
             forward=self._ticks(costs.forward),
             backward=self._ticks(costs.backward),
@@ -118,6 +155,7 @@ class PlanProblem:
             activation=self._whole_memory(costs.activation),
             freed=self._whole_memory(costs.freed),
             static=self._whole_memory(costs.memory),
+            lent=self._whole_memory(costs.lent) if in_pieces else 0,
         )
 
     def _ticks(self, time: Fraction) -> int:

@@ -26,6 +26,7 @@ class StageCosts:
     memory: Fraction
     activation: Fraction
     freed: Fraction
+    lent: Fraction = Fraction(0)
     recomputation: Fraction = Fraction(0)
     saved: Fraction = Fraction(0)
 
@@ -78,6 +79,7 @@ def costs_of(model: Model, layers: Sequence[LayerType], recomputed: Sequence[Rec
         memory=_total(layer.memory for layer in layers),
         activation=_total(layer.activation for layer in layers) - saved,
         freed=_total(layer.freed_by_backward for layer in layers) - saved if splits else Fraction(0),
+        lent=_total(layer.kept_for_later for layer in layers),
         recomputation=time,
         saved=saved,
     )

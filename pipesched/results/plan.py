@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 from pipesched.layers.partition import Partition
+from pipesched.layers.pieces import ends_of
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.problem.formatting import plain
 from pipesched.results.certificate import Certificate
@@ -57,8 +59,7 @@ class ChoiceResult:
     def document(self) -> dict[str, object]:
         """An entry under `choices` of `plan --json`."""
         document: dict[str, object] = {
-            "placement": self.choice.placement,
-            "chunks": self.choice.chunks,
+            **self.choice.document(),
             "value": None if self.best is None else float(self.best.value),
             "lower_bound": None if self.lower_bound is None else float(self.lower_bound),
             "status": self.status.value,
@@ -110,6 +111,14 @@ class Plan(Tabular):
         return None if self.value is None else gap(self.value, self.lower_bound)
 
     @property
+    def piece_lengths(self) -> list[float]:
+        """Of each piece of a micro-batch its share of the sequence; empty without a plan."""
+        if self.best is None:
+            return []
+        ends = ends_of(self.problem.model, self.best.choice.pieces, self.best.choice.lengths)
+        return [float(b - a) for a, b in pairwise(ends)]
+
+    @property
     def idle(self) -> float | None:
         """Idle time, mean over the devices, as a share of the objective's value; None without a plan."""
         return None if self.metrics is None else self.metrics.idle(self.problem.objective)
@@ -137,8 +146,10 @@ class Plan(Tabular):
             "gap": self.gap,
             "placement": None if best is None else best.choice.placement,
             "chunks": None if best is None else best.choice.chunks,
+            **({} if best is None else best.choice.document()),
+            **({"piece_lengths": self.piece_lengths} if len(self.piece_lengths) > 1 else {}),
             "partition": None if partition is None else list(partition.counts),
-            "stage_device": None if problem is None else list(problem.placement.stage_device),
+            "stage_device": None if best is None else list(best.choice.on(self.problem.cluster.devices).stage_device),
             "recompute": None if partition is None else list(partition.recompute_counts()),
             "schedule": None if best is None else best.schedule,
             "bubble": None if metrics is None else metrics.bubbles,

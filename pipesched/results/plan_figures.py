@@ -76,7 +76,9 @@ def time_parts(plan: PlanProblem, best: Candidate) -> TimeParts:
     # A device that takes twice a layer's time does half of what another does in the same time.
     done = sum((each / cluster.slowness_of(at) for at, each in enumerate(work)), Fraction(0))
     again = sum(
-        row.costs.recomputation / cluster.slowness_of(row.device) * len(problem.microbatches_of[row.stage])
+        row.costs.recomputation
+        / cluster.slowness_of(row.device)
+        * len(problem.microbatches_of[row.stage * best.choice.pieces])
         for row in stage_rows(plan, best)
     )
     mean, again = done / cluster.speed, again / cluster.speed
@@ -88,9 +90,9 @@ def step_time(plan: PlanProblem, best: Candidate) -> StepTime:
     known = {} if plan.step is None else plan.step.reduction
     problem, held = best.timeline.problem, best.partition.layers_of(plan.model)
     stages = [sum((known.get(layer.name, Fraction(0)) for layer in layers), Fraction(0)) for layers in held]
-    ends, lasts = list[Fraction](), list[Fraction]()
+    placement, ends, lasts = best.choice.on(problem.devices), list[Fraction](), list[Fraction]()
     for device in range(problem.devices):
-        own = (stages[stage % len(stages)] for stage in problem.placement.stages_of[device])
+        own = (stages[stage % len(stages)] for stage in placement.stages_of[device])
         ends.append(device_reach(best.timeline, device)[1] * problem.tick)
         lasts.append(ends[-1] + sum(own, Fraction(0)))
     return StepTime(max(ends), max(lasts) - max(ends))
@@ -103,7 +105,7 @@ def searched(plan: PlanProblem) -> str:
 
 def stage_rows(plan: PlanProblem, best: Candidate) -> list[StageRow]:
     """Every stage; one that two devices hold appears twice."""
-    partition, placement = best.partition, best.timeline.problem.placement
+    partition, placement = best.partition, best.choice.on(plan.cluster.devices)
     costs, held = plan.costs(placement, partition), partition.layers_of(plan.model)
     counts, length = partition.recompute_counts(), partition.stages
     rows = []

@@ -16,7 +16,7 @@ from pipesched.files.plan_answer import (
 )
 from pipesched.layers.cluster import Capacities
 from pipesched.layers.partition import Partition, Recomputed
-from pipesched.layers.plan_problem import Choice, PlanProblem
+from pipesched.layers.plan_problem import PlanProblem, placement_from
 from pipesched.results.plan import ChoiceResult
 from pipesched.sweeps.outcome import Outcome
 from pipesched.sweeps.packed import unpack
@@ -61,7 +61,7 @@ def plan_answer_of(problem: PlanProblem, known: Outcome) -> PlanAnswer | None:
         problem,
         Fraction(0) if known.lower_bound is None else known.lower_bound,
         choices,
-        Choice(chosen["placement"], chosen["chunks"]),
+        placement_from(chosen),
         Partition(tuple(chosen["partition"]), recompute),
         unpack(known.schedule),
         capacities,

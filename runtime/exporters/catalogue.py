@@ -79,43 +79,32 @@ class Exporter:
         if broken:
             more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
             raise BadInput(f"{self.name}: only a valid schedule can be exported; in this one {broken[0].text}{more}")
-        problem = timeline.problem
+        reason = self.lacks(timeline)
+        if reason is not None:
+            able = ", ".join(other.name for other in EXPORTERS if other.lacks(timeline) is None)
+            raise BadInput(f"{self.name}: {reason}; {able or 'no format'} can express it")
+        self.refuse(timeline)
+
+    def lacks(self, timeline: Timeline) -> str | None:
+        """What the schedule holds that this format has no word for; None where it has words for all."""
+        problem, passes = timeline.problem, [*timeline.schedule.passes()]
         plain = problem.network.has_collectives and without_parameters(problem).network.one_task_each
-        whole = all(len([*timeline.problem.tasks(p)]) == 1 for p in timeline.schedule.passes())
-        able = ", ".join(other.name for other in EXPORTERS if other.streams or (whole and other.copies))
+        whole = all(len([*problem.tasks(p)]) == 1 for p in passes)
         holds_streams = self.streams or (whole and self.copies) or (plain and self.collectives)
         if not holds_streams and (timeline.schedule.task_orders or timeline.schedule.waits):
-            several = len(timeline.problem.streams) > 1
+            several = len(problem.streams) > 1
             held = "orders the tasks of several streams" if several else "orders tasks and has waits between them"
-            raise BadInput(
-                f"{self.name}: the schedule {held}, and this format orders whole passes only; {able} can express it"
-            )
-        saving = next((p for p in timeline.schedule.passes() if p.kind not in (F, B, W, BW)), None)
+            return f"the schedule {held}, and this format orders whole passes only"
+        saving = next((p for p in passes if p.kind not in (F, B, W, BW)), None)
         if not holds_streams and saving is not None:
-            raise BadInput(
-                f"{self.name}: the schedule runs {saving}, and this format has neither copies nor recomputation; "
-                f"{able} can express it"
-            )
-        if not self.unequal and timeline.problem.microbatch_scale:
-            able = ", ".join(other.name for other in EXPORTERS if other.unequal)
-            raise BadInput(
-                f"{self.name}: the micro-batches are unequal, and this format is for micro-batches of one shape; "
-                f"{able} can express it"
-            )
-
-        if not self.pieces and timeline.problem.sequence_chunks > 1:
-            able = ", ".join(other.name for other in EXPORTERS if other.pieces)
-            raise BadInput(
-                f"{self.name}: the micro-batches are several pieces, and this format is for whole ones; {able} can "
-                "express it"
-            )
-        if not self.modules and timeline.problem.modules:
-            able = ", ".join(other.name for other in EXPORTERS if other.modules)
-            raise BadInput(
-                f"{self.name}: modules feed the trunk, and this format is for one chain of stages; {able} can "
-                "express it"
-            )
-        self.refuse(timeline)
+            return f"the schedule runs {saving}, and this format has neither copies nor recomputation"
+        if not self.unequal and problem.microbatch_scale:
+            return "the micro-batches are unequal, and this format is for micro-batches of one shape"
+        if not self.pieces and problem.sequence_chunks > 1:
+            return "the micro-batches are several pieces, and this format is for whole ones"
+        if not self.modules and problem.modules:
+            return "modules feed the trunk, and this format is for one chain of stages"
+        return None
 
     def _settings(self, chosen: Mapping[str, str]) -> dict[str, str]:
         """The value of every option; `BadInput` for one that this format does not have, or a value it does not take."""

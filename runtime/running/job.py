@@ -96,14 +96,18 @@ def job_for(timeline: Timeline, like: Job | None = None) -> Job:
 
 
 def refuse_unequal(name: str, problem: Problem) -> None:
-    """Refuses micro-batches that are not whole or not of one shape."""
+    """Refuses collectives, and micro-batches that are not whole or not of one shape."""
     for key, found in (
         ("microbatch_scale", problem.microbatch_scale),
         ("sequence_chunks", problem.sequence_chunks > 1),
         ("modules", bool(problem.modules)),
+        ("parameters", problem.network.has_collectives),
     ):
         if found:
-            raise BadInput(f"{name}: found {key}; allowed: whole micro-batches of one shape with PyTorch")
+            raise BadInput(
+                f"{name}: found {key}; allowed: whole micro-batches of one shape without collectives with PyTorch "
+                "(what it has words for, torch-csv-comms exports)"
+            )
 
 
 def saves(schedule: Schedule) -> bool:

@@ -71,8 +71,7 @@ class ComparedSchedule:
             "peak_memory": peak_memory(best.timeline.problem, metrics),
             "partition": list(best.partition.counts),
             "recompute": list(best.partition.recompute_counts()),
-            "placement": best.choice.placement,
-            "chunks": best.choice.chunks,
+            **best.choice.document(),
             "order": best.schedule,
         }
 

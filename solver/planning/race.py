@@ -102,8 +102,7 @@ def _entries(problems: Mapping[K, PlanProblem]) -> list[Raced[K]]:
 
 def _entry(key: K, problem: PlanProblem) -> Raced[K]:
     devices, capacity = problem.cluster.devices, problem.cluster.capacity
-    stages = (len(choice.on(devices).chains[0]) for choice in problem.choices)
-    one = Raced(key, problem, min(mean_load(problem, number) for number in stages) * problem.tick)
+    one = Raced(key, problem, min(mean_load(problem, choice) for choice in problem.choices) * problem.tick)
     state = sum((layer.memory for layer in problem.model.sequence), Fraction(0))
     if capacity is not None and state > sum(capacity):
         taken = f"{plain(round(float(state) / devices, 1))} {problem.cluster.memory_unit}"

@@ -58,8 +58,7 @@ def of_plan(plan: Plan, effort: Effort) -> Outcome:
     if best is None:
         return known
     choice = {
-        "placement": best.choice.placement,
-        "chunks": best.choice.chunks,
+        **best.choice.document(),
         "partition": list(best.partition.counts),
         "recompute": [[list(one) for one in stage] for stage in best.partition.recompute],
         "schedule": best.schedule,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import Deadlock
 from pipesched.layers.partition import Partition, Recomputed
-from pipesched.layers.plan_problem import Choice, PlanProblem
+from pipesched.layers.plan_problem import PlanProblem, placement_from
 from pipesched.results.plan import Candidate, Plan
 from pipesched.results.solution import Solution, Status
 from pipesched.sweeps.outcome import Outcome
@@ -24,7 +24,7 @@ def plan_start(problem: PlanProblem, known: Outcome | None) -> Candidate | None:
     if known is None or known.schedule is None or known.choice is None:
         return None
     chosen = known.choice
-    choice = Choice(chosen["placement"], chosen["chunks"])
+    choice = placement_from(chosen)
     if choice not in problem.choices:
         return None
     recompute = tuple(tuple(Recomputed(*one) for one in stage) for stage in chosen["recompute"])

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations, product
 from random import Random
 from typing import Any
 
 from pipesched.files.plan_file import plan_problem_from
+from pipesched.layers.layer import LayerType
 from pipesched.layers.partition import Partition, Recomputed, mistakes
+from pipesched.layers.pieces import Lengths
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from pipesched.layers.recompute_rule import why_not_told
 from tests.support.brute_force import optimum
@@ -106,3 +109,25 @@ def tiny_plan(random: Random) -> PlanProblem:
     if random.random() < 0.7:
         document["memory"] = {"capacity": random.randint(4, 12)}
     return plan_problem_from(document)
+
+
+def in_pieces(plan: PlanProblem, random: Random) -> PlanProblem:
+    """Sequences that may be cut in two, of layers with attention; fewer micro-batches, so that all can be tried."""
+
+    def layer(one: LayerType) -> LayerType:
+        whole, split = one.backward + (one.weight or 0), min(one.backward, one.full_backward)
+        share = random.choice((Fraction(0), Fraction(1, 2), Fraction(1)))
+        later = Fraction(random.choice((0, 0, 1)), 2) * (one.activation - max(Fraction(0), one.freed_by_backward))
+        backward = min(share, split / whole if whole else Fraction(0))
+        return replace(one, attention=share, attention_backward=backward, kept_for_later=later)
+
+    kinds = {kind.name: layer(kind) for kind in plan.model.kinds}
+    layers = tuple(
+        replace(kinds[one.name], count=one.count, with_previous=one.with_previous) for one in plan.model.layers
+    )
+    ways = random.choice((((1, Lengths.EQUAL), (2, Lengths.EQUAL)), ((2, Lengths.EQUAL_TIME),), ((2, Lengths.EQUAL),)))
+    choices = tuple(Choice(*choice[:2], *way) for choice in plan.choices for way in ways)
+    model, few = replace(plan.model, layers=layers), 1 if plan.model.splittable or choices[0].chunks > 1 else 2
+    # Halves and quarters of whole numbers; equal times are rounded.
+    tick, step = plan.tick / 8, plan.resolution / 4
+    return replace(plan, model=model, choices=choices, microbatches=few, tick=tick, resolution=step)

@@ -33,9 +33,9 @@ class NotTiny(Exception):
 def least_value(problem: Problem, objective: Objective, at_most: int) -> Fraction | None:
     """The least value in ticks that any schedule has, if it is at most so much; None if it is more.
 
-    `NotTiny` where that would take too long to find out.
+    `NotTiny` where that would take too long to find out, and with arcs between chains, which it does not know.
     """
-    if problem.devices > MOST_DEVICES:
+    if problem.devices > MOST_DEVICES or problem.stage_arcs:
         raise NotTiny
     least, limit = None, at_most * PARTS
     for fused in _ways_to_fuse(problem):

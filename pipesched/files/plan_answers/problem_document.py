@@ -10,7 +10,7 @@ from typing import Any
 
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.layer import LayerType
-from pipesched.layers.plan_problem import Choice, PlanProblem
+from pipesched.layers.plan_problem import PlanProblem, placement_from
 
 _NUMBER = re.compile(r"-?\d{1,400}(/\d{1,400})?")
 # Keys whose values are text even where they look like numbers.
@@ -38,8 +38,12 @@ def plan_document(plan: PlanProblem) -> dict[str, object]:
         "decide": {"recompute": plan.recompute.value, "recompute_layers": plan.recompute_rule.value},
         "transfer": transfer,
         "objective": plan.objective.value,
-        "choices": [list(choice) for choice in plan.choices],
+        "choices": [[*choice][: 2 if choice.pieces == 1 else None] for choice in plan.choices],
     }
+    counts = sorted({choice.pieces for choice in plan.choices})
+    if counts != [1]:
+        lengths = sorted({choice.lengths.value for choice in plan.choices if choice.pieces > 1})
+        document["sequence_chunks"] = {"count": counts, "lengths": lengths[0] if len(lengths) == 1 else "free"}
     if plan.whole_last:
         document["whole_last"] = True
     if cluster.slowness:
@@ -54,7 +58,8 @@ def plan_from_document(document: object, source: str) -> PlanProblem:
     if not isinstance(document, Mapping):
         return plan_problem_from(document, source)
     own = {key: _numbers(value, str(key)) for key, value in document.items() if key not in _NOT_OF_FILES}
-    choices = tuple(Choice(str(name), int(chunks)) for name, chunks in document["choices"])
+    keys = ("placement", "chunks", "sequence_chunks", "lengths")
+    choices = tuple(placement_from(dict(zip(keys, one, strict=False))) for one in document["choices"])
     plan = plan_problem_from(own, source)
     devices = plan.cluster.devices
     for choice in choices:
@@ -65,10 +70,12 @@ def plan_from_document(document: object, source: str) -> PlanProblem:
 def _layer(layer: LayerType) -> dict[str, object]:
     times = {"forward": layer.forward, "backward": layer.backward, "weight": layer.weight, "fused": layer.fused}
     amounts = {"memory": layer.memory, "activation": layer.activation, "freed_by_backward": layer.freed_by_backward}
+    pieces = {key: getattr(layer, key) for key in ("attention", "attention_backward", "kept_for_later")}
+    numbers = times | amounts | (pieces if any(pieces.values()) else {})
     ways = [{"name": way.name, "time": str(way.time), "keeps": str(way.keeps)} for way in layer.recompute]
-    numbers = {key: str(value) for key, value in (times | amounts).items() if value is not None}
+    given = {key: str(value) for key, value in numbers.items() if value is not None}
     more: dict[str, object] = {"recompute": ways} if ways else {}
-    return {"name": layer.name, "count": layer.count, **numbers, **more, "with_previous": layer.with_previous}
+    return {"name": layer.name, "count": layer.count, **given, **more, "with_previous": layer.with_previous}
 
 
 def _numbers(value: Any, key: str) -> Any:

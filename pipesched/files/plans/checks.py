@@ -8,8 +8,10 @@ from fractions import Fraction
 
 from pipesched.files.fields.link_times import is_matrix, latency_of, wrong_size
 from pipesched.files.limits import MOST_CELLS, MOST_LAYERS
+from pipesched.files.plans.fields import PieceChoices
 from pipesched.files.plans.schema import REQUIRED_OF_LAYERS, REQUIRED_OF_RECOMPUTE, LayerEntry, PlanFile, PlanMemory
 from pipesched.files.schema_errors import shown, shown_amount
+from pipesched.layers.pieces import Lengths
 from pipesched.layers.plan_problem import Choice
 
 # Placements with one possible number of chunks.
@@ -39,20 +41,28 @@ def plan_mistakes(form: PlanFile, wrong: frozenset[str]) -> list[str]:
 
 
 def choices_of(form: PlanFile) -> list[Choice]:
-    """The placements that the file allows, each once."""
+    """The placements and pieces that the file allows, each once."""
+    counts, lengths = form.sequence_chunks or PieceChoices((1,), (Lengths.EQUAL,))
+    attention = any(layer.attention or layer.attention_backward for layer in form.layers or ())
+    # Without attention equal time is equal length.
+    ways = [(count, how) for count in counts for how in (lengths if count > 1 and attention else (Lengths.EQUAL,))]
+    return [Choice(*where, *way) for where in _placements(form) for way in ways]
+
+
+def _placements(form: PlanFile) -> list[tuple[str, int]]:
     given = form.chunks or _DEFAULT_CHUNKS
     names = (
         _FREE if form.placement == "free" else [form.placement] if isinstance(form.placement, str) else form.placement
     )
-    found: dict[Choice, None] = {}
+    found: dict[tuple[str, int], None] = {}
     for name in names:
         for chunks in given:
             if name in _FIXED:
                 # A name alone brings its own number of chunks; among several, those listed decide.
                 fits = _FIXED[name] == chunks or (form.chunks is None and len(names) == 1)
-                found |= {Choice(name, _FIXED[name]): None} if fits else {}
+                found |= {(name, _FIXED[name]): None} if fits else {}
             elif chunks > (2 if name == "wave" and form.placement == "free" else 1):
-                found[Choice(name, chunks)] = None  # one chunk is linear, and a wave of two is a V
+                found[name, chunks] = None  # one chunk is linear, and a wave of two is a V
     return list(found)
 
 
@@ -95,6 +105,21 @@ def _layer(place: str, layer: LayerEntry, unit: str) -> Iterator[str]:
     if freed > activation:
         found, allowed = shown_amount(freed, unit), shown_amount(activation, unit)
         yield f"{place}.freed_by_backward: found {found}; allowed: at most the activation, {allowed}"
+    kept = layer.kept_for_later or Fraction(0)
+    if kept + max(Fraction(0), freed) > activation and freed <= activation:
+        found, allowed = shown_amount(kept, unit), shown_amount(activation - max(Fraction(0), freed), unit)
+        yield (
+            f"{place}.kept_for_later: found {found}; allowed: at most the activation without what is freed, {allowed}"
+        )
+    backward, weight = layer.backward or Fraction(0), layer.weight or Fraction(0)
+    most = backward if layer.fused is None else min(backward, layer.fused)
+    share = layer.attention if layer.attention_backward is None else layer.attention_backward
+    if share * (backward + weight) > most:
+        key = "attention" if layer.attention_backward is None else "attention_backward"
+        yield (
+            f"{place}.{key}: found {float(share):g} of the full backward; allowed: no more than B, "
+            f"{float(most / (backward + weight)):.3g}, since attention has no weights"
+        )
     twice = [name for name, number in Counter(way.name for way in layer.recompute or ()).items() if number > 1]
     yield from (f"{place}.recompute: found {name!r} twice; allowed: each name once" for name in twice if name)
 
@@ -115,6 +140,7 @@ def _choices(form: PlanFile) -> Iterator[str]:
         if len(form.partition) not in lengths:
             ways = " or ".join(map(str, lengths))
             yield f"partition: found {len(form.partition)} values; allowed: a list of {ways}, one per stage"
-    cells = form.devices * max(choice.chunks for choice in choices) * (form.microbatches or 1)
+    cells = form.devices * max(choice.chunks * choice.pieces for choice in choices) * (form.microbatches or 1)
     if cells > MOST_CELLS:
-        yield f"microbatches: found {cells} stages times micro-batches; allowed: up to {MOST_CELLS}"
+        pieces = " and pieces" if form.sequence_chunks else ""
+        yield f"microbatches: found {cells} stages times micro-batches{pieces}; allowed: up to {MOST_CELLS}"

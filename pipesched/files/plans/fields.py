@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import WithJsonSchema
 
@@ -18,7 +18,20 @@ from pipesched.files.fields.field import (
     or_unit,
     whole_number,
 )
+from pipesched.layers.pieces import Lengths
 from pipesched.problem.placement import PLACEMENTS
+
+
+class PieceChoices(NamedTuple):
+    """The numbers of pieces that a micro-batch may be cut into, and how."""
+
+    counts: tuple[int, ...]
+    lengths: tuple[Lengths, ...]
+
+
+_FREE = "free"
+# A plan tries every number of pieces on every placement, and each piece has stages of its own.
+MOST_PIECES = 64
 
 
 def _share(value: object) -> Fraction | None:
@@ -79,6 +92,19 @@ def _schedules(value: object) -> object:
     return list(dict.fromkeys(map(str, entries))) or None
 
 
+def _pieces(value: object) -> PieceChoices | None:
+    given = value if isinstance(value, dict) else {"count": value}
+    try:
+        counts = _chunks(given.get("count"))
+    except WrongEntries:
+        return None
+    lengths = str(given.get("lengths", Lengths.EQUAL))
+    known = lengths in (*Lengths, _FREE)
+    if not set(given) <= {"count", "lengths"} or counts is None or max(counts) > MOST_PIECES or not known:
+        return None
+    return PieceChoices(tuple(dict.fromkeys(counts)), tuple(Lengths) if lengths == _FREE else (Lengths(lengths),))
+
+
 _WAY = "[A-Za-z_][A-Za-z0-9_+-]{0,79}"
 
 
@@ -119,6 +145,28 @@ ChunksField = Annotated[
     list[int],
     field("a whole number of at least 1, or a list of them to choose from", _chunks),
     WithJsonSchema(or_list(_WHOLE)),
+]
+_PIECES: dict[str, Any] = or_list(_WHOLE | {"maximum": MOST_PIECES})
+PiecesField = Annotated[
+    PieceChoices,
+    field(
+        f"a whole number from 1 to {MOST_PIECES}, a list of them, or count with these and lengths "
+        f"({', '.join((*Lengths, _FREE))})",
+        _pieces,
+    ),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                *_PIECES["anyOf"],
+                {
+                    "type": "object",
+                    "properties": {"count": _PIECES, "lengths": {"enum": [*Lengths, _FREE]}},
+                    "required": ["count"],
+                    "additionalProperties": False,
+                },
+            ]
+        }
+    ),
 ]
 PartitionField = Annotated[
     str | list[int],

@@ -71,6 +71,9 @@ def entry_of(layer: LayerType) -> LayerEntry:
         freed_by_backward=layer.freed_by_backward,
         recompute=[RecomputeEntry(name=way.name, time=way.time, keeps=way.keeps) for way in layer.recompute] or None,
         with_previous=layer.with_previous,
+        attention=layer.attention,
+        attention_backward=layer.attention_backward,
+        kept_for_later=layer.kept_for_later,
     )
 
 

@@ -15,6 +15,7 @@ from pipesched.files.fields.transfer_field import TransferField
 from pipesched.files.plans.fields import (
     ChunksField,
     PartitionField,
+    PiecesField,
     PlacementsField,
     SchedulesField,
     ShareField,
@@ -63,6 +64,18 @@ class LayerEntry(_Section):
     )
     freed_by_backward: field_types.Number | None = Field(
         None, description="part of it that B gives back, W the rest; default 0"
+    )
+    attention: ShareField = Field(
+        Fraction(0),
+        description="with sequence_chunks: the share of its forward, and of its full backward, that grows with the "
+        "pieces before it; default 0",
+        json_schema_extra={"default": 0},
+    )
+    attention_backward: ShareField | None = Field(
+        None, description="that share of the full backward, all of it in B; default attention"
+    )
+    kept_for_later: field_types.Number | None = Field(
+        None, description="part of activation (keys and values) held to the first piece's backward; default 0"
     )
     recompute: list[RecomputeEntry] | None = Field(None, description="ways to recompute it in the backward")
     with_previous: field_types.YesOrNo = Field(False, description="shares a stage with the layer before it")
@@ -124,6 +137,11 @@ class PlanFile(_Section):
     )
     stage_overhead: OverheadSection | None = None
     placement: PlacementsField = Field("free", description="free, a placement's name or a list of names")
+    sequence_chunks: PiecesField | None = Field(
+        None,
+        description="pieces of a micro-batch's sequence to choose from: numbers, or count with them and lengths "
+        "(equal, equal_time, or free, which tries both); default 1",
+    )
     chunks: ChunksField | None = Field(None, description="stages per device to choose from; default 1 and 2")
     partition: PartitionField = Field("free", description="free, even, or the layers of each stage")
     schedule: SchedulesField = Field("free", description="free, or published schedules of which one is run")

@@ -87,17 +87,19 @@ class _Rates:
         forward = products + attention + collectives
         backward = FLASH_BACKWARD if self.training.flash else ATTENTION_BACKWARD
         to_input = products + attention * backward + collectives
-        split = self.training.weight_split
+        split, full = self.training.weight_split, to_input + products
         return LayerType(
             name,
             forward,
-            to_input if split else to_input + products,
+            to_input if split else full,
             count,
             weight=products if split else None,
             memory=state_bytes(parameters, self.parallel, self.training.precision) / _GIB,
             activation=activation.total / _GIB,
             freed_by_backward=activation.freed_by_backward / _GIB if split else Fraction(0),
             recompute=self._ways(forward, attention, activation, inputs),
+            attention=attention / forward if forward else Fraction(0),
+            attention_backward=attention * backward / full if full else Fraction(0),
         )
 
     def _ways(

@@ -40,10 +40,10 @@ _MOST_TICKS = 2**60
 
 
 def applies(candidate: Candidate) -> bool:
-    """Whether its passes are single tasks of times that the compiled code can add up."""
+    """Whether its passes are single tasks of whole micro-batches, of times that the compiled code can add up."""
     problem = candidate.timeline.problem
     total = sum(stage.forward + stage.backward + (stage.weight or 0) + stage.fused for stage in problem.stages)
-    return problem.network.one_task_each and total * problem.microbatches < _MOST_TICKS
+    return problem.sequence_chunks == 1 and problem.network.one_task_each and total * problem.microbatches < _MOST_TICKS
 
 
 class _State(NamedTuple):

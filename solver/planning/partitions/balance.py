@@ -5,9 +5,12 @@ Nothing is proved by it. It is where the master and the published orders begin.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from fractions import Fraction
 from itertools import accumulate, pairwise
 
 from pipesched.layers.even import some_counts
+from pipesched.layers.layer import LayerType
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from solver.planning.partitions.memory_fit import MemoryFit
@@ -44,20 +47,21 @@ class _Costs:
         self.placement = choice.on(plan.cluster.devices)
         self.length = len(self.placement.chains[0])
         self.m = plan.microbatches / len(self.placement.chains)
-        again = 1 if plan.recompute is Decide.ALWAYS else 0
         self.one_chain = len(self.placement.chains) == 1
         self.slowness = [float(plan.cluster.slowness_of(d)) for d in range(plan.cluster.devices)]
         self.equal = not plan.cluster.slowness
-        layers = plan.model.sequence
-        extra = [float(layer.recompute[0].time) * again if layer.recompute else 0.0 for layer in layers]
-        work = [float(layer.forward + layer.least_backward) + more for layer, more in zip(layers, extra, strict=True)]
-        gradient = [
-            float(layer.forward + min(layer.backward, layer.full_backward)) + more
-            for layer, more in zip(layers, extra, strict=True)
-        ]
-        self.work = list(accumulate(work, initial=0.0))
-        self.gradient = list(accumulate(gradient, initial=0.0))
-        self.forward = list(accumulate((float(layer.forward) for layer in layers), initial=0.0))
+        again = 1 if plan.recompute is Decide.ALWAYS else 0
+
+        def sums(layers: Sequence[LayerType], of: Callable[[LayerType], Fraction]) -> list[float]:
+            extra = (float(layer.recompute[0].time) * again if layer.recompute else 0.0 for layer in layers)
+            return [*accumulate((float(of(one)) + more for one, more in zip(layers, extra, strict=True)), initial=0.0)]
+
+        # Ways to a device and back are those of the first piece.
+        layers, first = (one.model.sequence for one in (plan, plan.pieces_of(choice)[0]))
+        self.work = sums(layers, lambda layer: layer.forward + layer.least_backward)
+        self.gradient = sums(layers, _gradient)
+        self.ahead = [*accumulate((float(layer.forward) for layer in first), initial=0.0)]
+        self.behind = sums(first, _gradient)
 
     def _before(self, sums: list[float], cuts: list[int]) -> list[float]:
         """The time of the stages before each one, all on their devices."""
@@ -73,7 +77,7 @@ class _Costs:
         """The memory lacking; the largest load with head, or without W with head and tail; the loads' squares."""
         work, gradient = ([sums[cut] for cut in cuts] for sums in (self.work, self.gradient))
         lacking, squares, worst = 0, 0.0, 0.0
-        heads, tails = (self._before(sums, cuts) for sums in (self.forward, self.gradient))
+        heads, tails = (self._before(sums, cuts) for sums in (self.ahead, self.behind))
         for device, held in enumerate(self.placement.stages_of):
             on = [s % self.length for s in held]
             again, slow = 0.0, self.slowness[device]
@@ -88,3 +92,7 @@ class _Costs:
                 busy = self.m * slow * (again + sum(gradient[k + 1] - gradient[k] for k in on))
                 worst = max(worst, load + heads[first], busy + tails[first])
         return lacking, worst, squares
+
+
+def _gradient(layer: LayerType) -> Fraction:
+    return layer.forward + min(layer.backward, layer.full_backward)

@@ -38,13 +38,13 @@ class Master:
 
     def __init__(self, plan: PlanProblem, choice: Choice, every_order: bool = True) -> None:
         self.plan, self.choice = plan, choice
-        self.model = PartitionModel(plan, choice.on(plan.cluster.devices))
-        self.value = self.model.cp.new_int_var(0, _most_ticks(plan), "value")
+        self.model = PartitionModel(plan, choice)
+        self.value = self.model.cp.new_int_var(0, choice.pieces * _most_ticks(plan), "value")
         self._bounds = BoundRows(self.model, choice, self.value)
         if every_order:
             self._bounds.add()
         self.model.cp.minimize(self.value)
-        self._bound = mean_load(plan, self.model.stages)
+        self._bound = mean_load(plan, choice)
 
     def of_order(self, schedule: Schedule) -> None:
         """Only partitions with which this order fits the memory; its loads are the first cuts."""
@@ -87,7 +87,7 @@ class Master:
 
 
 def _most_ticks(plan: PlanProblem) -> int:
-    """No bound is above this: all passes one after another, every layer a stage of its own, everything recomputed."""
+    """No bound is above this where micro-batches are whole: all passes in turn, each layer a stage, all recomputed."""
     model, cluster = plan.model, plan.cluster
     farthest = max((cluster.transfer, *(lag for row in cluster.links for lag in row)))
     each = sum(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from itertools import accumulate, pairwise
 from math import ceil
 from typing import NamedTuple
 
 from pipesched.layers.layer import LayerType, RecomputeWay
 from pipesched.layers.partition import Partition, Recomputed
+from pipesched.layers.pieces import ends_of
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.problem import Problem
@@ -32,6 +34,17 @@ class _Moment(NamedTuple):
 
     kept: Counter[int]
     split: Counter[int]
+
+    def of_whole(self, shares: Sequence[Fraction]) -> _Moment:
+        """In whole micro-batches, of which the pieces have these shares, rounded up."""
+        if len(shares) == 1:
+            return self
+        found = _Moment(Counter(), Counter())
+        for mine, whole in zip(self, found, strict=True):
+            for stage in {each // len(shares) for each in mine}:
+                held = (mine[stage * len(shares) + j] * share for j, share in enumerate(shares))
+                whole[stage] = ceil(sum(held))
+        return found
 
 
 class _Saving(NamedTuple):
@@ -58,7 +71,9 @@ class MemoryFit:
         placement = choice.on(plan.cluster.devices)
         self._length = len(placement.chains[0])
         self._stages_of = placement.stages_of
-        self._moments = [_fullest(order, device) for device in range(placement.devices)]
+        self._held = [_fullest(order, device) for device in range(placement.devices)]
+        shares = [b - a for a, b in pairwise(ends_of(plan.model, choice.pieces, choice.lengths))]
+        self._moments = [[one.of_whole(shares) for one in own] for own in self._held]
         self._known: dict[tuple[object, ...], Need] = {}
         model, always, unit = plan.model, plan.recompute is Decide.ALWAYS, plan.resolution
         kept = [
@@ -94,7 +109,7 @@ class MemoryFit:
                 + sum(number * (of[s].activation - of[s].freed) for s, number in one.split.items())
                 for one in moments
             )
-            for device, moments in enumerate(self._moments)
+            for device, moments in enumerate(self._held)
         ]
         return sum(max(0, amount - room) for amount, room in zip(held, self._capacity, strict=True))
 

@@ -53,7 +53,7 @@ class ChoiceSearch:
         self.plan, self.choice, self.budget, self._offer_to_all = plan, choice, budget, offer
         self.stages = len(choice.on(plan.cluster.devices).chains[0])
         self.best: Candidate | None = None
-        self.bound: Fraction | None = Fraction(mean_load(plan, self.stages))
+        self.bound: Fraction | None = Fraction(mean_load(plan, choice))
         self.reason = ""
         self.argument = "the mean load of the devices"
         self.settled = False

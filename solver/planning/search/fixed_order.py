@@ -44,7 +44,7 @@ class FixedOrder:
         self.plan, self.choice, self.order, self.best = plan, choice, order, best
         self.master = Master(plan, choice, every_order=False)
         self.master.of_order(order)
-        self.bound: int | None = mean_load(plan, self.master.model.stages)
+        self.bound: int | None = mean_load(plan, choice)
         self._joint: JointSearch | None = None
         self._tried: list[Partition] = []
         self._unfit: list[Partition] = []

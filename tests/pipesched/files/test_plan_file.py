@@ -91,6 +91,10 @@ def test_problem_text_is_read_as_the_same_problem():
         ({"transfer": [1, 2]}, ["transfer"]),
         ({"decide": {"recompute": "maybe"}}, ["decide.recompute"]),
         ({"objective": "period"}, ["objective"]),
+        ({"sequence_chunks": {"count": [0, 2]}}, ["sequence_chunks"]),
+        ({"sequence_chunks": {"count": 2, "lengths": "even"}}, ["sequence_chunks"]),
+        ({"layers": [LAYER | {"attention": 1}]}, ["layers[0].attention"]),
+        ({"layers": [LAYER | {"kept_for_later": 9}]}, ["layers[0].kept_for_later"]),
     ],
 )  # fmt: skip
 def test_every_mistake_names_its_place(changes, places):
@@ -121,7 +125,9 @@ def test_schema_for_editors_is_current():
 def test_examples_and_the_documented_file_are_read():
     for path in sorted((ROOT / "examples" / "plans").glob("*.yaml")):
         assert read_plan(path).model.most_stages >= read_plan(path).cluster.devices
-    documented, classes = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "plans.md").read_text(), re.DOTALL)
+    documented, pieces, classes = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "plans.md").read_text(), re.DOTALL)
     assert len(plan_problem_from(read_yaml(documented, "docs")).model.sequence) == 63
+    cut = plan_problem_from({"devices": 4, "microbatches": 4} | read_yaml(pieces, "docs")).choices
+    assert {choice.pieces for choice in cut} == {1, 2, 4, 8}
     others = {"microbatches": 4, "layers": [LAYER | {"count": 16}], "memory": {"unit": "GB"}}
     assert plan_problem_from(others | read_yaml(classes, "docs")).cluster.slowness[7:9] == (1, Fraction(5, 3))

@@ -17,7 +17,7 @@ from pipesched.validation.validator import validate
 from solver.limits import Limits
 from solver.planning.plan import plan
 from solver.planning.sensitivity import changed_problems, sensitivity
-from tests.support.plan_brute_force import partitions, tiny_plan
+from tests.support.plan_brute_force import in_pieces, partitions, tiny_plan
 from tests.support.varied_plans import varied_plan
 
 WORK = Limits(deterministic=30.0, workers=1)
@@ -61,6 +61,27 @@ def test_plan_is_the_best_where_the_last_stage_splits_no_backward(seed):
 @pytest.mark.parametrize("seed", [0, 9, 87])
 def test_plan_is_the_best_under_rules_for_recomputation_and_of_all_placements(seed):
     assert attack(varied_plan(Random(seed))).wrong == ""
+
+
+@pytest.mark.parametrize("seed", [0, 3, 4, 9])
+def test_plan_is_the_best_where_sequences_may_be_cut_in_pieces(seed):
+    assert attack(in_pieces(tiny_plan(Random(seed)), Random(seed))).wrong == ""
+
+
+def test_pieces_of_a_published_order_have_their_best_partition_and_lengths():
+    """Two layers that are all attention, and two without."""
+    layers = [{"name": n, "count": 2, "forward": 5, "backward": 10, "attention": a} for n, a in (("a", 1), ("b", 0))]
+    document = {"devices": 2, "microbatches": 2, "placement": "linear", "layers": layers, "schedule": "seq1f1b"}
+    problem = plan_problem_from(document | {"sequence_chunks": {"count": 4, "lengths": "free"}})
+    best = {}
+    for choice in problem.choices:
+        here = (problem.problem(choice, partition) for partition in partitions(problem, choice))
+        best[choice] = min(measure(simulate(p, HEURISTICS["seq1f1b"].order(p))).makespan * p.tick for p in here)
+        # Pieces together take what the whole does.
+        assert sum(one.model.sequence[0].forward for one in problem.pieces_of(choice)) == 5
+    found = plan(problem, WORK)
+    assert (found.status, found.value) == (Status.OPTIMAL, min(best.values()))
+    assert best[problem.choices[1]] < best[problem.choices[0]]
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from random import Random
@@ -26,7 +27,7 @@ from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate, validate_schedule
 from plots.html.document import document as chart_document
 from runtime.exporters.catalogue import EXPORTERS, Exporter
-from runtime.running.job import job_for
+from runtime.running.job import job_for, refuse_unequal
 from solver.bounds.saving.certificates import certificates
 from solver.construction.list_scheduling import list_schedules
 from solver.construction.lists.tables import covers
@@ -255,6 +256,16 @@ def test_formats_without_pieces_refuse_them_in_a_sentence(exporter: Exporter) ->
     with pytest.raises(BadInput, match="the micro-batches are several pieces, and this format is for whole ones") as no:
         exporter.export(timeline)
     assert len(no.value.mistakes) == 1
+
+
+def test_what_can_express_pieces_with_collectives_is_named_and_pytorch_does_not_run_either() -> None:
+    keys = {"sequence_chunks": 2, "objective": "iteration", "parameters": {"reduce": {"time": 2}}}
+    one = problem(2, 2, times={"forward": 1, "backward": 2}, **keys)
+    timeline = simulate(one, HEURISTICS["seq1f1b"].order(one))
+    with pytest.raises(BadInput, match="; chrome-trace, program can express it"):
+        EXPORTERS["torch-csv"].export(timeline)
+    with pytest.raises(BadInput, match=r"found parameters; allowed: .* torch-csv-comms exports"):
+        refuse_unequal("run", replace(one, sequence_chunks=1))
 
 
 def test_pytorch_does_not_run_pieces() -> None:

@@ -1,0 +1,106 @@
+"""Pieces of a sequence: where they end, and what a layer costs and holds for one of them.
+
+Of a layer's time the part of causal attention grows with the square of the tokens up to there, all else with their
+number: a piece of length x behind L takes (1 - a) x + a (2 L x + x^2) of the whole, and all pieces together all of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import StrEnum
+from fractions import Fraction
+from itertools import pairwise
+from math import sqrt
+
+from pipesched.layers.layer import LayerType, RecomputeWay
+from pipesched.layers.model import Model
+
+# Ends of pieces of equal time are multiples of this share of the sequence.
+_GRAIN = 256
+
+
+class Lengths(StrEnum):
+    """How a sequence is cut: into pieces of as many tokens, or of about as much time, so of ever fewer tokens."""
+
+    EQUAL = "equal"
+    EQUAL_TIME = "equal_time"
+
+
+def ends_of(model: Model, count: int, lengths: Lengths) -> tuple[Fraction, ...]:
+    """Where so many pieces begin and end, as shares of the sequence from 0 to 1; equal time is that of the model."""
+    equal = tuple(Fraction(n, count) for n in range(count + 1))
+    work = sum((layer.forward + layer.full_backward for layer in model.sequence), Fraction(0))
+    attention = sum((_attention(layer) for layer in model.sequence), Fraction(0))
+    if lengths is Lengths.EQUAL or not attention or count > _GRAIN // 2:
+        return equal
+    share = float(attention / work)
+    # The root of (1 - a) x + a x^2 = the share of the time.
+    ends = [(sqrt((1 - share) ** 2 + 4 * share * float(at)) - (1 - share)) / (2 * share) for at in equal]
+    found = [Fraction(round(end * _GRAIN), _GRAIN) for end in ends]
+    return tuple(found) if all(a < b for a, b in pairwise(found)) else equal
+
+
+def of_piece(model: Model, start: Fraction, end: Fraction, tick: Fraction, step: Fraction) -> Model:
+    """The model as one piece sees it; times in whole ticks, memory in whole steps, which add up to those of all."""
+    between = _Between(start, end, tick, step)
+    return replace(model, layers=tuple(map(between.layer, model.layers)))
+
+
+def exact_numbers(layer: LayerType, ends: tuple[Fraction, ...]) -> list[Fraction]:
+    """The times of a layer up to each of these ends, unrounded: what a tick should divide."""
+    share = layer.attention
+    totals = [layer.forward, layer.backward, layer.weight or Fraction(0), layer.full_backward]
+    parts = [share * layer.forward, _backward_attention(layer), Fraction(0), _backward_attention(layer)]
+    found = [_up_to(total, part, end) for total, part in zip(totals, parts, strict=True) for end in ends]
+    return found + [way.time * ((1 - share) * end + share * end * end) for way in layer.recompute for end in ends]
+
+
+class _Between:
+    """Costs from one end of a piece to the other: differences of rounded sums."""
+
+    def __init__(self, start: Fraction, end: Fraction, tick: Fraction, step: Fraction) -> None:
+        self._start, self._end, self._tick, self._step = start, end, tick, step
+
+    def layer(self, layer: LayerType) -> LayerType:
+        """What it costs and holds for this piece."""
+        forward, backward = layer.attention * layer.forward, _backward_attention(layer)
+        later = self._held(layer.kept_for_later)
+        activation = self._held(layer.activation) - later
+        return replace(
+            layer,
+            forward=self._time(layer.forward, forward),
+            backward=self._time(layer.backward, backward),
+            weight=None if layer.weight is None else self._time(layer.weight, Fraction(0)),
+            fused=None if layer.fused is None else self._time(layer.fused, backward),
+            activation=activation,
+            freed_by_backward=min(activation, self._held(layer.freed_by_backward)),
+            kept_for_later=later,
+            recompute=tuple(self._way(layer, way, activation, later) for way in layer.recompute),
+        )
+
+    def _way(self, layer: LayerType, way: RecomputeWay, activation: Fraction, later: Fraction) -> RecomputeWay:
+        kept = min(activation, max(Fraction(0), self._held(layer.activation * way.keeps) - later))
+        time = self._time(way.time, way.time * layer.attention)
+        return RecomputeWay(way.name, time, kept / activation if activation else Fraction(1))
+
+    def _time(self, total: Fraction, attention: Fraction) -> Fraction:
+        before, after = (round(_up_to(total, attention, at) / self._tick) for at in (self._start, self._end))
+        return (after - before) * self._tick
+
+    def _held(self, amount: Fraction) -> Fraction:
+        before, after = (round(amount * at / self._step) for at in (self._start, self._end))
+        return (after - before) * self._step
+
+
+def _up_to(total: Fraction, attention: Fraction, end: Fraction) -> Fraction:
+    """Of a time, of which so much is attention, the part up to here."""
+    return (total - attention) * end + attention * end * end
+
+
+def _backward_attention(layer: LayerType) -> Fraction:
+    """The part of a full backward that is attention; all of it lies in B, since attention has no weights."""
+    return layer.attention_backward * (layer.backward + (layer.weight or 0))
+
+
+def _attention(layer: LayerType) -> Fraction:
+    return layer.attention * layer.forward + _backward_attention(layer)
