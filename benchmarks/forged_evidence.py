@@ -55,7 +55,10 @@ COMMAND = "python -m benchmarks.forged_evidence --write docs/results/forged-evid
 # Mutations of one certificate, and values up to which an exhaustive search of a tiny problem looks.
 _EACH, _AT_MOST = 40, 10_000
 # Those of several streams and of unequal micro-batches.
-_NOT_DRAWN = ("stream head and tail", "stream heads and tails", "stream memory", "head and tail in order")
+_NOT_DRAWN = (
+    *("stream head and tail", "stream heads and tails", "stream memory", "memory over time of tasks"),
+    "head and tail in order",
+)
 KINDS = tuple(kind for kind in ARGUMENTS if kind not in _NOT_DRAWN)
 _ITERATIONS = "all kinds, of iterations"
 ROWS = (*KINDS, *(f"{kind}, of periods" for kind in OF_PERIODS), _ITERATIONS)

@@ -28,6 +28,7 @@ from pipesched.checking.single_tasks import without_single_tasks
 from pipesched.checking.streams.head_and_tail import KNOWN, stream_head_and_tail
 from pipesched.checking.streams.load import HARMLESS, stream_load
 from pipesched.checking.streams.memory import stream_memory
+from pipesched.checking.streams.memory_over_time import memory_of_tasks
 from pipesched.checking.streams.tasks import stream_tasks
 from pipesched.checking.streams.weights import stream_weights
 from pipesched.checking.unpaired import unpaired_passes
@@ -44,6 +45,7 @@ from pipesched.results.diagram_evidence import Diagram
 from pipesched.results.evidence import (
     AroundDevice,
     AroundStream,
+    MemoryOfDevice,
     ModeMultipliers,
     OnDevice,
     OnStage,
@@ -81,6 +83,7 @@ ARGUMENTS: dict[str, dict[type, Argument]] = {
     "stream head and tail": {AroundStream: _plain(stream_head_and_tail)},
     "stream heads and tails": {StreamTasks: _plain(stream_tasks)},
     "stream memory": {StreamMemory: _plain(stream_memory)},
+    "memory over time of tasks": {MemoryOfDevice: _plain(memory_of_tasks)},
     "crossings": {Crossings: _plain(crossings)},
     "decision diagram": {Diagram: _plain(decision_diagram)},
     **{kind: {form: _plain(old_form)} for kind, form in OLD_FORMS.items()},
@@ -101,6 +104,7 @@ _BESIDES: dict[type, frozenset[str]] = {
     AroundStream: KNOWN,
     StreamTasks: KNOWN | {"stage_arcs", "modules", "sequence_chunks", "lent", "collected"},
     StreamMemory: KNOWN,
+    MemoryOfDevice: KNOWN,
 }
 
 

@@ -82,6 +82,15 @@ class AroundStream:
 
 
 @dataclass(frozen=True)
+class MemoryOfDevice:
+    """What activations need of a device's memory over time, in the makespan or in the span of the `owner`."""
+
+    form: ClassVar[str] = "memory of a device"
+    device: int
+    owner: int | None
+
+
+@dataclass(frozen=True)
 class StreamTasks:
     """Those tasks of a stream that begin no sooner than `head` and leave no less than `tail`; `owner` is as above.
 
@@ -191,6 +200,7 @@ Evidence = (
     | AroundDevice
     | ReturnTo
     | AroundStream
+    | MemoryOfDevice
     | StreamTasks
     | StreamMemory
     | StreamWeights

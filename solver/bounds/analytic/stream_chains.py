@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pipesched.problem.mode_gains import fused_is_dominated
 from pipesched.problem.network.task_network import Resource, TaskType
-from pipesched.problem.passes import BW, B, F, W
+from pipesched.problem.passes import BW, B, F, PassKind, W
 from pipesched.problem.problem import Problem
 
 # Of each type of task, the ticks of each of its micro-batches in the order of their starts; None where there is no way.
@@ -72,6 +72,20 @@ class StreamChains:
             before = ((found[other], self.ticks[other] + lag) for other, lag in self._before[task])
             ways = [self._dealt(way, task) + between for way, between in before if way is not None]
             found[task] = self._in_turn(task, ways, whose)
+        return found
+
+    def first_tasks(self, kind: PassKind, stage: int) -> list[TaskType]:
+        """Those of a pass that wait for none of the same pass."""
+        own = [task for task in self._sequence if task.pass_type == (kind, stage)]
+        return [task for task in own if all(before.pass_type != (kind, stage) for before, _ in self._before[task])]
+
+    def since(self, kind: PassKind, stage: int) -> dict[TaskType, int]:
+        """From the first start of a pass to the end of each task of its micro-batch that comes behind."""
+        found, first = dict[TaskType, int](), self.first_tasks(kind, stage)
+        for task in self._sequence:
+            ways = [found[before] + lag for before, lag in self._before[task] if before in found]
+            if ways or task in first:
+                found[task] = max(ways, default=0) + self.ticks[task]
         return found
 
     def tails(self, whose: int | None) -> Ways:

@@ -28,6 +28,7 @@ from pipesched.results.evidence import (
     AroundDevice,
     AroundStream,
     Evidence,
+    MemoryOfDevice,
     OnDevice,
     OnStage,
     OnStream,
@@ -109,6 +110,7 @@ def test_no_evidence_proves_more_of_a_stream_than_the_optimum(seed: int) -> None
             ("stream head and tail", AroundStream(device, stream, owner)),
             ("stream heads and tails", StreamTasks(device, stream, owner, one.tick, head, tail)),
             ("stream memory", StreamMemory(device, stream, owner, one.tick, head, tail)),
+            ("memory over time of tasks", MemoryOfDevice(device, owner)),
             ("waiting weight tasks", StreamWeights(device, stream, owner, one.tick, head, tail)),
         ):
             false = Certificate(kind, floor(best) + 1, "", None, evidence)

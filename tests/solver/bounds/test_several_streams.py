@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from benchmarks.cases.drawn_tasks import drawn_tasks
+from formulations.jobs.jobs_of_problem import jobs_of
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.checking.streams.head_and_tail import stream_head_and_tail as checked_around
 from pipesched.checking.streams.memory import stream_memory as checked_memory
@@ -27,7 +29,10 @@ from solver.bounds.analytic.catalogue import BOUNDS, certificates
 from solver.bounds.analytic.stream_head_and_tail import stream_head_and_tail
 from solver.bounds.analytic.stream_heads_and_tails import stream_heads_and_tails
 from solver.bounds.analytic.stream_memory import stream_memory
+from solver.bounds.analytic.stream_memory_over_time import memory_over_time
 from solver.construction.list_scheduling import sequential
+from solver.construction.timing import best_times
+from solver.tasks.dispatch import expanded
 from tests.support.columns import Costs, Memory, build, with_tasks
 from tests.support.makers import random_order, random_problem, with_parts
 from tests.support.task_brute_force import optimum, tiny_tasks
@@ -82,12 +87,10 @@ def test_each_stream_is_bounded_by_what_the_check_finds_for_it_and_no_less() -> 
 def test_bounds_for_one_stream_are_refused() -> None:
     """They would take the copy for time of the device, and prove more than a schedule has."""
     one = copies(3)
-    several = {"load", "stream head and tail", "stream heads and tails", "stream memory", "waiting weight tasks"}
+    of_memory = {"stream memory", "memory over time of tasks", "waiting weight tasks"}
+    several = {"load", "stream head and tail", "stream heads and tails"} | of_memory
     assert {bound.name for bound in BOUNDS if bound.several_streams} == several
-    assert {found.kind for found in certificates(one, Objective.MAKESPAN)} == several - {
-        "stream memory",
-        "waiting weight tasks",
-    }
+    assert {found.kind for found in certificates(one, Objective.MAKESPAN)} == several - of_memory
     passes_in_one_task = with_tasks(one, {})
     assert {found.kind for found in certificates(passes_in_one_task, Objective.MAKESPAN)} > {"load"}
 
@@ -136,10 +139,29 @@ def test_memory_proves_nothing_above_the_optimum() -> None:
         others = [
             one.value
             for one in certificates(problem, problem.objective)
-            if one.kind not in ("stream memory", "waiting weight tasks")
+            if one.kind not in ("stream memory", "memory over time of tasks", "waiting weight tasks")
         ]
         tight, stronger = tight + (value == best), stronger + (value > max(others))
     assert tight > 3 and stronger == 8
+
+
+def test_memory_over_time_proves_nothing_above_the_optimum_and_most_where_memory_is_short() -> None:
+    """Tiny problems; then exchanges between experts with memory for a few activations, below a schedule."""
+    tight = 0
+    for seed in range(60):
+        problem = tiny_tasks(Random(seed))
+        try:
+            best = None if problem.network.one_task_each else optimum(problem, problem.objective)
+        except ValueError:
+            continue
+        values = [one.value for one in memory_over_time(problem, problem.objective)]
+        assert best is None or max(values, default=0) <= best, seed
+        tight += max(values, default=None) == best
+    assert tight > 5
+    short = next(one for one in drawn_tasks(3) if one.name.startswith("3-1 "))
+    assert certificates(short, short.objective)[0].kind == "memory over time of tasks"
+    schedule = next(iter(expanded(jobs_of(short), sequential(short))))
+    assert certificates(short, short.objective)[0].value <= measure(best_times(short, schedule)).makespan
 
 
 def test_no_other_instant_and_tail_prove_more_of_memory() -> None:

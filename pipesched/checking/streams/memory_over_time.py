@@ -1,0 +1,74 @@
+"""Argument: activations need memory for a time, and all of it goes into what the device has until the last is gone.
+
+An activation lies in its device's memory at least as long as the longest way from its forward to what gives it back:
+all of it until its backward has ended, the rest until its weight pass has. What is held at once is a whole number of
+the largest unit that measures every amount.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from math import gcd
+
+from pipesched.checking.finding import RefusedEvidenceError
+from pipesched.checking.streams.task_paths import Node, TaskPaths
+from pipesched.checking.streams.tasks import require_split
+from pipesched.problem.passes import BW, B, F, W
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.evidence import MemoryOfDevice
+
+
+def memory_of_tasks(problem: Problem, evidence: MemoryOfDevice) -> Fraction:
+    """The least way to the device, the time that its memory is needed for, and the least way from it."""
+    device, owner = evidence.device, evidence.owner
+    if (owner is None) != (problem.objective is Objective.MAKESPAN):
+        raise RefusedEvidenceError(f"a {problem.objective} is not measured so: owner {owner}")
+    room = problem.room[device] if 0 <= device < problem.devices else None
+    if room is None:
+        raise RefusedEvidenceError(f"device {device} has no limit of memory")
+    require_split(problem)
+    stages = [problem.stages[stage] for stage in problem.placement.stages_of[device]]
+    sizes = [size for one in stages for size in (one.activation, one.freed if one.weight is not None else 0)]
+    unit = gcd(*sizes) or 1
+    usable = room // unit * unit
+    if usable <= 0:
+        raise RefusedEvidenceError(f"device {device} has no memory for an activation")
+    needed, to, back = 0, list[int | None](), list[int | None]()
+    for chain in problem.placement.chains:
+        count = len(problem.microbatches_of[chain[0]])
+        here = [stage for stage in chain if count and problem.placement.stage_device[stage] == device]
+        if not here:
+            continue
+        paths = TaskPaths(problem, chain, fused=False)
+        heads, tails = paths.heads(owner), paths.tails(owner)
+        for stage in here:
+            to.append(heads[Node(F, stage, 0)])
+            since = _since(paths, Node(F, stage, 0))
+            for size, ends in _held_until(paths, stage):
+                needed += count * size * max(since[end] for end in ends)
+                back += [tails[end] for end in ends]
+    known = [way for way in back if way is not None]
+    if not to or None in to or len(known) < len(back):
+        raise RefusedEvidenceError(f"memory of device {device} may be needed outside of the span of device {owner}")
+    return min(way for way in to if way is not None) + Fraction(needed, usable) + min(known)
+
+
+def _held_until(paths: TaskPaths, stage: int) -> Iterator[tuple[int, list[Node]]]:
+    """Parts of an activation with the tasks after all of which they are given back."""
+    own = paths.problem.stages[stage]
+    if own.weight is None:
+        yield own.activation, [Node(BW, stage, len(own.tasks_of(BW)) - 1)]
+        return
+    yield own.freed, [Node(B, stage, len(own.tasks_of(B)) - 1)]
+    yield own.activation - own.freed, [Node(W, stage, number) for number in range(len(own.tasks_of(W)))]
+
+
+def _since(paths: TaskPaths, begin: Node) -> dict[Node, int]:
+    """The least time from the start of a task to the end of it and of each that comes behind it in any case."""
+    found = {begin: paths.ticks[begin]}
+    for node, needs in paths.needs.items():
+        ways = [min(found[one] for one in either) + lag for either, lag in needs if all(one in found for one in either)]
+        if ways and node != begin:
+            found[node] = max(ways) + paths.ticks[node]
+    return found

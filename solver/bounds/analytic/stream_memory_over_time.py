@@ -1,0 +1,81 @@
+"""Memory over time of a device whose passes are several tasks: what activations need of it goes into what there is.
+
+An activation is held from the start of its forward to the end of its backward, which is no sooner than the least way
+along its micro-batch allows, and what its weight tasks need to the end of these (energetic reasoning; Baptiste, Le Pape
+and Nuijten, Annals of Operations Research 92, 1999).
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import gcd
+
+from pipesched.problem.attainable_spans import largest_denominator, least_from
+from pipesched.problem.formatting import amount
+from pipesched.problem.network.task_network import TaskType
+from pipesched.problem.passes import BW, B, F, PassKind, W
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.certificate import Certificate
+from pipesched.results.evidence import MemoryOfDevice
+from solver.bounds.analytic.catalogue import BOUNDS, Bound
+from solver.bounds.analytic.stream_chains import StreamChains, stream_chains
+
+# The name of its certificates.
+NAME = "memory over time of tasks"
+
+
+def memory_over_time(problem: Problem, objective: Objective) -> list[Certificate]:
+    """For each device with limited memory, of the makespan or of its own span."""
+    limited = [device for device, room in enumerate(problem.room) if room is not None and _usable(problem, device)]
+    chains = stream_chains(problem) if limited else None
+    return [] if chains is None else [_certificate(problem, chains, objective, device) for device in limited]
+
+
+def _certificate(problem: Problem, chains: StreamChains, objective: Objective, device: int) -> Certificate:
+    """`head` before the device's first forward, `tail` behind what gives memory back last."""
+    whose = None if objective is Objective.MAKESPAN else device
+    heads, tails = chains.heads(whose), chains.tails(whose)
+    last = (B, W) if problem.splittable else (BW,)
+    begin, left, needed = list[int](), list[int](), 0
+    for stage in problem.placement.stages_of[device]:
+        if not problem.microbatches_of[stage]:
+            continue
+        begin += [int(way[0]) for task in chains.first_tasks(F, stage) if (way := heads[task]) is not None]
+        ends = _ends(problem, last[-1], stage)
+        left += [int(way[-1]) for task in ends if (way := tails[task]) is not None]
+        needed += len(problem.microbatches_of[stage]) * _needed(problem, chains, stage, last)
+    head, tail = min(begin, default=0), min(left, default=0)
+    room = _usable(problem, device)
+    value = least_from(head + Fraction(needed, room) + tail, largest_denominator(problem))
+    text = (
+        f"Each activation is in the memory of device {device} from the start of its forward to the end of its backward "
+        f"(what weight tasks need, to the end of these). That takes the micro-batch at least the way along its chain, "
+        f"and all of them go into the memory in no less than {amount(problem, Fraction(needed, room))}, not before "
+        f"{amount(problem, head)} and with {amount(problem, tail)} left behind: {amount(problem, value)}."
+    )
+    return Certificate(NAME, value, text, device, MemoryOfDevice(device, whose))
+
+
+def _usable(problem: Problem, device: int) -> int:
+    """The most that can be held at once: a multiple of what all amounts are multiples of."""
+    room, stages = problem.room[device] or 0, problem.placement.stages_of[device]
+    changes = [change for (_, stage), change in problem.network.change.items() if stage in stages]
+    common = gcd(*(one for change in changes for one in change))
+    return room - room % common if common else room
+
+
+def _needed(problem: Problem, chains: StreamChains, stage: int, last: tuple[PassKind, ...]) -> int:
+    """Memory times ticks that an activation needs."""
+    change, since = problem.network.change, chains.since(F, stage)
+    until = [max(since[end] for end in _ends(problem, kind, stage)) for kind in last]
+    held = change[F, stage]
+    whole = min(held.at_start, held.total)
+    rest = min(whole, held.total + change[B, stage].total) if problem.splittable else whole
+    return rest * until[-1] + (whole - rest) * until[0]
+
+
+def _ends(problem: Problem, kind: PassKind, stage: int) -> list[TaskType]:
+    return [TaskType(kind, stage, part) for part in problem.network.ends[kind, stage]]
+
+
+BOUNDS.register(Bound(NAME, memory_over_time, several_streams=True))
