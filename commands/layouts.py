@@ -92,7 +92,7 @@ def run(args: Namespace) -> Exit:
     if stop.is_set():
         return Exit.INTERRUPTED
     if answer is None:
-        complain("no layout fits the memory, or none was found in the time given")
+        complain(table.lacking(race))
     return Exit.DONE if answer is not None else Exit.NOT_FOUND
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 from commands.shared.output import percent
@@ -39,13 +40,31 @@ def show(race: LayoutRace, wanted: Wanted, gpus: int, target: str | None) -> Non
     where = f"{race.rows[0].problem.name} on {gpus} x {wanted.hardware}"
     title = f"{where}, {_batch(race, wanted)}: the best found of each layout{runtime}"
     rows = [_cells(one, names, wanted, gpus) for one in shown]
-    table(title, columns, rows, bold=[0] if rows else [])
-    print(
-        "step: the pipeline from its first forward to its last backward, then gradients and weights exchanged among "
-        "the replicas; the optimizer's own step and loading of data come on top. bound: no step of this layout is below"
-    )
+    if rows:
+        table(title, columns, rows, bold=[0])
+        print(
+            "step: the pipeline from its first forward to its last backward, then gradients and weights exchanged "
+            "among the replicas; the optimizer's own step and loading of data come on top. bound: no step of this "
+            "layout is below"
+        )
     for reason, layouts in _without(race).items():
         print(f"{len(layouts)} {reason}: {', '.join(layouts)}")
+
+
+def lacking(race: LayoutRace) -> str:
+    """Why there is no layout: how much its parameters take in the one of least, and how much there is."""
+
+    def state(one: Raced[Layout]) -> Fraction:
+        return sum((layer.memory for layer in one.problem.model.sequence), Fraction()) / one.problem.cluster.devices
+
+    least = min(race.rows, key=state)
+    room = min(least.problem.cluster.capacity or (Fraction(),))
+    held = f"{plain(round(float(state(least)), 1))} of {plain(float(room))} {least.problem.cluster.memory_unit}"
+    return (
+        f"no layout {'found in the time limit ' if state(least) < room else ''}fits the memory: parameters, gradients "
+        f"and optimizer state alone take {held} a device, spread as {least.key}; it takes more or larger GPUs"
+        + (", or recomputes more in a longer search" if state(least) < room else "")
+    )
 
 
 def _batch(race: LayoutRace, wanted: Wanted) -> str:

@@ -27,12 +27,17 @@ def recommendation(solution: Solution, found: Robustness | None, robust: bool = 
     problem, value, best = solution.problem, solution.value_ticks, solution.best_candidate
     if value is None:
         return None
+    if best is None or best.metrics is None:
+        return Recommendation(OURS, "since none of the published schedules tried fits")
+    ahead = best.metrics.value(problem.objective) / value - 1
+    equal = f"which takes {time_text(problem, value)} as {best.name} does"
+    shorter = f"since {best.name}, the best published one that fits, takes {percent(ahead)} longer"
     if found is None or found.best_published is None:
-        return Recommendation(OURS, "since no published schedule that fits comes near")
+        return Recommendation(OURS, shorter if ahead > 0 else equal)
     rival, under = found.best_published, f"under {noise_text(found.noise)} noise"
     means = f"{mean_text(problem, rival.mean)} against {mean_text(problem, found.mean)} on average"
     theirs = next(one for one in solution.candidates if one.name == rival.name)
-    assert theirs.metrics is not None and best is not None and best.metrics is not None
+    assert theirs.metrics is not None
     more = theirs.metrics.value(problem.objective) / value - 1
     if found.reverses and not more:
         return Recommendation(rival.name, f"which takes as long as the order found and less {under}: {means}")
@@ -41,8 +46,7 @@ def recommendation(solution: Solution, found: Robustness | None, robust: bool = 
         reason = f"for times as the file says; {rival.name}, {longer}, takes less {under}: {means}"
         return Recommendation(OURS, reason if robust else f"{reason} (--robust searches for the least mean)")
     if robust:
-        return Recommendation(OURS, f"since no published schedule that fits takes less {under}")
-    ahead = best.metrics.value(problem.objective) / value - 1
-    shorter = f"{best.name}, the best published one that fits, takes {percent(ahead)} longer" if ahead > 0 else ""
-    same = f"which takes {time_text(problem, value)} as {best.name} does, and {under} no longer than any published one"
-    return Recommendation(OURS, f"since {shorter}" if shorter else same)
+        reason = f"since no published schedule that fits takes less {under}"
+    else:
+        reason = shorter if ahead > 0 else f"{equal}, and {under} no longer than any published one"
+    return Recommendation(OURS, reason)

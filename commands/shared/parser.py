@@ -22,7 +22,7 @@ _OUTPUT = frozenset(
 
 
 class _Parser(ArgumentParser):
-    """A parser whose complaints are one line and suggest the nearest command."""
+    """A parser whose complaints are one line and suggest the nearest name."""
 
     def __init__(self, *args: Any, **keywords: Any) -> None:
         super().__init__(*args, **keywords)
@@ -30,10 +30,11 @@ class _Parser(ArgumentParser):
         self._negative_number_matcher = re.compile(r"-\.?\d")
 
     def error(self, message: str) -> NoReturn:
-        if "invalid choice:" in message and "argument COMMAND" in message:
-            word = message.split("invalid choice: ")[1].split(" ", maxsplit=1)[0].strip("'\"")
-            names = COMMANDS.names()
-            message = f"unknown command {word!r}; known: {', '.join(names)}{did_you_mean(word, names)}"
+        if choice := re.fullmatch(r"argument (.+): invalid choice: '?(.*?)'? \(choose from (.+)\)", message):
+            of, word = choice[1], choice[2]
+            names = COMMANDS.names() if of == "COMMAND" else choice[3].replace("'", "").split(", ")
+            found = f"unknown command {word!r}; known" if of == "COMMAND" else f"{of}: found {word!r}; allowed"
+            message = f"{found}: {', '.join(names)}{did_you_mean(word, names)}"
         complain(f"{message} (see `{self.prog} --help`)")
         raise SystemExit(Exit.BAD_INPUT)
 

@@ -149,13 +149,15 @@ class _Sweep:
     def _next(self) -> Fraction | None:
         """In the interval with the greatest area, as ratios: its memory x what it could still be faster.
 
-        Its middle, or first its lower end where that is only known from a schedule. Narrow intervals come last.
+        Its middle, or first its lower end where that is only known from a schedule and may be better. Narrow intervals
+        come last.
         """
         choices: list[tuple[bool, float, Fraction]] = []
         shown = self._shown()
         whole, fall = _reach([p.level for p in shown]), _reach([p.value for p in shown if p.value])
         for low, high in pairwise(shown):
-            level = self._middle(low.level, high.level) if low.level in self.solved else low.level
+            known = low.level in self.solved or low.gap == 0
+            level = self._middle(low.level, high.level) if known else low.level
             if not low.value or not high.value or not low.level or level is None or level in self.solved:
                 continue
             if log(low.value / high.value) < FLAT * fall:

@@ -50,17 +50,17 @@ def all_tried(solution: Solution, names: Sequence[str], limits: Limits) -> Solut
         work = partial(candidate, solution.problem, schedule_named(name))
         found = run_within(until - time.monotonic(), Event(), work)
         published.append(found or Candidate(name, None, None, False, "time limit reached", tried=False))
-    return _with_best_of(published, replace(solution, candidates=(*solution.candidates, *published)))
+    return _with_best_published(replace(solution, candidates=(*solution.candidates, *published)))
 
 
-def _with_best_of(published: Sequence[Candidate], solution: Solution) -> Solution:
+def _with_best_published(solution: Solution) -> Solution:
     """A search whose time was short may have found less than a published schedule."""
     problem, known = solution.problem, solution.value_ticks
     if problem.objective is Objective.PERIOD:
         return solution
     found = [
         (one.metrics.value(problem.objective), one)
-        for one in published
+        for one in solution.candidates
         if one.fits and one.metrics is not None and one.timeline is not None and one.timeline.problem == problem
     ]
     value, best = min(found, key=lambda each: each[0], default=(None, None))

@@ -80,8 +80,7 @@ class Allocation:
         waiting = [arm.part.name for arm in self.arms if not (arm.spent or arm.over or self._compiled(arm))]
         if waiting and not search.done():
             search.incumbent.note(
-                f"{', '.join(waiting)} waited for code to be compiled, as on a first run: the same solve may now find "
-                "more"
+                f"still being compiled, as on a first run: {', '.join(waiting)}; the same solve may now find more"
             )
 
     def _next(self) -> Arm | None:

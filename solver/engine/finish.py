@@ -36,7 +36,7 @@ _LEAST_SECONDS = 5.0
 # Of the time left, for the code to be compiled, as on a first run: the value is what it is, and one waits for no more.
 _WAITING_SHARE = 0.5
 _NOT_COMPILED = (
-    "less memory and more slack waited for code to be compiled, as on a first run: the same solve may now find them"
+    "no search for less memory and more slack: its code was still being compiled, as on a first run; solve again for it"
 )
 _MOVES_A_UNIT, _MOST_MOVES = 50, 30_000
 _SLACK = Noise(0.05, 32, 0)

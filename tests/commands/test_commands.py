@@ -387,13 +387,18 @@ def test_schedules_lists_the_catalogue(capsys: pytest.CaptureFixture[str]) -> No
         (["simulate", "-s", "2", "-b", "3", "-f", "1", "2", "3"], "command line: forward_times: found 3 values"),
         (["validate", "FILE"], "small.yaml: found a problem file, with times per stage (`pipesched solve` reads it)"),
         (["plot", "missing.json"], "missing.json: no such file"),
+        (["solve", "CONFIG"], "config.json: found a model's configuration (`pipesched layouts` and"),
+        (["layouts", "CONFIG", "--hardware", "h100"], "; did you mean 'h100-80gb'?"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_line_and_exit_code_2(
     arguments: list[str], line: str, small: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    config = Path(small).with_name("config.json")
+    config.write_text('{"model_type": "llama", "hidden_size": 4096}')
+    files = {"FILE": small, "CONFIG": str(config)}
     try:
-        code = main([small if word == "FILE" else word for word in arguments])
+        code = main([files.get(word, word) for word in arguments])
     except SystemExit as error:  # how argparse ends
         code = int(error.code or 0)
     said = capsys.readouterr()

@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from random import Random
 from threading import Event
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from pipesched.results.certificate import Certificate
 from pipesched.validation.validator import validate
 from plots.frontier import Known, Spot, draw_frontier, render_frontier
 from solver.analysis.memory_levels import MemoryLevels
-from solver.analysis.pareto_sweep import frontier
+from solver.analysis.pareto_sweep import _Sweep, frontier
 from solver.limits import Limits
 from tests.support.brute_force import SHAPES, optimum, tiny_problem
 from tests.support.makers import problem
@@ -178,6 +179,22 @@ def test_frontier_complains_before_it_searches(small: str, capsys: pytest.Captur
     with pytest.raises(SystemExit, match="2"):
         main(["frontier", small, "--points", "1"])
     assert "allowed: a whole number from 2" in capsys.readouterr().err
+
+
+def test_the_next_point_is_where_the_curve_falls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither where next to nothing changes, nor within a narrow interval while a wide one still falls."""
+    one = problem(2, 60, memory={"activation": 1}, objective="span")
+    sweep = _Sweep(one, 6, SURE, lambda *_: None, Event(), None)
+    curve = {1: 1000, 10: 999, 30: 600, 31: 200, 60: 150}
+    points = [SimpleNamespace(level=Fraction(level), value=value, gap=0.0) for level, value in curve.items()]
+    sweep.solved = set(map(Fraction, curve))
+    monkeypatch.setattr(sweep.front, "points", lambda: points)
+    monkeypatch.setattr(sweep.front, "analytic", lambda _: SimpleNamespace(value=0))
+    for optimal in ((), (Fraction(10),)):  # one that no search has solved needs none
+        sweep.solved.difference_update(optimal)
+        chosen = sweep._next()
+        assert chosen is not None
+        assert 10 < chosen < 30, "not 1 to 10, which is flat, nor 30 to 31, which is the steepest"
 
 
 def test_a_range_of_memory_is_kept_to() -> None:
