@@ -17,6 +17,7 @@ from pipesched.layers.plan_problem import PlanProblem
 from runtime.partitions.catalogue import PARTITION_FORMATS
 from runtime.partitions.plan_limits import restricted
 from solver.limits import Limits
+from solver.planning.plan import plan_from
 from solver.planning.progress import Report
 from solver.planning.race import Raced, raced
 
@@ -61,4 +62,4 @@ def best_layouts(
         spread[layout] = Spread(text, whole)
     if not problems:
         raise BadInput(*dict.fromkeys(refused.values()))
-    return LayoutRace(raced(problems, limits, report, stop), spread, refused)
+    return LayoutRace(raced(plan_from, problems, limits, report, stop), spread, refused)

@@ -28,6 +28,7 @@ CHOICES = [
     Column("order"),
     Column("status", leave_out=1),
 ]
+VARIANTS = [Column("devices along the pipeline"), Column("value", True), Column("bound", True), Column("status")]
 STAGES = [
     Column("stage", True),
     Column("device", True),
@@ -57,6 +58,8 @@ CHANGES = [
 
 def show(plan: Plan, changes: Sequence[Change] = (), more: Sequence[str] = (), scope: str = "") -> None:
     """Tables and sentences on standard output; `more` are sentences of the caller, `scope` the plans spoken of."""
+    if plan.variants:
+        table("of all that the file leaves open", VARIANTS, variant_rows(plan))
     table(plan.problem.name, CHOICES, choice_rows(plan))
     best = plan.best
     if best is None:
@@ -76,6 +79,18 @@ def with_note(found: Plan) -> Plan:
     """With a note where memory never limits any plan."""
     ample = why_no_plan_is_limited(found.problem)
     return found if ample is None else replace(found, notes=(*found.notes, ample))
+
+
+def variant_rows(plan: Plan) -> list[list[str]]:
+    """A row for each variant, the best first."""
+    return [
+        [
+            one.name,
+            *("" if number is None else _time(plan, number) for number in (one.value, one.lower_bound)),
+            one.reason or ("optimal" if one.value == one.lower_bound else "feasible"),
+        ]
+        for one in plan.variants
+    ]
 
 
 def choice_rows(plan: Plan) -> list[list[str]]:

@@ -12,7 +12,7 @@ from pipesched.errors import BadInput
 from pipesched.files.fields.link_times import latency_of, links_of, stream_of
 from pipesched.files.other_kinds import Kind, refuse_other_kinds
 from pipesched.files.plans.checks import choices_of, plan_mistakes
-from pipesched.files.plans.device_classes import slowness_of, with_device_classes
+from pipesched.files.plans.device_classes import orders_of, slowness_of, with_device_classes
 from pipesched.files.plans.layers import required_of, with_derived_layers
 from pipesched.files.plans.schema import LayerEntry, OverheadSection, PlanFile, PlanMemory
 from pipesched.files.problem_file import ROUNDED, read_document
@@ -107,6 +107,7 @@ def _build(form: PlanFile, default_name: str) -> PlanProblem:
         step,
         (*([ROUNDED.format(" and ".join(rounded))] if rounded else []), *_suspicious(model)),
         recompute_rule=RecomputeRule(form.decide.recompute_layers if form.decide else "any"),
+        clusters=orders_of(form, cluster),
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 # The whole memory of each device in the file's unit; None where it has no limit.
@@ -34,6 +35,15 @@ class Cluster:
     def speed(self) -> Fraction:
         """What all devices together compute, in devices that take a layer's own time."""
         return sum((1 / each for each in self.slowness), Fraction(0)) if self.slowness else Fraction(self.devices)
+
+    def reordered(self, order: Sequence[int]) -> Cluster:
+        """The same devices in another order along the pipeline, each with its memory, speed and links."""
+        return replace(
+            self,
+            capacity=self.capacity and tuple(self.capacity[device] for device in order),
+            links=tuple(tuple(self.links[a][b] for b in order) for a in order) if self.links else (),
+            slowness=tuple(self.slowness[device] for device in order) if self.slowness else (),
+        )
 
     def lag(self, sender: int, receiver: int) -> Fraction:
         """The time of a transfer from one device to another; 0 inside a device."""

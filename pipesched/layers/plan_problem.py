@@ -72,7 +72,8 @@ class PlanProblem:
     `assumptions` are those of the formulas, where layers were derived from a model's shape, and `step` what surrounds
     the pipeline in a step of its training. `recompute_rule` says which layers may be recomputed together. With
     `whole_last` the last stage's B takes what its full backward takes, and its W nothing: for runtimes
-    that split no backward there.
+    that split no backward there. `clusters` are the orders of its devices that are allowed, by what they are called;
+    empty where there is one.
     """
 
     model: Model
@@ -93,7 +94,13 @@ class PlanProblem:
     step: TrainingStep | None = field(default=None, compare=False)
     recompute_rule: RecomputeRule = RecomputeRule.ANY
     whole_last: bool = False
+    clusters: tuple[tuple[str, Cluster], ...] = ()
     _pieces: dict[Choice, tuple[PlanProblem, ...]] = field(init=False, compare=False, repr=False, default_factory=dict)
+
+    @property
+    def variants(self) -> dict[str, PlanProblem]:
+        """The narrower problems in which all is decided but partition, placement and order; none where all is here."""
+        return {name: replace(self, cluster=cluster, clusters=()) for name, cluster in self.clusters}
 
     def problem(self, choice: Choice, partition: Partition) -> Problem:
         """The problem that a choice and a partition make; every chain of the placement has the same stages."""

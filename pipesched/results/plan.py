@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipesched.layers.partition import Partition
 from pipesched.layers.pieces import ends_of
@@ -68,11 +68,30 @@ class ChoiceResult:
         return document | ({"reason": self.reason} if self.reason else {})
 
 
+class VariantResult(NamedTuple):
+    """What is known of a narrower plan problem, in the file's unit; `reason` says why it was searched no further."""
+
+    name: str
+    value: Fraction | None
+    lower_bound: Fraction | None
+    reason: str
+
+    def document(self) -> dict[str, object]:
+        """An entry under `variants` of `plan --json`."""
+        document: dict[str, object] = {
+            "name": self.name,
+            "value": None if self.value is None else float(self.value),
+            "lower_bound": None if self.lower_bound is None else float(self.lower_bound),
+        }
+        return document | ({"reason": self.reason} if self.reason else {})
+
+
 @dataclass(frozen=True, repr=False)
 class Plan(Tabular):
     """The answer to a plan: the best of all choices. Values are in the file's time unit.
 
-    `certificate.value` counts in the plan problem's ticks; it speaks of all plans that the file allows.
+    `certificate.value` counts in the plan problem's ticks; it speaks of all plans that the file allows. Where these are
+    several `variants`, the best first, `problem` and `choices` are the best one's.
     """
 
     problem: PlanProblem
@@ -84,6 +103,7 @@ class Plan(Tabular):
     notes: tuple[str, ...] = ()
     wall_seconds: float = 0.0
     interrupted: bool = False
+    variants: tuple[VariantResult, ...] = ()
 
     def said(self) -> str:
         """The name, and how good the plan is."""
@@ -162,4 +182,5 @@ class Plan(Tabular):
             "notes": list(self.notes),
             "wall_seconds": round(self.wall_seconds, 3),
         }
+        document |= {"variants": [one.document() for one in self.variants]} if self.variants else {}
         return document | ({"reason": self.reason} if self.reason else {})

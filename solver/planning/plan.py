@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from threading import Event
@@ -12,12 +12,13 @@ from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.attainable_spans import simplest
 from pipesched.problem.formatting import plain
 from pipesched.results.certificate import Certificate
-from pipesched.results.plan import Candidate, ChoiceResult, Plan
+from pipesched.results.plan import Candidate, ChoiceResult, Plan, VariantResult
 from pipesched.results.solution import Status
 from solver.limits import Limits, limits_from
 from solver.planning.infeasible import why_no_plan
 from solver.planning.lacking import what_is_lacking
 from solver.planning.progress import Report
+from solver.planning.race import Raced, raced
 from solver.planning.search.free_orders import FreeOrders
 from solver.planning.search.placements import Placements
 from solver.planning.search.published_orders import PublishedOrders
@@ -47,13 +48,42 @@ def plan(
 
 
 def plan_from(starts: Iterable[Candidate], problem: PlanProblem, limits: Limits, report: Report, stop: Event) -> Plan:
-    """`plan` from any number of plans on."""
+    """`plan` from any number of plans on; of several variants of the problem each is, in a race."""
+    given = list(starts)
+    if problem.variants:
+        rows = raced(lambda own, *how: plan_from([*given, *own], *how), problem.variants, limits, report, stop)
+        if rows[0].plan is not None:
+            return _best_of(rows[0].plan, rows, stop)
+        problem = rows[0].problem
     placements = Placements(problem, limits, report, stop)
-    for start in starts:
+    for start in given:
         placements.start_from(start)
     (PublishedOrders if problem.schedules else FreeOrders)(placements).run()
     placements.even_out()
     return _result(placements)
+
+
+def _best_of(found: Plan, rows: Sequence[Raced[str]], stop: Event) -> Plan:
+    """The best variant's plan, with what is proved of all of them."""
+    seconds = sum(row.plan.wall_seconds for row in rows if row.plan is not None)
+    known = [row for row in rows if row.plan is None or row.plan.certificate is not None]
+    variants = tuple(
+        VariantResult(
+            row.key,
+            None if row.plan is None else row.plan.value,
+            row.bound if row in known else None,
+            row.dropped,
+        )
+        for row in rows
+    )
+    found = replace(found, variants=variants, wall_seconds=seconds, interrupted=stop.is_set())
+    if found.certificate is None or found.value is None:
+        return found
+    least = min(found.value, *(row.bound for row in known))
+    said = "; ".join(f"{row.key}: {_none_below(found.problem, row.bound)}" for row in known)
+    status = Status.OPTIMAL if least == found.value else Status.FEASIBLE
+    text = f"{said}. {found.certificate.text}"
+    return replace(found, status=status, certificate=Certificate(_KIND, simplest(least / found.problem.tick), text))
 
 
 def with_bounds_of(narrow: Plan, wide: Plan) -> Plan:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from threading import Event
@@ -11,14 +11,14 @@ from typing import Generic, TypeVar
 from formulations.partition.bound_rows import mean_load
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.formatting import plain
-from pipesched.results.plan import Plan
+from pipesched.results.plan import Candidate, Plan
 from pipesched.results.plan_figures import StepTime, step_time
 from solver.limits import Limits
-from solver.planning.plan import plan_from
 from solver.planning.progress import Report
 from solver.planning.time_shares import TimeShares, named
 
 K = TypeVar("K", bound=Hashable)
+Search = Callable[[Iterable[Candidate], PlanProblem, Limits, Report, Event], Plan]
 _FIRST_SHARE = 0.5
 NO_TIME = "not tried: no time was left"
 
@@ -44,8 +44,10 @@ class Raced(Generic[K]):
         self.step = None if found.best is None else step_time(found.problem, found.best)
 
 
-def raced(problems: Mapping[K, PlanProblem], limits: Limits, report: Report, stop: Event) -> list[Raced[K]]:
-    """Each problem with the best plan found, the least step first, then by bound; what has no plan last.
+def raced(
+    search: Search, problems: Mapping[K, PlanProblem], limits: Limits, report: Report, stop: Event
+) -> list[Raced[K]]:
+    """Each problem with the best plan that `search` found, the least step first, then by bound; without a plan last.
 
     First each gets a plan in a moment, the smallest pipelines first: they take least time and drop others. One whose
     bound is no less than the best step is out, and so, once there is a plan, is what has had no turn when the time is
@@ -53,14 +55,15 @@ def raced(problems: Mapping[K, PlanProblem], limits: Limits, report: Report, sto
     one (successive halving: Jamieson and Talwalkar 2016). Times of different problems are compared: they must do the
     same work, in one unit.
     """
-    race = _Race(sorted(_entries(problems), key=_size), limits, report, stop)
+    race = _Race(search, sorted(_entries(problems), key=_size), limits, report, stop)
     race.run()
     return sorted(race.entries, key=_rank)
 
 
 class _Race(Generic[K]):
-    def __init__(self, entries: list[Raced[K]], limits: Limits, report: Report, stop: Event) -> None:
+    def __init__(self, search: Search, entries: list[Raced[K]], limits: Limits, report: Report, stop: Event) -> None:
         self.entries, self._report, self._stop = entries, report, stop
+        self._plan_from = search
         self._time = TimeShares(limits)
 
     def run(self) -> None:
@@ -81,7 +84,7 @@ class _Race(Generic[K]):
 
     def _search(self, one: Raced[K], limits: Limits) -> None:
         starts = [] if one.plan is None or one.plan.best is None else [one.plan.best]
-        found = plan_from(
+        found = self._plan_from(
             starts, one.problem, limits, named(self._report, str(one.key), self._time.seconds), self._stop
         )
         one.take(found)

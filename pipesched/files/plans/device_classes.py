@@ -4,20 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import count, permutations
 from math import lcm
 
 from pipesched.files.plans.schema import DeviceClass, PlanFile, PlanMemory
 from pipesched.files.schema_errors import shown
+from pipesched.layers.cluster import Cluster
+from pipesched.problem.formatting import plain
 from pipesched.problem.placement import PLACEMENTS
 
 # Ticks are so many times finer than those of layers at most, so that a layer takes whole ticks on every device.
 _MOST_FINER = 1000
+# Whose orders may be free: there are 24 of four.
+_MOST_CLASSES = 4
 
 
 def slowness_of(classes: list[DeviceClass] | None) -> tuple[Fraction, ...]:
     """As in `Cluster`: empty where all devices take a layer's own time."""
     found = tuple(1 / one.speed for one in classes or () for _ in range(one.devices or 0))
     return () if all(each == 1 for each in found) else found
+
+
+def orders_of(form: PlanFile, cluster: Cluster) -> tuple[tuple[str, Cluster], ...]:
+    """The orders of the classes along the pipeline, where any is allowed; none where there is one."""
+    if form.decide is None or form.decide.cluster == "given":
+        return ()
+    numbers = count()
+    classes = [(one, [next(numbers) for _ in range(one.devices or 0)]) for one in form.cluster or ()]
+    found: dict[Cluster, str] = {}
+    for order in permutations(classes):
+        name = ", then ".join(_named(one, cluster.memory_unit) for one, _ in order)
+        found.setdefault(cluster.reordered([device for _, own in order for device in own]), name)
+    return tuple((name, one) for one, name in found.items()) if len(found) > 1 else ()
+
+
+def _named(one: DeviceClass, unit: str) -> str:
+    memory = "" if one.memory is None else f" with {plain(float(one.memory))} {unit}"
+    return f"{one.devices} of speed {plain(float(one.speed))}{memory}"
 
 
 def with_device_classes(form: PlanFile, wrong: frozenset[str]) -> tuple[PlanFile, list[str]]:
@@ -58,6 +81,8 @@ def _mistakes(form: PlanFile, classes: list[DeviceClass]) -> Iterator[str]:
     if finer > _MOST_FINER:
         speeds = ", ".join(shown(float(one.speed)) for one in classes)
         yield f"cluster: found speeds {speeds}, of which no tick is a part; allowed: numbers of fewer digits"
+    if form.decide and form.decide.cluster == "free" and len(classes) > _MOST_CLASSES:
+        yield f"decide.cluster: found free with {len(classes)} classes; allowed: with up to {_MOST_CLASSES}"
     named = form.placement if isinstance(form.placement, list) else [form.placement]
     if "bidirectional" in named and slowness:
         where = PLACEMENTS["bidirectional"](devices, 2)

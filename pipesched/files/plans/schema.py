@@ -114,6 +114,10 @@ class DecideSection(_Section):
         "each stage, or all; all: all or none",
     )
 
+    cluster: Annotated[str, field_types.one_of("given", "free"), WithJsonSchema({"enum": ["given", "free"]})] = Field(
+        "given", description="free: the order of the classes of devices along the pipeline, too"
+    )
+
 
 class OverheadSection(_Section):
     """Time that every stage adds to each of its passes, whatever layers it has."""

@@ -56,6 +56,21 @@ def test_the_fast_device_gets_more_layers() -> None:
     assert found.lower_bound == found.value == found.best.value
 
 
+def test_the_order_of_the_classes_is_decided_too() -> None:
+    """As good as the best of the files that write the classes in every order, and proved."""
+    head = LAYER | {"name": "head", "count": 1, "forward": 3, "with_previous": True}
+    classes = [{"devices": 1, "memory": 20}, {"devices": 1, "speed": 0.5, "memory": 10}]
+    work, layers = Limits(deterministic=4, workers=1), {"layers": [LAYER, head]}
+    found = plan(plan_problem_from(mixed(cluster=classes, decide={"cluster": "free"}, **layers)), work)
+    each = [plan(plan_problem_from(mixed(cluster=order, **layers)), work) for order in (classes, classes[::-1])]
+    values = [one.value for one in each]
+    assert values[0] != values[1] and found.value == found.lower_bound == min(value for value in values if value)
+    assert {one.value for one in found.variants} <= {*values, None} and len(found.variants) == 2
+    assert found.problem.cluster == each[values.index(found.value)].problem.cluster
+    alike = plan_problem_from(mixed(cluster=[classes[0]] * 3, decide={"cluster": "free"}))
+    assert alike.variants == {}
+
+
 @pytest.mark.parametrize("make", [tiny_plan, varied_plan])
 def test_plans_on_unequal_devices_are_the_best(make: Any) -> None:
     drawn = (on_unequal_devices(random, make(random)) for random in map(Random, range(100, 200)))
@@ -66,6 +81,7 @@ def test_plans_on_unequal_devices_are_the_best(make: Any) -> None:
 @pytest.mark.parametrize(
     ("changes", "mistake"),
     [
+        ({"cluster": [CLASSES[0]] * 5, "decide": {"cluster": "free"}}, "decide.cluster: found free with 5 classes"),
         ({"devices": 4}, "devices: found 4; allowed: those of cluster, 3, or no such key"),
         ({"memory": {"capacity": 8}}, "memory.capacity: found beside memory in cluster; allowed: one of the two"),
         ({"cluster": []}, "cluster: found no entry; allowed: one or more"),

@@ -14,9 +14,8 @@ from pipesched.results.plan import Plan
 from pipesched.results.plan_figures import step_time
 from pipesched.results.solution import Status
 from solver.limits import Limits
-from solver.planning import race as race_module
 from solver.planning import time_shares
-from solver.planning.plan import plan
+from solver.planning.plan import plan, plan_from
 from solver.planning.race import NO_TIME, Raced, raced
 
 WORK = Limits(deterministic=20.0, workers=1)
@@ -37,7 +36,7 @@ def problem(devices: int, tensor: int, data: int, data_bandwidth: int | None = 1
 
 
 def race(problems: dict[str, PlanProblem]) -> list[Raced[str]]:
-    return raced(problems, WORK, lambda _: None, Event())
+    return raced(plan_from, problems, WORK, lambda _: None, Event())
 
 
 def test_the_best_of_all_is_found_and_what_is_dropped_is_no_better() -> None:
@@ -71,9 +70,8 @@ def test_what_has_had_no_turn_when_the_time_is_over_is_said(monkeypatch: pytest.
         return found
 
     monkeypatch.setattr(time_shares, "monotonic", lambda: clock[0])
-    monkeypatch.setattr(race_module, "plan_from", slow)
     problems = {"deep": problem(8, 1, 1), "short": problem(2, 1, 1)}
-    rows = raced(problems, Limits(seconds=10), lambda _: None, Event())
+    rows = raced(slow, problems, Limits(seconds=10), lambda _: None, Event())
     assert [row.key for row in rows] == ["short", "deep"]
     assert rows[1].step is None and rows[1].dropped == NO_TIME
 
