@@ -1,28 +1,22 @@
 """Plans of tiny random models against every partition, recomputation and order.
 
-`python -m benchmarks.proofs.plan_attack [FIRST SEED] [PROBLEMS] [--bounds] [--varied] [--unequal] [--keep]`.
 The bound over all partitions must not be above the best of them, and the plan must be the best, and proved so. A plan
-is there, so it is enough to look for a better one: all orders of all partitions are tried below its value.
-`--varied`: models with embedding, head and multi-token prediction, several ways of recomputation, rules and placements.
-`--unequal`: on devices of unequal speed and memory.
-`--keep` writes the counts into plan_attack.json.
+is there, so it is enough to look for a better one: all orders of all partitions are tried below its value. Models are
+plain, varied (embedding, head and multi-token prediction, several ways of recomputation, rules and placements), and
+each of these on devices of unequal speed and memory.
 """
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 from itertools import islice
 from math import ceil
-from pathlib import Path
 from random import Random
 from threading import Event
 from typing import NamedTuple
 
 from benchmarks.proofs.exhaustive.optimum import NotTiny, least_value
-from pipesched.files.atomic_write import write_whole
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.results.plan import Plan
@@ -40,8 +34,6 @@ from tests.support.varied_plans import varied_plan
 _MOST_PARTITIONS = 30
 # Most plans are proved in few units; the others get the second number.
 _UNITS = (2.0, 30.0)
-_KINDS = {"varied": "varied", "unequal": "unequal", "bounds_only": "bounds"}
-_KEPT, _EVERY = Path(__file__).with_suffix(".json"), 50
 
 
 class Outcome(NamedTuple):
@@ -58,26 +50,24 @@ def small(problem: PlanProblem) -> bool:
     return len(list(islice(every, _MOST_PARTITIONS + 1))) <= _MOST_PARTITIONS
 
 
-def attack(problem: PlanProblem, bounds_only: bool = False) -> Outcome:
+def attack(problem: PlanProblem) -> Outcome:
     """Bound and plan against the best of all partitions and orders, of all placements."""
     bound = _bound(problem)
-    found = None if bounds_only else _planned(problem)
-    if found is None or found.value is None:
+    found = _planned(problem)
+    if found.value is None:
         best = min((value for value in best_value(problem).values() if value is not None), default=None)
         if best is None:
             return Outcome(bound is None, "")
-        if found is not None:
-            return Outcome(False, f"no plan, and one of {best} is there")
-    else:
-        best = _best(problem, found.value)
-        notes = [note for note in found.notes if note not in problem.notes]
-        if found.value != best or notes:
-            return Outcome(False, f"a plan of {found.value}, optimum {best}: {notes}")
+        return Outcome(False, f"no plan, and one of {best} is there")
+    best = _best(problem, found.value)
+    notes = [note for note in found.notes if note not in problem.notes]
+    if found.value != best or notes:
+        return Outcome(False, f"a plan of {found.value}, optimum {best}: {notes}")
     if bound is None or bound * problem.tick > best:
         return Outcome(False, f"a bound of {bound} ticks above the optimum {best}")
-    if found is not None and found.lower_bound > best:
+    if found.lower_bound > best:
         return Outcome(False, f"a bound of {found.lower_bound} above the optimum {best}")
-    return Outcome(bound * problem.tick == best, "", found is None or found.status is Status.OPTIMAL)
+    return Outcome(bound * problem.tick == best, "", found.status is Status.OPTIMAL)
 
 
 def _bound(problem: PlanProblem) -> int | None:
@@ -124,43 +114,14 @@ def _best(problem: PlanProblem, known: Fraction) -> Fraction:
     return best * problem.tick
 
 
-def _problems(first: int, make: Callable[[Random], PlanProblem]) -> Iterator[tuple[int, PlanProblem]]:
-    for seed in range(first, 10**9):
-        problem = make(Random(seed))
-        if small(problem):
-            yield seed, problem
-
-
-def main(arguments: list[str]) -> int:
-    """So many problems from a seed on; exit code 1 where one is wrong."""
-    first, count = int(arguments[0]) if arguments else 0, int(arguments[1]) if len(arguments) > 1 else 1000
-    tight = tried = wrong = proved = 0
-    make = varied_plan if "--varied" in arguments else tiny_plan
-    drawn = (lambda random: on_unequal_devices(random, make(random))) if "--unequal" in arguments else make
-    for seed, problem in islice(_problems(first, drawn), count):
-        outcome = attack(problem, "--bounds" in arguments)
-        tried += 1
-        tight += outcome.tight
-        proved += outcome.proved and not outcome.wrong
-        if outcome.wrong:
-            wrong += 1
-            print(f"seed {seed}: {outcome.wrong}", flush=True)
-        if tried % _EVERY == 0 or tried == count:
-            print(f"{tried} problems, up to seed {seed}: {wrong} wrong, {proved} proved", flush=True)
-            run = {"first_seed": first, "last_seed": seed, "problems": tried, "wrong": wrong, "proved": proved}
-            if "--keep" in arguments:
-                _keep({key: f"--{flag}" in arguments for key, flag in _KINDS.items()} | run)
-    print(f"{tried} problems: {wrong} wrong, {proved} proved; the bound over all partitions is the optimum in {tight}")
-    return int(wrong > 0)
-
-
-def _keep(run: dict[str, int | bool]) -> None:
-    """Among the runs kept, in place of an earlier one of the same problems from the same seed on."""
-    known = json.loads(_KEPT.read_text(encoding="utf-8")) if _KEPT.exists() else []
-    same = (*_KINDS, "first_seed")
-    others = [one for one in known if any(one.get(key, False) != run[key] for key in same)]
-    write_whole(_KEPT, json.dumps([*others, run], indent=1) + "\n")
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+def compare(number: int) -> tuple[str, ...]:
+    """Of the model of this number, the sorts in turn, bound and plan."""
+    random = Random(number)
+    problem = (varied_plan if number % 2 else tiny_plan)(random)
+    problem = on_unequal_devices(random, problem) if number % 4 > 1 else problem
+    if not small(problem):
+        return ("too many partitions",)
+    outcome = attack(problem)
+    assert not outcome.wrong, outcome.wrong
+    told = {"proved": outcome.proved, "bound over all partitions attained": outcome.tight}
+    return "problems", *(name for name, seen in told.items() if seen)

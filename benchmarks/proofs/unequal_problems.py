@@ -22,6 +22,8 @@ from solver.construction.timing import best_times
 from solver.limits import Limits
 from solver.solve import solve
 
+# CP-SAT's units of work for a solve; every how many problems there is one.
+_WORK, _SOLVED_EVERY = 0.1, 10
 _FACTORS = tuple(map(Fraction, ("1", "2", "3", "0.5", "1.5")))
 
 
@@ -75,3 +77,17 @@ def solved(problem: Problem, deterministic: float, seed: int) -> tuple[Fraction,
     ends = found.lower_bound_ticks, found.value_ticks
     low, high = (Fraction(in_ticks_of(problem, ticks, found.problem)) for ticks in ends)
     return low, high
+
+
+def orders_and_modes(number: int) -> tuple[str, ...]:
+    """All analytic bounds, and of some problems a whole solve, against every order of fused and split backwards."""
+    problem = draw_unequal(Random(number))
+    best = optimum_of(problem)
+    if best is None:
+        return ("too many orders",)
+    wrong = [(kind, value) for kind, value in bounds(problem) if value > best]
+    assert not wrong, f"{wrong} above {best}"
+    if number % _SOLVED_EVERY == 0:
+        low, high = solved(problem, _WORK, number)
+        assert low <= best <= high, f"a solve claims {low} to {high}, the optimum is {best}"
+    return ("problems",)

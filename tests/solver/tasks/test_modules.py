@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.proofs.piece_attack import Counts, count
+from benchmarks.proofs.attack import KINDS, Counts, count
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
 from pipesched.errors import BadInput, DoesNotApply
@@ -34,7 +34,6 @@ from solver.limits import Limits
 from solver.replanning.replan import replan
 from solver.solve import solve
 from tests.support.makers import problem
-from tests.support.module_problems import tiny_modules
 
 SURE = Limits(seconds=600, workers=1, deterministic=20)
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "modules"
@@ -84,7 +83,7 @@ def test_parts_of_a_head_wait_for_the_collective_that_joins_them(barriers: int, 
 def test_all_that_is_claimed_against_every_order(first: int) -> None:
     counts: Counts = {}
     for number in range(first, first + 20):
-        count(number, counts, tiny_modules)
+        count(number, counts, KINDS["modules"])
         assert not counts["all"]["wrong"], number
     assert counts["all"]["problems"] > 10
 

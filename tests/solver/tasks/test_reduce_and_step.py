@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.proofs.piece_attack import Counts, count
+from benchmarks.proofs.attack import KINDS, Counts, count
 from heuristics.catalogue import HEURISTICS
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
@@ -51,7 +51,7 @@ def test_with_each_other_part_against_brute_force() -> None:
     """What the attack draws: pieces, offload, recomputation and lookups besides."""
     counts: Counts = {}
     for number in range(40):
-        count(number, counts, tiny_collectives)
+        count(number, counts, KINDS["collectives"])
     assert counts["all"]["wrong"] == 0
     assert all(counts[f"collectives and {part}"] for part in ("pieces", "offload or recomputation", "lookups"))
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.proofs.piece_attack import Counts, count
+from benchmarks.proofs.attack import KINDS, Counts, count
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
 from pipesched.files.problem_file import problem_from, read_problem
@@ -36,7 +36,7 @@ from solver.construction.tuned_lists import TunedLists
 from solver.limits import Limits
 from solver.solve import solve
 from tests.support.makers import problem
-from tests.support.piece_problems import tiny_pieces, tiny_saving_pieces
+from tests.support.piece_problems import tiny_pieces
 
 TIMES: dict[str, Any] = {"forward": {"first": 4, "each_earlier": 1}, "backward": {"first": 8, "each_earlier": 2}}
 SURE = Limits(seconds=600, workers=1, deterministic=20)
@@ -90,7 +90,7 @@ def test_all_that_is_claimed_against_every_order(first: int) -> None:
     """
     counts: Counts = {}
     for number in range(first, first + 20):
-        count(number, counts)
+        count(number, counts, KINDS["pieces"])
         assert not counts["all"]["wrong"], number
     assert counts["all"]["problems"] > 10
 
@@ -99,7 +99,7 @@ def test_all_that_is_claimed_against_every_order(first: int) -> None:
 def test_pieces_that_move_to_the_host_or_are_computed_again(first: int) -> None:
     counts: Counts = {}
     for number in range(first, first + 30):
-        count(number, counts, tiny_saving_pieces)
+        count(number, counts, KINDS["saving"])
         assert not counts["all"]["wrong"], number
     assert counts["all"]["problems"] > 10
 

@@ -1,0 +1,119 @@
+"""Stress tests on tiny problems drawn by number: what is claimed of each, against a search that tries every order.
+
+    python -m benchmarks.proofs.attack pieces --count 10000 --resume --write docs/results/sequence-chunks.md
+    python -m benchmarks.proofs.attack collectives --count 10000 --resume --write docs/results/collectives.md
+
+Counts of each kind are kept in a file after every round; --resume adds to them. Exit code 1 if something is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from random import Random
+
+from benchmarks.proofs import memory_options, plan_attack, spans, unequal_problems
+from benchmarks.reporting.page import exit_code, show, table
+from pipesched.errors import Deadlock, Disagreement
+from pipesched.files.atomic_write import write_whole
+from pipesched.problem.problem import Problem
+from tests.support.brute_force import TooManyOrdersError
+from tests.support.collective_problems import tiny_collectives
+from tests.support.module_problems import tiny_modules
+from tests.support.piece_problems import compared, features, tiny_pieces, tiny_saving_pieces
+from tests.support.tiny_memory import tiny_unequal_memory
+
+COMMAND = "python -m benchmarks.proofs.attack"
+# What the problem of a number has, and how its outcome counts; raises an error where a claim is wrong.
+Compare = Callable[[int], tuple[Sequence[str], Sequence[str]]]
+# By what a problem has: how often each outcome was seen.
+Counts = dict[str, Counter[str]]
+ALL, PROBLEMS, WRONG, DRAWN, TOO_MANY = "all", "problems", "wrong", "drawn", "too many orders"
+_ROUND = 50
+
+
+def _pieces(make: Callable[[Random], Problem], number: int) -> tuple[Sequence[str], Sequence[str]]:
+    one = make(Random(number))
+    try:
+        return features(one), (PROBLEMS, *compared(one))
+    except (AssertionError, Deadlock, Disagreement) as wrong:
+        print(f"number {number}: {wrong}", file=sys.stderr, flush=True)
+        return features(one), (PROBLEMS, WRONG)
+    except TooManyOrdersError:
+        return features(one), (TOO_MANY,)
+
+
+def _alone(compare: Callable[[int], Sequence[str]], number: int) -> tuple[Sequence[str], Sequence[str]]:
+    """Of a kind whose problems all count alike."""
+    try:
+        return (ALL,), compare(number)
+    except (AssertionError, Deadlock, Disagreement) as wrong:
+        print(f"number {number}: {wrong}", file=sys.stderr, flush=True)
+        return (ALL,), (PROBLEMS, WRONG)
+
+
+KINDS: Mapping[str, Compare] = {
+    # The optimum of a solve, all bounds, the validator and `check` against a search that knows the definitions alone.
+    "pieces": partial(_pieces, tiny_pieces),
+    "modules": partial(_pieces, tiny_modules),
+    "saving": partial(_pieces, tiny_saving_pieces),
+    "collectives": partial(_pieces, tiny_collectives),
+    "memory": partial(_alone, memory_options.every_way),
+    "unequal-memory": partial(_alone, lambda number: memory_options.brute_force(tiny_unequal_memory(Random(number)))),
+    "memory-bounds": partial(_alone, memory_options.strongest_bound),
+    "unequal": partial(_alone, unequal_problems.orders_and_modes),
+    "spans": partial(_alone, spans.compare),
+    "plans": partial(_alone, plan_attack.compare),
+}
+
+
+def count(number: int, counts: Counts, compare: Compare) -> None:
+    """Compare the problem of this number, and count what was seen under each of its features."""
+    has, seen = compare(number)
+    for name in has:
+        counts.setdefault(name, Counter()).update(seen)
+    counts.setdefault(ALL, Counter()).update((DRAWN,))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Attack until there are enough problems, or the time is over; 1 if something is wrong."""
+    parser = ArgumentParser(COMMAND, description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    parser.add_argument("kind", choices=[*KINDS], help="of problems")
+    parser.add_argument("--count", type=int, default=10_000, help="problems (default 10000)")
+    parser.add_argument("--seconds", type=float, default=3600, help="in all at most (default 3600)")
+    parser.add_argument("--results", type=Path, metavar="FILE")
+    parser.add_argument("--resume", action="store_true", help="add to the counts of the file")
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="put the table into this page of the docs")
+    return run(parser.parse_args(arguments))
+
+
+def run(args: Namespace) -> int:
+    """In rounds; numbers go on where the counts of the file end."""
+    file = args.results or Path(__file__).with_name(f"{args.kind.removesuffix('s')}_attack.json")
+    known = json.loads(file.read_text(encoding="utf-8")) if args.resume and file.exists() else {}
+    counts: Counts = {name: Counter(found) for name, found in known.items()}
+    whole, end = counts.setdefault(ALL, Counter()), time.monotonic() + args.seconds
+    while whole[PROBLEMS] < args.count and time.monotonic() < end:
+        for _ in range(min(_ROUND, args.count - whole[PROBLEMS])):
+            count(whole[DRAWN], counts, KINDS[args.kind])
+        write_whole(file, json.dumps(counts, indent=1, sort_keys=True) + "\n")
+    show(args.write, f"{COMMAND} {args.kind}", markdown(counts))
+    return 1 if whole[WRONG] else 0
+
+
+def markdown(counts: Counts) -> str:
+    """A row for each feature, a column for each outcome."""
+    others = sorted({outcome for found in counts.values() for outcome in found} - {PROBLEMS, WRONG, DRAWN})
+    outcomes = (PROBLEMS, WRONG, *others)
+    rows = sorted(counts.items(), key=lambda one: -one[1][PROBLEMS])
+    return table(("with", *outcomes), [[name, *(str(found[key]) for key in outcomes)] for name, found in rows])
+
+
+if __name__ == "__main__":
+    sys.exit(exit_code(main))
