@@ -10,7 +10,6 @@ from commands.options.search import add_limits, not_interrupted, refuse_period, 
 from commands.reports import robustness, text_gantt
 from commands.reports.from_state import run_from_state
 from commands.reports.html.origin import typed
-from commands.reports.html.solve import solve_report
 from commands.reports.min_memory import add_less_memory, reduce_memory
 from commands.reports.recommendation import recommendation
 from commands.reports.sensitivity import add_explain, explained
@@ -181,6 +180,8 @@ def _write(found: Found, folder: Path, args: Namespace, text: str | None) -> lis
     solution, target = found.solution, args.target
     timeline = solution.timeline
     assert timeline is not None
+    from commands.reports.html.solve import solve_report
+
     written = [
         write_schedule(folder / "schedule.json", ScheduleFile.of(solution, timeline)),
         draw(timeline, "gantt", folder / "gantt.png", solution.metrics),

@@ -55,3 +55,9 @@ def test_a_command_that_only_reads_loads_neither_solver_nor_matplotlib() -> None
     )
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.stdout == "2 []\n", done.stderr
+
+
+def test_a_search_begins_without_matplotlib() -> None:
+    script = "import sys, commands.solve; print('matplotlib' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.stdout == "False\n", done.stderr

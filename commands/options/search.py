@@ -26,7 +26,6 @@ from pipesched.problem.problem import Objective, Problem
 from pipesched.results.gap import gap
 from pipesched.results.solution import Progress, Solution
 from pipesched.schedule.timeline import Timeline
-from solver.cyclic.solve_period import solve_period
 from solver.engine.parts.exact_model import EXACT_MODEL
 from solver.limits import Limits
 from solver.solve import solve
@@ -61,6 +60,8 @@ def search(problem: Problem, args: Namespace, start: Timeline | None = None) -> 
     stop = stop_event(args)
     with interrupt_sets(stop), _progress(problem) as report:
         if problem.objective is Objective.PERIOD:
+            from solver.cyclic.solve_period import solve_period
+
             return solve_period(problem, limits_of(args), report, stop)
         return solve(problem, limits_of(args), report, stop, start)
 

@@ -25,7 +25,6 @@ from pipesched.problem.problem import Problem
 from pipesched.results.replanned import Replanned
 from pipesched.results.solution import Status
 from pipesched.simulation.simulator import simulate
-from plots.replanned import render_replanned
 from solver.replanning.replan import replan
 
 # Of each device, the passes that come next.
@@ -76,6 +75,8 @@ def _written(found: Replanned, folder: Path) -> list[Path]:
     files = [write_whole(folder / "replanned.json", json_text(found.document()))]
     schedule = found.schedule()
     if schedule is not None:
+        from plots.replanned import render_replanned
+
         files.append(write_whole(folder / "replanned.png", render_replanned(found)))
         files.append(write_schedule(folder / "schedule.json", ScheduleFile(simulate(found.problem, schedule))))
     return files

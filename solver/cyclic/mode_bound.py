@@ -16,8 +16,6 @@ from itertools import pairwise
 from math import gcd, inf
 from typing import NamedTuple
 
-from ortools.linear_solver.python import model_builder
-
 from pipesched.problem.mode_gains import block_length, fused_is_dominated, saved_by_block
 from pipesched.problem.passes import BW, B, F, Pass, W
 from pipesched.problem.problem import Problem
@@ -168,6 +166,9 @@ def _shares(stages: list[int], modes: list[_Mode]) -> Iterator[_Row]:
 
 def _multipliers(rows: list[_Row], modes: list[_Mode]) -> list[float] | None:
     """The dual values of the program that minimises the period; None if GLOP does not solve it."""
+    # It brings pandas, which takes longer to load than most problems to solve.
+    from ortools.linear_solver.python import model_builder
+
     model = model_builder.Model()  # type: ignore[no-untyped-call]
     period = model.new_num_var(0, inf, "period")
     number = {mode: model.new_num_var(0, 1, "").index for mode in modes}

@@ -14,8 +14,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from ortools.linear_solver.python import model_builder
-
 from pipesched.problem.attainable_spans import largest_denominator, least_from
 from pipesched.problem.formatting import amount
 from pipesched.problem.passes import OFFLOAD
@@ -74,6 +72,9 @@ def _weights(rows: Sequence[Row], ways: Sequence[tuple[Needs, int]]) -> list[int
 
 def _dual_values(rows: Sequence[Row], ways: Sequence[tuple[Needs, int]]) -> list[float] | None:
     """GLOP's dual values of the rows; None if it does not solve the program."""
+    # It brings pandas, which takes longer to load than most problems to solve.
+    from ortools.linear_solver.python import model_builder
+
     model = model_builder.Model()  # type: ignore[no-untyped-call]
     value = model.new_num_var(0, float("inf"), "value")
     shares = [[model.new_num_var(0, float("inf"), "") for _ in needs] for needs, _ in ways]
