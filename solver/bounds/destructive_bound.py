@@ -131,12 +131,17 @@ def _model_at(problem: Problem, value: Value, low: Value, literals: int, devices
 
 
 def _groups(problem: Problem) -> list[list[int]]:
-    """Every so many devices along the pipeline, few at first, then more, unless they have too many literals.
+    """Half of the devices, every other along the pipeline, or fewer if they have too many literals; then all of them.
 
     Only all of them where an overlapped block could be shorter than one of its passes.
     """
     placement, devices = problem.placement, problem.devices
     along = list(dict.fromkeys([*(placement.stage_device[stage] for stage in placement.chains[0]), *range(devices)]))
-    steps = [step for step in (32, 16, 8, 4, 2) if step < 2 * devices] if blocks_outlast_passes(problem) else []
-    groups = dict.fromkeys(tuple(sorted(along[::step])) for step in (*steps, 1))
-    return [[*group] for group in groups if literal_count(problem, group) <= _MOST_LITERALS]
+    steps = [step for step in (2, 4, 8, 16, 32) if step < 2 * devices] if blocks_outlast_passes(problem) else []
+
+    def small(group: list[int]) -> bool:
+        return literal_count(problem, group) <= _MOST_LITERALS
+
+    some = next((group for group in (sorted(along[::step]) for step in steps) if small(group)), None)
+    every = sorted(along)
+    return ([] if some is None or some == every else [some]) + ([every] if small(every) else [])
