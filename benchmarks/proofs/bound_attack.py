@@ -30,7 +30,7 @@ from benchmarks.proofs.branch import Branch, Claim
 from benchmarks.proofs.exhaustive.optimum import NotTiny
 from benchmarks.proofs.in_order import compared_to, least_below
 from benchmarks.reporting.machine import machine
-from benchmarks.reporting.page import exit_code, put, table
+from benchmarks.reporting.page import exit_code, show, table
 from pipesched.files.atomic_write import write_whole
 from pipesched.problem.problem import Problem
 from pipesched.results.bound_names import bound_name
@@ -160,10 +160,7 @@ def run(args: Namespace) -> int:
                 results[branch.name] = with_round(branch, results[branch.name], done.result())
             write_whole(args.results, json.dumps(results, indent=1, sort_keys=True) + "\n")
     described = machine(args.seed, args.workers, "numba")
-    text = markdown(results, f"{described}; {args.count} problems a branch asked for")
-    print(text)
-    if args.write is not None:
-        put(args.write, COMMAND, text)
+    show(args.write, COMMAND, markdown(results, f"{described}; {args.count} problems a branch asked for"))
     return 1 if any(found["wrong"] for found in results.values()) else 0
 
 

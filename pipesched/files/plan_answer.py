@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 from pipesched.errors import BadInput
@@ -16,7 +15,6 @@ from pipesched.files.plan_answers.evidence import (
     plan_evidence_from,
 )
 from pipesched.files.plan_answers.problem_document import plan_document, plan_from_document
-from pipesched.files.problem_file import read_document
 from pipesched.files.schedule_file import ScheduleFile, schedule_document, schedule_from
 from pipesched.layers.cluster import Capacities
 from pipesched.layers.partition import Partition
@@ -85,11 +83,6 @@ def choice_document(one: ChoiceResult) -> dict[str, object]:
 def is_plan_answer(document: object) -> bool:
     """Whether a document says that it is such a file."""
     return isinstance(document, dict) and document.get("format") == PLAN_FORMAT
-
-
-def read_plan_answer(path: str | Path) -> PlanAnswer:
-    """Read such a file; `BadInput` where it is none."""
-    return plan_answer_from(read_document(path), str(path))
 
 
 def plan_answer_from(document: Any, path: str) -> PlanAnswer:

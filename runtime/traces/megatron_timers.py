@@ -16,7 +16,6 @@ from runtime.traces.pipeline_trace import BlockTrace, PipelineTrace
 _SECTION = re.compile(r"^\s*([\w-]+):\s*$")
 _RANK = re.compile(r"^\s*rank\s+(\d+):\s*([\d.]+)\s*$")
 _EXTREMES = re.compile(r"(\(min, max\)|max) time across ranks \(ms\)")
-_ALL = "times across ranks (ms):"
 _TIMERS = {"forward-compute": F, "backward-compute": BW}
 
 

@@ -17,8 +17,8 @@ from runtime.traces.rank_events import RankEvents
 
 _ENDINGS = (".pickle", ".pkl")
 _TAKEN = {"alloc": 1, "free_completed": -1}
-# What reading a broken pickle, or one of something else, raises.
-_BROKEN = (pickle.UnpicklingError, EOFError, ValueError, LookupError, TypeError, AttributeError)
+# What reading a file that is no pickle, a broken one, or one of something else raises.
+_BROKEN = (OSError, pickle.UnpicklingError, EOFError, ValueError, LookupError, TypeError, AttributeError)
 _KINETO_BASE = 10**12  # microseconds: traces of torch's profiler are read modulo this
 
 
@@ -51,16 +51,7 @@ def read_snapshot(path: Path) -> MemorySnapshot:
         with path.open("rb") as file:
             document = _PlainData(file).load()
         return _of(path, document)
-    except (
-        OSError,
-        EOFError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        IndexError,
-        pickle.UnpicklingError,
-    ) as error:
+    except _BROKEN as error:
         raise BadInput(
             f"{path.name}: found no snapshot of torch's allocator ({error}); allowed: what "
             "`torch.cuda.memory._dump_snapshot` writes, plain data alone"
