@@ -122,9 +122,6 @@ def _find(problem: Problem, args: Namespace, whole: Problem) -> Found:
             raise BadInput(f"--explain: found {single}; allowed: passes that are single tasks")
     if args.robust is not None:
         refuse_period(problem, "--robust is")
-        if not problem.network.one_task_each:
-            single = problem.network.what_is_not_single
-            raise BadInput(f"--robust: found {single}; allowed: passes that are single tasks")
     if args.start is not None:
         refuse_period(problem, "--start is")
     start = None if args.start is None else read_schedule(args.start).timeline

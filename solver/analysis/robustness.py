@@ -6,12 +6,11 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import count
+from itertools import count, islice
 from math import inf, sqrt
 from threading import Event
 
 from pipesched.arguments import A_SOLUTION, refuse_other
-from pipesched.errors import BadInput
 from pipesched.problem.microbatch_chains import microbatch_chains
 from pipesched.problem.problem import Objective
 from pipesched.results.analysis.robustness import Rival, Robustness
@@ -23,12 +22,13 @@ from pipesched.simulation.noise import BATCH, Noise, under_noise
 from pipesched.simulation.sampled_durations import Floats
 from pipesched.simulation.simulator import simulate
 from solver.backends.interruptible import run_within
-from solver.construction.list_scheduling import list_schedules
 from solver.construction.timing import best_times
-from solver.engine.kernels import KERNELS
+from solver.engine.kernels import kernels_for
 from solver.limits import Limits
-from solver.local_search.equal_value import EqualValueSearch, halted, with_timeline
+from solver.local_search.equal_value import halted, with_timeline
 from solver.local_search.moves import Array
+from solver.tasks.dispatch import listed
+from solver.tasks.job_units import equal_value_search
 
 # The noise that a solve tells of.
 USUAL = Noise(0.05, BATCH, 0)
@@ -84,14 +84,11 @@ def most_robust(
     Starts are the solution's schedule, the published ones that fit, and list schedules; walks change their orders,
     each order judged on the same samples. Its value without noise may be larger; the lower bound stays that of the
     problem without noise. `on_progress` gets every better mean. The solution as it is where it has no schedule,
-    ValueError for the period, `BadInput` for passes of several tasks.
+    ValueError for the period.
     """
     refuse_other("most_robust", solution, Solution, A_SOLUTION)
     if solution.problem.objective is Objective.PERIOD:
         raise ValueError("the mean under noise is of makespan or span")
-    if not solution.problem.network.one_task_each:
-        single = solution.problem.network.what_is_not_single
-        raise BadInput(f"robust: found {single}; allowed: passes that are single tasks")
     if solution.timeline is None:
         return solution
     if solution.problem.microbatch_scale:
@@ -100,7 +97,7 @@ def most_robust(
     search = _Search(solution, noise, limits, on_progress or (lambda _: None))
     seconds = None if limits.deterministic is not None else limits.seconds
     if seconds is not None:
-        KERNELS.begin()
+        kernels_for(solution.problem).begin()
     halted(search.run, stop, seconds)
     return replace(with_timeline(solution, search.pool[0][1]), interrupted=stop.is_set())
 
@@ -143,7 +140,7 @@ class _Search:
                 return
             self.keep([timeline])
         units = self.limits.deterministic
-        if units is None and not KERNELS.wait(lambda: bool(halt[0])):
+        if units is None and not kernels_for(self.problem).wait(lambda: bool(halt[0])):
             return
         rounds = count() if units is None else range(max(1, int(units * _MOVES_PER_UNIT) // (_MOVES * self.workers)))
         with ThreadPoolExecutor(self.workers) as threads:
@@ -157,7 +154,7 @@ class _Search:
     def starts(self) -> Sequence[Timeline]:
         """Orders that fit; under the span also with no device held back, as that may be what makes one fragile."""
         fitting = [c.timeline.schedule for c in self.solution.candidates if c.fits and c.timeline is not None]
-        lists = [one for one, _ in zip(list_schedules(self.problem), range(_LISTS), strict=False)]
+        lists = islice(listed(self.problem), _LISTS)
         timings = (best_times, simulate) if self.problem.objective is Objective.SPAN else (simulate,)
         assert self.solution.timeline is not None
         return [
@@ -166,10 +163,10 @@ class _Search:
 
     def walk(self, job: int, halt: Array) -> Timeline | None:
         start = self.pool[job // len(_TEMPERATURES) % len(self.pool)][1]
-        seed = self.limits.seed * 1_000_003 + job
-        return EqualValueSearch(start).for_mean(
-            self.walking, None, _TEMPERATURES[job % len(_TEMPERATURES)], _MOVES, seed, halt
-        )
+        seed, search = self.limits.seed * 1_000_003 + job, equal_value_search(start)
+        if search is None:
+            return None
+        return search.for_mean(self.walking, None, _TEMPERATURES[job % len(_TEMPERATURES)], _MOVES, seed, halt)
 
     def keep(self, timelines: Sequence[Timeline]) -> None:
         """The few of least mean, each order once."""

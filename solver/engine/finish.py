@@ -19,10 +19,11 @@ from solver.backends.interruptible import run_within
 from solver.construction.timing import best_times
 from solver.engine.search import Search
 from solver.engine.tuning import GRACE
-from solver.local_search.equal_value import EqualValueSearch, halted, with_timeline
+from solver.local_search.equal_value import halted, with_timeline
 from solver.local_search.moves import Array
 from solver.memory_weights import weights_of
 from solver.published import candidate
+from solver.tasks.job_units import equal_value_search
 
 # Of the time limit, for published schedules that the search had no use for.
 _TABLE_SHARE = 0.1
@@ -46,13 +47,13 @@ _TEMPERATURES = (0.02, 0.002)
 def finished(search: Search) -> Solution:
     """The solution of a search that is over, its table of published schedules complete.
 
-    Where passes are plain, there may be a schedule of the same value with less memory or more slack.
+    There may be a schedule of the same value with less memory or more slack.
     """
     if search.limits.target is not None or search.stop.is_set():
         return search.solution()
     complete_table(search)
     solution = search.solution()
-    if search.plain_passes and not solution.interrupted:
+    if not solution.interrupted:
         try:
             # A moment more than the walks in it have, which end by themselves.
             within = max(search.clock.allowed(), 0.0) + GRACE
@@ -135,7 +136,9 @@ def _as_good(solution: Solution) -> list[Timeline]:
 def _less_memory(solution: Solution, seed: int, halt: Array) -> Solution:
     assert solution.timeline is not None
     assert solution.value_ticks is not None
-    search = EqualValueSearch(solution.timeline)
+    search = equal_value_search(solution.timeline)
+    if search is None:
+        return solution
     found = search.for_memory(solution.value_ticks, weights_of(solution.problem), _moves(solution), seed, halt)
     return solution if found is None else min(solution, with_timeline(solution, found), key=_rank)
 
@@ -146,9 +149,10 @@ def _more_slack(solution: Solution, seed: int, halt: Array) -> Solution:
     assert timeline is not None
     assert solution.metrics is not None
     held = problem.with_room(solution.metrics.peak_memory)
-    found = EqualValueSearch(replace(timeline, problem=held)).for_mean(
-        _SLACK, solution.value_ticks, _TEMPERATURES, _moves(solution), seed, halt
-    )
+    search = equal_value_search(replace(timeline, problem=held))
+    if search is None:
+        return solution
+    found = search.for_mean(_SLACK, solution.value_ticks, _TEMPERATURES, _moves(solution), seed, halt)
     if found is None:
         return solution
     other = with_timeline(solution, replace(found, problem=problem))

@@ -128,7 +128,7 @@ ORDER_KERNELS = Kernels(
 )
 BEAM_KERNELS = Kernels((expand, take, rank_children, keys_after, rests_before), _COMPILER, "beam")
 TABU_KERNELS = Kernels((tabu_search,), _COMPILER, "tabu")
-TASK_KERNELS = Kernels((anneal, generate, dispatch), _COMPILER, "tasks")
+TASK_KERNELS = Kernels((anneal, settle, generate, dispatch), _COMPILER, "tasks")
 
 
 def kernels_for(problem: Problem) -> Kernels:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from threading import Event, Timer
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -20,24 +20,41 @@ from pipesched.simulation.sampled_durations import Floats
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from solver.backends.interruptible import run_until
-from solver.local_search.annealing import Annealer
+from solver.local_search.annealing import Annealer, Movable
 from solver.local_search.equal_value_kernel import Goal, Heat, Work, settle
 from solver.local_search.incremental_simulation import times_of
 from solver.local_search.moves import Array
-from solver.local_search.units.order_units import Orders, Units
+from solver.local_search.units.order_units import Orders
 
 _REACH = 8
 
 Result = TypeVar("Result")
 
 
+class FixedModes(Movable, Protocol):
+    """Units of which annealing changes nothing but the orders; of those of one device one follows the other.
+
+    Times are in `scale` steps a tick.
+    """
+
+    scale: int
+
+    @property
+    def tasks(self) -> Sequence[Task]:
+        """The task of each unit, of a block that of its forward."""
+
+    @property
+    def owner(self) -> Sequence[int]:
+        """The device of each order."""
+
+
 class EqualValueSearch:
     """Anneals the orders of one timeline; its fused backwards, blocks and openings stay as they are."""
 
-    def __init__(self, timeline: Timeline) -> None:
+    def __init__(self, timeline: Timeline, units: FixedModes) -> None:
         problem = timeline.problem
         self.problem = problem
-        self.units = Units(problem, timeline.schedule)
+        self.units = units
         self.annealer = Annealer(self.units)
         self.span = problem.objective is Objective.SPAN
         orders = timeline.schedule.orders
@@ -48,8 +65,8 @@ class EqualValueSearch:
     def for_memory(self, most: int, weights: Sequence[int], moves: int, seed: int, halt: Array) -> Timeline | None:
         """Towards less memory, each device's as a share of its weight; at most `most` ticks."""
         unit = max(self.problem.network.held_in_flight, default=0) / max(1, *weights) or 1.0
-        shares = np.array([1 / weight if weight else 1.0 for weight in weights])
-        none = np.zeros((len(self.units.slots), 0))
+        shares = np.array([1 / weights[d] if weights[d] else 1.0 for d in self.units.owner])
+        none = np.zeros((len(self.units.tasks), 0))
         return self._walk(self._goal(none, most, shares), 0.1 * unit, 0.002 * unit, 0.0, moves, seed, halt)
 
     def for_mean(
@@ -57,24 +74,27 @@ class EqualValueSearch:
     ) -> Timeline | None:
         """Towards a smaller mean; at most `most` ticks without noise. First and last temperature in mean durations."""
         hot, cold = (temperature * self.annealer.mean for temperature in temperatures)
-        goal = self._goal(self._samples(noise), -1 if most is None else most, np.ones(self.problem.devices))
+        goal = self._goal(self._samples(noise), -1 if most is None else most, np.ones(len(self.units.owner)))
         return self._walk(goal, hot, cold, 0.1, moves, seed, halt)
 
     def _goal(self, ticks: Floats, most: int, weights: Floats) -> Goal:
-        return Goal(ticks, np.array(self.held, np.float64), self.span, most, weights)
+        scale, owner = self.units.scale, np.array(self.units.owner, np.int64)
+        held = scale * np.array(self.held, np.float64)[owner]
+        return Goal(ticks, held, owner, self.span, most if most < 0 else most * scale, weights)
 
     def _walk(
         self, goal: Goal, hot: float, cold: float, filling: float, moves: int, seed: int, halt: Array
     ) -> Timeline | None:
-        """The best timeline met; None if the one begun with is not allowed."""
+        """The best timeline met; None if the one begun with is not allowed, or it is not safe."""
         heat = Heat(max(hot, 1e-9), max(cold, 1e-12), _REACH, filling)
         found, orders = self._settled(goal, heat, moves, seed, halt)
-        return None if found < 0 else simulate(self.problem, self.units.schedule(orders), self.openings)
+        schedule = None if found < 0 else self.units.schedule(orders)
+        return None if schedule is None else simulate(self.problem, schedule, self.openings)
 
     def _settled(self, goal: Goal, heat: Heat, moves: int, seed: int, halt: Array) -> tuple[float, Orders]:
         """The least energy and its orders; below 0 if the one begun with is not allowed."""
-        rows, n = self.annealer.rows(self.units.orders), len(self.units.slots)
-        best, opening = rows.order.copy(), np.array(self.openings, np.int64)
+        rows, n = self.annealer.rows(self.units.orders), len(self.units.tasks)
+        best, opening = rows.order.copy(), self.units.scale * np.array(self.openings, np.int64)[self.units.owner]
         room = Work(np.zeros(goal.ticks.shape), np.zeros(goal.ticks.shape), *np.zeros((2, n), np.int64))
         found = settle(self.annealer.shop, rows, times_of(n), room, opening, goal, heat, moves, seed, best, halt)
         return found, [row[:length].tolist() for row, length in zip(best, rows.count, strict=True)]
@@ -84,8 +104,8 @@ class EqualValueSearch:
         units = self.units
         return np.array(
             [
-                ticks * factors(Task(slot[0]), noise.deviation, noise.samples, noise.seed)
-                for slot, ticks in zip(units.slots, units.ticks, strict=True)
+                ticks * factors(task, noise.deviation, noise.samples, noise.seed)
+                for task, ticks in zip(units.tasks, units.ticks, strict=True)
             ]
         )
 

@@ -16,12 +16,13 @@ class Goal(NamedTuple):
     """What is to be small: the mean over the samples, or without samples what `memory_energy` makes of the memory.
 
     `ticks[n, k]` is the duration of unit n in sample k, `held[d]` the tick until which device d idles in every sample.
-    With `span` times count from a device's first start. No device may take more than `most` ticks from its opening
-    without noise (-1: any may).
+    With `span` times count from a device's first start; `owner[d]` is the device that row d of the orders is of. No
+    device may take more than `most` ticks from its opening without noise (-1: any may).
     """
 
     ticks: Array
     held: Array
+    owner: Array
     span: bool
     most: int
     weights: Array
@@ -79,15 +80,18 @@ def mean_value(rows, work, goal, first):  # type: ignore[no-untyped-def]
     ticks, rank, end, new_end = goal.ticks, rows.rank, work.end, work.new_end
     total = 0.0
     for s in range(ticks.shape[1]):
-        worst = 0.0
+        worst, owner, begins, ends = 0.0, -1, 0.0, 0.0
         for d in range(rows.count.shape[0]):
             if rows.count[d] == 0:
                 continue
             i, last = rows.order[d, 0], rows.order[d, rows.count[d] - 1]
-            took = new_end[last, s] if rank[last] >= first else end[last, s]
-            if goal.span:
-                took -= (new_end[i, s] if rank[i] >= first else end[i, s]) - ticks[i, s]
-            worst = max(worst, took)
+            ended = new_end[last, s] if rank[last] >= first else end[last, s]
+            began = (new_end[i, s] if rank[i] >= first else end[i, s]) - ticks[i, s] if goal.span else 0.0
+            if goal.owner[d] == owner:
+                begins, ends = min(begins, began), max(ends, ended)
+            else:
+                owner, begins, ends = goal.owner[d], began, ended
+            worst = max(worst, ends - begins)
         total += worst
     return total / ticks.shape[1]
 

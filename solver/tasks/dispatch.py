@@ -12,12 +12,16 @@ from heapq import heappop, heappush
 
 from formulations.jobs.gathers import grouped_as
 from formulations.jobs.jobs import Holding, Jobs
+from formulations.jobs.jobs_of_problem import jobs_of
 from formulations.jobs.schedule_of_starts import schedule_of_starts
 from pipesched.errors import Deadlock
 from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import B, Pass, W
+from pipesched.problem.problem import Problem
+from pipesched.problem.without_parameters import without_parameters
 from pipesched.schedule.once_an_iteration import completed
 from pipesched.schedule.schedule import Schedule, schedule_of
+from solver.construction.list_scheduling import list_schedules
 from solver.tasks.job_graph import JobArc, JobGraph, arcs_of_orders, graph_of, orders_of, running_of
 
 
@@ -128,3 +132,15 @@ def expanded(jobs: Jobs, schedule: Schedule) -> Iterator[Schedule]:
         whole = schedule_of_starts(jobs, starts, schedule.name)
         if whole is not None:
             yield whole
+
+
+def listed(problem: Problem) -> Iterator[Schedule]:
+    """List schedules of passes, where these are several tasks as orders of tasks; none where they have options."""
+    network = problem.network
+    if network.one_task_each:
+        yield from list_schedules(problem)
+    elif not network.options:
+        jobs = jobs_of(problem)
+        with suppress(Deadlock):
+            for order in list_schedules(without_parameters(problem, max)):
+                yield from expanded(jobs, order)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 
 from formulations.jobs.placed_jobs import PlacedJobs
@@ -10,8 +10,9 @@ from pipesched.problem.network.task_network import TaskType
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
+from solver.local_search.equal_value import EqualValueSearch
 from solver.local_search.portfolio import Start, passes_of
-from solver.local_search.units.order_units import Orders
+from solver.local_search.units.order_units import Orders, Units
 from solver.tasks.job_graph import arcs_of_orders, graph_of
 from solver.tasks.placing import jobs_placed_as, placed_at, schedule_of
 
@@ -26,19 +27,21 @@ class JobUnits:
         jobs, self._placed = placed.jobs, placed
         self._running = sorted(placed.start)
         self._number = {n: unit for unit, n in enumerate(self._running)}
-        self._streams = list(placed.orders)
+        self._streams = sorted(placed.orders)
         number = {where: unit for unit, where in enumerate(self._streams)}
         self.device = [number[jobs.jobs[n].resource] for n in self._running]
+        self.owner = [where.device for where in self._streams]
+        self.tasks, self.scale = [jobs.jobs[n].task for n in self._running], jobs.scale
         self.ticks = [jobs.jobs[n].steps for n in self._running]
         self.needs = [[(self._number[b], lag) for b, lag in placed.before[n]] for n in self._running]
         lines: dict[TaskType, int] = {}
-        types = [TaskType(*jobs.jobs[n].task.of[:2], jobs.jobs[n].task.part) for n in self._running]
+        types = [TaskType(*task.of[:2], task.part) for task in self.tasks]
         self.line = [lines.setdefault(one, len(lines)) for one in types]
         self.takes, self.gives = ([0] * len(self._running) for _ in range(2))
         self._room: list[int | None] = [None] * len(self._streams)
-        for pool, room in enumerate(jobs.room):
-            if room is not None:
-                self._hold(pool, room)
+        held = set[int]()
+        for pool in sorted(range(len(jobs.room)), key=lambda pool: jobs.room[pool] is None):
+            held |= self._hold(pool, held)
         self.orders: Orders = [[self._number[n] for n in placed.orders[where]] for where in self._streams]
         self.openings = [placed.opening[where.device] for where in self._streams]
 
@@ -47,27 +50,30 @@ class JobUnits:
         """The memory that each stream takes and gives back."""
         return self._room
 
-    def _hold(self, pool: int, room: int) -> None:
-        """What jobs take of a memory and give back, all of them on one stream."""
-        placed, streams = self._placed, set[int]()
-        for one in placed.jobs.holdings:
-            if one.pool != pool or one.where not in placed.start:
-                continue
-            first = [self._number[n] for n in one.first]
-            last = [self._number[n] for n in sorted(one.last, key=placed.start.__getitem__)]
-            if one.takes and len(first) > 1:
-                raise ValueError("memory that several jobs take")
-            streams.update(self.device[n] for n in (first if one.takes else []) + (last if one.gives else []))
+    def _hold(self, pool: int, held: Collection[int]) -> set[int]:
+        """Count what jobs take of a memory and give back on one stream, none of `held`: the stream.
+
+        Not where several do, of a memory without limit.
+        """
+        placed, room = self._placed, self._placed.jobs.room[pool]
+        found = [one for one in placed.jobs.holdings if one.pool == pool and one.where in placed.start]
+        streams = {self.device[self._number[n]] for one in found for n in (one.first if one.takes else ())}
+        streams |= {self.device[self._number[n]] for one in found for n in (one.last if one.gives else ())}
+        if len(streams) > 1 or streams & set(held) or any(one.takes and len(one.first) > 1 for one in found):
+            if room is None:
+                return set()
+            raise ValueError("memory that several streams or jobs take or give back")
+        for one in found:
             if one.takes:
-                self.takes[first[0]] += one.takes
+                self.takes[self._number[one.first[0]]] += one.takes
             if one.gives:
+                last = [self._number[n] for n in sorted(one.last, key=placed.start.__getitem__)]
                 for before, after in pairwise(last):
                     self.needs[after].append((before, 0))
                 self.gives[last[-1]] += one.gives
-        if len(streams) > 1:
-            raise ValueError("memory that several streams take or give back")
         for stream in streams:
             self._room[stream] = room
+        return streams
 
     def schedule(self, orders: Sequence[Sequence[int]]) -> Schedule | None:
         """The schedule of jobs in these orders; None where its memory is not safe on other timings."""
@@ -84,10 +90,27 @@ def start_of(problem: Problem, timeline: Timeline) -> Start | None:
 
     None where memory does not follow from the order of one stream.
     """
-    if problem.network.one_task_each and not problem.network.options:
+    if problem.network.one_task_each:
         return passes_of(timeline)
+    units = _job_units(problem, timeline)
+    return None if units is None else (units, units.openings)
+
+
+def equal_value_search(timeline: Timeline) -> EqualValueSearch | None:
+    """The search among orders of the value of a timeline.
+
+    None as for `start_of`, and where parameters are gathered: orders of jobs do not say when they are there.
+    """
+    if timeline.problem.network.one_task_each:
+        return EqualValueSearch(timeline, Units(timeline.problem, timeline.schedule))
+    gathered = any(stage.gather for stage in timeline.problem.stages)
+    units = None if gathered else _job_units(timeline.problem, timeline)
+    return None if units is None else EqualValueSearch(timeline, units)
+
+
+def _job_units(problem: Problem, timeline: Timeline) -> JobUnits | None:
     placed = jobs_placed_as(problem, timeline)
     try:
-        return None if placed is None else ((units := JobUnits(placed)), units.openings)
+        return None if placed is None else JobUnits(placed)
     except ValueError:
         return None

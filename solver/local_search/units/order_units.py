@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from formulations.variables.operations import Operation
-from pipesched.problem.passes import BW, B, Pass, Slot, W
+from pipesched.problem.passes import BW, B, Pass, Slot, Task, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import block_ticks
@@ -26,6 +26,8 @@ class Units:
     before it starts, `takes[n]` and `gives[n]` its memory at start and end. Units of one `line` run in the order of
     their micro-batches: they are of one kind and stage, and exchanging them changes nothing; or their order is fixed.
     """
+
+    scale = 1
 
     def __init__(self, problem: Problem, schedule: Schedule) -> None:
         self.problem, self.name = problem, schedule.name
@@ -48,6 +50,16 @@ class Units:
     def room(self) -> Sequence[int | None]:
         """What each device has for activations."""
         return self.problem.room
+
+    @property
+    def owner(self) -> list[int]:
+        """The device of each order."""
+        return list(range(self.problem.devices))
+
+    @property
+    def tasks(self) -> list[Task]:
+        """The task of each unit, of a block that of its forward."""
+        return [Task(slot[0]) for slot in self.slots]
 
     @cached_property
     def holding(self) -> dict[Operation, int]:
