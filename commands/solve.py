@@ -117,9 +117,6 @@ def _find(problem: Problem, args: Namespace, whole: Problem) -> Found:
     """
     if args.explain or args.memory_within is not None:
         refuse_period(problem, "--explain, --then-memory and --memory-within are")
-        if args.explain and not problem.network.one_task_each:
-            single = problem.network.what_is_not_single
-            raise BadInput(f"--explain: found {single}; allowed: passes that are single tasks")
     if args.robust is not None:
         refuse_period(problem, "--robust is")
     if args.start is not None:

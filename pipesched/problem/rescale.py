@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
+from itertools import chain
 from math import gcd, lcm
 
 from pipesched.problem.attainable_spans import Value, simplest
 from pipesched.problem.device_resources import Pool
 from pipesched.problem.problem import Problem
-from pipesched.problem.stage import scaled_stage
+from pipesched.problem.stage import Stage, mapped_stage, scaled_stage
 
 
 def with_microbatch_scale(problem: Problem, scale: Sequence[Fraction], fixed: bool) -> Problem:
@@ -29,35 +31,59 @@ def with_microbatch_scale(problem: Problem, scale: Sequence[Fraction], fixed: bo
     )
 
 
-def finer(problem: Problem, parts: int) -> Problem:
-    """Every tick becomes `parts` ticks; times in the file's unit stay what they are."""
+def finer(problem: Problem, parts: int | Fraction) -> Problem:
+    """Every tick becomes `parts` ticks, all whole; times in the file's unit stay what they are."""
     if parts == 1:
         return problem
     return replace(
         problem,
-        stages=tuple(replace(scaled_stage(s, parts, 1), transfer=s.transfer * parts) for s in problem.stages),
-        links=tuple(tuple(lag * parts for lag in row) for row in problem.links),
+        stages=tuple(replace(scaled_stage(s, parts, 1), transfer=int(s.transfer * parts)) for s in problem.stages),
+        links=tuple(tuple(int(lag * parts) for lag in row) for row in problem.links),
         tick=problem.tick / parts,
     )
 
 
-def finer_memory(problem: Problem, parts: int) -> Problem:
-    """Every unit of memory becomes `parts` of them; amounts in the file's unit stay what they are."""
+def finer_memory(problem: Problem, parts: int | Fraction) -> Problem:
+    """Every unit of memory becomes `parts` of them, all whole; amounts in the file's unit stay what they are."""
     if parts == 1:
         return problem
+
+    def whole(capacity: int | None) -> int | None:
+        return None if capacity is None else int(capacity * parts)
+
     return replace(
         problem,
-        stages=tuple(replace(scaled_stage(s, 1, parts), static=s.static * parts) for s in problem.stages),
-        pools=tuple(
-            Pool(None if pool.capacity is None else pool.capacity * parts, pool.static * parts)
-            for pool in problem.pools
-        ),
-        host_pools=tuple(
-            host._replace(capacity=None if host.capacity is None else host.capacity * parts)
-            for host in problem.host_pools
-        ),
+        stages=tuple(replace(scaled_stage(s, 1, parts), static=int(s.static * parts)) for s in problem.stages),
+        pools=tuple(Pool(whole(pool.capacity), int(pool.static * parts)) for pool in problem.pools),
+        host_pools=tuple(host._replace(capacity=whole(host.capacity)) for host in problem.host_pools),
         resolution=problem.resolution / parts,
     )
+
+
+def coarsest(problem: Problem) -> Problem:
+    """The same in the largest ticks and units of memory in which everything is whole, factors of micro-batches too."""
+    times, memory = [[stage.transfer for stage in problem.stages]], [[stage.static for stage in problem.stages]]
+    for stage in problem.stages:
+        ticks, amounts = numbers_of(stage)
+        times.append(ticks)
+        memory.append(amounts)
+    times += map(list, problem.links)
+    memory += [[pool.capacity or 0, pool.static] for pool in problem.pools]
+    memory += [[host.capacity or 0] for host in problem.host_pools]
+    tick, size = (max(1, gcd(*chain.from_iterable(rows)) // problem.scale_parts) for rows in (times, memory))
+    return finer_memory(finer(problem, Fraction(1, tick)), Fraction(1, size))
+
+
+def numbers_of(stage: Stage) -> tuple[list[int], list[int]]:
+    """All ticks of a stage and all amounts of memory, as `mapped_stage` takes them."""
+    ticks, amounts = list[int](), list[int]()
+
+    def noted(found: list[int], number: int) -> int:
+        found.append(number)
+        return number
+
+    mapped_stage(stage, partial(noted, ticks), partial(noted, amounts))
+    return ticks, amounts
 
 
 def in_common_steps(problems: Sequence[Problem]) -> list[Problem]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -177,11 +177,16 @@ def scaled_stage(stage: Stage, time: Fraction | int, memory: Fraction | int) -> 
 
     But for transfers, which a link may lengthen, and for what is static.
     """
+    return mapped_stage(stage, lambda ticks: int(ticks * time), lambda amount: int(amount * memory))
 
-    def ticks(value: int) -> int:
-        return int(value * time)
 
-    copies = stage.offload
+def mapped_stage(stage: Stage, ticks: Callable[[int], int], amount: Callable[[int], int]) -> Stage:
+    """A stage with other ticks and memory for each that it has, in this order; transfers and what is static stay."""
+    copies, gather = stage.offload, stage.gather
+
+    def task(own: TaskSpec) -> TaskSpec:
+        return own._replace(ticks=ticks(own.ticks))
+
     return replace(
         stage,
         forward=ticks(stage.forward),
@@ -189,23 +194,19 @@ def scaled_stage(stage: Stage, time: Fraction | int, memory: Fraction | int) -> 
         weight=None if stage.weight is None else ticks(stage.weight),
         fused=ticks(stage.fused),
         overlapped=None if stage.overlapped is None else ticks(stage.overlapped),
-        activation=int(stage.activation * memory),
-        freed=int(stage.freed * memory),
-        lent=int(stage.lent * memory),
-        collected=int(stage.collected * memory),
-        tasks=tuple((kind, tuple(t._replace(ticks=ticks(t.ticks)) for t in tasks)) for kind, tasks in stage.tasks),
+        activation=amount(stage.activation),
+        freed=amount(stage.freed),
+        lent=amount(stage.lent),
+        collected=amount(stage.collected),
+        tasks=tuple((kind, tuple(map(task, tasks))) for kind, tasks in stage.tasks),
         offload=copies
         and copies._replace(
-            out_ticks=ticks(copies.out_ticks), in_ticks=ticks(copies.in_ticks), amount=int(copies.amount * memory)
+            out_ticks=ticks(copies.out_ticks), in_ticks=ticks(copies.in_ticks), amount=amount(copies.amount)
         ),
-        recompute=tuple(way._replace(ticks=ticks(way.ticks), keeps=int(way.keeps * memory)) for way in stage.recompute),
-        reduce=stage.reduce and stage.reduce._replace(ticks=ticks(stage.reduce.ticks)),
-        step=stage.step and stage.step._replace(ticks=ticks(stage.step.ticks)),
-        gather=stage.gather
-        and stage.gather._replace(
-            task=stage.gather.task._replace(ticks=ticks(stage.gather.task.ticks)),
-            memory=int(stage.gather.memory * memory),
-        ),
+        recompute=tuple(way._replace(ticks=ticks(way.ticks), keeps=amount(way.keeps)) for way in stage.recompute),
+        reduce=stage.reduce and task(stage.reduce),
+        step=stage.step and task(stage.step),
+        gather=gather and gather._replace(task=task(gather.task), memory=amount(gather.memory)),
     )
 
 

@@ -1,26 +1,29 @@
-"""Perturbations of a problem: more memory, a faster link, faster passes, work moved to a neighbouring stage."""
+"""Perturbations of a problem: more memory, faster links, passes or streams, work moved to a neighbouring stage."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from fractions import Fraction
 
-from pipesched.files.exact_numbers import common_step
-from pipesched.problem.device_resources import Pool
 from pipesched.problem.formatting import memory_amount
+from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, REDUCE, RELOAD, STEP, UNSHARD, B, F, PassKind, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.rescale import coarsest, finer, finer_memory, numbers_of
+from pipesched.problem.stage import Stage, TaskSpec, mapped_stage
 from pipesched.results.analysis.explanation import Perturbation, PerturbationKind
 
-TENTH = Fraction(1, 10)
+# Whether a task of passes of a kind takes a tenth less.
+_Wanted = Callable[[PassKind, TaskSpec], bool]
 
 
 def changes(problem: Problem, device: int, busiest: int) -> list[Perturbation]:
     """All changes worth trying, the most informative first; `device` is the bottleneck."""
     memory = list(_more_memory(problem))
     memory.sort(key=lambda change: (change.device is not None, change.device != device))
-    moves = [move for origin in dict.fromkeys((busiest, device)) for move in _moves(problem, origin)]
-    return [*memory[:2], *_faster_transfer(problem), *_faster_passes(problem, device), *moves, *memory[2:]]
+    fine = finer_memory(finer(problem, 10), 10)  # in which tenths are whole
+    moves = [move for origin in dict.fromkeys((busiest, device)) for move in _moves(fine, origin)]
+    faster = [*_faster_transfer(fine), *_faster_passes(fine, device), *_faster_streams(fine)]
+    return [*memory[:2], *faster, *moves, *memory[2:]]
 
 
 def _more_memory(problem: Problem) -> Iterator[Perturbation]:
@@ -49,30 +52,92 @@ def _more_memory(problem: Problem) -> Iterator[Perturbation]:
 
 def _faster_transfer(problem: Problem) -> Iterator[Perturbation]:
     if any(stage.transfer for stage in problem.stages) or any(map(any, problem.links)):
-        numbers = _Numbers(problem)
-        numbers.transfer = [(1 - TENTH) * x for x in numbers.transfer]
-        yield Perturbation(PerturbationKind.TRANSFER, "transfers 10 % faster", numbers.problem(), True)
+        links = tuple(tuple(lag * 9 // 10 for lag in row) for row in problem.links)
+        shorter = replace(problem.with_stages(transfer=[s.transfer * 9 // 10 for s in problem.stages]), links=links)
+        yield Perturbation(PerturbationKind.TRANSFER, "transfers 10 % faster", coarsest(shorter), True)
 
 
 def _faster_passes(problem: Problem, device: int) -> Iterator[Perturbation]:
-    """Each kind of pass a tenth faster on one device; a fused backward and a block gain as many ticks as their part."""
-    stages = problem.placement.stages_of[device]
-    words = {"forward": "forwards (F)", "backward": "backwards for the input (B)", "weight": "weight passes (W)"}
+    """Each kind of pass a tenth faster on the first stream of a device."""
+    words = {(F,): "forwards (F)", (B,): "backwards for the input (B)", (W,): "weight passes (W)"}
     if not problem.splittable:
-        words = {"forward": "forwards (F)", "backward": "backwards (BW)"}
-    for kind, name in words.items():
-        numbers = _Numbers(problem)
-        if any(getattr(numbers, kind)[s] for s in stages):
-            for s in stages:
-                saved = TENTH * getattr(numbers, kind)[s]
-                getattr(numbers, kind)[s] -= saved
-                if kind != "forward":
-                    numbers.fused[s] = max(Fraction(0), numbers.fused[s] - saved)
-                if numbers.overlapped is not None:
-                    numbers.overlapped[s] = max(Fraction(0), numbers.overlapped[s] - saved)
-            yield Perturbation(
-                PerturbationKind.PASSES, f"{name} 10 % faster on device {device}", numbers.problem(), True, device
-            )
+        words = {(F,): "forwards (F)", (BW,): "backwards (BW)"}
+    for kinds, name in (words | {RECOMPUTATIONS: "recomputations (R)"}).items():
+
+        def wanted(kind: PassKind, task: TaskSpec, kinds: Sequence[PassKind] = kinds) -> bool:
+            return kind in kinds and task.stream == problem.streams[0]
+
+        changed = _faster(problem, wanted, problem.placement.stages_of[device])
+        if changed != problem:
+            text = f"{name} 10 % faster on device {device}"
+            yield Perturbation(PerturbationKind.PASSES, text, coarsest(changed), True, device)
+
+
+def _faster_streams(problem: Problem) -> Iterator[Perturbation]:
+    """What passes do on each other stream a tenth faster, on all devices."""
+    for stream in problem.streams[1:]:
+
+        def wanted(_kind: PassKind, task: TaskSpec, stream: str = stream) -> bool:
+            return task.stream == stream
+
+        changed = _faster(problem, wanted, range(len(problem.stages)))
+        if changed != problem:
+            yield Perturbation(PerturbationKind.STREAM, f"tasks on {stream} 10 % faster", coarsest(changed), True)
+
+
+def _faster(problem: Problem, wanted: _Wanted, stages: Sequence[int]) -> Problem:
+    return replace(
+        problem,
+        stages=tuple(_faster_stage(own, wanted) if s in stages else own for s, own in enumerate(problem.stages)),
+    )
+
+
+def _faster_stage(stage: Stage, wanted: _Wanted) -> Stage:
+    """A fused backward and a block gain as many ticks as their part, or nothing, if it is not to be found there."""
+    passes = {kind: list(stage.tasks_of(kind)) for kind in (F, B, W, BW) if kind in stage.kinds}
+    before, block = {kind: _ticks(tasks) for kind, tasks in passes.items()}, stage.overlapped
+    for kind, tasks in passes.items():
+        for n, task in enumerate(() if kind is BW and W in passes else tuple(tasks)):
+            saved = task.ticks // 10 if wanted(kind, task) else 0
+            tasks[n] = task._replace(ticks=task.ticks - saved)
+            block = block and max(0, block - saved)
+            if kind in (B, W):
+                _shorten(passes[BW], kind, task, saved)
+    gain = {kind: before[kind] - _ticks(tasks) for kind, tasks in passes.items()}
+
+    def once(kind: PassKind) -> TaskSpec:
+        (task,) = stage.tasks_of(kind)
+        return task._replace(ticks=task.ticks * 9 // 10) if wanted(kind, task) else task
+
+    ways = zip(RECOMPUTATIONS, stage.recompute, strict=False)
+    copies, gather, single = stage.offload, stage.gather, {kind: once(kind) for kind in stage.kinds_once}
+    return replace(
+        stage,
+        forward=stage.forward - gain[F],
+        backward=stage.backward - gain[B if B in gain else BW],
+        weight=None if stage.weight is None else stage.weight - gain[W],
+        fused=stage.fused - gain[BW],
+        overlapped=block,
+        tasks=tuple((kind, tuple(passes[kind])) for kind, _ in stage.tasks),
+        offload=copies and copies._replace(out_ticks=once(OFFLOAD).ticks, in_ticks=once(RELOAD).ticks),
+        recompute=tuple(way._replace(ticks=once(kind).ticks) for kind, way in ways),
+        gather=gather and gather._replace(task=once(UNSHARD)),
+        reduce=single.get(REDUCE),
+        step=single.get(STEP),
+    )
+
+
+def _ticks(tasks: Sequence[TaskSpec]) -> int:
+    return sum(task.ticks for task in tasks)
+
+
+def _shorten(fused: list[TaskSpec], kind: PassKind, part: TaskSpec, saved: int) -> None:
+    """Take what a task of B or W saves off the same task of a fused backward, where there is one."""
+    names = (f"w-{part.name}", part.name) if kind is W else (part.name,)
+    same = [n for n, task in enumerate(fused) if task[:2] == part[:2] and task.name in names]
+    alone = [0] if len(fused) == 1 and fused[0].stream == part.stream else []
+    for n in sorted(same, key=lambda n: names.index(fused[n].name))[:1] or alone:
+        fused[n] = fused[n]._replace(ticks=max(0, fused[n].ticks - saved))
 
 
 def _moves(problem: Problem, device: int) -> Iterator[Perturbation]:
@@ -85,71 +150,41 @@ def _moves(problem: Problem, device: int) -> Iterator[Perturbation]:
     if not stages:
         return
     stage = max(stages, key=problem.least_work)
-    place = where.chains[where.chain_index[stage]].index(stage)
+    own = where.chains[where.chain_index[stage]]
+    alike = next((one.chains for one in problem.modules if own in one.chains), None) or [
+        chain for chain in where.chains if not any(chain in one.chains for one in problem.modules)
+    ]
+    place = own.index(stage)
     for neighbour in (where.previous[stage], where.next[stage]):
         if neighbour is None or where.stage_device[neighbour] == device:
             continue
-        step = 1 if neighbour == where.next[stage] else -1
-        numbers = _Numbers(problem)
-        for chain in where.chains:
-            numbers.move(chain[place], chain[place + step])
-        text = (
-            f"10 % of stage {stage}'s times and activation moved to stage {neighbour} "
-            f"(device {device} to {where.stage_device[neighbour]})"
-        )
-        yield Perturbation(PerturbationKind.MOVE, text, numbers.problem(), False, device)
+        changed, step = list(problem.stages), 1 if neighbour == where.next[stage] else -1
+        for chain in alike:
+            here, there = chain[place], chain[place + step]
+            if not _same_parts(changed[here], changed[there]):
+                break
+            changed[here], changed[there] = _moved(changed[here], changed[there])
+        else:
+            one, other = (s // problem.sequence_chunks for s in (stage, neighbour))
+            text = (
+                f"10 % of stage {one}'s times and activation moved to stage {other} "
+                f"(device {device} to {where.stage_device[neighbour]})"
+            )
+            moved = coarsest(replace(problem, stages=tuple(changed)))
+            yield Perturbation(PerturbationKind.MOVE, text, moved, False, device)
 
 
-class _Numbers:
-    """A problem's numbers, exact and free to change, one a stage; times in its ticks, memory in its integers."""
-
-    def __init__(self, problem: Problem) -> None:
-        self._of, stages = problem, problem.stages
-        self.forward, self.backward = [Fraction(s.forward) for s in stages], [Fraction(s.backward) for s in stages]
-        self.fused, self.transfer = [Fraction(s.fused) for s in stages], [Fraction(s.transfer) for s in stages]
-        self.weight = [Fraction(s.weight or 0) for s in stages] if problem.splittable else None
-        self.overlapped = [Fraction(s.overlapped or 0) for s in stages] if problem.overlaps else None
-        self.activation, self.freed = [Fraction(s.activation) for s in stages], [Fraction(s.freed) for s in stages]
-        self.links = [list(map(Fraction, row)) for row in problem.links]
-
-    def move(self, stage: int, to: int) -> None:
-        """A tenth of one stage's times and memory to another."""
-        for numbers in (self.forward, self.backward, self.weight, self.fused, self.overlapped, *self._held()):
-            if numbers is not None:
-                moved = TENTH * numbers[stage]
-                numbers[stage] -= moved
-                numbers[to] += moved
-
-    def _held(self) -> tuple[list[Fraction], list[Fraction]]:
-        return self.activation, self.freed
-
-    def problem(self) -> Problem:
-        """The problem with these numbers, in the largest ticks that hold them."""
-        of = self._of
-        times = {
-            "forward": self.forward, "backward": self.backward, "weight": self.weight, "fused": self.fused,
-            "transfer": self.transfer, "overlapped": self.overlapped,
-        }  # fmt: skip
-        given = {name: numbers for name, numbers in times.items() if numbers is not None}
-        # The factors of unequal micro-batches have to leave integers too.
-        tick = common_step(x for numbers in (*given.values(), *self.links) for x in numbers) / of.scale_parts
-        static = [Fraction(stage.static) for stage in of.stages]
-        limits = [Fraction(x) for pool in of.pools for x in (pool.capacity or 0, pool.static)]
-        size = common_step([*self.activation, *self.freed, *static, *limits]) / of.scale_parts
-        held = {"activation": self.activation, "freed": self.freed, "static": static}
-        columns = {name: _whole(numbers, tick) for name, numbers in given.items()}
-        columns |= {name: _whole(numbers, size) for name, numbers in held.items()}
-        return replace(
-            of.with_stages(**columns),
-            tick=of.tick * tick,
-            links=tuple(_whole(row, tick) for row in self.links),
-            pools=tuple(
-                Pool(None if pool.capacity is None else int(pool.capacity / size), int(pool.static / size))
-                for pool in of.pools
-            ),
-            resolution=of.resolution * size,
-        )
+def _same_parts(one: Stage, other: Stage) -> bool:
+    """Whether two stages are made of the same tasks, whatever these take."""
+    same = (mapped_stage(replace(stage, transfer=0, static=0), lambda _: 0, lambda _: 0) for stage in (one, other))
+    return next(same) == next(same)
 
 
-def _whole(numbers: list[Fraction], step: Fraction) -> tuple[int, ...]:
-    return tuple(int(x / step) for x in numbers)
+def _moved(stage: Stage, to: Stage) -> tuple[Stage, Stage]:
+    """Two stages with a tenth of all ticks and memory of the first in the second."""
+    tenths = [[number // 10 for number in numbers] for numbers in numbers_of(stage)]
+    given, taken = ([iter(numbers) for numbers in tenths] for _ in range(2))
+    return (
+        mapped_stage(stage, lambda ticks: ticks - next(given[0]), lambda amount: amount - next(given[1])),
+        mapped_stage(to, lambda ticks: ticks + next(taken[0]), lambda amount: amount + next(taken[1])),
+    )

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from threading import Event
 
 from pipesched.arguments import A_SOLUTION, refuse_other
-from pipesched.errors import BadInput
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.analysis.explanation import BoundAndValue, Effect, Explanation
@@ -29,7 +28,7 @@ def explain(
 ) -> Explanation:
     """Read the binding off the certificates, then solve every changed problem in its share of the limits.
 
-    ValueError if the solution has no schedule, or the objective is the period; `BadInput` for passes of several tasks.
+    ValueError if the solution has no schedule, or the objective is the period.
     """
     refuse_other("explain", solution, Solution, A_SOLUTION)
     limits = limits_from("explain", limits, None)
@@ -37,9 +36,6 @@ def explain(
         raise ValueError("without a schedule there is nothing to explain")
     if solution.problem.objective is Objective.PERIOD:
         raise ValueError("makespan and span are explained")
-    if not solution.problem.network.one_task_each:
-        single = solution.problem.network.what_is_not_single
-        raise BadInput(f"explain: found {single}; allowed: passes that are single tasks")
     problem, tell, halt = solution.problem, on_progress or (lambda *_: None), stop or Event()
     it = bottleneck(problem, solution.certificate)
     asked = changes(problem, it.device, it.busiest)

@@ -39,6 +39,6 @@ def argument(problem: Problem, certificate: Certificate | None) -> list[Part]:
 
 def limiting(problem: Problem, certificate: Certificate | None) -> list[Part]:
     """What keeps the problem from being faster, read off the analytic bounds; nothing where these do not tell it."""
-    if problem.objective is Objective.PERIOD or not problem.network.one_task_each:
+    if problem.objective is Objective.PERIOD:
         return []
     return [Points(story(bottleneck(problem, certificate)))]

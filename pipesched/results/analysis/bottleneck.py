@@ -10,6 +10,7 @@ from pipesched.problem.attainable_spans import Value
 from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
+from pipesched.results.evidence import OnStream
 
 # A device whose own argument comes this close to the strongest would bind next.
 CLOSE = Fraction(1, 100)
@@ -21,6 +22,7 @@ class Cause(StrEnum):
     LOAD = "load"  # the work is almost all of the bound
     MEMORY = "memory"
     TRANSFERS = "transfers"
+    STREAM = "stream"  # another stream than that which computes has most to do
     LATENCY = "latency"  # the device waits for the first passes to arrive and to return
     INTERPLAY = "interplay"  # devices wait on each other: no analytic bound tells it
 
@@ -52,6 +54,12 @@ class Bottleneck:
         return next(device for device in named if device is not None)
 
     @property
+    def stream(self) -> str | None:
+        """The stream whose tasks alone are the strongest analytic bound, if it is not the one that computes."""
+        on = self.strongest.evidence
+        return on.stream if isinstance(on, OnStream) and on.stream != self.problem.streams[0] else None
+
+    @property
     def binds(self) -> tuple[Cause, ...]:
         """What makes most of the bound beyond the busiest device's work.
 
@@ -64,7 +72,7 @@ class Bottleneck:
         parts = {
             Cause.MEMORY: bound - self.without_memory,
             Cause.TRANSFERS: bound - self.without_transfers,
-            Cause.LATENCY: self.without_both - self.work,
+            Cause.LATENCY if self.stream is None else Cause.STREAM: self.without_both - self.work,
             Cause.INTERPLAY: self.proved.value - bound,
         }
         most = max(parts.values())
@@ -88,6 +96,7 @@ def story(it: Bottleneck) -> list[str]:
     headlines = {
         Cause.MEMORY: f"The memory of {device} is the bottleneck.",
         Cause.TRANSFERS: f"The links to {device} and back are the bottleneck.",
+        Cause.STREAM: f"Stream {it.stream} of {device} is the bottleneck.",
         Cause.LATENCY: "The pipeline's latency is the bottleneck: "
         f"{device} waits for the first passes to arrive and return.",
         Cause.INTERPLAY: "No single limit is the bottleneck: beyond the work, devices wait on each other.",

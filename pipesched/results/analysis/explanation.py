@@ -16,6 +16,7 @@ class PerturbationKind(StrEnum):
     MEMORY = "memory"
     TRANSFER = "transfer"
     PASSES = "passes"
+    STREAM = "stream"
     MOVE = "move"
 
 

@@ -13,10 +13,11 @@ from pipesched.files.problem_file import problem_from
 from pipesched.files.problems.document import problem_document
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Problem
+from pipesched.results.analysis.explanation import PerturbationKind
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
-from solver.analysis.perturbations import _Numbers
+from solver.analysis.perturbations import changes
 from tests.support.makers import problem
 from tests.support.report_text import report_text
 
@@ -59,9 +60,7 @@ def test_without_a_capacity_it_only_counts_in_what_is_shown() -> None:
 
 def test_a_changed_problem_keeps_it() -> None:
     one = held([0.5, 7], activation=1.5)
-    numbers = _Numbers(held([0.5, 7], activation=1.5))
-    numbers.activation[0] /= 3
-    changed = numbers.problem()
+    changed = next(change.problem for change in changes(one, 0, 0) if change.kind is PerturbationKind.MOVE)
     assert [s * changed.resolution for s in changed.static] == [s * one.resolution for s in one.static]
 
 

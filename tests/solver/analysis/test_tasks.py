@@ -1,29 +1,36 @@
-"""Analyses of passes of several tasks: their questions go to the engine for tasks, or are refused."""
+"""Analyses of passes of several tasks: their questions go to the engine for tasks."""
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
+from pathlib import Path
+from random import Random
 from threading import Event
+from typing import Any
 
-import pytest
-
-from pipesched.errors import BadInput
-from pipesched.files.problem_file import problem_from
+from pipesched.files.problem_file import problem_from, read_problem
+from pipesched.problem.passes import BW, F
 from pipesched.problem.problem import Problem
+from pipesched.results.analysis.bottleneck import Cause, story
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
+from solver.analysis.bottleneck import bottleneck
 from solver.analysis.min_memory import least_memory
+from solver.analysis.perturbations import changes
 from solver.analysis.sensitivity import explain
 from solver.analysis.time_budget import Budget
 from solver.limits import Limits
 from solver.solve import solve
 from tests.support.makers import schedule
+from tests.support.task_brute_force import optimum, tiny_tasks
 
 LIMITS = Limits(deterministic=2.0, workers=1)
+SURE = Limits(seconds=float("inf"), workers=1, deterministic=20.0)
 
 
-def hidden(capacity: int = 2) -> Problem:
+def hidden_file() -> dict[str, Any]:
     """Two micro-batches whose communication takes as long as their computation: each hides the other's."""
     tasks = {
         "forward": [
@@ -38,9 +45,12 @@ def hidden(capacity: int = 2) -> Problem:
         ],
     }
     streams = ["compute", "comm"]
-    return problem_from(
-        {"devices": 1, "microbatches": 2, "streams": streams, "tasks": tasks, "memory": {"capacity": capacity}}
-    )
+    return {"devices": 1, "microbatches": 2, "streams": streams, "tasks": tasks}
+
+
+def hidden(capacity: int = 2) -> Problem:
+    """The same with room for so many activations."""
+    return problem_from(hidden_file() | {"memory": {"capacity": capacity}})
 
 
 def test_bounds_of_questions_hold_for_tasks_in_each_others_gaps() -> None:
@@ -61,7 +71,58 @@ def test_the_least_memory_of_tasks() -> None:
     assert tight.level == 2 * memory.level
 
 
-def test_what_is_not_explained() -> None:
-    best = solve(hidden(), LIMITS)
-    with pytest.raises(BadInput, match="explain: found passes of several tasks"):
-        explain(best)
+def test_what_is_said_of_changes_of_tasks_holds_against_brute_force() -> None:
+    kinds = Counter[str]()
+    for seed in range(24):
+        one = tiny_tasks(Random(seed))
+        try:
+            best = None if one.network.one_task_each else optimum(one, one.objective, most_orders=2_000)
+        except ValueError:
+            continue
+        if best is None or sum(kinds.values()) > 25:
+            continue
+        it = explain(solve(one, SURE), SURE)
+        for found in it.effects:
+            try:
+                truth = optimum(found.change.problem, one.objective, most_orders=2_000)
+            except ValueError:
+                continue
+            assert (truth is None) == bool(found.reason), found.change.text
+            if truth is None:
+                continue
+            value, gain = truth * found.change.problem.tick, it.gain(found)
+            assert gain is not None and found.outcome.value is not None
+            assert found.outcome.lower_bound <= value <= found.outcome.value, found.change.text
+            assert gain[0] <= best * one.tick - value <= gain[1], found.change.text
+            assert value <= best * one.tick or not found.change.relaxes, found.change.text
+            kinds[found.change.kind] += 1
+    assert kinds["stream"] > 3 and kinds["passes"] > 5, kinds
+
+
+def test_changes_of_what_passes_are_made_of() -> None:
+    one = problem_from(hidden_file() | {"devices": 2, "times": {"transfer": 1}})
+    found = {change.text: change.problem for change in changes(one, 0, 0)}
+    faster = found["tasks on comm 10 % faster"]
+    assert [task.ticks * faster.tick for task in faster.tasks_of(F, 1)[:3]] == [2, Fraction("1.8"), 2]
+    faster = found["forwards (F) 10 % faster on device 0"]
+    assert [task.ticks * faster.tick for task in faster.tasks_of(F, 0)[:3]] == [Fraction("1.8"), 2, Fraction("1.8")]
+    moved = found["10 % of stage 0's times and activation moved to stage 1 (device 0 to 1)"]
+    assert [task.ticks * moved.tick for task in moved.tasks_of(BW, 1)[:3]] == [Fraction("2.2")] * 3
+    for name, text in {
+        "offload": "recomputations (R) 10 % faster on device 0",
+        "kimi-k2-mini": "tasks on comm 10 % faster",
+        "sequence-chunks": "10 % of stage 0's times and activation moved to stage 1 (device 0 to 1)",
+        "reduce-and-step": "tasks on dp 10 % faster",
+    }.items():
+        one = read_problem(Path(f"examples/{name}.yaml"))
+        assert text in {change.text for change in changes(one, 0, 0)}, name
+        for change in changes(one, 0, 0):
+            assert change.problem.network.tasks and change.problem != one, change.text
+            assert story(bottleneck(change.problem))
+
+
+def test_the_stream_that_has_most_to_do_is_the_bottleneck() -> None:
+    keys = hidden_file()
+    keys["tasks"]["forward"][1]["time"] = 40
+    it = bottleneck(problem_from(keys))
+    assert it.binds == (Cause.STREAM,) and "Stream comm of device 0 is the bottleneck." in story(it)
