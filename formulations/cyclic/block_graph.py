@@ -7,13 +7,15 @@ describe, such as a layer that all devices run at once, are graphs written by ha
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import product
+from itertools import pairwise, product
 from typing import NamedTuple
 
+from formulations.jobs.gathers import first_parts
+from pipesched.errors import BadInput
 from pipesched.problem.mode_gains import block_length, fused_is_dominated, saved_by_block
-from pipesched.problem.network.task_network import MemoryChange
+from pipesched.problem.network.task_network import MemoryChange, PassType, Resource, TaskNetwork, TaskType
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
 from pipesched.problem.problem import Problem
 
@@ -60,8 +62,9 @@ class BlockGraph:
     """Blocks are known by their number.
 
     `microbatches` is how many micro-batches one copy of the graph stands for: one for each chain. `capacity[d]` is None
-    where device d's memory is unlimited. `of_pass` tells the block of a role and stage where the graph is a problem's.
-    What two blocks of an overlap take of memory is taken when both start, and given back when both end.
+    where device d's memory is unlimited. Where the graph is a problem's, `of_task` tells the block of a task, whose
+    backward is the one that sends the gradient; where passes are several tasks, each stream is a device. What two
+    blocks of an overlap take of memory is taken when both start, and given back when both end.
     """
 
     blocks: tuple[Block, ...]
@@ -69,8 +72,13 @@ class BlockGraph:
     capacity: tuple[int | None, ...]
     microbatches: int = 1
     fusions: tuple[Fusion, ...] = ()
-    of_pass: Mapping[tuple[PassKind, int], int] = field(default_factory=dict)
+    of_task: Mapping[TaskType, int] = field(default_factory=dict)
     overlaps: tuple[Overlap, ...] = ()
+
+    @cached_property
+    def of_pass(self) -> Mapping[PassType, int]:
+        """The block with which a pass begins, by role and stage."""
+        return {task.pass_type: block for task, block in self.of_task.items() if task.part == 0}
 
     @cached_property
     def on_device(self) -> tuple[tuple[int, ...], ...]:
@@ -99,44 +107,103 @@ class BlockGraph:
 
 
 def graph_of(problem: Problem) -> BlockGraph:
-    """The blocks of a problem: F, the backward that sends the gradient, and W, for every stage that is walked.
+    """The blocks of a problem: the tasks of F, of the backward that sends the gradient, and of W on each stage walked.
 
     A backward block has B's duration where it may split; `fusions` tell where it may run in one go, `overlaps` which
-    forwards and full backwards are faster together than in turn.
+    forwards and full backwards are faster together than in turn: both of passes of one task. `BadInput` for what has no
+    period.
     """
-    splittable = problem.splittable
+    refuse_no_period(problem)
+    splittable, network = problem.splittable, problem.network
     kinds: tuple[PassKind, ...] = (F, B, W) if splittable else (F, BW)
     walked = [chain for chain in problem.placement.chains if problem.microbatches_of[chain[0]]]
+    streams = {where: n for n, where in enumerate(streams_of(problem))}
     blocks: list[Block] = []
-    of_pass: dict[tuple[PassKind, int], int] = {}
+    of_task: dict[TaskType, int] = {}
     for chain in walked:
         for kind, stage in ((kind, stage) for kind in kinds for stage in chain):
-            p = Pass(kind, stage, 0)
-            of_pass[B if kind is BW else kind, stage] = len(blocks)
-            memory = {problem.device(p): problem.network.change[kind, stage]}
-            blocks.append(Block(f"{kind.value}{stage}", problem.duration(p), memory))
-    waits = []
-    for (kind, stage), block in of_pass.items():
-        for alternatives, lag, *_ in problem.network.needs[BW if kind is B and not splittable else kind, stage]:
-            before, sender = alternatives[0]
-            waits.append(Precedence(of_pass[B if before is BW else before, sender], block, lag))
+            takes, gives = _first_and_last(network, (kind, stage))
+            change = network.change[kind, stage]
+            for part, task in enumerate(network.tasks[kind, stage]):
+                of_task[TaskType(B if kind is BW else kind, stage, part)] = len(blocks)
+                own = MemoryChange(change.at_start * (part == takes[0]), change.at_end * (part == gives[-1]))
+                blocks.append(Block(f"{kind.value}{stage}", task.ticks, {streams[task.resource]: own}))
+    stages = [s for chain in walked for s in chain]
     fusions = tuple(
-        Fusion(of_pass[B, s], of_pass[W, s], problem.duration(Pass(BW, s, 0)))
-        for s in (s for chain in walked for s in chain)
-        if splittable and not fused_is_dominated(problem, s)
+        Fusion(of_task[TaskType(B, s)], of_task[TaskType(W, s)], problem.duration(Pass(BW, s, 0)))
+        for s in (stages if splittable and network.one_task_each else ())
+        if not fused_is_dominated(problem, s)
     )
-    return BlockGraph(
+    graph = BlockGraph(
         blocks=tuple(blocks),
-        waits=tuple(waits),
-        capacity=problem.room,
+        waits=tuple(_waits(problem, of_task)),
+        capacity=tuple(_capacity(problem, where) for where in streams),
         microbatches=len(walked),
         fusions=fusions,
-        of_pass=of_pass,
-        overlaps=tuple(_overlaps(problem, of_pass)),
+        of_task=of_task,
     )
+    return replace(graph, overlaps=tuple(_overlaps(problem, graph.of_pass)))
 
 
-def _overlaps(problem: Problem, of_pass: Mapping[tuple[PassKind, int], int]) -> Iterator[Overlap]:
+def streams_of(problem: Problem) -> list[Resource]:
+    """What the graph of a problem has for devices: every stream that runs something, and each device's first."""
+    first = (Resource(device, problem.streams[0]) for device in range(problem.devices))
+    return sorted({*problem.network.resources, *first})
+
+
+def refuse_no_period(problem: Problem) -> None:
+    """`BadInput` for a problem with passes that are not those of each micro-batch, or memory of several streams."""
+    network, allowed = problem.network, "passes, of one or several tasks"
+    if network.options or network.has_collectives or network.has_arcs_between_chains:
+        raise BadInput(f"period: found {network.what_is_not_single}; allowed: {allowed}")
+    if problem.overlaps and not network.one_task_each:
+        raise BadInput("period: found overlapped blocks of passes of several tasks; allowed: one of the two")
+    if any(own is not None and len(_memory_streams(problem, d)) > 1 for d, own in enumerate(problem.room)):
+        raise BadInput(
+            "period: found memory that is taken on one stream of a device and given back on another; "
+            "allowed: one stream, or no capacity"
+        )
+
+
+def _memory_streams(problem: Problem, device: int) -> set[Resource]:
+    """The streams of the tasks that take memory of a device and give it back."""
+    network, found = problem.network, set[Resource]()
+    for (kind, stage), change in network.change.items():
+        if problem.placement.stage_device[stage] == device and kind is not (BW if problem.splittable else None):
+            takes, gives = _first_and_last(network, (kind, stage))
+            parts = [*(takes if change.at_start else ()), *(gives if change.at_end else ())]
+            found |= {network.tasks[kind, stage][part].resource for part in parts}
+    return found
+
+
+def _capacity(problem: Problem, where: Resource) -> int | None:
+    """The memory that tasks on a stream take of."""
+    if problem.network.one_task_each:
+        return problem.room[where.device]
+    return next((problem.room[d] for d in range(problem.devices) if where in _memory_streams(problem, d)), None)
+
+
+def _first_and_last(network: TaskNetwork, pass_type: PassType) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The tasks of a pass that wait for none of the same pass, and those that end it."""
+    return first_parts(network, pass_type), network.ends[pass_type]
+
+
+def _waits(problem: Problem, of_task: Mapping[TaskType, int]) -> Iterator[Precedence]:
+    """The arcs of the network; what takes limited memory together, or gives it back, does so one after the other."""
+    network = problem.network
+    for task, block in of_task.items():
+        own = task if problem.splittable or task.kind is not B else task._replace(kind=BW)
+        for after, alternatives, lag, *_ in network.arcs_into[own.pass_type]:
+            if after == own:
+                before = alternatives[0]
+                yield Precedence(of_task[before._replace(kind=B) if before.kind is BW else before], block, lag)
+        if task.part == 0 and problem.room[problem.placement.stage_device[task.stage]] is not None:
+            for parts in _first_and_last(network, own.pass_type):
+                for one, other in pairwise(parts):
+                    yield Precedence(of_task[task._replace(part=one)], of_task[task._replace(part=other)], 0)
+
+
+def _overlaps(problem: Problem, of_pass: Mapping[PassType, int]) -> Iterator[Overlap]:
     """Every forward with every backward of its device that is faster in one block with it than behind it.
 
     A block that is not, starts and ends no pass sooner than the forward and behind it the backward do, and where B and

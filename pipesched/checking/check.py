@@ -22,7 +22,7 @@ from pipesched.checking.memory_and_copies import memory_and_copies
 from pipesched.checking.memory_and_modes import memory_and_modes
 from pipesched.checking.more_memory import as_proved
 from pipesched.checking.own_ticks import in_own_ticks
-from pipesched.checking.period import period_in_flight, period_load, period_memory, period_modes
+from pipesched.checking.period import period_in_flight, period_load, period_memory, period_modes, period_stream_load
 from pipesched.checking.refutation import require_search
 from pipesched.checking.single_tasks import without_single_tasks
 from pipesched.checking.streams.head_and_tail import KNOWN, stream_head_and_tail
@@ -92,7 +92,7 @@ ARGUMENTS: dict[str, dict[type, Argument]] = {
 
 # The same of periods, which may be any fraction.
 OF_PERIODS: dict[str, dict[type, Argument]] = {
-    "load": {OnDevice: _plain(period_load)},
+    "load": {OnDevice: _plain(period_load), OnStream: _plain(period_stream_load)},
     "in-flight limit": {OnStage: _plain(period_in_flight)},
     "memory over time": {OnDevice: _plain(period_memory)},
     "load and memory over modes": {ModeMultipliers: _plain(period_modes)},

@@ -15,14 +15,21 @@ from typing import NamedTuple
 from pipesched.checking.finding import RefusedEvidenceError
 from pipesched.checking.memory_over_time import area
 from pipesched.checking.one_device import OneDevice
+from pipesched.checking.streams.load import stream_load
 from pipesched.problem.problem import Problem
-from pipesched.results.evidence import ModeMultipliers, OnDevice, OnStage
+from pipesched.results.evidence import ModeMultipliers, OnDevice, OnStage, OnStream
 
 
 def period_load(problem: Problem, evidence: OnDevice) -> Fraction:
     """A device runs all passes of one micro-batch of each chain, one at a time."""
     unit = _one_of_each_chain(problem)
     return Fraction(OneDevice(unit, evidence.device).work, unit.microbatches)
+
+
+def period_stream_load(problem: Problem, evidence: OnStream) -> Fraction:
+    """A stream runs all its tasks of one micro-batch of each chain, one at a time."""
+    unit = _one_of_each_chain(problem)
+    return Fraction(stream_load(unit, evidence), unit.microbatches)
 
 
 def period_in_flight(problem: Problem, evidence: OnStage) -> Fraction:

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from formulations.cyclic.block_graph import BlockGraph
 from formulations.cyclic.pattern import Copy, Pattern
-from pipesched.problem.passes import BW, B, F, Pass, W
+from pipesched.problem.passes import BW, B, F, Pass, Task, W
 from pipesched.schedule.timeline import Timeline
 
 _MOST_COPIES = 8
@@ -59,13 +59,16 @@ def _reading(
     fused: set[Copy] = set()
     gaps: set[int] = set()
     overlapped: set[tuple[Copy, Copy]] = set()
-    for (kind, stage), block in graph.of_pass.items():
+    several = len(graph.of_task) > len(graph.of_pass)
+    for (kind, stage, part), block in graph.of_task.items():
         first = timeline.problem.microbatches_of[stage].start + middle
         for i in range(copies + 1):
             j = first + i
             in_one = kind is not F and timeline.schedule.is_fused(stage, j)
+            if in_one and several and timeline.problem.splittable:
+                return None  # of several tasks no fused backward is among the blocks
             p = Pass(BW if in_one else kind, stage, j)
-            at = timeline.start(p)
+            at = timeline.starts[Task(p, part)]
             backward = graph.of_pass[B, stage]
             if in_one and kind is W and backward not in fusible:
                 # Run as B and W at once, which is no worse.

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 
 from pipesched.problem.formatting import amount, counted, memory_text, plain
 from pipesched.problem.problem import Problem
+from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import Evidence, OnDevice, OnStage
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.analytic.idle_time.memory_energy import area
 from solver.bounds.analytic.in_flight import until_room
+from solver.bounds.analytic.load import load
 from solver.cyclic.mode_bound import mode_bound
 
 
@@ -30,8 +33,10 @@ class PeriodCertificate:
 
 
 def period_certificates(problem: Problem) -> list[PeriodCertificate]:
-    """Every certificate, strongest first."""
+    """Every certificate, strongest first; where passes are several tasks, what each stream has to do."""
     unit = one_of_each_chain(problem)
+    if not problem.network.one_task_each:
+        return sorted(map(partial(_of_stream, unit), load(unit, unit.objective)), key=lambda one: -one.value)
     paths = Paths(unit)
     found: list[PeriodCertificate] = []
     devices = range(unit.devices)
@@ -62,6 +67,14 @@ def _load(unit: Problem, paths: Paths, device: int) -> PeriodCertificate:
     text = f"Device {device} computes {amount(unit, work)} for every {_each(unit)} one pass at a time"
     text += f": {amount(unit, value)} a micro-batch."
     return PeriodCertificate("load", value, text, device, OnDevice(device))
+
+
+def _of_stream(unit: Problem, one: Certificate) -> PeriodCertificate:
+    """One task at a time."""
+    value = Fraction(one.value, unit.microbatches)
+    assert one.device is not None and one.evidence is not None
+    text = f"For every {_each(unit)}: {one.text} That is {amount(unit, value)} a micro-batch."
+    return PeriodCertificate("load", value, text, one.device, one.evidence)
 
 
 def _in_flight_limit(unit: Problem, paths: Paths, stage: int) -> list[PeriodCertificate]:

@@ -11,12 +11,14 @@ from itertools import islice
 from math import inf
 from threading import Event
 
-from formulations.cyclic.block_graph import BlockGraph, graph_of
+from formulations.cyclic.block_graph import BlockGraph, graph_of, refuse_no_period
 from formulations.cyclic.pattern import Copy, Pattern
+from formulations.jobs.jobs_of_problem import jobs_of
+from formulations.jobs.schedule_of_starts import schedule_of_starts
 from heuristics.catalogue import HEURISTICS
-from pipesched.errors import BadInput, DoesNotApply
+from pipesched.errors import Disagreement, DoesNotApply
 from pipesched.problem.feasibility import why_infeasible
-from pipesched.problem.passes import BW, B, Pass, Slot
+from pipesched.problem.passes import BW, B, Pass, Slot, Task
 from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.rescale import value_of
@@ -24,12 +26,15 @@ from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from solver.backends.interruptible import run_within
-from solver.construction.list_scheduling import families, list_schedules
+from solver.construction.list_scheduling import families
 from solver.construction.timing import best_times
 from solver.cyclic.pattern_extraction import read_pattern
 from solver.cyclic.period_bounds import PeriodCertificate, period_certificates
 from solver.cyclic.period_search import PeriodSolution, best_pattern
 from solver.limits import Limits
+from solver.tasks.dispatch import listed
+from solver.tasks.job_graph import arcs_of_orders
+from solver.tasks.job_graph import graph_of as jobs_in_order
 
 # Share of the time that goes into reading patterns off known schedules.
 _READING_SHARE = 0.3
@@ -73,10 +78,9 @@ def best_period(
 ) -> ProblemPeriod:
     """The pattern of least period found, and the bound.
 
-    `BadInput` for passes of several tasks; a problem that nothing fits has no pattern.
+    `BadInput` for what has no period; a problem that nothing fits has no pattern.
     """
-    if not problem.network.one_task_each:
-        raise BadInput(f"period: found {problem.network.what_is_not_single}; allowed: passes that are single tasks")
+    refuse_no_period(problem)
     limits, stop, started = limits or Limits(), stop or Event(), time.monotonic()
     certificates = tuple(period_certificates(problem))
     bound = certificates[0].value
@@ -141,7 +145,7 @@ def _schedules(long: Problem) -> Iterator[Schedule]:
             yield heuristic.order(long)
         except DoesNotApply:
             continue
-    yield from islice(list_schedules(long), _LIST_SCHEDULES * len(families(long)))
+    yield from islice(listed(long), _LIST_SCHEDULES * len(families(long)))
 
 
 def unroll(pattern: Pattern, problem: Problem, first: int = 0) -> Schedule:
@@ -156,29 +160,50 @@ def unroll(pattern: Pattern, problem: Problem, first: int = 0) -> Schedule:
     for stage, walked in enumerate(problem.microbatches_of):
         if walked and (B, stage) not in pattern.graph.of_pass:
             raise ValueError(f"the pattern has no pass of stage {stage}: it is of a problem with fewer micro-batches")
+    if not problem.network.one_task_each:
+        return _of_tasks(pattern, problem, first)
     return Schedule(
         tuple(tuple(_slots(pattern, problem, first, device)) for device in range(problem.devices)), "pipesched"
     )
 
 
-def _slots(pattern: Pattern, problem: Problem, first: int, device: int) -> Iterator[Slot]:
-    """What a device runs of a pattern, in turn; of two that overlap, one alone where there is no other any more."""
-    kind_of = {block: where for where, block in pattern.graph.of_pass.items()}
-    partner = dict(pattern.overlapped)
-    timed: list[tuple[int, int, Copy, Pass]] = []
+def _of_tasks(pattern: Pattern, problem: Problem, first: int) -> Schedule:
+    """The orders of all streams, with the waits that memory needs."""
+    jobs = jobs_of(problem)
+    orders = [
+        [jobs.number[task] for _, _, _, task in _in_turn(pattern, problem, first, stream)]
+        for stream in range(len(pattern.cyclic_orders))
+    ]
+    running = [n for order in orders for n in order]
+    starts = jobs_in_order(jobs, running, arcs_of_orders(orders)).heads()
+    schedule = schedule_of_starts(jobs, starts, "pipesched")
+    if schedule is None:
+        raise Disagreement("a pattern unrolled takes more memory than there is")
+    return schedule
+
+
+def _in_turn(pattern: Pattern, problem: Problem, first: int, device: int) -> list[tuple[int, int, Copy, Task]]:
+    """The tasks of a device of a pattern, by repetition and place."""
+    task_of = {block: task for task, block in pattern.graph.of_task.items()}
+    timed: list[tuple[int, int, Copy, Task]] = []
     for place, x in enumerate(pattern.cyclic_orders[device]):
         if not pattern.runs(x):
             continue
-        kind, stage = kind_of[x.block]
+        kind, stage, part = task_of[x.block]
         if kind is B and (x in pattern.fused or not problem.splittable):
             kind = BW
         skipped = (x.copy - first) % pattern.copies
         repetition = (skipped + first) // pattern.copies + pattern.repetitions[x][device]
         for later, j in enumerate(problem.microbatches_of[stage][skipped :: pattern.copies]):
-            timed.append((repetition + later, place, x, Pass(kind, stage, j)))
-    timed.sort(key=lambda one: one[:2])
+            timed.append((repetition + later, place, x, Task(Pass(kind, stage, j), part)))
+    return sorted(timed, key=lambda one: one[:2])
+
+
+def _slots(pattern: Pattern, problem: Problem, first: int, device: int) -> Iterator[Slot]:
+    """What a device runs of a pattern, in turn; of two that overlap, one alone where there is no other any more."""
+    partner = dict(pattern.overlapped)
     forward: tuple[int, Copy, Pass] | None = None
-    for repetition, _, x, p in timed:
+    for repetition, _, x, (p, _) in _in_turn(pattern, problem, first, device):
         if forward is not None:
             if (forward[0], partner[forward[1]]) == (repetition, x):
                 yield forward[2], p

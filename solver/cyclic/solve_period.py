@@ -10,7 +10,7 @@ from functools import partial
 from math import ceil, floor, inf
 from threading import Event
 
-from formulations.cyclic.block_graph import graph_of
+from formulations.cyclic.block_graph import graph_of, refuse_no_period
 from formulations.cyclic.pattern import Pattern
 from heuristics.catalogue import HEURISTICS, Heuristic
 from pipesched.checking.check import check_bound
@@ -52,8 +52,9 @@ def solve_period(
 
     The timeline is the pattern unrolled over the problem's micro-batches. A period may be a fraction of a tick, so the
     solution's problem is the same problem in finer ticks, and all its values are in those. Progress is reported in the
-    problem's own ticks, the value rounded up and the bound down. ValueError for passes of several tasks.
+    problem's own ticks, the value rounded up and the bound down. `BadInput` for what has no period.
     """
+    refuse_no_period(problem)
     stop, started, limits = stop or Event(), time.monotonic(), limits or Limits()
     notes = list[str]()
     certificates = _checked(problem, period_certificates(problem), notes)

@@ -88,7 +88,7 @@ def story(it: Bottleneck) -> list[str]:
         return amount(problem, ticks)
 
     name = problem.objective.value
-    share = 100 * it.work / it.proved.value if it.proved.value else 100.0
+    share = float(100 * it.work / it.proved.value) if it.proved.value else 100.0
     lines = [
         f"Device {it.busiest} computes {say(it.work)} of any {name}'s {say(it.proved.value)}, {share:.1f} %: "
         + ("the work is the bottleneck." if it.binds == (Cause.LOAD,) else "most of the rest is as follows.")

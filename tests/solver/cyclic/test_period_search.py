@@ -18,11 +18,11 @@ from formulations.cyclic.pattern import Copy, Pattern
 from formulations.cyclic.periodic_model import PeriodicModel
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
+from pipesched.files.problem_file import read_problem
 from pipesched.files.schedule_file import ScheduleFile, read_schedule, to_text
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.passes import F
 from pipesched.problem.problem import Objective, Problem
-from pipesched.problem.stage import COMPUTE, TaskSpec
 from pipesched.results.solution import Status
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
@@ -34,8 +34,9 @@ from solver.cyclic.problem_period import best_period, best_unrolled, unroll
 from solver.cyclic.solve_period import solve_period
 from solver.limits import Limits
 from tests.support.brute_force import optimum, tiny_problem
-from tests.support.columns import with_tasks
 from tests.support.makers import problem
+from tests.support.task_brute_force import optimum as task_optimum
+from tests.support.task_brute_force import tiny_tasks
 from tests.support.tessel import SHAPES, load, shape_graph
 
 LITTLE = Limits(workers=1, deterministic=0.05)
@@ -284,8 +285,55 @@ def test_what_does_not_fit_is_infeasible() -> None:
     assert "device" in solution.reason
 
 
-def test_passes_of_several_tasks_are_not_for_periods() -> None:
-    one = problem(1, 2)
-    parts = {(F, 0): (TaskSpec(COMPUTE, 1), TaskSpec("ep", 1))}
-    with pytest.raises(BadInput, match="single tasks"):
-        best_period(with_tasks(one, parts))
+def test_periods_of_several_tasks_are_those_of_long_runs_and_no_bound_is_above_brute_force() -> None:
+    found = 0
+    for seed in range(2, 9):
+        one = replace(tiny_tasks(Random(seed)), objective=Objective.PERIOD)
+        if one.network.one_task_each:
+            continue
+        try:
+            solution = solve_period(one, LITTLE)
+        except BadInput as error:
+            assert "memory that is taken on one stream" in str(error)
+            continue
+        try:
+            best = task_optimum(one, Objective.MAKESPAN, most_orders=1_000)
+        except ValueError:
+            best = None
+        if best is not None:
+            assert solution.lower_bound_ticks * solution.problem.tick * one.microbatches <= best * one.tick
+        assert not solution.notes
+        if solution.timeline is None or solution.value_ticks is None:
+            continue
+        assert solution.lower_bound_ticks <= solution.value_ticks and not validate(solution.timeline)
+        pattern, chains = best_period(one, LITTLE).pattern, len(one.placement.chains)
+        assert pattern is not None and pattern.fits()
+        # Where memory is not limited a pattern may have many periods under way, and is itself only once they are.
+        apart = [count for counts in pattern.repetitions.values() for count in counts.values()]
+        steady = 4 + 2 * (max(apart) - min(apart))
+        short, long = (replace(one, microbatches=n * pattern.copies * chains) for n in (steady, steady + 12))
+        runs = [best_unrolled(pattern, each) for each in (short, long)]
+        assert not any(map(validate, runs))
+        grown = measure(runs[1]).makespan - measure(runs[0]).makespan
+        assert grown <= 12 * pattern.copies * chains * pattern.period
+        found += 1
+    assert found > 1
+
+
+def test_communication_hides_behind_computation_in_a_period() -> None:
+    one = replace(read_problem(Path("examples/kimi-k2-mini.yaml")), objective=Objective.PERIOD)
+    solution = solve_period(one, LITTLE)
+    # Of two stages a device: attention and experts forwards, backwards and their weight gradients.
+    assert solution.status is Status.OPTIMAL
+    assert solution.value == pytest.approx(2 * (2.43 + 4.64 + 5.36 + 5.04 + 5.07 + 1.30))
+
+
+def test_what_has_no_period_is_refused() -> None:
+    for name, words in (
+        ("offload", "offload or recomputation"),
+        ("sequence-chunks", "pieces or modules"),
+        ("reduce-and-step", "collectives"),
+    ):
+        one = replace(read_problem(Path(f"examples/{name}.yaml")), objective=Objective.PERIOD)
+        with pytest.raises(BadInput, match=f"period: found {words}"):
+            solve_period(one)
