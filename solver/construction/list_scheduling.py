@@ -11,17 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product, zip_longest
 
-import numpy as np
-
+from pipesched.problem.chain_groups import chain_groups
 from pipesched.problem.microbatch_chains import microbatch_chains
 from pipesched.problem.mode_gains import saved_by_block
-from pipesched.problem.passes import BW, F
+from pipesched.problem.passes import BW, B, F, Pass
 from pipesched.problem.problem import Problem
 from pipesched.schedule.chain_timelines import schedule_back
-from pipesched.schedule.pass_table import Ints, PassTable
-from pipesched.schedule.schedule import Schedule
+from pipesched.schedule.schedule import Schedule, schedule_of
 from solver.construction.lists.tables import list_run, rules_of, schedule_of_run, shop_of
-from solver.construction.one_after_another import one_after_another
 from solver.construction.policy import Policy
 
 # Patience of weight passes, how long passes wait for a block, whether forwards alone leave room for one, and whether
@@ -127,21 +124,56 @@ def _some_block_gains(problem: Problem) -> bool:
 
 
 def sequential(problem: Problem) -> Schedule:
-    """One micro-batch after the other, every backward fused: the schedule that fits whenever any does."""
-    if problem.stage_arcs:
-        return one_after_another(problem)
-    stages = problem.placement.stages
-    pass_types = [(kind, stage) for kind in (F, BW) for stage in range(stages)]
-    rows: list[tuple[Ints, Ints, Ints]] = []  # devices, micro-batches, and places among the pass types
-    for device, walk in product(range(problem.devices), problem.placement.chains):
-        on = [s for s in walk if problem.placement.stage_device[s] == device]
-        if on:
-            turn = [*on, *(stages + s for s in reversed(on))]
-            first = [problem.microbatches_of[s].start for s in (*on, *reversed(on))]
-            places = np.arange(len(problem.microbatches_of[on[0]]))
-            microbatch = np.add.outer(places, np.array(first, np.int64)).ravel()
-            each = microbatch, np.tile(np.array(turn, np.int64), len(places))
-            rows.append((np.full(len(microbatch), device), *each))
-    device_of, microbatch, pass_type = (np.concatenate(column) for column in zip(*rows, strict=True))
-    slot = np.arange(len(device_of)) - np.searchsorted(device_of, device_of)
-    return Schedule(PassTable(problem.devices, device_of, slot, microbatch, pass_type, pass_types), "pipesched")
+    """One micro-batch after the other, every backward fused: the schedule that fits whenever any does.
+
+    Of each micro-batch of the chains that feed no other run the forwards, with those of the chains that feed it, then
+    the backwards; those of the feeding chains as soon as all that they fed are done.
+    """
+    chains, number = problem.placement.chains, problem.placement.chain_index
+    feeding = {number[arc.before] for arc in problem.stage_arcs if not arc.backward}
+    run = _Run(problem)
+    for group in chain_groups(problem):
+        after = {n: 0 for n in reversed(group) if n in feeding}
+        for n in (n for n in group if n not in feeding):
+            for j in problem.walking[n]:
+                run.to(Pass(F, chains[n][-1], j))
+                run.to(Pass(BW, chains[n][0], j))
+                for one, done in after.items():
+                    left = problem.walking[one][done:]
+                    while left and run.ready(Pass(BW, chains[one][-1], left[0])):
+                        run.to(Pass(BW, chains[one][0], left[0]))
+                        left = left[1:]
+                    after[one] = len(problem.walking[one]) - len(left)
+    orders: list[list[Pass]] = [[] for _ in range(problem.devices)]
+    for p in run.passes:
+        orders[problem.device(p)].append(p)
+    return schedule_of(orders, "pipesched")
+
+
+class _Run:
+    """The passes that have run, in their order."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._needs = problem.network.needs
+        self.passes: dict[Pass, None] = {}
+
+    def to(self, last: Pass) -> None:
+        """Run a pass, and before it all that it needs and has not run."""
+        waiting = [last]
+        while waiting:
+            before = [p for p in self._before(waiting[-1]) if p not in self.passes]
+            if before:
+                waiting.append(before[0])
+            else:
+                self.passes[waiting.pop()] = None
+
+    def ready(self, p: Pass) -> bool:
+        """Whether all that it needs has run."""
+        return all(before in self.passes for before in self._before(p))
+
+    def _before(self, p: Pass) -> Iterator[Pass]:
+        for alternatives, _, optional, share in self._needs[p.kind, p.stage]:
+            kind, stage = alternatives[0]
+            if not optional:
+                numbers = (p.microbatch,) if share is None else share.numbers(p.microbatch)
+                yield from (Pass(BW if kind is B else kind, stage, j) for j in numbers)

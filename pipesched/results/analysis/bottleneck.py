@@ -10,7 +10,7 @@ from pipesched.problem.attainable_spans import Value
 from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import OnStream
+from pipesched.results.evidence import AroundStream, OnStream, StreamTasks
 
 # A device whose own argument comes this close to the strongest would bind next.
 CLOSE = Fraction(1, 100)
@@ -57,7 +57,8 @@ class Bottleneck:
     def stream(self) -> str | None:
         """The stream whose tasks alone are the strongest analytic bound, if it is not the one that computes."""
         on = self.strongest.evidence
-        return on.stream if isinstance(on, OnStream) and on.stream != self.problem.streams[0] else None
+        told = isinstance(on, OnStream | AroundStream | StreamTasks) and on.stream != self.problem.streams[0]
+        return on.stream if told else None
 
     @property
     def binds(self) -> tuple[Cause, ...]:
