@@ -134,16 +134,17 @@ def sequential(problem: Problem) -> Schedule:
     run = _Run(problem)
     for group in chain_groups(problem):
         after = {n: 0 for n in reversed(group) if n in feeding}
-        for n in (n for n in group if n not in feeding):
-            for j in problem.walking[n]:
-                run.to(Pass(F, chains[n][-1], j))
-                run.to(Pass(BW, chains[n][0], j))
-                for one, done in after.items():
-                    left = problem.walking[one][done:]
-                    while left and run.ready(Pass(BW, chains[one][-1], left[0])):
-                        run.to(Pass(BW, chains[one][0], left[0]))
-                        left = left[1:]
-                    after[one] = len(problem.walking[one]) - len(left)
+        last = [n for n in group if n not in feeding]
+        for row in zip(*(problem.walking[n] for n in last), strict=True):
+            for kind, end in ((F, -1), (BW, 0)):
+                for n, j in zip(last, row, strict=True):
+                    run.to(Pass(kind, chains[n][end], j))
+            for one, done in after.items():
+                left = problem.walking[one][done:]
+                while left and run.ready(Pass(BW, chains[one][-1], left[0])):
+                    run.to(Pass(BW, chains[one][0], left[0]))
+                    left = left[1:]
+                after[one] = len(problem.walking[one]) - len(left)
     orders: list[list[Pass]] = [[] for _ in range(problem.devices)]
     for p in run.passes:
         orders[problem.device(p)].append(p)

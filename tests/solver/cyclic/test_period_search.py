@@ -21,7 +21,6 @@ from pipesched.errors import BadInput
 from pipesched.files.problem_file import read_problem
 from pipesched.files.schedule_file import ScheduleFile, read_schedule, to_text
 from pipesched.problem.feasibility import why_infeasible
-from pipesched.problem.passes import F
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.solution import Status
 from pipesched.schedule.metrics import measure
