@@ -42,7 +42,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("source", metavar="CONFIG", help=KINDS)
     parser.add_argument("--gpus", type=whole(1, 10**5), metavar="N", help="devices in all")
     add_training(parser, "micro-batches of one step, shared among the data parallel replicas")
-    add_sizes(parser, _SIZES, "searched; context 1")
+    add_sizes(parser, _SIZES, "searched")
     add_limits(parser)
     add_plans_for(parser)
     parser.add_argument(
@@ -131,7 +131,7 @@ def _answered(
 COMMANDS.register(
     Command(
         "layouts",
-        "for a model's configuration and a number of GPUs: tensor, pipeline, data and expert parallelism, and the plan",
+        "for a model's configuration and a number of GPUs: sizes of TP, CP, PP, DP and EP, and the plan",
         configure,
         run,
         Group.FIND,

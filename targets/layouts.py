@@ -11,7 +11,7 @@ from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import read_yaml
 from pipesched.files.model_configs.layouts import Layout, layouts_of
 from pipesched.files.model_configs.model_config import ModelConfig
-from pipesched.files.model_configs.plan_of_config import Wanted, plan_text
+from pipesched.files.model_configs.plan_of_config import Wanted, plan_text, sequence_of
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.plan_problem import PlanProblem
 from runtime.partitions.catalogue import PARTITION_FORMATS
@@ -47,7 +47,7 @@ def best_layouts(
     `given` are sizes that are not searched, `target` is the runtime of `--for`. `BadInput` where nothing is left.
     """
     spread, problems, refused = dict[Layout, Spread](), dict[Layout, PlanProblem](), dict[Layout, str]()
-    for layout in layouts_of(config, gpus, wanted.microbatches, given):
+    for layout in layouts_of(config, gpus, wanted.microbatches, sequence_of(config, wanted), given):
         own = replace(
             wanted, devices=layout.pipeline, microbatches=wanted.microbatches // layout.data, sizes=layout.sizes
         )

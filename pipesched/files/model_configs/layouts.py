@@ -29,12 +29,14 @@ class Layout(NamedTuple):
         return " ".join(f"{name}{size}" for name, size in said.items() if size > 1 or name in ("TP", "PP", "DP"))
 
 
-def layouts_of(config: ModelConfig, gpus: int, microbatches: int, given: Mapping[str, int | None]) -> list[Layout]:
+def layouts_of(
+    config: ModelConfig, gpus: int, microbatches: int, sequence: int, given: Mapping[str, int | None]
+) -> list[Layout]:
     """All layouts of a model; `BadInput` where there is none.
 
     `microbatches` are those of a step on all replicas together, so that each of them has as many as any other. `given`
-    are sizes by name that are not searched. Tensor groups stay inside a node and divide the heads;
-    without a given size there is no context parallelism, whose exchanges the formulas leave out.
+    are sizes by name that are not searched. Tensor groups stay inside a node and divide the heads,
+    and so do context groups of several of them, which cut a `sequence` in two parts a device, one early and one late.
     """
     attention = config.model["attention"]
     heads, groups = attention["heads"], attention.get("kv_heads") or attention["heads"]
@@ -42,11 +44,12 @@ def layouts_of(config: ModelConfig, gpus: int, microbatches: int, given: Mapping
     most = config.model["layers"] + config.model.get("mtp_layers", 0) + 2
     found = []
     for tensor in _sizes(gpus, given, "tensor", NODE):
-        for context in _sizes(gpus // tensor, given, "context", 1):
+        for context in _sizes(gpus // tensor, given, "context", NODE // tensor):
             for pipeline in _sizes(gpus // (tensor * context), given, "pipeline", most):
                 data = gpus // (tensor * context * pipeline)
                 fits = tensor * context * pipeline * data == gpus and given.get("data") in (None, data)
-                if not fits or microbatches % data or heads % tensor or (groups % tensor and tensor % groups):
+                cut = context == 1 or sequence % (2 * context) == 0
+                if not (fits and cut) or microbatches % data or heads % tensor or (groups % tensor and tensor % groups):
                     continue
                 shared = tensor * context * data
                 found += [
@@ -58,8 +61,8 @@ def layouts_of(config: ModelConfig, gpus: int, microbatches: int, given: Mapping
         sizes = ", ".join(f"--{name} {size}" for name, size in given.items() if size is not None)
         raise BadInput(
             f"found no layout of {gpus} GPUs{f' with {sizes}' if sizes else ''}; allowed: tensor * context * pipeline "
-            f"* data is {gpus}, tensor divides {heads} heads, data divides {microbatches} micro-batches, expert "
-            f"divides {experts} experts and tensor * context * data"
+            f"* data is {gpus}, tensor divides {heads} heads, 2 * context divides {sequence} tokens, data divides "
+            f"{microbatches} micro-batches, expert divides {experts} experts and tensor * context * data"
         )
     return found
 

@@ -61,6 +61,12 @@ def sizes_of(config: ModelConfig, wanted: Wanted) -> dict[str, int]:
     return found
 
 
+def sequence_of(config: ModelConfig, wanted: Wanted) -> int:
+    """Tokens of a sequence: what is given, else the configuration's, else the longest up to a default."""
+    known: int | None = wanted.sequence or config.said.get("sequence")
+    return known or min(config.longest or DEFAULT_SEQUENCE, DEFAULT_SEQUENCE)
+
+
 def _chunks(config: ModelConfig, devices: int) -> list[int]:
     """So many that every stage has a layer; embedding and head are one each."""
     layers = config.model["layers"] + config.model.get("mtp_layers", 0) + 2
@@ -69,12 +75,9 @@ def _chunks(config: ModelConfig, devices: int) -> list[int]:
 
 def _training(config: ModelConfig, wanted: Wanted) -> Iterator[str]:
     said = config.said
-    sequence = wanted.sequence or said.get("sequence")
-    if sequence:
-        yield _line("sequence", sequence, "tokens")
-    else:
-        most = min(config.longest or DEFAULT_SEQUENCE, DEFAULT_SEQUENCE)
-        yield _line("sequence", most, "assumed: tokens of a sequence (--sequence)")
+    known = wanted.sequence or said.get("sequence")
+    comment = "tokens" if known else "assumed: tokens of a sequence (--sequence)"
+    yield _line("sequence", sequence_of(config, wanted), comment)
     size = wanted.microbatch_size or said.get("microbatch_size")
     yield _line("microbatch_size", size or 1, "sequences" if size else "assumed: sequences (--microbatch-size)")
     yield _line("dtype", "bf16", "assumed: 16-bit passes, gradients and Adam's state in 32 bits")
@@ -100,6 +103,8 @@ def _hardware(config: ModelConfig, wanted: Wanted) -> Iterator[str]:
         yield _line("tensor_bandwidth", *_link(device, sizes["tensor"], "a tensor group"))
     if sizes["expert"] > 1:
         yield _line("expert_bandwidth", *_link(device, sizes["expert"], "experts"))
+    if sizes["context"] > 1:
+        yield _line("context_bandwidth", *_link(device, sizes["tensor"] * sizes["context"], "keys and values"))
     if sizes["context"] * sizes["data"] > 1:
         inside = sizes["tensor"] * sizes["context"] * sizes["data"]
         yield _line("data_bandwidth", *_link(device, inside, "exchange of gradients"))

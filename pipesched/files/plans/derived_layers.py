@@ -93,6 +93,7 @@ def _hardware(section: HardwareSection) -> Hardware:
         rate(section.expert_bandwidth),
         section.hidden_share,
         rate(section.data_bandwidth),
+        rate(section.context_bandwidth),
     )
 
 
@@ -115,7 +116,7 @@ def _missing(place: str, section: BaseModel, keys: tuple[str, ...]) -> Iterator[
 
 
 def _rates(hardware: HardwareSection) -> Iterator[str]:
-    for key in ("sustained_tflops", "pipeline_bandwidth", "tensor_bandwidth", "expert_bandwidth", "data_bandwidth"):
+    for key in ("sustained_tflops", *(name for name in HardwareSection.model_fields if name.endswith("_bandwidth"))):
         if getattr(hardware, key) == 0:
             yield f"hardware.{key}: found 0; allowed: more than 0"
     if hardware.memory is not None and (hardware.reserved or 0) > hardware.memory:

@@ -108,6 +108,11 @@ class HardwareSection(_Section):
         description="GB/s of a device to those with the same parameters; without it the exchange of gradients is not "
         "counted",
     )
+    context_bandwidth: field_types.PlainNumber | None = Field(
+        None,
+        description="GB/s of a device to the next one of its context group; without it the exchange of keys and "
+        "values is hidden behind computation",
+    )
     hidden_share: ShareField = Field(
         Fraction(0), description="part of tensor and expert parallel exchange that runs behind computation; default 0"
     )

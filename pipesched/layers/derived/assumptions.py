@@ -50,7 +50,12 @@ def _communication(parallel: Parallel, hardware: Hardware) -> list[str]:
         what = "every token to its experts and back"
         found.append(f"expert parallel: {what}, each way at {_rate(hardware.expert)}, {exposed}")
     if parallel.context > 1:
-        found.append("context parallel: exchanges of keys and values are hidden behind computation")
+        found.append(
+            "context parallel: exchanges of keys and values are hidden behind computation (hardware.context_bandwidth)"
+            if hardware.context is None
+            else f"context parallel: keys and values go round at {_rate(hardware.context)}, gradients too on the way "
+            "back, behind the attention over the other parts; what that does not hide takes time"
+        )
     if parallel.data * parallel.context > 1:
         found.append(
             "data parallel: the exchange of gradients is not counted (hardware.data_bandwidth)"

@@ -10,6 +10,7 @@ from pipesched.layers.derived.activations import Activation, head_activation, la
 from pipesched.layers.derived.assumptions import assumptions
 from pipesched.layers.derived.operations import (
     Operations,
+    context_bytes,
     expert_bytes,
     head_operations,
     hidden_bytes,
@@ -72,6 +73,12 @@ class _Rates:
         exposed = 1 - self.hardware.hidden
         return Fraction(0) if not amount or bandwidth is None else amount / bandwidth * 1000 * exposed
 
+    def ring(self, amount: Fraction, attention: Fraction) -> Fraction:
+        """What an exchange of keys and values takes beyond the attention over the parts of others, which hides it."""
+        behind = attention * Fraction(self.parallel.context - 1, self.parallel.context)
+        bandwidth = self.hardware.context
+        return Fraction(0) if bandwidth is None else max(Fraction(0), amount / bandwidth * 1000 - behind)
+
     def layer(
         self,
         name: str,
@@ -81,12 +88,16 @@ class _Rates:
         parameters: Parameters,
         activation: Activation,
         inputs: int = 1,
+        context: Fraction = Fraction(0),
     ) -> LayerType:
-        """A layer type; `collectives` is the time of its exchanges each way, `inputs` the hidden states it reads."""
+        """A layer type; `collectives` is the time of its exchanges each way, `inputs` the hidden states it reads.
+
+        `context` are the bytes of keys and values that go round in its forward.
+        """
         products, attention = (self.computation(one) for one in operations)
-        forward = products + attention + collectives
-        backward = FLASH_BACKWARD if self.training.flash else ATTENTION_BACKWARD
-        to_input = products + attention * backward + collectives
+        forward = products + attention + collectives + self.ring(context, attention)
+        back = attention * (FLASH_BACKWARD if self.training.flash else ATTENTION_BACKWARD)
+        to_input = products + back + collectives + self.ring(2 * context, back)
         split, full = self.training.weight_split, to_input + products
         return LayerType(
             name,
@@ -127,6 +138,7 @@ def derive(shape: Shape, training: Training, parallel: Parallel, hardware: Hardw
             per_layer + (to_experts if moe else 0),
             layer_parameters(shape, moe),
             layer_activation(shape, training, parallel, moe),
+            context=context_bytes(shape, training, parallel),
         )
 
     zero, weight = Fraction(0), Fraction(0) if training.weight_split else None
@@ -183,4 +195,5 @@ def _mtp(rates: _Rates, shape: Shape, collectives: Fraction) -> LayerType:
         mtp_parameters(shape),
         mtp_activation(shape, training, parallel),
         inputs=2,
+        context=context_bytes(shape, training, parallel),
     )

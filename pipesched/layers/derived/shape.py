@@ -112,9 +112,9 @@ class Parallel:
 class Hardware:
     """One device: operations a second that it sustains, its memory in bytes, and bytes a second that it sends.
 
-    `pipeline` is the link to the next stage, `tensor`, `expert` and `data` those of the collectives; None where there
-    are none, or where those of `data` are not counted. `hidden` is the share of the exchanges of tensors and experts
-    that runs behind computation and takes no time of its own.
+    `pipeline` is the link to the next stage, `tensor`, `expert`, `data` and `context` those of the collectives; None
+    where there are none, or where those of `data` and `context` are not counted. `hidden` is the share of the exchanges
+    of tensors and experts that runs behind computation and takes no time of its own.
     """
 
     sustained_flops: Fraction
@@ -124,3 +124,4 @@ class Hardware:
     expert: Fraction | None = None
     hidden: Fraction = Fraction(0)
     data: Fraction | None = None
+    context: Fraction | None = None

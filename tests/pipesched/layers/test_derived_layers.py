@@ -11,7 +11,14 @@ import pytest
 from pipesched.errors import BadInput
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.derived.activations import head_activation, layer_activation
-from pipesched.layers.derived.operations import expert_bytes, head_operations, layer_operations, tensor_bytes
+from pipesched.layers.derived.derive import derive
+from pipesched.layers.derived.operations import (
+    context_bytes,
+    expert_bytes,
+    head_operations,
+    layer_operations,
+    tensor_bytes,
+)
 from pipesched.layers.derived.parameters import (
     active_parameters,
     attention_matrices,
@@ -23,6 +30,7 @@ from pipesched.layers.derived.shape import (
     PRECISIONS,
     Attention,
     Experts,
+    Hardware,
     LatentAttention,
     Parallel,
     Shape,
@@ -103,6 +111,28 @@ def test_what_devices_of_a_stage_exchange() -> None:
     assert expert_bytes(DEEPSEEK_V3, training, Parallel(data=64, expert=64)) == 2 * 8 * sbh * Fraction(63, 64)
     assert expert_bytes(DEEPSEEK_V3, training, Parallel(data=64)) == 0
     assert tensor_bytes(DEEPSEEK_V3, training, Parallel(data=64)) == 0
+    # 128 heads with keys of 128 + 64 numbers and values of 128; 8 heads of 128 each, of which tensor devices have some.
+    assert context_bytes(DEEPSEEK_V3, training, Parallel(context=4)) == 3 * 1024 * 128 * (192 + 128) * 2
+    for tensor, held in ((1, 8), (4, 2), (16, 1)):
+        sent = context_bytes(LLAMA_8B, training, Parallel(tensor=tensor, context=2))
+        assert sent == 2048 * held * 256 * 2
+
+
+@pytest.mark.parametrize("gigabytes", [1, 10, 1000])
+def test_of_the_ring_of_keys_and_values_counts_what_attention_does_not_hide(gigabytes: int) -> None:
+    training, parallel = Training(4096), Parallel(context=4)
+    layers = [
+        next(layer for layer in derive(LLAMA_8B, training, parallel, hardware).layers if layer.name == "layer")
+        for hardware in (Hardware(Fraction(10**14), Fraction(10**12), Fraction(10**10), context=rate)
+        for rate in (None, Fraction(gigabytes * 10**9)))
+    ]  # fmt: skip
+    sent = context_bytes(LLAMA_8B, training, parallel) / (gigabytes * 10**9) * 1000
+    attention = layer_operations(LLAMA_8B, training, parallel, False).attention / 10**14 * 1000
+    for name, factor, again in (("forward", 1, 1), ("backward", 2, Fraction(5, 2))):
+        without, counted = (getattr(layer, name) for layer in layers)
+        assert counted - without == pytest.approx(
+            float(max(0, factor * sent - again * attention * Fraction(3, 4))), 0.01
+        )
 
 
 def test_latent_attention_without_a_latent_of_queries() -> None:
