@@ -173,8 +173,9 @@ def narrowed_sentences(found: Plan, narrowed: Narrowed) -> list[str]:
         runs = f"{narrowed.name} runs it" if narrowed.name is not None else "this partition allows as little"
         own = f"that of {narrowed.name}" if narrowed.name is not None else "that with this partition"
         text += f"; {own} takes {100 * more:.2f} % more" if more > 0 else f"; {runs}"
-        others = runtimes_of(free.problem, free.best) if narrowed.name is not None and more > 0 else []
-        text += f"; run by {', '.join(others)}" if others else ""
+        runs_all = runtimes_of(free.problem, free.best) if narrowed.name is not None and more > 0 else []
+        others = ", ".join(name for name in runs_all if name != narrowed.name)
+        text += f"; run by {others}" if others else ""
     return [*said, text]
 
 

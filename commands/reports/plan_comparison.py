@@ -36,6 +36,8 @@ def show(found: PlanRows, free: str) -> None:
     unit = f" ({problem.time_unit})" if problem.time_unit else ""
     title = f"{problem.name}: {problem.objective.value}{unit} of the best plan found with each schedule"
     table(title, COLUMNS, [_cells(found, row) for row in shown], bold=[0] if shown and shown[0].fits else [])
+    if shown:
+        print(f"time: {problem.objective.value}; exchange of gradients among replicas and optimizer come on top")
     best = next((row for row in rows if row.name == free), None)
     if best is not None and best.plan is not None and best.plan.value is not None:
         bound = plain(float(best.plan.lower_bound))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
+from heuristics.building.patience import impatient
 from pipesched.problem.passes import B, F, Pass, W
 from pipesched.problem.problem import Problem
 
@@ -115,8 +116,8 @@ def insert_all(
     """Every pass into the first gap that holds it: of those whose needs have been put, the least priority goes next.
 
     `ceiling[d]` is the memory of device d, `opens[d]` the tick before which nothing starts there. A pass that memory
-    has no room for waits until one that gives memory back has been put on its device; None where all wait. The order
-    cannot deadlock: a pass never goes before one that ended when it was ready.
+    has no room for waits until one that gives memory back has been put on its device; None where all wait, or
+    the caller waits no longer. The order cannot deadlock: a pass never goes before one that ended when it was ready.
     """
     rows = [_Row(most) for most in ceiling]
     ready = [opens[d] for d in graph.device]
@@ -125,6 +126,8 @@ def insert_all(
     heap = [(priority[n], n) for n, count in enumerate(missing) if count == 0]
     heapify(heap)
     while heap:
+        if impatient():
+            return None
         entry = heappop(heap)
         n = entry[1]
         row, ticks, kept = rows[graph.device[n]], graph.ticks[n], graph.kept[n]

@@ -77,6 +77,11 @@ class Budget:
                 return
             yield True
 
+    def late(self, most: float) -> Callable[[], bool]:
+        """Whether so many seconds from now are over, or the user has stopped; where units are counted, only that."""
+        until = time.monotonic() + min(most, self.left)
+        return self.stop.is_set if self._units is not None else lambda: self.over() or time.monotonic() >= until
+
     def extra(self, share: float) -> Callable[[], bool]:
         """Whether what follows the search must end: after the rest of the time, and no less than a share of it all.
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 
+from heuristics.building.patience import patience
 from heuristics.catalogue import schedule_named
 from pipesched.errors import DoesNotApply
-from pipesched.layers.plan_problem import PlanProblem
+from pipesched.layers.partition import Partition
+from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.problem.formatting import plain
+from pipesched.problem.problem import Problem
 from pipesched.results.memory_figures import peak_memory
 from pipesched.results.plan import Candidate
 from pipesched.schedule.metrics import measure
+from pipesched.schedule.schedule import Schedule
 from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
 from solver.planning.partitions.balance import balanced
@@ -58,11 +62,22 @@ def _roomy_plans(problem: PlanProblem) -> Iterator[Candidate]:
             continue
         counts = balanced(roomy, choice).counts
         for name, order in orders.items():
-            for share in (Fraction(0), Fraction(1)):
-                partition = recomputing(roomy, counts, share)
-                one = roomy.problem(choice, partition)
-                try:
-                    timeline = best_times(one, order(one))
-                except DoesNotApply:
-                    continue
-                yield Candidate(choice, partition, timeline, name)
+            found = [*_of_shares(roomy, choice, Partition(counts), name, order)]
+            yield from found
+            if found:
+                break
+
+
+def _of_shares(
+    roomy: PlanProblem, choice: Choice, partition: Partition, name: str, order: Callable[[Problem], Schedule]
+) -> Iterator[Candidate]:
+    """Nothing recomputed, and everything; none where the order does not apply."""
+    for share in (Fraction(0), Fraction(1)):
+        own = recomputing(roomy, partition.counts, share)
+        one = roomy.problem(choice, own)
+        try:
+            with patience():
+                timeline = best_times(one, order(one))
+        except DoesNotApply:
+            return
+        yield Candidate(choice, own, timeline, name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from threading import Event
 from typing import Generic, TypeVar
 
@@ -19,7 +20,6 @@ from solver.planning.time_shares import TimeShares, named
 
 K = TypeVar("K", bound=Hashable)
 Search = Callable[[Iterable[Candidate], PlanProblem, Limits, Report, Event], Plan]
-_FIRST_SHARE = 0.5
 NO_TIME = "not tried: no time was left"
 
 
@@ -49,11 +49,11 @@ def raced(
 ) -> list[Raced[K]]:
     """Each problem with the best plan that `search` found, the least step first, then by bound; without a plan last.
 
-    First each gets a plan in a moment, the smallest pipelines first: they take least time and drop others. One whose
-    bound is no less than the best step is out, and so, once there is a plan, is what has had no turn when the time is
-    over, which is said. Of those that are left the better half goes on, from their plans, for as long again, down to
-    one (successive halving: Jamieson and Talwalkar 2016). Times of different problems are compared: they must do the
-    same work, in one unit.
+    First each gets a plan by a few simulations, the smallest pipelines first: they take least time and drop others. One
+    whose bound is no less than the best step is out, and so, once there is a plan, is what has had no turn when the
+    time is over, which is said. Of those that are left the better half goes on, from their plans, for as long again,
+    down to one (successive halving: Jamieson and Talwalkar 2016). Times of different problems are compared: they must
+    do the same work, in one unit.
     """
     race = _Race(search, sorted(_entries(problems), key=_size), limits, report, stop)
     race.run()
@@ -67,20 +67,25 @@ class _Race(Generic[K]):
         self._time = TimeShares(limits)
 
     def run(self) -> None:
-        """A first plan of each, then rounds among fewer and fewer."""
-        left = [one for one in self.entries if not one.dropped]
-        rounds = max(1, (len(left) - 1).bit_length())
-        for number in range(rounds + 1):
-            share = _FIRST_SHARE + (1 - _FIRST_SHARE) * number / rounds
-            for at, one in enumerate(left):
-                if not self._still_wins(one):
-                    continue
-                if not self._time.spent() or all(each.step is None for each in self.entries):
-                    self._search(one, self._time.part(share, len(left) - at))
-                elif one.plan is None:
-                    one.dropped = NO_TIME
-            open_ones = [one for one in left if not one.dropped and self._still_wins(one)]
-            left = sorted(open_ones, key=_rank)[: max(1, -(-len(open_ones) // 2))]
+        """A first plan of each at once, then rounds among fewer and fewer, the best first, which drop others."""
+        self._round(self.entries, lambda _: self._time.none())
+        left = self._open(self.entries)
+        rounds = 1 + max(0, len(left) - 1).bit_length()
+        for number in range(1, rounds + 1):
+            self._round(left, partial(self._time.part, number / rounds))
+            left = self._open(left)[: -(-len(left) // 2)]
+
+    def _round(self, entries: list[Raced[K]], part: Callable[[int], Limits]) -> None:
+        for at, one in enumerate(entries):
+            if not self._still_wins(one):
+                continue
+            if not self._time.spent() or all(each.step is None for each in self.entries):
+                self._search(one, part(len(entries) - at))
+            elif one.plan is None:
+                one.dropped = NO_TIME
+
+    def _open(self, entries: list[Raced[K]]) -> list[Raced[K]]:
+        return sorted((one for one in entries if not one.dropped and self._still_wins(one)), key=_rank)
 
     def _search(self, one: Raced[K], limits: Limits) -> None:
         starts = [] if one.plan is None or one.plan.best is None else [one.plan.best]

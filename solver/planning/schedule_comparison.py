@@ -7,6 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from threading import Event
 
+from heuristics.building.patience import patience
 from heuristics.catalogue import schedule_named
 from pipesched.errors import DoesNotApply
 from pipesched.layers.even import some_counts
@@ -22,9 +23,9 @@ from solver.planning.plan import plan, plan_from, with_bounds_of
 from solver.planning.progress import PlanProgress, Report
 from solver.planning.time_shares import TimeShares, named
 
-# Of the time limit, the part for first plans of published schedules, that after which none is begun any more, and that
-# in which they are searched further; the rest is for all plans, from the best of theirs on.
-_FIRST_SHARE, _LAST_FIRST, _PUBLISHED_SHARE = 0.15, 0.4, 0.6
+# Of the time limit, the part for published schedules of which no plan fits at once, and that after which all plans are
+# searched, from the best of theirs on.
+_UNFIT_SHARE, _PUBLISHED_SHARE = 0.15, 0.6
 _NO_TIME = "not tried: no time was left; a longer --time-limit, or this one by --schedules"
 FREE = "free"  # the row of any order, as in a plan file
 
@@ -51,12 +52,13 @@ def compared_schedules(
     """
     time = TimeShares(limits)
     rows, asked = _first(problem, orders, time, report, stop)
-    left = [row for row in rows.values() if row.fits and row.plan is not None and row.plan.status is not Status.OPTIMAL]
-    for at, row in enumerate(left):
-        if row.plan is not None and not (stop.is_set() or time.spent(_PUBLISHED_SHARE)):
-            told, part = named(report, row.name, time.seconds), time.part(_PUBLISHED_SHARE, len(left) - at)
-            found = plan_from(_bests(row), asked[row.name], part, told, stop)
-            rows[row.name] = replace(row, plan=with_bounds_of(found, row.plan))
+    for fits, until in ((False, _UNFIT_SHARE), (True, _PUBLISHED_SHARE)):
+        left = [row for row in rows.values() if row.fits is fits and _is_open(row)]
+        for at, row in enumerate(left):
+            if row.plan is not None and not (stop.is_set() or time.spent(until)):
+                told, part = named(report, row.name, time.seconds), time.part(until, len(left) - at)
+                found = with_bounds_of(plan_from(_bests(row), asked[row.name], part, told, stop), row.plan)
+                rows[row.name] = replace(row, plan=found, unfit=None if found.best else row.unfit, reason=found.reason)
     published = [*rows.values()]
     if free is not None:
         used = dict.fromkeys(problem.choices)
@@ -75,28 +77,32 @@ def compared_schedules(
 def _first(
     problem: PlanProblem, orders: Mapping[str, Sequence[str]], time: TimeShares, report: Report, stop: Event
 ) -> tuple[dict[str, ComparedSchedule], dict[str, PlanProblem]]:
-    """Each schedule with a first plan, soon: many fit no memory, and the others get their time; and what was asked.
+    """Each schedule with a plan found at once: many fit no memory, and the others share the time; and what was asked.
 
     Orders that are the same for all costs come first: the others are searched for and may take long.
     """
     rows, asked = dict[str, ComparedSchedule](), dict[str, PlanProblem]()
-    for at, name in enumerate(sorted(orders, key=lambda each: not schedule_named(each).same_for_all_costs)):
+    for name in sorted(orders, key=lambda each: not schedule_named(each).same_for_all_costs):
         own = orders[name]
         choices, reason = _choices(problem, own)
-        if not choices or stop.is_set() or time.spent(_LAST_FIRST):
+        if not choices or stop.is_set() or time.spent():
             why = "not tried: interrupted" if stop.is_set() else _NO_TIME
             rows[name] = ComparedSchedule(name, reason=reason if not choices else why)
             continue
         mine = asked[name] = replace(problem, choices=choices, schedules=tuple(own))
         told = named(report, name, time.seconds)
         told(PlanProgress(0, None, Fraction(0), 0, len(choices), "first plans"))
-        found = plan(mine, time.part(_FIRST_SHARE, len(orders) - at), told, stop)
+        found = plan(mine, time.none(), told, stop)
         rows[name] = ComparedSchedule(name, found, None if found.best else least_lacking(mine), found.reason)
     return rows, asked
 
 
 def _bests(row: ComparedSchedule) -> list[Candidate]:
     return [] if row.plan is None else [each.best for each in row.plan.choices if each.best is not None]
+
+
+def _is_open(row: ComparedSchedule) -> bool:
+    return row.plan is not None and row.plan.status not in (Status.OPTIMAL, Status.INFEASIBLE)
 
 
 def _rank(row: ComparedSchedule) -> tuple[bool, bool, Fraction]:
@@ -128,9 +134,10 @@ def _applies(problem: PlanProblem, choice: Choice, name: str, reasons: list[str]
         return False
     roomy = replace(problem, cluster=replace(problem.cluster, capacity=None))
     try:
-        schedule_named(name).order(
-            roomy.problem(choice, Partition(problem.counts or some_counts(problem.model, stages)))
-        )
+        with patience():
+            schedule_named(name).order(
+                roomy.problem(choice, Partition(problem.counts or some_counts(problem.model, stages)))
+            )
     except DoesNotApply as reason:
         reasons.append(str(reason))
         return False

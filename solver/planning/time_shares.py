@@ -29,6 +29,10 @@ class TimeShares:
             return self._units >= share * limits.deterministic
         return self.seconds >= share * limits.seconds
 
+    def none(self) -> Limits:
+        """For what is found at once."""
+        return replace(self._limits, seconds=0, deterministic=None if self._limits.deterministic is None else 0)
+
     def part(self, share: float, among: int) -> Limits:
         """For the next of so many searches, which together end when this share of all is spent."""
         limits = self._limits

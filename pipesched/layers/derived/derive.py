@@ -110,7 +110,7 @@ class _Rates:
             freed_by_backward=activation.freed_by_backward / _GIB if split else Fraction(0),
             recompute=self._ways(forward, attention, activation, inputs),
             attention=attention / forward if forward else Fraction(0),
-            attention_backward=attention * backward / full if full else Fraction(0),
+            attention_backward=back / full if full else Fraction(0),
         )
 
     def _ways(

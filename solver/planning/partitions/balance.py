@@ -7,91 +7,113 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from itertools import accumulate, pairwise
+from functools import lru_cache
+from itertools import accumulate, combinations, pairwise
+
+import numpy as np
 
 from pipesched.layers.even import some_counts
 from pipesched.layers.layer import LayerType
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
+from solver.local_search.moves import Array
 from solver.planning.partitions.memory_fit import MemoryFit
-from solver.planning.partitions.nearby import moved_cuts, passed_on, recut
+from solver.planning.partitions.nearby import MOST_FOR_PAIRS, recut
 
 _MOST_MOVES = 2_000
 
 
-def balanced(plan: PlanProblem, choice: Choice, fit: MemoryFit | None = None) -> Partition:
-    """For one placement. Where `fit` is given, what has to be recomputed counts; else memory does not."""
-    placement = choice.on(plan.cluster.devices)
-    stages = len(placement.chains[0])
-    costs = _Costs(plan, choice, fit)
-    cuts = list(accumulate(plan.counts or some_counts(plan.model, stages), initial=0))
-    best = costs.value(cuts)
-    for _ in range(0 if plan.counts is not None else _MOST_MOVES):
-        # Others are many more to try: only where no single cut is better.
-        for moves in (moved_cuts(plan.model, cuts, 1), moved_cuts(plan.model, cuts, 2), passed_on(plan.model, cuts)):
-            value, moved = min(((costs.value(each), each) for each in moves), default=(best, cuts))
-            if value < best:
+def balanced(
+    plan: PlanProblem, choice: Choice, fit: MemoryFit | None = None, start: Partition | None = None, ends: bool = True
+) -> Partition:
+    """For one placement. Where `fit` is given, what has to be recomputed counts; else memory does not.
+
+    `ends`: the way to a device and back counts beside its load; else of equal loads those of more even stages are best.
+    """
+    stages = len(choice.on(plan.cluster.devices).chains[0])
+    costs, allowed = _Costs(plan, choice, fit, ends), np.array(plan.model.cuts)
+    counts = plan.counts or (some_counts(plan.model, stages) if start is None else start.counts)
+    cuts = np.array([*accumulate(counts, initial=0)])
+    if plan.counts is None:
+        at = np.searchsorted(allowed, cuts)
+        best = min(costs.values(cuts[None]))
+        for _ in range(_MOST_MOVES):
+            # Others are many more to try: only where no single cut is better.
+            for moves in _moves(stages):
+                tried = at + moves
+                tried = tried[(np.diff(tried) > 0).all(axis=1)]
+                values = costs.values(allowed[tried]) if len(tried) else []
+                least = min(values, default=best)
+                if least < best:
+                    break
+            if least >= best:
                 break
-        if value >= best:
-            break
-        best, cuts = value, moved
-    counts = tuple(b - a for a, b in pairwise(cuts))
-    return recut(plan, counts, Partition(counts) if fit is None else fit.partition(cuts))
+            best, at = least, tried[values.index(least)]
+        cuts = allowed[at]
+    bounds = cuts.tolist()
+    counts = tuple(b - a for a, b in pairwise(bounds))
+    return recut(plan, counts, Partition(counts) if fit is None else fit.partition(bounds))
+
+
+@lru_cache(maxsize=64)
+def _moves(stages: int) -> tuple[Array, ...]:
+    """A row for each move of cuts by a place: of one; of two; of all between two stages, which passes on a layer."""
+    single = np.zeros((2 * (stages - 1), stages + 1), np.int64)
+    for cut in range(1, stages):
+        single[2 * cut - 2 : 2 * cut, cut] = -1, 1
+    pairs = [(a, b) for a, b in combinations(range(len(single)), 2) if a // 2 != b // 2 and stages <= MOST_FOR_PAIRS]
+    passed = [
+        single[a + k : b + k : 2].sum(axis=0) for a, b in combinations(range(0, 2 * stages, 2), 2) for k in (0, 1)
+    ]
+    return single, *(np.array(rows) for rows in ([single[a] + single[b] for a, b in pairs], passed) if rows)
 
 
 class _Costs:
-    """Sums of times from the first layer on, and what a list of cuts is worth."""
+    """Sums of times from the first layer on, and what lists of cuts are worth."""
 
-    def __init__(self, plan: PlanProblem, choice: Choice, fit: MemoryFit | None) -> None:
-        self.fit = fit
-        self.placement = choice.on(plan.cluster.devices)
-        self.length = len(self.placement.chains[0])
-        self.m = plan.microbatches / len(self.placement.chains)
-        self.one_chain = len(self.placement.chains) == 1
-        self.slowness = [float(plan.cluster.slowness_of(d)) for d in range(plan.cluster.devices)]
-        self.equal = not plan.cluster.slowness
-        again = 1 if plan.recompute is Decide.ALWAYS else 0
+    def __init__(self, plan: PlanProblem, choice: Choice, fit: MemoryFit | None, ends: bool) -> None:
+        self._fit = fit
+        placement, cluster = choice.on(plan.cluster.devices), plan.cluster
+        length = len(placement.chains[0])
+        self._m = plan.microbatches / len(placement.chains)
+        self._held = [[s % length for s in own] for own in placement.stages_of]
+        self._on = np.array([[own.count(k) for k in range(length)] for own in self._held], float)
+        self._slow = np.array([float(cluster.slowness_of(device)) for device in range(cluster.devices)])
+        self._slow_stage = np.array([float(slow) for slow in plan.slowness_of_places(placement)])
+        self._first = [min(own) for own in self._held] if ends and len(placement.chains) == 1 else []
+        always = plan.recompute is Decide.ALWAYS
 
-        def sums(layers: Sequence[LayerType], of: Callable[[LayerType], Fraction]) -> list[float]:
-            extra = (float(layer.recompute[0].time) * again if layer.recompute else 0.0 for layer in layers)
+        def sums(layers: Sequence[LayerType], of: Callable[[LayerType], Fraction], again: bool = always) -> list[float]:
+            extra = (float(layer.recompute[0].time) if again and layer.recompute else 0.0 for layer in layers)
             return [*accumulate((float(of(one)) + more for one, more in zip(layers, extra, strict=True)), initial=0.0)]
 
         # Ways to a device and back are those of the first piece.
         layers, first = (one.model.sequence for one in (plan, plan.pieces_of(choice)[0]))
-        self.work = sums(layers, lambda layer: layer.forward + layer.least_backward)
-        self.gradient = sums(layers, _gradient)
-        self.ahead = [*accumulate((float(layer.forward) for layer in first), initial=0.0)]
-        self.behind = sums(first, _gradient)
+        work = sums(layers, lambda layer: layer.forward + layer.least_backward)
+        ahead = sums(first, lambda layer: layer.forward, False)
+        self._sums: Array = np.array([work, sums(layers, _gradient), ahead, sums(first, _gradient)])
 
-    def _before(self, sums: list[float], cuts: list[int]) -> list[float]:
-        """The time of the stages before each one, all on their devices."""
-        if self.equal:
-            return [sums[cut] for cut in cuts]
-        own = (
-            self.slowness[device] * (sums[b] - sums[a])
-            for device, (a, b) in zip(self.placement.stage_device, pairwise(cuts), strict=False)
-        )
-        return list(accumulate(own, initial=0.0))
-
-    def value(self, cuts: list[int]) -> tuple[int, float, float]:
-        """The memory lacking; the largest load with head, or without W with head and tail; the loads' squares."""
-        work, gradient = ([sums[cut] for cut in cuts] for sums in (self.work, self.gradient))
-        lacking, squares, worst = 0, 0.0, 0.0
-        heads, tails = (self._before(sums, cuts) for sums in (self.ahead, self.behind))
-        for device, held in enumerate(self.placement.stages_of):
-            on = [s % self.length for s in held]
-            again, slow = 0.0, self.slowness[device]
-            if self.fit is not None:
-                need = self.fit.need(device, cuts)
-                again, lacking = need.time, lacking + need.excess
-            load = self.m * slow * (again + sum(work[k + 1] - work[k] for k in on))
-            squares += load * load
-            worst = max(worst, load)
-            if self.one_chain:
-                first = min(on)
-                busy = self.m * slow * (again + sum(gradient[k + 1] - gradient[k] for k in on))
-                worst = max(worst, load + heads[first], busy + tails[first])
-        return lacking, worst, squares
+    def values(self, cuts: Array) -> list[tuple[int, float, float]]:
+        """Of each row: memory lacking; the largest load with head, or without W with head and tail; squares."""
+        at = self._sums[:, cuts]
+        work, gradient, ahead, behind = at[:, :, 1:] - at[:, :, :-1]
+        again, lacking = np.zeros((len(cuts), len(self._held))), np.zeros(len(cuts), np.int64)
+        if self._fit is not None:
+            for device in range(len(self._held)):
+                needs = self._fit.needs(device, cuts)
+                again[:, device] = needs.time
+                lacking += needs.excess
+        load, busy = (self._m * self._slow * (again + each @ self._on.T) for each in (work, gradient))
+        worst = load
+        if self._first:
+            head, tail = (
+                (np.cumsum(each * self._slow_stage, axis=1) - each * self._slow_stage)[:, self._first]
+                for each in (ahead, behind)
+            )
+            worst = np.maximum(load + head, busy + tail)
+        # Where stages of a device are uneven micro-batches wait for each other.
+        squares = (load * load).sum(axis=1) + self._m**2 * (work * work).sum(axis=1)
+        return [*zip(lacking.tolist(), worst.max(axis=1).tolist(), squares.tolist(), strict=True)]
 
 
 def _gradient(layer: LayerType) -> Fraction:

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from math import ceil
 from typing import NamedTuple
 
-from pipesched.layers.layer import LayerType, RecomputeWay
+import numpy as np
+
+from pipesched.layers.layer import RecomputeWay
 from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.pieces import ends_of
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
-
-
-class Need(NamedTuple):
-    """What one device recomputes: the time it takes for a micro-batch, and on which of its stages what.
-
-    `excess` is the memory that is lacking even so, in units of the resolution.
-    """
-
-    time: float
-    excess: int
-    recompute: dict[int, tuple[Recomputed, ...]]
+from solver.local_search.moves import Array
 
 
 class _Moment(NamedTuple):
@@ -48,14 +40,29 @@ class _Moment(NamedTuple):
 
 
 class _Saving(NamedTuple):
-    """One way to recompute layers of a type on a stage; `memory` at each moment, and `time`, of one of them."""
+    """One way to recompute layers of a type on a stage; `memory` at each moment, and `time`, of one of them.
 
-    memory: tuple[int, ...]
+    `before` has the layers of the type before each layer; `others` are better ways of the same layers, by number.
+    """
+
+    memory: Array
     time: float
     stage: int
-    layer: LayerType
-    way: RecomputeWay
-    layers: int
+    layer: str
+    way: str
+    before: Array
+    others: list[int]
+
+
+class Needs(NamedTuple):
+    """What one device recomputes for each of several cuts: the time it takes for a micro-batch.
+
+    `excess` is the memory that is lacking even so, in units of the resolution; `layers` the number by saving and cuts.
+    """
+
+    time: Array
+    excess: Array
+    layers: Array
 
 
 class MemoryFit:
@@ -74,7 +81,6 @@ class MemoryFit:
         self._held = [_fullest(order, device) for device in range(placement.devices)]
         shares = [b - a for a, b in pairwise(ends_of(plan.model, choice.pieces, choice.lengths))]
         self._moments = [[one.of_whole(shares) for one in own] for own in self._held]
-        self._known: dict[tuple[object, ...], Need] = {}
         model, always, unit = plan.model, plan.recompute is Decide.ALWAYS, plan.resolution
         kept = [
             layer.activation * (layer.recompute[0].keeps if always and layer.recompute else 1)
@@ -83,21 +89,25 @@ class MemoryFit:
         assert plan.cluster.capacity is not None, "memory is limited"
         self._capacity = [int(room / unit) for room in plan.cluster.capacity]
         # From the first layer on, in units of the resolution: what a stage has is the difference of two.
-        self._memory = [*accumulate((int(layer.memory / unit) for layer in model.sequence), initial=0)]
-        self._kept = [*accumulate((int(each / unit) for each in kept), initial=0)]
-        self._split = [
-            *accumulate((int((one.activation - one.freed_by_backward) / unit) for one in model.sequence), initial=0)
-        ]
-        self._number = [
-            (kind, [*accumulate((layer.name == kind.name for layer in model.sequence), initial=0)])
+        self._memory = _sums(layer.memory / unit for layer in model.sequence)
+        self._kept = _sums(each / unit for each in kept)
+        self._split = _sums((one.activation - one.freed_by_backward) / unit for one in model.sequence)
+        free = plan.recompute is Decide.FREE
+        numbers = {kind.name: _sums(layer.name == kind.name for layer in model.sequence) for kind in model.kinds}
+        ways = [
+            (kind.name, way, int(kind.activation * (1 - way.keeps) / unit), numbers[kind.name])
             for kind in model.kinds
-            if kind.recompute and plan.recompute is Decide.FREE
+            for way in (kind.recompute if free else ())
         ]
+        self._waiting = [
+            {s: np.array([[one.kept[s], one.split[s]] for one in moments]).T for s in own}
+            for moments, own in zip(self._moments, self._stages_of, strict=True)
+        ]
+        self._savings = [_savings(waiting, ways) for waiting in self._waiting]
 
     def reserve(self, amounts: Sequence[int]) -> None:
         """So much less room on each device from now on: what an order turned out to hold at other moments."""
         self._capacity = [room - amount for room, amount in zip(self._capacity, amounts, strict=True)]
-        self._known.clear()
 
     def lacking(self, problem: Problem) -> int:
         """What a partition's problem lacks on all devices, in units of the resolution, as far as it is told here."""
@@ -113,69 +123,80 @@ class MemoryFit:
         ]
         return sum(max(0, amount - room) for amount, room in zip(held, self._capacity, strict=True))
 
-    def need(self, device: int, cuts: list[int]) -> Need:
-        """What a device has to recompute where stage k of a chain has the layers from cuts[k] to before cuts[k + 1]."""
-        at = [(s, cuts[s % self._length], cuts[s % self._length + 1]) for s in self._stages_of[device]]
-        key = device, *at
-        if key not in self._known:
-            self._known[key] = self._least(device, at)
-        return self._known[key]
+    def needs(self, device: int, cuts: Array) -> Needs:
+        """For each row of cuts: stage k of a chain has the layers from cuts[k] to before cuts[k + 1]."""
+        lacking = np.full((len(cuts), len(self._moments[device])), -self._capacity[device])
+        for s, (kept, split) in self._waiting[device].items():
+            static, activation, deferred = (
+                self._between(of, s, cuts) for of in (self._memory, self._kept, self._split)
+            )
+            lacking += static[:, None] + activation[:, None] * kept + deferred[:, None] * split
+        savings, time = self._savings[device], np.zeros(len(cuts))
+        layers = np.zeros((len(savings), len(cuts)), np.int64)
+        for at, one in enumerate(savings):
+            if lacking.max() <= 0:
+                break
+            wanted = np.where(one.memory > 0, -(-lacking // np.maximum(one.memory, 1)), 0).max(axis=1)
+            left = np.where(layers[one.others].any(axis=0), 0, self._between(one.before, one.stage, cuts))
+            layers[at] = np.clip(wanted, 0, left)
+            lacking -= layers[at][:, None] * one.memory
+            time += layers[at] * one.time
+        return Needs(time, np.maximum(lacking.max(axis=1), 0), layers)
+
+    def _between(self, sums: Array, stage: int, cuts: Array) -> Array:
+        at = stage % self._length
+        held: Array = sums[cuts[:, at + 1]] - sums[cuts[:, at]]
+        return held
 
     def partition(self, cuts: list[int]) -> Partition:
         """The partition with what all its devices have to recompute."""
         rows: list[tuple[Recomputed, ...]] = [()] * self._length
-        for device in range(len(self._stages_of)):
-            for stage, own in self.need(device, cuts).recompute.items():
+        for device, savings in enumerate(self._savings):
+            numbers = self.needs(device, np.array([cuts])).layers[:, 0].tolist()
+            for stage in self._stages_of[device]:
+                own = tuple(
+                    Recomputed(one.layer, one.way, number)
+                    for one, number in zip(savings, numbers, strict=True)
+                    if number and one.stage == stage
+                )
                 # Chains have the same stages: what one needs more than another is recomputed on both.
                 rows[stage % self._length] = max(rows[stage % self._length], own, key=_layers)
         return Partition(tuple(b - a for a, b in pairwise(cuts)), tuple(rows) if any(rows) else ())
-
-    def _least(self, device: int, at: list[tuple[int, int, int]]) -> Need:
-        moments, savings = self._moments[device], list[_Saving]()
-        lacking = [-self._capacity[device]] * len(moments)
-        for stage, start, stop in at:
-            memory, kept, split = (sums[stop] - sums[start] for sums in (self._memory, self._kept, self._split))
-            lacking = [
-                before + memory + one.kept[stage] * kept + one.split[stage] * split
-                for before, one in zip(lacking, moments, strict=True)
-            ]
-            for kind, before in self._number:
-                savings += self._savings(stage, kind, before[stop] - before[start], moments)
-        time, chosen, taken = 0.0, dict[int, tuple[Recomputed, ...]](), set[tuple[int, str]]()
-        for one in sorted(savings, key=lambda each: each.time / max(each.memory)):
-            wanted = [ceil(lack / less) for lack, less in zip(lacking, one.memory, strict=True) if lack > 0 and less]
-            if not wanted or (one.stage, one.layer.name) in taken:
-                continue
-            taken.add((one.stage, one.layer.name))
-            number = min(one.layers, max(wanted))
-            lacking = [lack - number * less for lack, less in zip(lacking, one.memory, strict=True)]
-            time += number * one.time
-            chosen[one.stage] = (*chosen.get(one.stage, ()), Recomputed(one.layer.name, one.way.name, number))
-        return Need(time, max(0, *lacking), chosen)
-
-    def _savings(self, stage: int, layer: LayerType, number: int, moments: Sequence[_Moment]) -> Iterator[_Saving]:
-        for way in layer.recompute if number else ():
-            each = int(layer.activation * (1 - way.keeps) / self._plan.resolution)
-            memory = tuple(one.kept[stage] * each for one in moments)
-            if max(memory) > 0:
-                yield _Saving(memory, float(way.time), stage, layer, way, number)
 
 
 def _layers(recompute: tuple[Recomputed, ...]) -> int:
     return sum(one.layers for one in recompute)
 
 
+def _sums(amounts: Iterable[Fraction | int]) -> Array:
+    return np.array([*accumulate(map(int, amounts), initial=0)], np.int64)
+
+
+def _savings(waiting: Mapping[int, Array], ways: Sequence[tuple[str, RecomputeWay, int, Array]]) -> list[_Saving]:
+    """Those of a device, the most memory for their time first."""
+    found = [
+        _Saving(kept * each, float(way.time), stage, layer, way.name, before, [])
+        for stage, (kept, _) in waiting.items()
+        for layer, way, each, before in ways
+        if each > 0 and kept.any()
+    ]
+    found.sort(key=lambda one: one.time / int(one.memory.max()))
+    for at, one in enumerate(found):
+        one.others.extend(k for k in range(at) if (found[k].stage, found[k].layer) == (one.stage, one.layer))
+    return found
+
+
 def _fullest(order: Schedule, device: int) -> list[_Moment]:
     """The moments at which most micro-batches wait on the device for their B, for their W, and for either."""
-    now = _Moment(Counter(), Counter())
-    most = [now] * 3
-    numbers = [0] * 3
+    kept, split = Counter[int](), Counter[int]()
+    most, numbers, waiting = [_Moment(Counter(), Counter())] * 3, [0] * 3, [0] * 3
     for p in order.passes_on(device):
-        kept, split = Counter(now.kept), Counter(now.split)
-        kept[p.stage] += (p.kind is F) - (p.kind in (B, BW))
-        split[p.stage] += (p.kind is B) - (p.kind is W)
-        now = _Moment(kept, split)
-        for at, number in enumerate((kept.total(), split.total(), kept.total() + split.total())):
-            if number > numbers[at]:
-                most[at], numbers[at] = now, number
+        more, deferred = (p.kind is F) - (p.kind in (B, BW)), (p.kind is B) - (p.kind is W)
+        kept[p.stage] += more
+        split[p.stage] += deferred
+        waiting = [waiting[0] + more, waiting[1] + deferred, waiting[2] + more + deferred]
+        if any(number > before for number, before in zip(waiting, numbers, strict=True)):
+            now = _Moment(Counter(kept), Counter(split))
+            most = [now if a > b else one for one, a, b in zip(most, waiting, numbers, strict=True)]
+            numbers = [*map(max, waiting, numbers)]
     return list({id(one): one for one in most}.values())

@@ -13,32 +13,20 @@ from pipesched.layers.recompute_rule import RecomputeRule
 from solver.planning.joint.told import fewer, told
 
 # With more stages than this, only one cut moves at a time.
-_MOST_FOR_PAIRS = 24
+MOST_FOR_PAIRS = 24
 
 
 def moved_cuts(model: Model, cuts: list[int], together: int) -> Iterator[list[int]]:
     """So many cuts moved to the next place before or after where the model may be cut; no stage is empty."""
     allowed = model.cuts
     place = {cut: at for at, cut in enumerate(allowed)}
-    if together > 1 and len(cuts) > _MOST_FOR_PAIRS + 1:
+    if together > 1 and len(cuts) > MOST_FOR_PAIRS + 1:
         return
     for which in combinations(range(1, len(cuts) - 1), together):
         for steps in product((-1, 1), repeat=len(which)):
             moved = list(cuts)
             for at, step in zip(which, steps, strict=True):
                 moved[at] = allowed[place[cuts[at]] + step]
-            if all(a < b for a, b in pairwise(moved)):
-                yield moved
-
-
-def passed_on(model: Model, cuts: list[int]) -> Iterator[list[int]]:
-    """A layer less on one stage and one more on another: all cuts between the two moved to the next place."""
-    allowed = model.cuts
-    place = {cut: at for at, cut in enumerate(allowed)}
-    for one, other in combinations(range(len(cuts) - 1), 2):
-        for step in (-1, 1):
-            between = [allowed[place[cut] + step] for cut in cuts[one + 1 : other + 1]]
-            moved = [*cuts[: one + 1], *between, *cuts[other + 1 :]]
             if all(a < b for a, b in pairwise(moved)):
                 yield moved
 

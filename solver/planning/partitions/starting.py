@@ -7,6 +7,7 @@ share of each stage, or all are, as `recompute: never` and `always` have it, and
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil
@@ -40,9 +41,16 @@ def restrictions(plan: PlanProblem, choice: Choice) -> list[PlanProblem]:
     return found
 
 
-def starting_partitions(plan: PlanProblem, choice: Choice, order: Schedule | None) -> list[Partition]:
+def starting_partitions(plan: PlanProblem, choice: Choice, order: Schedule | None) -> Iterator[Partition]:
     """Each once, those of the plan problem itself first. `order` is one whatever the memory, where one is known."""
-    found: dict[Partition, None] = {}
+    found = set[Partition]()
+    for partition in _all(plan, choice, order):
+        if partition not in found:
+            found.add(partition)
+            yield partition
+
+
+def _all(plan: PlanProblem, choice: Choice, order: Schedule | None) -> Iterator[Partition]:
     known: dict[tuple[Decide, tuple[int, ...] | None], list[Partition]] = {}
     for one in restrictions(plan, choice):
         # Rules change no cuts.
@@ -50,16 +58,15 @@ def starting_partitions(plan: PlanProblem, choice: Choice, order: Schedule | Non
         if key not in known:
             known[key] = _balanced(replace(one, recompute_rule=RecomputeRule.ANY), choice, order)
         for partition in known[key]:
-            found |= dict.fromkeys(recomputing(one, partition.counts, share) for share in _SHARES)
-        found |= dict.fromkeys(told(one, partition) for partition in known[key])
-    return list(found)
+            yield from (recomputing(one, partition.counts, share) for share in _SHARES)
+        yield from (told(one, partition) for partition in known[key])
 
 
 def _balanced(plan: PlanProblem, choice: Choice, order: Schedule | None) -> list[Partition]:
-    """The balanced partition, and the one with what the order has to recompute."""
+    """The balanced partitions, with the ways to devices and back and without, and with what the order recomputes."""
     with_room = order is not None and plan.cluster.capacity is not None
     fits = [None, *([MemoryFit(plan, choice, order)] if with_room and order is not None else [])]
-    return [balanced(plan, choice, fit) for fit in fits]
+    return [balanced(plan, choice, fit, ends=ends) for ends in (True, False) for fit in fits]
 
 
 def recomputing(plan: PlanProblem, counts: tuple[int, ...], share: Fraction) -> Partition:

@@ -10,6 +10,7 @@ from functools import cached_property
 from math import ceil
 
 from formulations.partition.bound_rows import mean_load
+from heuristics.building.patience import patience
 from heuristics.catalogue import schedule_named
 from pipesched.errors import BadInput, Disagreement, DoesNotApply
 from pipesched.layers.even import even_counts
@@ -101,7 +102,8 @@ class ChoiceSearch:
 
     def order_of(self, name: str) -> Schedule:
         """The order of a published schedule on some partition, whatever the memory; `DoesNotApply`."""
-        return schedule_named(name).order(self.roomy_problem(self.balanced))
+        with patience():
+            return schedule_named(name).order(self.roomy_problem(self.balanced))
 
     def roomy_problem(self, partition: Partition) -> Problem:
         """That of a partition with no limit of memory: whether an order applies is no question of one partition."""

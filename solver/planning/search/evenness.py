@@ -11,6 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from heuristics.building.patience import patience
 from heuristics.catalogue import schedule_named
 from pipesched.errors import BadInput, Deadlock, DoesNotApply
 from pipesched.layers.partition import Partition
@@ -52,7 +53,8 @@ def evened(of: ChoiceSearch, best: Candidate) -> Candidate:
             if _works(sums, partition) > key[1]:
                 continue
             left -= 1
-            found = _tried(of, partition, now)
+            with patience(over):
+                found = _tried(of, partition, now)
             if found is not None and (other := _key(sums, found)) < key and _is_valid(of, found):
                 now, key, moved = found, other, True
                 break

@@ -6,9 +6,10 @@ that lack it more room.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
+from heuristics.catalogue import Heuristic, schedule_named
 from pipesched.errors import DoesNotApply
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Decide, PlanProblem
@@ -42,26 +43,32 @@ class FirstPlans:
     def run(self, most: float) -> Candidate | None:
         """One after the other for so many seconds or units; the best so far."""
         plan, choice = self._of.plan, self._of.choice
-        known, tries = self._roomy(), self._of.budget.tries(most)
+        late, tries = self._of.budget.late(most), self._of.budget.tries(most)
+        known = self._roomy()
+        if self._same and known is not None:
+            self._order = lambda _: known
         fit = None if known is None or plan.cluster.capacity is None else MemoryFit(plan, choice, known)
         first = balanced(plan, choice, fit)
         self._try(first)
-        for partition in self._starting(known, fit) if next(tries, False) else ():
-            if partition != first:
-                self._try(partition)
+        for partition in self._starting(known, fit, late):
             if not next(tries, False):
                 return self.best
+            if partition != first:
+                self._try(partition)
         if known is not None and fit is not None:
             for decide in Decide if plan.recompute is Decide.FREE else (plan.recompute,):
                 restricted = replace(plan, recompute=decide)
-                if not self._fits(restricted):
+                if not late() and not self._fits(restricted):
                     self._make_room(restricted, known, tries)
         return self.best
 
-    def _starting(self, known: Schedule | None, fit: MemoryFit | None) -> Iterator[Partition]:
-        """Those that seem to lack least memory first, and of them those of the least load."""
-        plan, choice = self._of.plan, self._of.choice
-        found = [(one, plan.problem(choice, one)) for one in starting_partitions(plan, choice, known)]
+    def _starting(self, known: Schedule | None, fit: MemoryFit | None, late: Callable[[], bool]) -> Iterator[Partition]:
+        """Of those made in time the ones that seem to lack least memory first, and of them those of the least load."""
+        plan, choice, found = self._of.plan, self._of.choice, list[tuple[Partition, Problem]]()
+        for one in starting_partitions(plan, choice, known):
+            if late():
+                break
+            found.append((one, plan.problem(choice, one)))
         lacking = [0 if fit is None else fit.lacking(problem) for _, problem in found]
         loads = [_load(problem) for _, problem in found]
         # What lacks memory with an order does so whatever the costs; other orders may adapt.
@@ -78,9 +85,9 @@ class FirstPlans:
 
     def _make_room(self, plan: PlanProblem, known: Schedule, tries: Iterator[bool]) -> None:
         """Balanced partitions, each with the room taken away that the order lacked on the one before."""
-        fit = MemoryFit(plan, self._of.choice, known)
+        fit, partition = MemoryFit(plan, self._of.choice, known), None
         for _ in range(_MOST_REPAIRS):
-            partition = balanced(plan, self._of.choice, fit)
+            partition = balanced(plan, self._of.choice, fit, partition)
             if not self._may_be_better(plan.problem(self._of.choice, partition)) or not next(tries, False):
                 return
             found = self._try(partition)
@@ -107,6 +114,19 @@ class FirstPlans:
             self._fitting.add(partition)
             self.best = found if self.best is None or found.value < self.best.value else self.best
         return found
+
+
+def begin(choice: ChoiceSearch, orders: Iterable[Heuristic]) -> str:
+    """A plan of the first of these orders that applies, by a simulation, whatever the time; else why none applies."""
+    reasons = list[str]()
+    for one in orders:
+        reason = choice.why_not(one.name)
+        if reason is None:
+            base = one if one.improves is None else schedule_named(one.improves)
+            FirstPlans(choice, base.name, base.order, base.same_for_all_costs).run(0)
+            return ""
+        reasons.append(reason)
+    return f"no schedule applies: {reasons[0]}"
 
 
 def timed(of: ChoiceSearch, partition: Partition, name: str, order: Callable[[Problem], Schedule]) -> Candidate | None:

@@ -9,7 +9,7 @@ from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
 from solver.construction.list_scheduling import list_schedules, sequential
 from solver.planning.search.choice_search import ChoiceSearch
-from solver.planning.search.first_plans import FirstPlans
+from solver.planning.search.first_plans import FirstPlans, begin
 from solver.planning.search.joint_rounds import anneal_at_once, in_groups
 from solver.planning.search.placements import Placements
 
@@ -43,6 +43,9 @@ class FreeOrders:
     def _start(self) -> None:
         """First plans of every placement that has none yet; then for a published order its best partition."""
         without = [choice for choice in self._all.open() if choice.best is None]
+        for choice in without:
+            with self._all.defects_noted(choice):
+                begin(choice, _starts())
         each = _START_SHARE * self._all.budget.whole / max(1, len(without))
         orders = {choice.choice: self._first_plans(choice, _PLANS_SHARE * each) for choice in without}
         for choice in without:
@@ -56,15 +59,17 @@ class FreeOrders:
         """With every published order that applies, a good start first; returns these. Where none fits, any order."""
         self._all.say(f"{choice.choice}: first plans")
         rest = [one for one in HEURISTICS if one.standing.plan is None and not one.searched]
-        orders = [one for one in (*_starts(), *rest) if choice.why_not(one.name) is None]
+        orders, late, applying = [*_starts(), *rest], self._all.budget.late(most), list[Heuristic]()
         with self._all.defects_noted(choice):
             for at, one in enumerate(orders):
-                share = 2 if at == 0 else 2 * (len(orders) - 1)
-                FirstPlans(choice, one.name, one.order, one.same_for_all_costs).run(most / share)
+                if not late() and choice.why_not(one.name) is None:
+                    applying.append(one)
+                    share = 2 if at == 0 else 2 * (len(orders) - 1)
+                    FirstPlans(choice, one.name, one.order, one.same_for_all_costs).run(most / share)
             for order in (_listed, sequential):
                 if choice.best is None and not choice.settled:
                     FirstPlans(choice, "pipesched", order, False).run(most)
-        return orders
+        return applying
 
     def _relax_all(self) -> None:
         each = _BOUND_SHARE * self._all.budget.whole / max(1, len(self._all.open()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from heuristics.building.patience import patience
 from heuristics.catalogue import schedule_named
 from pipesched.layers.partition import Partition
 from pipesched.results.plan import Candidate
@@ -21,10 +22,12 @@ class PublishedClimb:
         self._seed = of.budget.limits.seed
 
     def begin(self, most: float) -> None:
-        """The first plans, for so many seconds or units."""
-        self._best = FirstPlans(self._of, self._name, self._published.order, self._published.same_for_all_costs).run(
-            most
-        )
+        """The first plans, for so many seconds or units; where it improves another schedule, first that one's."""
+        late, first = self._of.budget.late(most), schedule_named(self._published.improves or self._name)
+        self._best = FirstPlans(self._of, first.name, first.order, first.same_for_all_costs).run(most)
+        if first is not self._published and self._best is not None and not late():
+            with patience(late):
+                self._look(self._best.partition)
 
     def run(self, most: float) -> None:
         """So many seconds or units: partitions next to the best, then those that are best for its order as it is."""
@@ -32,8 +35,9 @@ class PublishedClimb:
             self._best = self._of.best
         if self._best is None:
             return
-        self._step_by_step(most / 2)
-        self._anneal(most / 2)
+        with patience(self._of.budget.late(most)):
+            self._step_by_step(most / 2)
+            self._anneal(most / 2)
 
     def _step_by_step(self, most: float) -> None:
         tries, before = self._of.budget.tries(most), None

@@ -9,6 +9,7 @@ from heuristics.catalogue import schedule_named
 from pipesched.layers.plan_problem import Choice
 from pipesched.results.gap import gap
 from solver.planning.search.choice_search import ChoiceSearch
+from solver.planning.search.first_plans import begin
 from solver.planning.search.fixed_order import FixedOrder, provable
 from solver.planning.search.placements import Placements
 from solver.planning.search.published_climb import PublishedClimb
@@ -36,7 +37,18 @@ class PublishedOrders:
 
     def run(self) -> None:
         """All orders of all placements side by side, so that none takes the time of the others."""
-        names = {choice.choice: self._applying(choice) for choice in self._all.open()}
+        allowed = [schedule_named(name) for name in self._all.problem.schedules]
+        for choice in self._all.open():
+            with self._all.defects_noted(choice):
+                reason = begin(choice, allowed)
+                if reason:
+                    choice.no_plan(reason)
+        if self._all.done():
+            return
+        names = {
+            choice.choice: [one.name for one in allowed if choice.why_not(one.name) is None]
+            for choice in self._all.open()
+        }
         climbs = self._begin(names)
         sure = [
             _Order(choice, name, FixedOrder(choice.plan, choice.choice, choice.order_of(name)))
@@ -58,16 +70,10 @@ class PublishedOrders:
         for choice in self._all.open():
             climbs[choice.choice] = [PublishedClimb(choice, name) for name in names[choice.choice]]
             for climb in climbs[choice.choice]:
-                with self._all.defects_noted(choice):
-                    climb.begin(each)
+                if not self._all.budget.over():
+                    with self._all.defects_noted(choice):
+                        climb.begin(each)
         return climbs
-
-    def _applying(self, choice: ChoiceSearch) -> list[str]:
-        allowed = self._all.problem.schedules
-        found = [name for name in allowed if choice.why_not(name) is None]
-        if not found:
-            choice.no_plan(f"no schedule applies: {choice.why_not(allowed[0])}")
-        return found
 
     def _sure(self, orders: list[_Order], whole: list[_Order]) -> None:
         """In rounds, each of half the time that is left; `whole`: those of placements on which no other is allowed.
