@@ -157,7 +157,7 @@ def test_without_time_the_best_known_orders_come_first_and_the_others_are_named(
     clock = [0.0]
 
     def slow(one: PlanProblem, limits: Limits, report: Report, stop: Event) -> Plan:
-        clock[0] += 5
+        clock[0] += 10
         return plan(one, Limits(seconds=600, deterministic=0, workers=1), report, stop)
 
     monkeypatch.setattr(time_shares, "monotonic", lambda: clock[0])
