@@ -28,7 +28,7 @@ CHOICES = [
     Column("order"),
     Column("status", leave_out=1),
 ]
-VARIANTS = [Column("devices along the pipeline"), Column("value", True), Column("bound", True), Column("status")]
+VARIANTS = [Column("left open by the file"), Column("value", True), Column("bound", True), Column("status")]
 STAGES = [
     Column("stage", True),
     Column("device", True),
@@ -59,7 +59,7 @@ CHANGES = [
 def show(plan: Plan, changes: Sequence[Change] = (), more: Sequence[str] = (), scope: str = "") -> None:
     """Tables and sentences on standard output; `more` are sentences of the caller, `scope` the plans spoken of."""
     if plan.variants:
-        table("of all that the file leaves open", VARIANTS, variant_rows(plan))
+        table("variants", VARIANTS, variant_rows(plan))
     table(plan.problem.name, CHOICES, choice_rows(plan))
     best = plan.best
     if best is None:

@@ -30,6 +30,7 @@ from pipesched.layers.pieces import ends_of, exact_numbers
 from pipesched.layers.plan_problem import Decide, PlanProblem
 from pipesched.layers.recompute_rule import RecomputeRule
 from pipesched.layers.roles import Role, role_of
+from pipesched.layers.vocabulary import Vocabulary
 from pipesched.problem.problem import Objective
 
 
@@ -90,7 +91,7 @@ def _build(form: PlanFile, default_name: str) -> PlanProblem:
     )
     splits = any(layer.weight is not None for layer in form.layers)
     model = Model(tuple(_layer(layer, tick, step, splits) for layer in form.layers), *map(time, more))
-    return PlanProblem(
+    plan = PlanProblem(
         model,
         cluster,
         form.microbatches,
@@ -108,7 +109,9 @@ def _build(form: PlanFile, default_name: str) -> PlanProblem:
         (*([ROUNDED.format(" and ".join(rounded))] if rounded else []), *_suspicious(model)),
         recompute_rule=RecomputeRule(form.decide.recompute_layers if form.decide else "any"),
         clusters=orders_of(form, cluster),
+        either_vocabulary=form.vocabulary == Vocabulary.FREE,
     )
+    return plan.sharing_vocabulary() if form.vocabulary == Vocabulary.SHARED else plan
 
 
 def _suspicious(model: Model) -> list[str]:

@@ -15,7 +15,7 @@ def why_no_plan_is_limited(plan: PlanProblem) -> str | None:
     if capacity is None:
         return None
     needed = Fraction(0)
-    for layer in plan.model.layers:
+    for layer in (*plan.model.layers, *plan.shared):
         held = layer.activation + max(Fraction(0), -layer.freed_by_backward)
         needed += layer.count * (layer.memory + plan.microbatches * held)
     # A bidirectional placement holds every layer twice.

@@ -11,12 +11,14 @@ from math import lcm
 from typing import Any, NamedTuple
 
 from pipesched.layers.cluster import Cluster
+from pipesched.layers.layer import LayerType
 from pipesched.layers.model import Model
 from pipesched.layers.partition import Partition
 from pipesched.layers.pieces import Lengths, ends_of, of_piece
 from pipesched.layers.recompute_rule import RecomputeRule
 from pipesched.layers.stage_costs import StageCosts, stage_costs
 from pipesched.layers.training_step import TrainingStep
+from pipesched.layers.vocabulary import with_shared, without_vocabulary
 from pipesched.problem.device_resources import Pool
 from pipesched.problem.placement import PLACEMENTS, Placement
 from pipesched.problem.problem import Objective, Problem
@@ -73,7 +75,8 @@ class PlanProblem:
     the pipeline in a step of its training. `recompute_rule` says which layers may be recomputed together. With
     `whole_last` the last stage's B takes what its full backward takes, and its W nothing: for runtimes
     that split no backward there. `clusters` are the orders of its devices that are allowed, by what they are called;
-    empty where there is one.
+    empty where there is one. The `shared` layers are on all devices, a part on each, and those of the `model` in
+    stages; with `either_vocabulary` that of embedding and head is open.
     """
 
     model: Model
@@ -95,12 +98,31 @@ class PlanProblem:
     recompute_rule: RecomputeRule = RecomputeRule.ANY
     whole_last: bool = False
     clusters: tuple[tuple[str, Cluster], ...] = ()
+    either_vocabulary: bool = False
+    shared: tuple[LayerType, ...] = ()
     _pieces: dict[Choice, tuple[PlanProblem, ...]] = field(init=False, compare=False, repr=False, default_factory=dict)
 
     @property
     def variants(self) -> dict[str, PlanProblem]:
         """The narrower problems in which all is decided but partition, placement and order; none where all is here."""
-        return {name: replace(self, cluster=cluster, clusters=()) for name, cluster in self.clusters}
+        if not self.clusters and not self.either_vocabulary:
+            return {}
+        own = replace(self, clusters=(), either_vocabulary=False)
+        found = {name: replace(own, cluster=cluster) for name, cluster in self.clusters or (("", self.cluster),)}
+        if not self.either_vocabulary:
+            return found
+        one = {f"vocabulary one; {name}".rstrip("; "): each for name, each in found.items()}
+        return one | {
+            f"vocabulary shared; {name}".rstrip("; "): each.sharing_vocabulary() for name, each in found.items()
+        }
+
+    def sharing_vocabulary(self) -> PlanProblem:
+        """The problem whose embedding and head are on all devices, a part of each."""
+        model, shared = without_vocabulary(self.model)
+        finer = self.cluster.devices
+        return replace(
+            self, model=model, shared=shared, counts=None, tick=self.tick / finer, resolution=self.resolution / finer
+        )
 
     def problem(self, choice: Choice, partition: Partition) -> Problem:
         """The problem that a choice and a partition make; every chain of the placement has the same stages."""
@@ -123,7 +145,7 @@ class PlanProblem:
         where = self.costs(placement, partition)
         capacity = cluster.capacity
         limits = [None] * cluster.devices if capacity is None else [self._whole_memory(room) for room in capacity]
-        return Problem(
+        trunk = Problem(
             placement,
             self.microbatches,
             tuple(self._stage(costs, choice.pieces > 1) for costs in where),
@@ -138,6 +160,7 @@ class PlanProblem:
             cluster.transfer_stream,
             notes=self.notes,
         )
+        return with_shared(trunk, self.shared, cluster) if self.shared else trunk
 
     def costs(self, placement: Placement, partition: Partition) -> list[StageCosts]:
         """Of every stage of the placement, on its device."""

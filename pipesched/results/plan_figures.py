@@ -130,7 +130,10 @@ def device_memory(plan: PlanProblem, best: Candidate) -> list[DeviceMemory]:
         saved = sum((costs.saved for costs in own), Fraction(0))
         found.append(
             DeviceMemory(
-                sum((costs.memory for costs in own), Fraction(0)),
+                sum(
+                    (costs.memory for costs in own),
+                    sum((one.memory for one in plan.shared), Fraction(0)) / problem.devices,
+                ),
                 activations,
                 activations * saved / each if each else Fraction(0),
                 None if capacity is None else capacity[device],

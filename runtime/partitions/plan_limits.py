@@ -61,6 +61,9 @@ class PlanLimits:
 
 def restricted(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[PlanProblem, tuple[str, ...]]:
     """The problem whose plans the runtime can run, and what was left out, in words; `BadInput` if it runs none."""
+    if plan.shared:
+        raise BadInput(f"--for {name}: found vocabulary shared; allowed: one, or free")
+    plan = replace(plan, either_vocabulary=False)
     names = [layer.name for layer in plan.model.sequence]
     try:
         check_places(names)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from pipesched.layers.layer import LayerType
 from pipesched.layers.plan_problem import PlanProblem
+from pipesched.layers.vocabulary import is_vocabulary
 from pipesched.problem.formatting import plain
 from pipesched.results.plan import Plan
 from solver.limits import Limits
@@ -72,6 +73,11 @@ def changed_problems(problem: PlanProblem) -> Iterator[Changed]:
         added = plain(float(max(more) - max(capacity)))
         cluster = replace(problem.cluster, capacity=more)
         yield Changed(f"{added} {unit} more memory on every device", replace(problem, cluster=cluster))
+    if any(is_vocabulary(layer.name) for layer in problem.model.layers[1:]) and problem.cluster.transfer_stream is None:
+        able = tuple(choice for choice in problem.choices if choice.placement != "bidirectional")
+        if able and not problem.schedules:
+            shared = replace(problem, choices=able).sharing_vocabulary()
+            yield Changed("the vocabulary on all devices, a part on each", shared)
     if problem.cluster.transfer or problem.cluster.links:
         halved = replace(
             problem.cluster,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -11,6 +11,8 @@ from typing import Any
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.layer import LayerType
 from pipesched.layers.plan_problem import PlanProblem, placement_from
+from pipesched.layers.roles import Role, role_of
+from pipesched.layers.vocabulary import Vocabulary
 
 _NUMBER = re.compile(r"-?\d{1,400}(/\d{1,400})?")
 # Keys whose values are text even where they look like numbers.
@@ -31,7 +33,7 @@ def plan_document(plan: PlanProblem) -> dict[str, object]:
         "devices": cluster.devices,
         "microbatches": plan.microbatches,
         "time_unit": plan.time_unit,
-        "layers": [_layer(layer) for layer in model.layers],
+        "layers": [_layer(layer) for layer in _with_vocabulary(model.layers, plan.shared)],
         "stage_overhead": {"forward": str(model.forward_overhead), "backward": str(model.backward_overhead)},
         "partition": list(plan.counts) if plan.counts is not None else "even" if plan.even else "free",
         "schedule": list(plan.schedules) or "free",
@@ -44,6 +46,8 @@ def plan_document(plan: PlanProblem) -> dict[str, object]:
     if counts != [1]:
         lengths = sorted({choice.lengths.value for choice in plan.choices if choice.pieces > 1})
         document["sequence_chunks"] = {"count": counts, "lengths": lengths[0] if len(lengths) == 1 else "free"}
+    if plan.shared:
+        document["vocabulary"] = Vocabulary.SHARED.value
     if plan.whole_last:
         document["whole_last"] = True
     if cluster.slowness:
@@ -65,6 +69,12 @@ def plan_from_document(document: object, source: str) -> PlanProblem:
     for choice in choices:
         choice.on(devices)
     return replace(plan, choices=choices, whole_last=document.get("whole_last") is True)
+
+
+def _with_vocabulary(layers: Sequence[LayerType], shared: Sequence[LayerType]) -> list[LayerType]:
+    """The layers with those that all devices share: an embedding first, a head last."""
+    head = [layer for layer in shared if role_of(layer.name) is Role.HEAD]
+    return [*(layer for layer in shared if layer not in head), *layers, *head]
 
 
 def _layer(layer: LayerType) -> dict[str, object]:

@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 
-from pipesched.files.fields.link_times import is_matrix, latency_of, wrong_size
+from pipesched.files.fields.link_times import is_matrix, latency_of, stream_of, wrong_size
 from pipesched.files.limits import MOST_CELLS, MOST_LAYERS
 from pipesched.files.plans.fields import PieceChoices
 from pipesched.files.plans.schema import REQUIRED_OF_LAYERS, REQUIRED_OF_RECOMPUTE, LayerEntry, PlanFile, PlanMemory
 from pipesched.files.schema_errors import shown, shown_amount
 from pipesched.layers.pieces import Lengths
 from pipesched.layers.plan_problem import Choice
+from pipesched.layers.vocabulary import Vocabulary, is_vocabulary
 
 # Placements with one possible number of chunks.
 _FIXED = {"linear": 1, "v-shape": 2, "bidirectional": 2}
@@ -32,12 +33,30 @@ def plan_mistakes(form: PlanFile, wrong: frozenset[str]) -> list[str]:
             f"memory.capacity: found {len(capacity)} values; allowed: one number, or a list of {form.devices}, "
             "one per device"
         )
+    if form.vocabulary != Vocabulary.ONE and form.layers:
+        found += [*_vocabulary(form)]
     latency = latency_of(form.transfer)
     if isinstance(latency, list) and not is_matrix(latency):
         found.append("transfer: found a list; allowed: a number, or a row of numbers for each sending device")
     elif form.devices is not None and (size := wrong_size(latency, form.devices)):
         found.append(size.removeprefix("times."))
     return found
+
+
+def _vocabulary(form: PlanFile) -> Iterator[str]:
+    """What does not go with a vocabulary on all devices."""
+    own = [is_vocabulary(layer.name or "") for layer in form.layers or ()]
+    asked = f"with vocabulary {form.vocabulary}"
+    if all(own) or not any(own):
+        yield f"layers: found none but a vocabulary's, or none of these, {asked}; allowed: an embedding, a head, others"
+    if stream_of(form.transfer) is not None:
+        yield f"transfer.on: found {asked}; allowed: transfers that occupy no stream"
+    if "bidirectional" in ([form.placement] if isinstance(form.placement, str) else form.placement):
+        yield f"placement: found bidirectional {asked}; allowed: placements that hold each stage once"
+    if isinstance(form.partition, list):
+        yield f"partition: found a list {asked}; allowed: free or even"
+    if form.sequence_chunks is not None:
+        yield f"sequence_chunks: found {asked}; allowed: one of the two"
 
 
 def choices_of(form: PlanFile) -> list[Choice]:

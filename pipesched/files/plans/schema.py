@@ -25,6 +25,7 @@ from pipesched.files.plans.fields import (
 from pipesched.files.plans.model_schema import HardwareSection, ModelSection
 from pipesched.layers.plan_problem import Decide
 from pipesched.layers.recompute_rule import RecomputeRule
+from pipesched.layers.vocabulary import Vocabulary
 
 
 class _Section(BaseModel):
@@ -136,6 +137,9 @@ class PlanFile(_Section):
     layers: list[LayerEntry] | None = Field(None, description="the model's layers, first to last")
     model: ModelSection | None = Field(None, description="in place of layers: a transformer's shape")
     hardware: HardwareSection | None = Field(None, description="with model: the devices")
+    vocabulary: Annotated[
+        str, field_types.one_of(*Vocabulary), WithJsonSchema({"enum": [one.value for one in Vocabulary]})
+    ] = Field("one", description="embedding and head: in one stage each, shared by all devices, or free")
     cluster: list[DeviceClass] | None = Field(
         None, description="in place of devices: classes of them, in the order of the pipeline"
     )

@@ -28,12 +28,14 @@ _FIRST_SHARE, _LONGER, _LEAST_STEP = 0.05, 1.5, 0.1
 
 
 def provable(plan: PlanProblem, choice: Choice) -> bool:
-    """Whether a path bounds the objective: the makespan, and the span where it is the makespan.
+    """Whether a path through stages bounds the objective: the makespan, and the span where it is the makespan.
 
     That is so where backwards are not split and there is one way through the stages: the first device then begins
     first and ends last.
     """
     chains = choice.on(plan.cluster.devices).chains
+    if plan.shared:
+        return False
     return plan.objective is Objective.MAKESPAN or not (plan.model.splittable or len(chains) > 1)
 
 

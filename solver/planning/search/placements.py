@@ -44,7 +44,9 @@ class Placements:
         return min(bounds, default=None)
 
     def start_from(self, known: Candidate) -> None:
-        """Offer a plan of a problem that may have other costs."""
+        """Offer a plan of a problem of as many layers in stages, which may have other costs."""
+        if sum(known.partition.counts) != len(self.problem.model.sequence):
+            return
         for each in self.choices:
             if each.choice == known.choice and not each.settled:
                 timeline = best_times(self.problem.problem(known.choice, known.partition), known.timeline.schedule)

@@ -1,0 +1,82 @@
+"""The vocabulary on all devices: embedding and head as parts of a pass beside the stages of all other layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import StrEnum
+from fractions import Fraction
+
+from pipesched.layers.cluster import Cluster
+from pipesched.layers.layer import LayerType
+from pipesched.layers.model import Model
+from pipesched.layers.roles import Role, role_of
+from pipesched.problem.module import Module
+from pipesched.problem.placement import Placement
+from pipesched.problem.problem import Problem
+from pipesched.problem.stage import Stage
+from pipesched.problem.with_modules import with_modules
+
+
+class Vocabulary(StrEnum):
+    """Where embedding and head are: in the stage that has them, or an equal part of each on every device."""
+
+    ONE = "one"
+    SHARED = "shared"
+    FREE = "free"
+
+
+def without_vocabulary(model: Model) -> tuple[Model, tuple[LayerType, ...]]:
+    """The model without its embedding and head, and these."""
+    rest = [layer for layer in model.layers if not is_vocabulary(layer.name)]
+    rest[:1] = [replace(layer, with_previous=False) for layer in rest[:1]]
+    return replace(model, layers=tuple(rest)), tuple(layer for layer in model.layers if is_vocabulary(layer.name))
+
+
+def is_vocabulary(name: str) -> bool:
+    """Whether a layer of this name is an embedding or a head."""
+    return role_of(name) in (Role.EMBEDDING, Role.HEAD)
+
+
+def with_shared(trunk: Problem, layers: Sequence[LayerType], cluster: Cluster) -> Problem:
+    """The problem of a trunk of one chain and a part of these layers on each device, in the trunk's ticks.
+
+    A head has two collectives a micro-batch; each collective takes as long as the longest transfer.
+    """
+    devices, chain = trunk.devices, trunk.placement.chains[0]
+    where, parts = Placement("", devices, tuple(range(devices)), tuple((d,) for d in range(devices))), []
+    for number, layer in enumerate(layers):
+        head = role_of(layer.name) is Role.HEAD
+        first, fed = trunk.placement.stages + number * devices, (chain[-1] if head else chain[0],)
+        module = Module(layer.name, first, 1, devices, fed, 1, shared=True, barriers=2 * head)
+        stages = tuple(_part(trunk, layer, cluster, device) for device in range(devices))
+        parts.append((module, replace(trunk, placement=where, stages=stages, pools=())))
+    return with_modules(trunk, parts)
+
+
+def _part(trunk: Problem, layer: LayerType, cluster: Cluster, device: int) -> Stage:
+    """Of a layer what one device has: a part as large as the others', at the device's speed."""
+    share = cluster.slowness_of(device) / cluster.devices
+
+    def ticks(time: Fraction) -> int:
+        return _whole(time / trunk.tick)
+
+    def held(amount: Fraction) -> int:
+        return _whole(amount / cluster.devices / trunk.resolution)
+
+    weight = layer.weight or Fraction(0)
+    return Stage(
+        forward=ticks(layer.forward * share),
+        backward=ticks((layer.backward if layer.weight is not None else layer.full_backward) * share),
+        weight=ticks(weight * share) if trunk.splittable else None,
+        fused=ticks(layer.full_backward * share),
+        transfer=ticks(max((lag for row in cluster.links for lag in row), default=cluster.transfer)),
+        activation=held(layer.activation),
+        freed=held(layer.freed_by_backward) if trunk.splittable else 0,
+        static=held(layer.memory),
+    )
+
+
+def _whole(number: Fraction) -> int:
+    assert number.denominator == 1, "times and memory of parts are multiples of tick and resolution"
+    return int(number)

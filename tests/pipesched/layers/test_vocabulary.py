@@ -1,0 +1,80 @@
+"""The vocabulary on all devices as a decision of a plan: the parts, the better of both, the file and its mistakes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipesched.checking.finding import Verdict
+from pipesched.checking.plan_check import partition_finding
+from pipesched.errors import BadInput
+from pipesched.files.exact_numbers import read_json, write_json
+from pipesched.files.plan_answers.problem_document import plan_document, plan_from_document
+from pipesched.files.plan_file import plan_problem_from
+from pipesched.layers.partition import Partition
+from pipesched.layers.plan_problem import PlanProblem
+from pipesched.validation.validator import validate
+from solver.limits import Limits
+from solver.planning.plan import plan
+from solver.planning.sensitivity import changed_problems
+
+LAYERS: list[dict[str, Any]] = [
+    {"name": "embedding", "forward": 0.5, "backward": 0.5, "weight": 0.5, "activation": 0.1, "memory": 1},
+    {"name": "layer", "count": 2, "forward": 1, "backward": 1, "weight": 1, "activation": 0.5, "memory": 1},
+    {"name": "head", "forward": 6, "backward": 3, "weight": 3, "activation": 0.2, "memory": 2, "with_previous": True},
+]
+
+
+def given(**changes: Any) -> PlanProblem:
+    return plan_problem_from(
+        {"devices": 2, "microbatches": 2, "layers": LAYERS, "chunks": 1, "transfer": 0.25,
+         "memory": {"capacity": 20}} | changes
+    )  # fmt: skip
+
+
+def test_each_device_has_a_part_of_embedding_and_head() -> None:
+    one = given(vocabulary="shared")
+    problem = one.problem(one.choices[0], Partition((1, 1)))
+    assert [(each.name, each.shared, each.barriers, each.feeds) for each in problem.modules] == [
+        ("embedding", True, 0, (0,)), ("head", True, 2, (1,)),
+    ]  # fmt: skip
+    head = problem.stages[-1]
+    times = head.forward, head.backward, head.weight, head.fused, head.transfer
+    assert [time * problem.tick for time in times if time is not None] == [3, 1.5, 1.5, 3, 0.25]
+    assert (head.activation * problem.resolution * 10, problem.static[0] * problem.resolution) == (1, 2.5)
+    again = plan_from_document(read_json(write_json(plan_document(one)), ""), "")
+    assert (again.problem(one.choices[0], Partition((1, 1))).content_key) == problem.content_key
+
+
+def test_the_better_of_one_device_and_all_is_found() -> None:
+    work = Limits(deterministic=6, workers=1)
+    found = plan(given(vocabulary="free"), work)
+    one, shared = (plan(given(vocabulary=way), work) for way in ("one", "shared"))
+    assert found.best is not None and validate(found.best.timeline) == []
+    assert one.value is not None and shared.value is not None and shared.value < one.value
+    assert found.value == shared.value and found.lower_bound <= shared.value
+    assert [each.name for each in found.variants] == ["vocabulary shared", "vocabulary one"]
+    (result,) = shared.choices
+    assert result.evidence is not None
+    for solved in getattr(result.evidence, "solved", ()):
+        finding = partition_finding(shared.problem, result.lower_bound or 0, result.choice, solved)
+        assert finding.verdict in (Verdict.VERIFIED, Verdict.TRUSTED)
+    assert "the vocabulary on all devices, a part on each" in [change.text for change in changed_problems(one.problem)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "mistake"),
+    [
+        ({"layers": LAYERS[1:2]}, "layers: found none but"),
+        ({"placement": "bidirectional", "chunks": 2}, "placement: found bidirectional with vocabulary free"),
+        ({"partition": [2, 2]}, "partition: found a list"),
+        ({"transfer": {"time": 1, "on": "comm"}}, "transfer.on: found with vocabulary"),
+        ({"sequence_chunks": {"count": 2}}, "sequence_chunks: found with vocabulary"),
+        ({"vocabulary": "both"}, "vocabulary: found"),
+    ],
+)
+def test_mistakes_are_one_line_each(changes: dict[str, Any], mistake: str) -> None:
+    with pytest.raises(BadInput) as error:
+        given(**({"vocabulary": "free"} | changes))
+    assert len(error.value.mistakes) == 1 and mistake in error.value.mistakes[0]
