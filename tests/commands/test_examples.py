@@ -57,8 +57,10 @@ def test_passes_of_tasks_in_turn_expose_all_communication(tmp_path: Path, capsys
     ]
     assert main(["validate", file]) == 0
     assert "exposed (comm)" in capsys.readouterr().out
-    assert main(["solve", path, "--objective", "period"]) == 2
-    assert capsys.readouterr().err.splitlines()[-1].startswith("pipesched: period: found passes of several tasks")
+    # Again and again, the other micro-batch hides all of it, as in the best pair.
+    assert main(["solve", path, "--objective", "period", "--workers", "1", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["value"], found["lower_bound"]) == (126.447, 126.447)
     assert main(["compare", path, "--no-optimal", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["lower_bound"] == 260.604
     assert main(["pair", path, "--json", "--workers", "1"]) == 0
