@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -27,13 +31,21 @@ def small(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return str(path)
 
 
+# Compiled in one process each, none of what another compiles. All tests call all of it.
+_CALLED_BY_MOST, _CALLED_BY_SOME = ("lists", "search modes"), ("diagrams chains crossings", "tasks tabu beam orders")
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Before several workers start, compile what all of them call: else each would do so, at the same time."""
+    """Before several workers start, compile what they call: else each would do so, at the same time."""
     if getattr(config.option, "dist", "no") == "no" or hasattr(config, "workerinput") or config.option.collectonly:
         return
-    from solver.engine.kernels import KERNELS, LIST_KERNELS, MODE_KERNELS
+    from solver.engine.kernels import ALL_KERNELS
 
-    for kernels in (LIST_KERNELS, KERNELS, MODE_KERNELS):
-        kernels.begin()
-    for kernels in (LIST_KERNELS, KERNELS, MODE_KERNELS):
-        kernels.wait(lambda: False)
+    paths = {Path(config.invocation_params.dir, one).resolve() for one in config.args}
+    every = paths == {ROOT / "tests"} and not config.option.keyword
+    rows = [f"{one} {more if every else ''}" for one, more in zip(_CALLED_BY_MOST, _CALLED_BY_SOME, strict=True)]
+    lacking = [[one.name for one in ALL_KERNELS if one.name in row.split() and not one.mark.exists()] for row in rows]
+    module = "solver.engine.compile_kernels"
+    under_way = [subprocess.Popen([sys.executable, "-m", module, *names], cwd=ROOT) for names in lacking if names]
+    for process in under_way:
+        process.wait()

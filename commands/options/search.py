@@ -26,6 +26,7 @@ from pipesched.problem.problem import Objective, Problem
 from pipesched.results.gap import gap
 from pipesched.results.solution import Progress, Solution
 from pipesched.schedule.timeline import Timeline
+from solver.engine.kernels import compiling
 from solver.engine.parts.exact_model import EXACT_MODEL
 from solver.limits import Limits
 from solver.solve import solve
@@ -113,14 +114,14 @@ def _handled(handler: Callable[[int, FrameType | None], object] | signal.Handler
 @contextmanager
 def _progress(problem: Problem) -> Iterator[Callable[[Progress], None]]:
     """The progress of one solve: where no terminal shows it live, one line for each new value or bound."""
-    last: list[tuple[Value | None, Value, bool]] = []
+    last: list[tuple[Value | None, Value, bool, bool]] = []
     with progress_line() as say:
 
         def report(moment: Progress) -> None:
-            seen = (moment.value, moment.lower_bound, moment.phase == EXACT_MODEL)
+            seen = (moment.value, moment.lower_bound, moment.phase == EXACT_MODEL, compiling())
             if redraws() or not last or last[-1] != seen:
                 last.append(seen)
-                say(_line(problem, moment))
+                say(_line(problem, moment) + ("; compiling, as a first run does" if compiling() else ""))
 
         yield report
 

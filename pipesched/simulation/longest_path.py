@@ -22,10 +22,9 @@ Numbers = Any
 @cache
 def compiled(kernel: Callable[..., int]) -> Callable[..., int]:
     """A function of this module, compiled for arrays."""
-    from numba import njit
+    import pipesched.compiled
 
-    fast: Callable[..., int] = njit(cache=True, nogil=True)(kernel)
-    return fast
+    return pipesched.compiled.compiled(kernel)
 
 
 def fits(*columns: np.ndarray[Any, Any]) -> bool:

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pipesched.compiled import inner
 from pipesched.problem.problem import Problem
-from solver.backends.compiled import inner
 from solver.beam.children import MATE
 from solver.beam.nodes import offsets
 from solver.beam.tables import Numbers, Walks

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.backends.compiled import inner
+from pipesched.compiled import inner
 from solver.beam.nodes import is_next, leaves_room, offsets, take
 from solver.beam.tables import Numbers
 

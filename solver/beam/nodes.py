@@ -6,7 +6,7 @@ each device is free, how many weight passes of each gradient wait, and what each
 
 from __future__ import annotations
 
-from solver.backends.compiled import inner
+from pipesched.compiled import inner
 
 
 @inner

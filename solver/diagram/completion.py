@@ -11,9 +11,9 @@ from threading import Event
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from pipesched.compiled import compiled, substituted
 from solver.diagram.moves import most_moves, moves_from, raised_by
 from solver.diagram.steps import NONE, Kept, Numbers, Steps, ways_to_place
 
@@ -63,7 +63,7 @@ def longest_of(steps: Steps) -> int:
     return steps.microbatches * int(steps.ticks.sum() + steps.later.sum() + steps.lag.sum() + in_blocks)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def keys_after(keys: Numbers, steps: Steps, done: int) -> tuple[Numbers, Numbers]:
     """The states after each step that may be next, and after each block; the same one more than once."""
     ran, pending, (most_steps, most_blocks) = (
@@ -85,7 +85,7 @@ def keys_after(keys: Numbers, steps: Steps, done: int) -> tuple[Numbers, Numbers
     return near[:found], far[:found_far]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def rests_before(keys: Numbers, steps: Steps, done: int, near: Rests, far: Rests) -> Short:
     """What follows from each state, of what follows after each step and after each block that may be next."""
     found = np.full((len(keys), near.rests.shape[1]), ENDLESS, np.int32)
@@ -104,7 +104,7 @@ def rests_before(keys: Numbers, steps: Steps, done: int, near: Rests, far: Rests
     return found
 
 
-@njit(cache=True, nogil=True, inline="always")  # as a call it takes twice as long
+@substituted  # as a call it takes twice as long
 def before(row: Numbers, rest: Numbers, step: int, gradient: int, pending: int, ran: Numbers, steps: Steps) -> None:
     """Fill in what follows each time, of what follows the times after a step or a block."""
     most, whole, device = steps.in_flight, steps.in_flight + len(steps.room), steps.device[step]

@@ -7,9 +7,8 @@ one: slices take Numba seconds to compile.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from solver.backends.compiled import inlined
+from pipesched.compiled import compiled, inlined
 from solver.diagram.completion import before
 from solver.diagram.guide import Guide, look_ahead
 from solver.diagram.layers import Layer
@@ -18,7 +17,7 @@ from solver.diagram.steps import NONE, Numbers, Steps
 from solver.diagram.transitions import NEVER, end_of, raise_times, take_move, ways_to_devices
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def expand(
     layer: Layer, since: int, until: int, steps: Steps, done: int, guide: Guide, value: int
 ) -> tuple[Numbers, Numbers, Numbers, Numbers, int, int]:
@@ -82,7 +81,7 @@ def expand(
     )
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _with_room(keys: Numbers, labels: Numbers, found: int, many: int) -> tuple[Numbers, Numbers]:
     """The same with places for so many more; twice as many, where there are too few."""
     if found + many <= len(keys):
@@ -96,7 +95,7 @@ def _with_room(keys: Numbers, labels: Numbers, found: int, many: int) -> tuple[N
     return more_keys, more
 
 
-@inlined  # type: ignore[untyped-decorator]
+@inlined
 def _may_end_below(label: Numbers, follows: Numbers, value: int) -> bool:
     for time in range(len(label)):  # noqa: SIM110 - Numba compiles no generator
         if label[time] + follows[time] >= value:

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pipesched.compiled import inner
 from pipesched.problem.problem import Problem
-from solver.backends.compiled import inner
 from solver.diagram.completion import NOTHING, Rests, Short
 from solver.diagram.steps import Kept, Numbers, devices_of
 
@@ -83,7 +83,7 @@ def _devices(problem: Problem, kept: Kept) -> tuple[int | None, ...]:
     return own if len(own) == len(kept.steps.room) else (None, *own)
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def look_ahead(follows: Numbers, at: Numbers, flying: int, begun: int, guide: Guide, most: int) -> bool:
     """Fill in what follows each time of a label whose micro-batches in flight have done so many steps.
 

@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numba import njit
 
-from solver.backends.compiled import inner
+from pipesched.compiled import compiled, inner
 from solver.diagram.steps import NONE, Numbers, Steps
 
 _NOT_NEXT = -2
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def most_moves(blocks: Numbers) -> tuple[int, int]:
     """How many steps and how many blocks may be next at most."""
     found = 0
@@ -27,7 +26,7 @@ def most_moves(blocks: Numbers) -> tuple[int, int]:
     return len(blocks), found
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def raised_by(steps: Steps) -> Numbers:
     """By how much each step raises the key of a state; the last one takes a micro-batch out of it."""
     last = len(steps.place) - 1
@@ -38,7 +37,7 @@ def raised_by(steps: Steps) -> Numbers:
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def moves_from(key: int, steps: Steps, done: int, ran: Numbers, pending: Numbers, moves: Numbers) -> int:
     """Fill in how many in flight have done each step, and what may be next; how many moves that are.
 
@@ -71,7 +70,7 @@ def may_wait(steps: Steps, at: Sequence[int], begun: int, step: int) -> int:
     return int(pending[step])
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def positions_of(key: int, steps: Steps, at: Numbers) -> int:
     """Fill in how many steps each micro-batch in flight has done, the oldest first; how many there are."""
     base = steps.in_flight + 1
@@ -85,7 +84,7 @@ def positions_of(key: int, steps: Steps, at: Numbers) -> int:
     return key % base
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _next_steps(key: int, steps: Steps, done: int, ran: Numbers, pending: Numbers) -> None:
     """A step may not be next where nothing comes to it, or memory has no place for it.
 

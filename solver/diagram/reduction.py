@@ -8,8 +8,8 @@ labels by their sums, so that a layer does not depend on the order in which it w
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from pipesched.compiled import compiled
 from solver.diagram.steps import Numbers
 
 # Bits of a word; the top one stays free.
@@ -18,7 +18,7 @@ _BITS = 63
 _AT_ONCE = 32
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def reduced(keys: Numbers, labels: Numbers, width: int) -> tuple[Numbers, Numbers, Numbers, bool]:
     """The keys of labels sorted by key, where those of each begin, and the labels that stay; whether any were merged.
 
@@ -41,7 +41,7 @@ def reduced(keys: Numbers, labels: Numbers, width: int) -> tuple[Numbers, Number
     return states[:found].copy(), first[: found + 1].copy(), kept[:total].copy(), merges
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def append_reduced(labels: Numbers, width: int, kept: Numbers, total: int, words: Numbers) -> int:
     """Append what stays of the labels of one state, the first `width` with what is merged into them.
 
@@ -66,13 +66,13 @@ def append_reduced(labels: Numbers, width: int, kept: Numbers, total: int, words
     return total
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _copy(label: Numbers, place: Numbers) -> None:
     for time in range(len(label)):
         place[time] = label[time]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _words(labels: Numbers) -> tuple[Numbers, Numbers, int]:
     """A word of each label, and its sum; and the bits that all words leave free, one above the bits of each time.
 
@@ -101,7 +101,7 @@ def _words(labels: Numbers) -> tuple[Numbers, Numbers, int]:
     return found, sums, free
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _one_below(label: Numbers, word: int, free: int, kept: Numbers, words: Numbers) -> bool:
     """Whether one of these labels is nowhere later; of `word` the free bits are set, which stay if none is larger."""
     for since in range(0, len(words), _AT_ONCE):
@@ -113,7 +113,7 @@ def _one_below(label: Numbers, word: int, free: int, kept: Numbers, words: Numbe
     return False
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _some_word_below(words: Numbers, word: int, free: int) -> bool:
     """Without a way out of the loop, so that several words are compared at once."""
     found = 0
@@ -122,7 +122,7 @@ def _some_word_below(words: Numbers, word: int, free: int) -> bool:
     return found > 0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _merge(kept: Numbers, width: int) -> None:
     """Make of the first ones those that each further one is least below as early as that."""
     stay, below_by = np.ascontiguousarray(kept[:width].T), np.empty(width, np.int64)
@@ -137,10 +137,13 @@ def _merge(kept: Numbers, width: int) -> None:
             kept[nearest, time] = min(kept[nearest, time], kept[other, time])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sorted(labels: Numbers) -> Numbers:
     """The numbers of the labels by sum, then as words in a dictionary."""
-    sums = labels.sum(axis=1)
+    sums = np.zeros(len(labels), np.int64)
+    for label in range(len(labels)):  # Numba takes seconds to compile a sum along an axis
+        for time in range(labels.shape[1]):
+            sums[label] += labels[label, time]
     order = np.argsort(sums, kind="mergesort")
     for place in range(1, len(order)):
         at = place
@@ -150,7 +153,7 @@ def _sorted(labels: Numbers) -> Numbers:
     return order
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def nowhere_later(one: Numbers, other: Numbers) -> bool:
     """Whether no time of a label is after that of another."""
     for entry in range(len(one)):  # noqa: SIM110 - Numba compiles no generator
@@ -159,7 +162,7 @@ def nowhere_later(one: Numbers, other: Numbers) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _before(one: Numbers, other: Numbers) -> bool:
     for entry in range(len(one)):
         if one[entry] != other[entry]:

@@ -144,6 +144,17 @@ def kept_stages(problem: Problem, paths: Paths, chain: Sequence[int], stages: Se
     return Kept(tuple(chain), tuple(stages), steps, beside)
 
 
+def longest_of_all(problem: Problem) -> int:
+    """No fewer ticks than all kept passes of a chain take one after the other, whichever stages are kept."""
+    paths, found = Paths(problem), 0
+    for chain in walked_chains(problem):
+        once = paths.forward[chain[0]] + paths.round_trip[chain[0]] + paths.gradient[chain[0]]
+        later = sum(paths.rest[stage] - paths.gradient[stage] for stage in chain)
+        blocks = int(_blocks(problem, chain).max(axis=1).clip(min=0).sum()) if problem.overlaps else 0
+        found = max(found, len(problem.microbatches_of[chain[0]]) * (once + later + blocks))
+    return found
+
+
 def without_blocks(steps: Steps) -> Steps:
     """The same, where no block is formed."""
     return steps._replace(blocks=np.full_like(steps.blocks, NONE))

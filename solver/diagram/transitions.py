@@ -8,13 +8,13 @@ starts when both of its passes may, and both end with it; its backward leaves no
 
 from __future__ import annotations
 
-from solver.backends.compiled import inlined, inner
+from pipesched.compiled import inlined, inner
 from solver.diagram.steps import NONE, Numbers, Steps
 
 NEVER = 1 << 62
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def take_move(label: Numbers, step: int, gradient: int, ran: Numbers, pending: int, steps: Steps) -> None:
     """Change a label by a step, or by a block of it with a gradient; the micro-batch that is through leaves."""
     most, device, one = steps.in_flight, steps.device[step], ran[step]
@@ -41,7 +41,7 @@ def take_move(label: Numbers, step: int, gradient: int, ran: Numbers, pending: i
         label[most - 1] = 0
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def ways_to_devices(ways: Numbers, at: Numbers, flying: int, steps: Steps) -> None:
     """Fill in for each device how long each micro-batch in flight takes to it at least; much where it does not come."""
     for device in range(len(ways)):
@@ -50,7 +50,7 @@ def ways_to_devices(ways: Numbers, at: Numbers, flying: int, steps: Steps) -> No
             ways[device, one] = reach if reach >= 0 else NEVER // 2
 
 
-@inlined  # type: ignore[untyped-decorator]
+@inlined
 def raise_times(label: Numbers, at: Numbers, flying: int, more: bool, steps: Steps, ways: Numbers) -> None:
     """Raise the times of a label to those before which nothing that is left can start anyway.
 

@@ -25,6 +25,7 @@ from solver.engine.state import State
 from solver.engine.tuning import COUNTED_SLICE, DISCOUNT, FIRST_SLICE, HOPE, LONGER
 
 _POLL = 0.05  # seconds between looks at what is being compiled
+_COMPILING = "waiting for code to be compiled"
 _LEAST = 1e-6  # of the limit: what the shortest slice counts for
 
 
@@ -89,6 +90,8 @@ class Allocation:
             ready = next(filter(self._compiled, arms), None)
             if ready is not None or self.search.over():
                 return ready
+            if self.search.incumbent.phase != _COMPILING:
+                self.search.incumbent.enter(_COMPILING)
             time.sleep(_POLL)
         return None
 

@@ -1,4 +1,4 @@
-"""Compiles kernels, by a small solve or search that calls them all: `python -m` of this module, with one of `CALLS`."""
+"""Compiles kernels, by a small solve or search that calls them all: `python -m` of this module, with their names."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from solver.diagram.all_chains.bound import bounds_of_chains
 from solver.diagram.all_orders import bounds_of_all_orders
 from solver.diagram.below import bounds_of_devices
 from solver.engine.finish import finished
+from solver.engine.kernels import ALL_KERNELS
 from solver.engine.opening.analytic_bounds import AnalyticBounds
 from solver.engine.opening.published import Published
 from solver.engine.opening.serial_schedules import SerialSchedules
@@ -86,10 +87,15 @@ def compile_bounds(
 
 
 def compile_diagrams() -> None:
-    """With few and with many ticks, which are numbers of different types."""
+    """As long as the times of labels fit into 32 bits."""
     compile_bounds(bounds_of_all_orders)
-    compile_bounds(bounds_of_all_orders, _PROBLEM | {"times": {"forward": 2**25, "backward": 2**25, "weight": 1}})
     compile_bounds(partial(bounds_of_devices, proved=1, known=100))
+
+
+def compile_long_diagrams() -> None:
+    """Those, and others."""
+    compile_diagrams()
+    compile_bounds(bounds_of_all_orders, _PROBLEM | {"times": {"forward": 2**25, "backward": 2**25, "weight": 1}})
 
 
 def compile_orders() -> None:
@@ -115,14 +121,15 @@ def compile_tabu() -> None:
     TabuSearch(jobs, graph_of(jobs, with_modes(jobs, fused=False)).heads(), 0).step()
 
 
-# By the names that `kernels.py` gives them; without a name those of the local search.
+# By the names of `Kernels`.
 CALLS: dict[str, Callable[[], None]] = {
-    "": compile_kernels,
+    "search": compile_kernels,
     "lists": compile_lists,
     "modes": partial(compile_kernels, "modes"),
     "tasks": partial(compile_kernels, "tasks"),
     "crossings": partial(compile_bounds, crossing_bounds),
     "diagrams": compile_diagrams,
+    "long-diagrams": compile_long_diagrams,
     "chains": partial(compile_bounds, partial(bounds_of_chains, proved=1, known=100), _BOTH_WAYS),
     "orders": compile_orders,
     "tabu": compile_tabu,
@@ -130,4 +137,6 @@ CALLS: dict[str, Callable[[], None]] = {
 }
 
 if __name__ == "__main__":
-    CALLS["".join(sys.argv[1:])]()
+    for wanted in (one for name in sys.argv[1:] for one in ALL_KERNELS if one.name == name):
+        CALLS[wanted.name]()
+        wanted.mark.touch()

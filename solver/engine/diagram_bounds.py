@@ -9,7 +9,7 @@ from functools import partial
 
 from pipesched.results.certificate import Certificate
 from solver.engine.claims import claimed
-from solver.engine.kernels import DIAGRAM_KERNELS, Kernels
+from solver.engine.kernels import DIAGRAM_KERNELS, LONG_DIAGRAM_KERNELS, Kernels
 from solver.engine.search import Search
 from solver.engine.slices import Slice, Work
 
@@ -25,8 +25,8 @@ class DiagramBounds:
     def serves(self, search: Search) -> bool:
         return search.engine.raise_bounds and search.plain_passes
 
-    def kernels(self, _: Search) -> Kernels:
-        return DIAGRAM_KERNELS
+    def kernels(self, search: Search) -> Kernels:
+        return LONG_DIAGRAM_KERNELS if search.long_times else DIAGRAM_KERNELS
 
     @abstractmethod
     def bounds(self, search: Search, slice_: Slice, /) -> Iterator[Certificate]:

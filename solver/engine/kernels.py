@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from subprocess import DEVNULL, Popen
 from typing import Any, ClassVar
@@ -22,6 +22,7 @@ from pipesched.checking.crossings.rounds import all_after
 from pipesched.checking.diagram.completion import one_before
 from pipesched.checking.diagram.labels import told_apart
 from pipesched.checking.diagram.replay import expand as expand_diagram
+from pipesched.compiled import cache_folder, fingerprint
 from pipesched.problem.problem import Problem
 from solver.beam.below import rank_children
 from solver.beam.children import expand
@@ -46,40 +47,43 @@ from solver.tasks.serial_kernel import generate
 from solver.tasks.tabu.kernel import tabu_search
 
 _POLL = 0.05  # seconds between looks at the process
+_COMPILER = f"{__name__.rpartition('.')[0]}.compile_kernels"
 
 
 class Kernels:
-    """Numba functions, and the module whose run as a program, with these arguments, calls them all.
+    """Numba functions, and the name by which `compile_kernels` calls them all.
 
-    One process compiles at a time, so that what is wanted first is there first.
+    One process compiles at a time, so that what is wanted first is there first. A file beside the code of the first
+    function, named by all that they are made of, says that such a process has come to its end.
     """
 
-    _compiling: ClassVar[Popen[bytes] | None] = None
+    compiling: ClassVar[Popen[bytes] | None] = None
 
-    def __init__(self, functions: Sequence[Any], module: str, *arguments: str) -> None:
-        self.functions, self.module, self.arguments = functions, module, arguments
+    def __init__(self, name: str, *functions: Any, module: str = _COMPILER) -> None:
+        self.name, self.functions, self.module = name, functions, module
         self._ready = False
         self._compiler: Popen[bytes] | None = None
 
+    @property
+    def mark(self) -> Path:
+        """The file."""
+        return cache_folder(self.functions[0]) / f"{self.name}-{fingerprint(self.functions)[:16]}.compiled"
+
     def begin(self) -> None:
         """Start to compile what is not, once; where no process can be started, the first call compiles."""
-        self._ready = self._ready or all(map(is_compiled, self.functions))
+        if self._ready or self._compiler is not None:
+            return
+        plain = not all(hasattr(one, "signatures") for one in self.functions)  # as without a compiler
         frozen = getattr(sys, "frozen", False)  # a program in one file, which is no interpreter
-        if self._ready or self._compiler is not None or self._must_wait():
-            return
-        if frozen or not sys.executable:
-            self._ready = True  # where it is called it is compiled
-            return
-        # Modules are found where this process finds them, and not in its own folder.
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)}
-        command = [sys.executable, "-P", "-m", self.module, *self.arguments]
-        self._compiler = Kernels._compiling = Popen(
-            command, env=environment, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True
-        )
-
-    def _must_wait(self) -> bool:
-        """Whether a process compiles other kernels."""
-        return Kernels._compiling is not None and Kernels._compiling.poll() is None
+        if plain or frozen or not sys.executable or self.mark.exists():
+            self._ready = True
+        elif not compiling():
+            # Modules are found where this process finds them, and not in its own folder.
+            environment = os.environ | {"PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)}
+            command = [sys.executable, "-P", "-m", self.module, self.name]
+            self._compiler = Kernels.compiling = Popen(
+                command, env=environment, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True
+            )
 
     def wait(self, over: Callable[[], bool]) -> bool:
         """Whether a call would not compile, waiting for that until `over`. True where no process compiles."""
@@ -94,41 +98,32 @@ class Kernels:
         return True
 
 
-def is_compiled(function: Any) -> bool:
-    """In this process or on disk, newer than its source. A plain function, as without a compiler, always is."""
-    if not hasattr(function, "signatures") or function.signatures:
-        return True
-    code = function.py_func.__code__
-    made = [path.stat().st_mtime for path in Path(function.stats.cache_path).glob(f"*.{code.co_name}-*.nbi")]
-    return max(made, default=0.0) > Path(code.co_filename).stat().st_mtime
+def compiling() -> bool:
+    """Whether a process of this one compiles."""
+    return Kernels.compiling is not None and Kernels.compiling.poll() is None
 
 
-_COMPILER = f"{__name__.rpartition('.')[0]}.compile_kernels"
-# Those of the check of any decision diagram.
-CHECKED = (expand_diagram, told_apart)
-LIST_KERNELS = Kernels((compiled_run,), _COMPILER, "lists")
-KERNELS = Kernels((anneal, settle), _COMPILER)
-MODE_KERNELS = Kernels((anneal_with_modes, settle), _COMPILER, "modes")
-CROSSING_KERNELS = Kernels((one_round, all_after), _COMPILER, "crossings")
-DIAGRAM_KERNELS = Kernels(
-    (expand_kept, reduced, keys_after, rests_before, *CHECKED, one_before),
-    _COMPILER,
-    "diagrams",
-)
+_DIAGRAMS = (expand_kept, reduced, keys_after, rests_before, expand_diagram, told_apart, one_before)
+LIST_KERNELS = Kernels("lists", compiled_run)
+KERNELS = Kernels("search", anneal, settle)
+MODE_KERNELS = Kernels("modes", anneal_with_modes, settle)
+CROSSING_KERNELS = Kernels("crossings", one_round, all_after)
+DIAGRAM_KERNELS = Kernels("diagrams", *_DIAGRAMS)
+LONG_DIAGRAM_KERNELS = Kernels("long-diagrams", *_DIAGRAMS)  # with times that do not fit into 32 bits, too
 CHAIN_KERNELS = Kernels(
-    (
-        *(successors_of_chains, reduced, states_before, may_follow),
-        *(may_come, all_longer, fewer, fill_in, has_a_way_on),
-    ),
-    _COMPILER,
-    "chains",
+    *("chains", successors_of_chains, reduced, states_before, may_follow),
+    *(may_come, all_longer, fewer, fill_in, has_a_way_on),
 )
 ORDER_KERNELS = Kernels(
-    (keys_after, rests_before, ways_before, best_ways, longer, best_of, advance_whole, settle_step), _COMPILER, "orders"
+    *("orders", keys_after, rests_before, ways_before, best_ways, longer, best_of, advance_whole, settle_step)
 )
-BEAM_KERNELS = Kernels((expand, take, rank_children, keys_after, rests_before), _COMPILER, "beam")
-TABU_KERNELS = Kernels((tabu_search,), _COMPILER, "tabu")
-TASK_KERNELS = Kernels((anneal, settle, generate, dispatch), _COMPILER, "tasks")
+BEAM_KERNELS = Kernels("beam", expand, take, rank_children, keys_after, rests_before)
+TABU_KERNELS = Kernels("tabu", tabu_search)
+TASK_KERNELS = Kernels("tasks", anneal, settle, generate, dispatch)
+ALL_KERNELS = (
+    *(LIST_KERNELS, KERNELS, MODE_KERNELS, CROSSING_KERNELS, DIAGRAM_KERNELS, LONG_DIAGRAM_KERNELS, CHAIN_KERNELS),
+    *(ORDER_KERNELS, BEAM_KERNELS, TABU_KERNELS, TASK_KERNELS),
+)
 
 
 def kernels_for(problem: Problem) -> Kernels:

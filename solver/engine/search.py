@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from threading import Event
 from typing import Protocol
 
@@ -19,6 +19,8 @@ from pipesched.results.solution import Solution, Status
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from solver.construction.timing import best_times
+from solver.diagram.completion import ENDLESS
+from solver.diagram.steps import longest_of_all
 from solver.engine.clock import Clock
 from solver.engine.common_ticks import in_common_ticks
 from solver.engine.incumbent import Incumbent, Report
@@ -146,6 +148,11 @@ class Search:
     def plain_passes(self) -> bool:
         """Whether each pass is one task, of which nothing is to be chosen."""
         return self.problem.network.one_task_each and not self.problem.network.options
+
+    @cached_property
+    def long_times(self) -> bool:
+        """Whether times of diagrams may need more than 32 bits."""
+        return longest_of_all(self.problem) >= ENDLESS
 
     @property
     def workers(self) -> int:

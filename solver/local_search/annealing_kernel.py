@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solver.backends.compiled import inlined, inner
+from pipesched.compiled import inlined, inner
 from solver.local_search.exchange import EXCHANGING, draw_pair, exchange
 from solver.local_search.incremental_simulation import LENGTH, evaluate, simulate_from
 from solver.local_search.memory_levels import all_fit, fill_levels, fits_from

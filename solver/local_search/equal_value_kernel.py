@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solver.backends.compiled import inlined, inner
+from pipesched.compiled import inlined, inner
 from solver.local_search.incremental_simulation import evaluate, simulate_from
 from solver.local_search.moves import NOTHING, Array, Move, critical_path, fill, pick, shift
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from solver.backends.compiled import inner
+from pipesched.compiled import inner
 from solver.local_search.moves import Array
 from solver.local_search.units.order_units import Units
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solver.backends.compiled import inlined
+from pipesched.compiled import inlined
 from solver.local_search.modes import ABSENT
 from solver.local_search.moves import Array
 

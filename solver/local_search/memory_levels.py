@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from solver.backends.compiled import inlined, inner
+from pipesched.compiled import inlined, inner
 
 
 @inlined

@@ -6,7 +6,7 @@ the highest place on the device, and the least and the highest rank of what they
 
 from __future__ import annotations
 
-from solver.backends.compiled import inner
+from pipesched.compiled import inner
 from solver.local_search.modes import ABSENT, FORWARD, FUSED, OTHER, ROLE, attach, detach, insert, remove, renew
 
 # Edits that a move may consist of at most.

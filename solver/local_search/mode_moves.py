@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from solver.backends.compiled import inner
+from pipesched.compiled import inner
 from solver.local_search.mode_edits import carry, cut, fuse, join, split
 from solver.local_search.modes import BACKWARD, FORWARD, FREE, FUSED, OTHER, ROLE, WEIGHT
 from solver.local_search.moves import distance

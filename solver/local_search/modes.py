@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from solver.backends.compiled import inner
+from pipesched.compiled import inner
 from solver.local_search.moves import Array
 
 # The rank of what has no place: behind everything that has one.

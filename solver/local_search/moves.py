@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from solver.backends.compiled import inlined
+from pipesched.compiled import inlined
 
 Array = Any  # numpy arrays of int64, one dimension unless said
 

@@ -8,7 +8,7 @@ tell of every unit behind what the longest device takes at least.
 
 from __future__ import annotations
 
-from solver.backends.compiled import inlined, inner
+from pipesched.compiled import inlined, inner
 from solver.local_search.incremental_simulation import CHANGED, FRESH, LENGTH, STAMP, simulate_from
 from solver.local_search.modes import ABSENT
 

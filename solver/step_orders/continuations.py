@@ -13,8 +13,8 @@ from threading import Event
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from pipesched.compiled import compiled
 from solver.diagram.completion import NOTHING, Rests, Short, before
 from solver.diagram.moves import most_moves, moves_from, raised_by
 from solver.diagram.reduction import nowhere_later
@@ -49,7 +49,7 @@ def continuations(steps: Steps, rest: Sequence[Rests], most: int, stop: Event) -
     return found[::-1]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def ways_before(keys, steps: Steps, done: int, keys_of, first, rests):  # type: ignore[no-untyped-def]
     """The ways on from each state by each step that may be next: of each its state and what follows."""
     ran, pending, row = np.zeros_like(steps.ticks), np.zeros_like(steps.ticks), np.zeros(rests.shape[1], np.int64)
@@ -73,7 +73,7 @@ def ways_before(keys, steps: Steps, done: int, keys_of, first, rests):  # type: 
     return out_keys, out
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def best_ways(keys: Numbers, rows: Short, most: int, states: int) -> tuple[Numbers, Short]:
     """Of ways in the order of their states: where those of each begin, and so many that no other one is below."""
     first, kept, sums = np.zeros(states + 1, np.int64), np.empty(len(keys), np.int64), np.zeros(len(keys), np.int64)

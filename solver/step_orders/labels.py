@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from solver.backends.compiled import inlined
+from pipesched.compiled import compiled, inlined
 from solver.diagram.completion import Short
 from solver.diagram.moves import moves_from, positions_of, raised_by
 from solver.diagram.reduction import nowhere_later
@@ -20,7 +19,7 @@ DELAYS, MODES = 2, 2
 _AT_LEAST = 10
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def longer(  # type: ignore[no-untyped-def]
     keys, first, labels, steps: Steps, weights: Weights, done: int, keys_of, of, rests: Short, below: int
 ) -> tuple[Numbers, Numbers, Numbers, Numbers, int, int, int]:
@@ -80,7 +79,7 @@ def _value(label, steps):  # type: ignore[no-untyped-def]
     return value
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def best_of(  # type: ignore[no-untyped-def]
     keys, labels, width, steps: Steps, keys_of, of, rests: Short
 ) -> tuple[Numbers, Numbers, Numbers]:

@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pipesched.compiled import inlined
 from pipesched.problem.mode_gains import saved_by_fusing
 from pipesched.problem.passes import BW, B, W
 from pipesched.problem.problem import Problem
-from solver.backends.compiled import inlined
 from solver.diagram.steps import Numbers, Steps
 from solver.diagram.transitions import NEVER
 

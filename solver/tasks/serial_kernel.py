@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
-from solver.backends.compiled import inner
+from pipesched.compiled import compiled, inner
 
 Array = Any  # numpy arrays of int64, one dimension unless said
 
@@ -107,7 +106,7 @@ def place(gaps, r, begin, steps):  # type: ignore[no-untyped-def]
     return begin
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def generate(shop, rank, start, gaps):  # type: ignore[no-untyped-def]
     """Write the starts of all jobs; returns the last end, or -1 where memory lets no job go on."""
     n_jobs, groups, memories = shop.steps.shape[0], shop.size.shape[0], shop.room.shape[0]

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("pipesched", "heuristics", "formulations", "solver")
-_COMPILERS = ("njit", "inner", "inlined")
+_COMPILERS = ("compiled", "inner", "inlined", "substituted")
 
 Name = tuple[str, str]  # module, and the name in it
 
@@ -94,21 +94,21 @@ def test_no_compiled_function_returns_a_named_tuple_to_python() -> None:
 
 _MODULE = """
 from typing import NamedTuple
-from numba import njit
+from pipesched.compiled import compiled
 class Pair(NamedTuple):
     one: int
     other: int
-@njit(cache=True)
+@compiled
 def plain():
     return 1, 2
-@njit(cache=True)
+@compiled
 def made():
     return Pair(1, 2)
-@njit
+@compiled
 def handed_on():
     found = made()
     return 3, found
-@njit
+@compiled
 def used():
     return Pair(1, 2).one
 def python():

@@ -13,12 +13,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from pipesched.checking.crossing_chains.argument import NO_STEP, Ways
 from pipesched.checking.crossing_chains.fewer import fewer
 from pipesched.checking.diagram.walk import Numbers
 from pipesched.checking.finding import NotCoveredError
+from pipesched.compiled import compiled
 
 # Ways to go on that are kept distinct at each point, and numbers of all rows, beyond which memory is too small.
 _WAYS_ON, _MOST = 64, 40_000_000
@@ -88,7 +88,7 @@ def _rest(ways: Ways, points: Points, weights: Numbers, below: int) -> Rest:
     return rest
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def fill_in(
     rest: Rest, run: Numbers, earliest: Numbers, may: Numbers, weights: Numbers, ways: Ways, below: int
 ) -> None:
@@ -118,7 +118,7 @@ def fill_in(
             rest.many[point] = counts[0]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _ahead(row: Numbers, then: Numbers, n: int, g: int, run: Numbers, may: int, ways: Ways) -> None:
     """The row with a step, or with a forward and a gradient as one, in front of what then follows."""
     free, done, zero = ways.columns, ways.columns + 1, ways.columns + 2
@@ -150,7 +150,7 @@ def _ahead(row: Numbers, then: Numbers, n: int, g: int, run: Numbers, may: int, 
             row[ways.column[step] + run[step] - run[ways.final[step]]] = ways.before[step] + row[free]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def has_a_way_on(
     run: Numbers, times: Numbers, ways: Ways, alone: Alone, below: int
 ) -> np.ndarray[Any, np.dtype[np.bool_]]:

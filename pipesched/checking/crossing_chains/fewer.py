@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from pipesched.checking.diagram.walk import Numbers
+from pipesched.compiled import compiled
 
 _LATE = 2**62
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def fewer(times: Numbers, at: Numbers, width: int) -> tuple[Numbers, Numbers]:
     """Of times that belong together those kept distinct, and how many these are; they come with least sums first.
 
@@ -36,7 +36,7 @@ def fewer(times: Numbers, at: Numbers, width: int) -> tuple[Numbers, Numbers]:
     return counts, kept[:total].copy()
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _one_before(kept: Numbers, since: int, total: int, times: Numbers) -> bool:
     """Whether something that is kept is in no time later."""
     for one in range(since, total):
@@ -48,7 +48,7 @@ def _one_before(kept: Numbers, since: int, total: int, times: Numbers) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _make_earlier(kept: Numbers, stay: Numbers, times: Numbers) -> None:
     nearest, least = 0, np.int64(_LATE)
     for n in range(len(stay)):
@@ -61,7 +61,7 @@ def _make_earlier(kept: Numbers, stay: Numbers, times: Numbers) -> None:
         kept[nearest, place] = min(kept[nearest, place], times[place])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sorted_before(one: Numbers, other: Numbers) -> bool:
     """Whether times of the same sum come first as words would; those of another sum stay where they are."""
     if one.sum() != other.sum():

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from pipesched.checking.crossing_chains.alone import Alone, Points, alone_on, has_a_way_on, key_weights
 from pipesched.checking.crossing_chains.argument import NO_STEP, Ways
 from pipesched.checking.crossing_chains.fewer import fewer
 from pipesched.checking.diagram.walk import Numbers
 from pipesched.checking.finding import NotCoveredError
+from pipesched.compiled import compiled
 
 # Orders of one device by itself that are kept distinct where they have come equally far.
 _WIDTH_ALONE = 512
@@ -83,7 +83,7 @@ def _choices(may: Numbers, ways: Ways) -> Numbers:
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def may_come(run: Numbers, ways: Ways) -> Numbers:
     """For each order and step: how many weight passes may be open when it starts, -1 for any, -2 where it cannot be."""
     found = np.full(run.shape, _NO, np.int64)
@@ -106,7 +106,7 @@ def may_come(run: Numbers, ways: Ways) -> Numbers:
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def all_longer(
     run: Numbers, at: Numbers, times: Numbers, may: Numbers, ways: Ways, below: int, size: int
 ) -> tuple[Numbers, Numbers, np.ndarray[Any, np.dtype[np.bool_]], int]:
@@ -142,7 +142,7 @@ def all_longer(
     return after[:found], new[:found], block[:found], int(least)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _left_on(device: int, run: Numbers, ways: Ways) -> int:
     """How many steps are left on a device."""
     left = 0
@@ -152,7 +152,7 @@ def _left_on(device: int, run: Numbers, ways: Ways) -> int:
     return left
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _before_the_owner(run: Numbers, ways: Ways) -> bool:
     """Whether there is an owner, and it has run nothing."""
     for n in range(len(run)):
@@ -161,7 +161,7 @@ def _before_the_owner(run: Numbers, ways: Ways) -> bool:
     return bool(ways.owner >= 0)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _run(times: Numbers, n: int, g: int, run: Numbers, may: int, ways: Ways) -> int:
     """Change times by a step, or by a forward and a gradient as one; when their micro-batches are done at the least."""
     free = ways.columns + ways.device[n]
@@ -187,7 +187,7 @@ def _run(times: Numbers, n: int, g: int, run: Numbers, may: int, ways: Ways) -> 
     return int(end + max(0, ways.behind[n], ways.behind[g] if g >= 0 else 0))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _note_end(times: Numbers, n: int, g: int, run: Numbers, end: int, ways: Ways) -> None:
     """Change the times of the micro-batches that run a step, or two as one; those that are back have none."""
     for step in (n, g):
@@ -203,7 +203,7 @@ def _note_end(times: Numbers, n: int, g: int, run: Numbers, end: int, ways: Ways
             times[last - 1] = 0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _until_something_comes(times: Numbers, run: Numbers, ways: Ways) -> None:
     """Change times to the latest with which nothing that is left runs later.
 
@@ -229,7 +229,7 @@ def _until_something_comes(times: Numbers, run: Numbers, ways: Ways) -> None:
         times[free + devices + one] = max(times[free + devices + one], times[free + one])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _ends_before(times: Numbers, run: Numbers, ways: Ways, below: int) -> bool:
     """Whether those under way, and the work that devices have left, leave time to end before the value."""
     devices, free = len(ways.room), ways.columns

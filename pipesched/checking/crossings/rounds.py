@@ -7,7 +7,8 @@ from math import inf
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from pipesched.compiled import compiled
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -79,7 +80,7 @@ def _later(before: Numbers, after: Numbers) -> float:
     return int(differ.min(axis=2).max(axis=1).min())
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def all_after(
     ahead: Numbers,
     at: Numbers,
@@ -104,7 +105,7 @@ def all_after(
     return found, found_many
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _after(times: Numbers, one: Numbers, other: Numbers, durations: Numbers, open_: Numbers) -> Numbers:
     """The times when the forwards between the states have run, and a gradient behind them on every stage."""
     stages, new = len(one), times.copy()
@@ -132,7 +133,7 @@ def _after(times: Numbers, one: Numbers, other: Numbers, durations: Numbers, ope
     return new
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _until_something_comes(times: Numbers, come: Numbers, durations: Numbers) -> None:
     """Change times to the latest with which nothing runs later.
 
@@ -155,7 +156,7 @@ def _until_something_comes(times: Numbers, come: Numbers, durations: Numbers) ->
             ended[r] = max(ended[r], times[min(s, stages - 1)] - way)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _next(come: Numbers, r: int) -> int:
     """The first stage on which the forward of micro-batch r has not run; how many stages there are if there is none."""
     s = 0
@@ -164,7 +165,7 @@ def _next(come: Numbers, r: int) -> int:
     return s
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _comes(times: Numbers, come: Numbers, durations: Numbers, r: int, stage: int) -> int:
     """The least start on a stage of a forward that has not run there, after those of the stages before."""
     s = _next(come, r)
@@ -175,7 +176,7 @@ def _comes(times: Numbers, come: Numbers, durations: Numbers, r: int, stage: int
     return int(start)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _turns(times: Numbers, come: Numbers, durations: Numbers) -> int:
     """When the gradient of the first micro-batch comes to the last stage at the earliest."""
     last = len(come) - 1
@@ -185,7 +186,7 @@ def _turns(times: Numbers, come: Numbers, durations: Numbers) -> int:
     return int(ended + durations[last, 3])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _no_later(one: Numbers, other: Numbers) -> bool:
     for n in range(len(one)):  # noqa: SIM110 - most differ soon, and Numba compiles no generator
         if one[n] > other[n]:
@@ -193,7 +194,7 @@ def _no_later(one: Numbers, other: Numbers) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _added(found: Numbers, many: int, new: Numbers) -> int:
     """Add times to those of a state, and say how many these are now.
 

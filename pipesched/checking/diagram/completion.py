@@ -10,12 +10,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from pipesched.checking.diagram.compiled import inner
 from pipesched.checking.diagram.moves import NO, Labels, allowed
 from pipesched.checking.diagram.walk import Numbers, Steps, Walk
 from pipesched.checking.finding import NotCoveredError
+from pipesched.compiled import compiled, inner
 
 # What follows a time that holds nothing up; what follows where no end can be reached; the most numbers there may be.
 NEVER, FOREVER, _MOST_NUMBERS = -(2**29), 2**29, 60_000_000
@@ -80,7 +79,7 @@ def moves_from(may: Numbers, steps: Steps) -> Numbers:
     return np.concatenate([np.column_stack([alone, np.full(len(alone), -1)]), blocks])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def one_before(
     run: Numbers, may: Numbers, keys: Numbers, more: Numbers, near: Layer, far: Layer, steps: Steps
 ) -> Labels:

@@ -11,11 +11,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from pipesched.checking.diagram.completion import completions, key_weights
 from pipesched.checking.diagram.moves import Labels
 from pipesched.checking.diagram.walk import Numbers, Steps, Walk
+from pipesched.compiled import compiled
 from pipesched.problem.problem import Problem
 
 NOTHING = -(2**60)
@@ -80,7 +80,7 @@ def no_guide(steps: Steps) -> Guide:
     return Guide(none, none, none, none, steps.admitted, 0, none, none, np.zeros((0, 0), np.int32))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def look_ahead(follows: Numbers, run: Numbers, comes: Numbers, steps: Steps, guide: Guide) -> bool:
     """Fill in what follows each time at least: nothing where the fewer stages have run all.
 

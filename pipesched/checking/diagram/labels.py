@@ -11,12 +11,11 @@ among those of the others: of a label that is in no time later no digit is large
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from pipesched.checking.diagram.compiled import inner
 from pipesched.checking.diagram.moves import Labels
 from pipesched.checking.diagram.walk import Numbers, Steps
 from pipesched.checking.diagram.weights import replaces, work_of
+from pipesched.compiled import compiled, inner
 
 # Binary digits of a number in all; numbers that are compared before any of the times behind them are.
 _DIGITS, _TOGETHER = 63, 32
@@ -24,7 +23,7 @@ _DIGITS, _TOGETHER = 63, 32
 _MOST_ALIKE = 20_000
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def told_apart(labels: Labels, order: Numbers, at: Numbers, width: int, steps: Steps) -> tuple[Numbers, Labels]:
     """How many of each state are kept distinct, and they; those of state n are numbers `order[at[n]:at[n + 1]]`.
 
@@ -49,16 +48,17 @@ def told_apart(labels: Labels, order: Numbers, at: Numbers, width: int, steps: S
         if total - since > width:
             rest = kept[since:total].copy()
             if kinds:
-                rest = rest[np.argsort(rest.sum(axis=1), kind="mergesort")]
+                rest = rest[np.argsort(_sums(rest), kind="mergesort")]
             _sort_words(rest)
             _merge(rest, width)
             total = since + width
-            kept[since:total] = rest[:width]
+            for n in range(width):
+                kept[since + n] = rest[n]
         counts[state] = total - since
     return counts, kept[:total].copy()
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _numbers(labels: Labels) -> tuple[Numbers, int]:
     """A number for each label; the digits above those of each time, no number has one.
 
@@ -83,7 +83,7 @@ def _numbers(labels: Labels) -> tuple[Numbers, int]:
     return found, tops
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _is_behind(kept: Labels, numbers: Numbers, label: Labels, number: int, tops: int) -> bool:
     """Whether something that is kept is in no time later."""
     for since in range(0, len(numbers), _TOGETHER):
@@ -106,7 +106,7 @@ def _no_later(one: Labels, other: Labels) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _is_replaced(kept: Labels, label: Labels, steps: Steps) -> bool:
     for one in kept:  # noqa: SIM110 - Numba compiles no generator
         if replaces(one, label, steps):
@@ -114,7 +114,7 @@ def _is_replaced(kept: Labels, label: Labels, steps: Steps) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _merge(labels: Labels, width: int) -> None:
     """Make the first ones earlier, so that each of the others is later than one of them."""
     stay, differ = np.ascontiguousarray(labels[:width].T), np.empty(width, np.int64)
@@ -128,10 +128,10 @@ def _merge(labels: Labels, width: int) -> None:
             labels[nearest, place] = min(labels[nearest, place], labels[one, place])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sort_words(labels: Labels) -> None:
     """Those of the same sum, which stand side by side, as words are sorted."""
-    sums = labels.sum(axis=1)
+    sums = _sums(labels)
     for one in range(1, len(labels)):
         place, row = one, labels[one].copy()
         while place > 0 and sums[place - 1] == sums[one] and _comes_first(row, labels[place - 1]):
@@ -140,7 +140,17 @@ def _sort_words(labels: Labels) -> None:
         labels[place] = row
 
 
-@njit(cache=True, nogil=True)
+@compiled
+def _sums(labels: Labels) -> Numbers:
+    """Of the times of each label; as a loop, since Numba takes seconds to compile a sum along an axis."""
+    sums = np.zeros(len(labels), np.int64)
+    for one in range(len(labels)):
+        for place in range(labels.shape[1]):
+            sums[one] += labels[one, place]
+    return sums
+
+
+@compiled
 def _comes_first(one: Labels, other: Labels) -> bool:
     for place in range(len(one)):
         if one[place] != other[place]:

@@ -10,10 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from pipesched.checking.diagram.compiled import inner
 from pipesched.checking.diagram.walk import Numbers, Steps
+from pipesched.compiled import compiled, inner
 
 Labels = np.ndarray[Any, np.dtype[Any]]
 
@@ -21,7 +20,7 @@ Labels = np.ndarray[Any, np.dtype[Any]]
 NO, _ANY, _LATE = -2, -1, 2**62
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def allowed(run: Numbers, steps: Steps) -> Numbers:
     """By state and step: how many weight passes may be open when it starts, -1 for any, -2 where it cannot be next."""
     found = np.full(run.shape, NO, np.int64)

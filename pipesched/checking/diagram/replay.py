@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from pipesched.checking.diagram.compiled import inner
 from pipesched.checking.diagram.completion import FOREVER, NEVER, back_over, key_weights, moves_from
 from pipesched.checking.diagram.guide import Guide, look_ahead, no_guide
 from pipesched.checking.diagram.labels import told_apart
@@ -14,6 +12,7 @@ from pipesched.checking.diagram.repetition import ROUNDS, Reached, repeated, run
 from pipesched.checking.diagram.walk import Numbers, Steps, Walk
 from pipesched.checking.diagram.weights import choices_in_front, run_in_front
 from pipesched.checking.finding import NotCoveredError
+from pipesched.compiled import compiled, inner
 
 # Labels beyond which the check would take minutes, and at once, gigabytes; fewer where weight passes have no breaks.
 _MOST, _MOST_AT_ONCE, _MOST_WHOLE, _MOST_WHOLE_AT_ONCE = 150_000_000, 4_000_000, 60_000_000, 100_000
@@ -97,7 +96,7 @@ def _reduced(keys: Numbers, labels: Labels, width: int, steps: Steps) -> Reached
     return Reached(keys[at], np.append(0, np.cumsum(counts)), kept)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def expand(
     run: Numbers,
     reached: Reached,
@@ -159,7 +158,7 @@ def _all_below(label: Labels, follows: Numbers, limit: int, whole: bool, steps: 
     return True
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def latest_end(label: Labels, counted: int, steps: Steps) -> int:
     """When the first `counted` devices have run all."""
     latest = 0

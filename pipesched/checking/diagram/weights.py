@@ -7,11 +7,9 @@ weight pass comes right behind its gradient.
 
 from __future__ import annotations
 
-from numba import njit
-
-from pipesched.checking.diagram.compiled import inner
 from pipesched.checking.diagram.moves import Labels
 from pipesched.checking.diagram.walk import Numbers, Steps
+from pipesched.compiled import compiled, inner
 
 # Longer than any weight pass.
 _LONG = 2**60
@@ -84,7 +82,7 @@ def _device_replaces(one: Labels, other: Labels, device: int, steps: Steps) -> b
     return bool(catches_up <= other[over] or (no_more and in_time))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def work_of(labels: Labels, steps: Steps) -> Numbers:
     """The sum of each label's times, with what is open counted as time."""
     opened = steps.admitted + 2 * len(steps.room)

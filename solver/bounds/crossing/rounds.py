@@ -7,15 +7,15 @@ micro-batch whose gradient has not come back when its last forward ended.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from pipesched.compiled import compiled
 from solver.bounds.crossing.line import Numbers
 from solver.diagram.reduction import nowhere_later
 
 LONG_AGO = -(1 << 58)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def run(label: Numbers, before: Numbers, after: Numbers, ticks: Numbers, turn: int, pending: Numbers) -> None:
     """Change a label by the round that leads from one state to another.
 
@@ -47,7 +47,7 @@ def run(label: Numbers, before: Numbers, after: Numbers, ticks: Numbers, turn: i
             label[2 * n + r] = LONG_AGO  # it has not begun, or the last device is not free before it ended
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def lift(label: Numbers, row: Numbers, ticks: Numbers, turn: int) -> None:
     """Raise the times of a label in this state to those before which nothing more can run there anyway.
 
@@ -71,7 +71,7 @@ def lift(label: Numbers, row: Numbers, ticks: Numbers, turn: int) -> None:
             label[2 * n + r] = max(label[2 * n + r], soonest)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _next_stage(row: Numbers, r: int) -> int:
     """The stage of the next forward of micro-batch r, one past the last where all have run."""
     for d in range(len(row)):
@@ -80,7 +80,7 @@ def _next_stage(row: Numbers, r: int) -> int:
     return len(row)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _arrival(label: Numbers, row: Numbers, ticks: Numbers, r: int, until: int) -> int:
     """When micro-batch r, at the earliest, could start on stage `until`; past the last: when its last forward ends."""
     n, d = len(row), _next_stage(row, r)
@@ -92,7 +92,7 @@ def _arrival(label: Numbers, row: Numbers, ticks: Numbers, r: int, until: int) -
     return int(at)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def keep(labels: Numbers, count: int, new: Numbers) -> int:
     """Put a label among the `count` of a state unless one of them is nowhere later; how many there are then.
 
@@ -114,7 +114,7 @@ def keep(labels: Numbers, count: int, new: Numbers) -> int:
     return left
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def one_round(
     labels: Numbers,
     counts: Numbers,

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
 from numba.extending import register_jitable
 
 # Without counts of references, so that it makes no arrays; and what does.
-part: Any = register_jitable(_nrt=False, forceinline=True)
-making: Any = register_jitable
-compiled: Any = njit(cache=True, nogil=True)
+part: Any = register_jitable(_nrt=False, forceinline=True, no_cfunc_wrapper=True)
+making: Any = register_jitable(no_cfunc_wrapper=True)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from pipesched.compiled import compiled
 from solver.construction.lists.choice import choose, choose_by_rank
-from solver.construction.lists.compiled import compiled, making, part
+from solver.construction.lists.compiled import making, part
 from solver.construction.lists.layout import (
     BACKWARD,
     BLOCK,

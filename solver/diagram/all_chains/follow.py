@@ -13,8 +13,8 @@ from threading import Event
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from pipesched.compiled import compiled
 from solver.diagram.all_chains.layers import _moves
 from solver.diagram.all_chains.steps import NONE, ChainSteps
 from solver.diagram.layers import Labels
@@ -51,7 +51,7 @@ def what_follows(steps: ChainSteps, reached: Sequence[Labels], width: int, value
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def states_before(found: Follows, least: Numbers, since: int, until: int, steps: ChainSteps, value: int) -> None:
     """Fill in the rows of some states, the last one first, from those of the states that a step or block leads to."""
     count, width, columns = len(steps.ticks), found.rows.shape[1], found.rows.shape[2]
@@ -76,7 +76,7 @@ def states_before(found: Follows, least: Numbers, since: int, until: int, steps:
             found.many[state] = left
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _in_time(row: Numbers, least: Numbers, origin: int, value: int) -> bool:
     """Whether something that ends below the value may follow the least times of a state."""
     for entry in range(len(least)):
@@ -85,7 +85,7 @@ def _in_time(row: Numbers, least: Numbers, origin: int, value: int) -> bool:
     return bool(origin + row[len(least)] < value)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _before(
     row: Numbers, after: Numbers, step: int, gradient: int, run: Numbers, pending: int, steps: ChainSteps
 ) -> None:
@@ -112,7 +112,7 @@ def _before(
             row[entry] = max(row[entry], steps.lag[one] + row[free])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _others(row: Numbers, after: Numbers, step: int, gradient: int, run: Numbers, steps: ChainSteps) -> None:
     """What follows micro-batches in flight that a step leaves where they are, but for their place in the row."""
     for first in range(len(run)):
@@ -125,7 +125,7 @@ def _others(row: Numbers, after: Numbers, step: int, gradient: int, run: Numbers
                 row[steps.slot[first] + number] = after[steps.slot[first] + number - gone]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _moved(first: int, number: int, step: int, gradient: int, run: Numbers, steps: ChainSteps) -> bool:
     """Whether a micro-batch of the chain that begins with a step is that which one of two steps takes."""
     for one in (step, gradient):

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from pipesched.compiled import compiled
 from solver.diagram.all_chains.follow import Follows
 from solver.diagram.all_chains.steps import NONE, ChainSteps
 from solver.diagram.layers import Labels
@@ -66,7 +66,7 @@ def in_time(found: Labels, steps: ChainSteps, guides: tuple[Guide, ...], value: 
     return Labels(keys, labels)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def may_follow(keys: Numbers, labels: Numbers, steps: ChainSteps, guide: Guide, value: int) -> Flags:
     """Whether each label is followed by something that ends below the value, as far as one device knows."""
     base, follows = steps.microbatches.max() + 1, guide.follows
@@ -97,7 +97,7 @@ def may_follow(keys: Numbers, labels: Numbers, steps: ChainSteps, guide: Guide, 
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _own_label(own: Numbers, label: Numbers, run: Numbers, steps: ChainSteps, guide: Guide) -> None:
     """The label of one device; 0 where it says nothing."""
     devices, slots = len(steps.room), steps.slots

@@ -8,8 +8,8 @@ the earliest, and when it would be free with all weight passes done. Steps are t
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from pipesched.compiled import compiled
 from solver.diagram.all_chains.steps import NONE, ChainSteps
 from solver.diagram.layers import Layer
 from solver.diagram.steps import Numbers
@@ -18,7 +18,7 @@ from solver.diagram.transitions import NEVER
 _ANY, _NOT_NEXT = -1, -2
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def successors_of_chains(
     layer: Layer, since: int, until: int, steps: ChainSteps, value: int
 ) -> tuple[Numbers, Numbers, Numbers, Numbers, int]:
@@ -67,7 +67,7 @@ def successors_of_chains(
     return keys[:near], labels[:near], far_keys[:further], far[:further], int(ended)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _all_counted(run: Numbers, steps: ChainSteps) -> bool:
     """Whether the device that counts has run all of its steps."""
     for step in range(len(run)):
@@ -76,7 +76,7 @@ def _all_counted(run: Numbers, steps: ChainSteps) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _none_counted(run: Numbers, steps: ChainSteps) -> bool:
     """Whether there is a device that counts and has run no step: any time before its first one may have passed."""
     for step in range(len(run)):
@@ -85,7 +85,7 @@ def _none_counted(run: Numbers, steps: ChainSteps) -> bool:
     return steps.counted != NONE
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _moves(key: int, steps: ChainSteps, run: Numbers, may: Numbers, moves: Numbers) -> int:
     """Fill in how many have done each step, how many weight passes may wait when it starts, and what may be next.
 
@@ -111,7 +111,7 @@ def _moves(key: int, steps: ChainSteps, run: Numbers, may: Numbers, moves: Numbe
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _pending(step: int, run: Numbers, steps: ChainSteps) -> int:
     """How many weight passes of its device may wait when a step starts, whichever chains they are of."""
     device, takes = steps.device[step], steps.takes[step]
@@ -126,7 +126,7 @@ def _pending(step: int, run: Numbers, steps: ChainSteps) -> int:
     return int(room // steps.waiting[device]) if steps.waiting[device] > 0 else _ANY
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _advance(label: Numbers, step: int, gradient: int, run: Numbers, pending: int, steps: ChainSteps) -> int:
     """Change a label by a step or a block; when all that its micro-batches still do can end at the earliest."""
     devices, device = len(steps.room), steps.device[step]
@@ -156,7 +156,7 @@ def _advance(label: Numbers, step: int, gradient: int, run: Numbers, pending: in
     return int(until)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _comes(label: Numbers, step: int, run: Numbers, steps: ChainSteps) -> int:
     """When the next micro-batch can take a step, but for its device."""
     if steps.before[step] == NONE:
@@ -164,7 +164,7 @@ def _comes(label: Numbers, step: int, run: Numbers, steps: ChainSteps) -> int:
     return int(label[steps.slot[step] + run[step] - run[steps.last[step]]] + steps.lag[step])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _ended(label: Numbers, step: int, run: Numbers, end: int, steps: ChainSteps) -> None:
     """Note when a micro-batch ended a step; after its last one it leaves the row of those in flight."""
     last, since = steps.last[step], steps.slot[step]
@@ -180,7 +180,7 @@ def _ended(label: Numbers, step: int, run: Numbers, end: int, steps: ChainSteps)
     label[until - 1] = 0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _lift(label: Numbers, run: Numbers, steps: ChainSteps) -> None:
     """Raise the times of a label to those before which nothing that is left can start anyway."""
     devices, slots = len(steps.room), steps.slots
@@ -207,7 +207,7 @@ def _lift(label: Numbers, run: Numbers, steps: ChainSteps) -> None:
         label[slots + devices + device] = max(label[slots + devices + device], label[slots + device])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _too_late(label: Numbers, run: Numbers, steps: ChainSteps, value: int) -> bool:
     """Whether a micro-batch in flight, or the work left on a device, cannot end below the value."""
     devices, slots = len(steps.room), steps.slots

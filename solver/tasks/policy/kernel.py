@@ -8,9 +8,8 @@ under way there; what takes memory waits for room.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from solver.backends.compiled import inlined, inner
+from pipesched.compiled import compiled, inlined, inner
 from solver.tasks.policy.state import (
     BACKWARD,
     DONE,
@@ -190,7 +189,7 @@ def _run(shop, flow, decided, at, start):  # type: ignore[no-untyped-def]
     return clock[LAST] if clock[DONE] == n_jobs else -1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def dispatch(shop, flow, decided, start):  # type: ignore[no-untyped-def]
     """Write the starts of all jobs; returns the last end, or -1 where nothing more can begin."""
     return _run(shop, flow, decided, nothing_done(shop, flow, decided), start)

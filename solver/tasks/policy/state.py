@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+
+from pipesched.compiled import compiled
 
 Array = Any  # numpy arrays, of one dimension unless said
 
@@ -85,7 +86,7 @@ class Progress(NamedTuple):
 EVENTS, TOUCHED, DONE, LAST = range(4)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def nothing_done(shop, flow, decided):  # type: ignore[no-untyped-def]
     """Before the first job."""
     n_jobs, streams, memories = shop.steps.shape[0], flow.stream_device.shape[0], shop.room.shape[0]

@@ -11,9 +11,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from solver.backends.compiled import inner
+from pipesched.compiled import compiled, inner
 from solver.tasks.tabu.moves import may_move, move
 from solver.tasks.tabu.paths import BEFORE, BEHIND, critical_path, length_through, set_longest
 
@@ -106,7 +105,7 @@ def forbid(orders, first, last, side, forbidden, until):  # type: ignore[no-unty
         n = orders.neighbour[BEHIND, n]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def tabu_search(orders, effort, seed, halt, starts):  # type: ignore[no-untyped-def]
     """Write the starts of the shortest schedule found from these orders, which change; its end."""
     np.random.seed(seed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from solver.backends.compiled import inner
+from pipesched.compiled import inner
 from solver.tasks.tabu.paths import BEFORE, BEHIND, may_pass, set_longest
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from solver.backends.compiled import inner
+from pipesched.compiled import inner
 
 BEFORE, BEHIND = 0, 1
 

@@ -159,14 +159,14 @@ def test_kernels_are_compiled_by_another_process_which_no_one_waits_for_too_long
     (tmp_path / "slow_module.py").write_text("import time\ntime.sleep(60)\n")
     (tmp_path / "quick_module.py").write_text("")
     monkeypatch.syspath_prepend(tmp_path)
-    uncompiled = SimpleNamespace(signatures=[], py_func=forever, stats=SimpleNamespace(cache_path=str(tmp_path)))
-    slow, quick = (kernels.Kernels([uncompiled], f"{name}_module") for name in ("slow", "quick"))
+    uncompiled = SimpleNamespace(signatures=[], stats=SimpleNamespace(cache_path=str(tmp_path)))
+    slow, quick = (kernels.Kernels("one", uncompiled, module=f"{name}_module") for name in ("slow", "quick"))
     quick.begin()
     assert quick.wait(lambda: False)
     slow.begin()
     assert not slow.wait(lambda: True)
     # One process compiles at a time.
-    other = kernels.Kernels([uncompiled], "quick_module")
+    other = kernels.Kernels("other", uncompiled, module="quick_module")
     assert not other.wait(lambda: True)
     compiler = slow._compiler
     assert compiler is not None
@@ -193,7 +193,7 @@ def test_kernels_are_compiled_by_another_process_which_no_one_waits_for_too_long
 
 _COMPILED = """
 from solver.engine.compile_kernels import compile_kernels, compile_lists
-from solver.engine.kernels import KERNELS, LIST_KERNELS, MODE_KERNELS, is_compiled
+from solver.engine.kernels import KERNELS, LIST_KERNELS, MODE_KERNELS
 from solver.limits import Limits
 from solver.solve import solve, without_search
 from tests.support.makers import problem
@@ -203,7 +203,7 @@ compile_kernels()
 compile_kernels("modes")
 functions = {*LIST_KERNELS.functions, *KERNELS.functions, *MODE_KERNELS.functions}
 signatures = [list(one.signatures) for one in functions]
-assert all(signatures) and all(map(is_compiled, functions))
+assert all(signatures)
 for objective in ("makespan", "span"):
     for times in ({"forward": 1, "backward": 1, "weight": 1}, {"forward": 2, "backward": 4, "overlapped": 5}):
         one = problem(4, 6, memory={"capacity": 3}, objective=objective, times=times)
@@ -288,5 +288,6 @@ def test_work_that_is_ended_in_a_finalizer_ends_all_the_same_and_nothing_is_repo
 
 
 def test_all_kernels_have_a_call_that_compiles_them() -> None:
-    named = {"".join(one.arguments) for one in vars(kernels).values() if isinstance(one, kernels.Kernels)}
-    assert named == {*compile_kernels.CALLS}
+    found = [one for one in vars(kernels).values() if isinstance(one, kernels.Kernels)]
+    assert [*kernels.ALL_KERNELS] == found
+    assert {one.name for one in found} == {*compile_kernels.CALLS}

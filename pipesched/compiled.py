@@ -1,0 +1,155 @@
+"""How inner loops are compiled by Numba, and kept on disk until anything that they are made of changes.
+
+Numba finds machine code by the file of a function alone, and gives stale code where a function, a constant or a named
+tuple of another file that went into it has changed. Here the name of the file with the code is a hash of all of them.
+
+`inner` are without counts of references to the arrays that they work on. With them a call that hands on a few dozen
+arrays takes as long as the work of a small move. Even without them handing on takes time, so that parts of one loop,
+`inlined`, become part of what calls them. What is compiled so may use arrays, also in named tuples, but make none.
+
+No compiled function that Python calls returns a named tuple: its class is looked up by Python code behind the machine
+code, and where `run_within` has ended the thread by then, that gives nothing, and Numba calls it all the same, which
+ends the process. Plain tuples and arrays are made without Python code.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any, ParamSpec, TypeVar
+
+import llvmlite.binding
+import numba
+from numba.core import types
+from numba.core.caching import FunctionCache
+from numba.core.dispatcher import Dispatcher
+from numba.core.registry import CPUDispatcher
+
+_Given = ParamSpec("_Given")
+_Result = TypeVar("_Result")
+# Nothing calls compiled functions by their address.
+_OPTIONS = {"nogil": True, "no_cfunc_wrapper": True}
+_numba: Any = numba  # half of it has types
+
+
+def compiled(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
+    """Compiled where it is called first, or read from disk."""
+    return _compiled(function)
+
+
+def inner(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
+    """The same, for other compiled code: it makes no arrays."""
+    return _compiled(function, _nrt=False)
+
+
+def inlined(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
+    """The same, as part of what calls it."""
+    return _compiled(function, _nrt=False, forceinline=True)
+
+
+def substituted(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
+    """Compiled anew in each caller, for the types and constants there, before anything is known of its own."""
+    return _compiled(function, inline="always")
+
+
+def _compiled(function: Callable[_Given, _Result], **options: Any) -> Callable[_Given, _Result]:
+    """For Python; in compiled code the same name stands for what Python cannot call.
+
+    What takes the arguments from Python is a third of the code of a function that has several dozen arrays. Most are
+    called by compiled code alone.
+    """
+    made: Any = _numba.njit(**_OPTIONS, **options)(function)
+    if made is not function:  # which Numba gives back where it is told to compile nothing
+        callee: Any = _numba.njit(**_OPTIONS, **options, no_cpython_wrapper=True)(function)
+        made.__class__, callee.__class__, made.callee = _Caller, _Callee, callee
+        for one in (made, callee):
+            one._cache = _Cache(one)
+    found: Callable[_Given, _Result] = made
+    return found
+
+
+def fingerprint(functions: Iterable[Any]) -> str:
+    """A hash of what compiled functions are made of, of the machine and of the versions that compile them."""
+    found = sha256(repr((sys.version, numba.__version__, llvmlite.binding.get_host_cpu_name())).encode())
+    seen: set[int] = set()
+    for function in functions:
+        for part in _parts(function, seen):
+            found.update(part.encode())
+    return found.hexdigest()
+
+
+def cache_folder(function: Any) -> Path:
+    """Where the code of a compiled function is kept."""
+    return Path(function.stats.cache_path)
+
+
+class _Caller(CPUDispatcher):
+    """What Python calls. Compiled code that names it calls the other one."""
+
+    callee: Any
+
+    @property
+    def _numba_type_(self) -> types.Dispatcher:
+        return types.Dispatcher(self.callee)
+
+
+class _Callee(CPUDispatcher):
+    """What compiled code calls: with numbers, of which Numba may know the first value, for which it compiles anew."""
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        named = {name: _numba.types.unliteral(one) for name, one in dict(kws).items()}
+        return super().get_call_template([_numba.types.unliteral(one) for one in args], named)
+
+
+class _Cache(FunctionCache):
+    """The files of one function. They are looked for when it is called, since what is below it in its module counts."""
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+        super().__init__(function.py_func)  # type: ignore[no-untyped-call]
+
+    @property
+    def _cache_file(self) -> Any:
+        return self._file
+
+    @_cache_file.setter
+    def _cache_file(self, _: Any) -> None:
+        """Not that which Numba tells apart by the source of one file."""
+
+    @cached_property
+    def _file(self) -> Any:
+        made_of = fingerprint([self._function])
+        name = f"{self._py_func.__module__.rpartition('.')[2]}.{self._py_func.__qualname__}"
+        return _numba.core.caching.IndexDataCacheFile(self._cache_path, f"{name}-{made_of[:16]}", made_of)
+
+
+def _parts(value: Any, seen: set[int]) -> Iterator[str]:
+    """What the machine code of a function depends on, or of another value that it names."""
+    if isinstance(value, Dispatcher):
+        yield repr(sorted(value.targetoptions.items()))
+        value = value.py_func
+    if isinstance(value, FunctionType):
+        if id(value) not in seen:
+            seen.add(id(value))
+            yield from _parts_of_code(value.__code__, value.__doc__, value.__globals__, seen)
+            yield repr([value.__defaults__, *(one.cell_contents for one in value.__closure__ or ())])
+    elif isinstance(value, type):
+        yield f"{value.__qualname__} {getattr(value, '_fields', '')}"
+    elif isinstance(value, bool | int | float | str | tuple | None):
+        yield repr(value)
+
+
+def _parts_of_code(code: CodeType, text: str | None, names: dict[str, Any], seen: set[int]) -> Iterator[str]:
+    yield repr((code.co_code, code.co_names, code.co_varnames))
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _parts_of_code(constant, None, names, seen)
+        elif constant != text:
+            yield repr(constant)
+    for name in code.co_names:
+        if name in names:
+            yield from _parts(names[name], seen)

@@ -1,0 +1,102 @@
+"""Machine code on disk is used as long as nothing that it was made of has changed, in whichever file that stands."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numba
+import pytest
+
+from pipesched.compiled import cache_folder, fingerprint
+
+_OUTER = """
+from pipesched.compiled import compiled
+from kernel_inner import scaled
+@compiled
+def outer(x):
+    return scaled(x) + below(x)
+@compiled
+def below(x):
+    return 1
+@compiled
+def count(upto):
+    at = 0
+    while at < upto:
+        at = added(at, 1)
+    return at
+@compiled
+def added(one, other):
+    return one + other
+"""
+_INNER = """
+from typing import NamedTuple
+from pipesched.compiled import inner
+FACTOR = {factor}
+class Pair(NamedTuple):
+    {first}: int
+    other: int
+@inner
+def scaled(x):
+    '''{text}'''
+    return Pair(x, 0){plus}[0] * FACTOR
+"""
+_PLAIN = {"factor": "2", "first": "one", "text": "Said.", "plus": ""}
+
+
+def modules(folder: Path, **changed: str) -> ModuleType:
+    """A kernel, whose inner function is in another file, as a new process would import it."""
+    (folder / "kernel_inner.py").write_text(_INNER.format_map(_PLAIN | changed))
+    (folder / "kernel_outer.py").write_text(_OUTER)
+    for name in ("kernel_inner", "kernel_outer"):
+        sys.modules.pop(name, None)
+    importlib.invalidate_caches()
+    return importlib.import_module("kernel_outer")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # of two edits within a second the first would stay
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "code"))
+    return tmp_path
+
+
+def test_code_is_read_from_disk_until_an_inner_file_changes(folder: Path) -> None:
+    for factor, hits in (("2", 0), ("2", 1), ("3", 0), ("2", 1)):
+        outer = modules(folder, factor=factor).outer
+        assert outer(5) == 5 * int(factor) + 1
+        assert sum(outer.stats.cache_hits.values()) == hits
+        assert cache_folder(outer).is_relative_to(folder / "code")
+
+
+@pytest.mark.parametrize(
+    ("changed", "same"),
+    [
+        ({"text": "Said better."}, True),
+        ({"first": "two"}, False),
+        ({"plus": "[:1]"}, False),
+        ({"factor": "2.0"}, False),
+    ],
+)
+def test_what_it_is_made_of_is_told_by_code_constants_and_fields_and_not_by_words(
+    folder: Path, changed: dict[str, str], same: bool
+) -> None:
+    before = fingerprint([modules(folder).outer])
+    assert (fingerprint([modules(folder, **changed).outer]) == before) is same
+
+
+def test_python_and_compiled_code_may_call_the_same_function(folder: Path) -> None:
+    """Each has its own code, on disk too."""
+    for hits in (0, 1):
+        outer = modules(folder)
+        assert (outer.outer(5), outer.below(5), outer.scaled(5)) == (11, 1, 10)
+        assert [sum(one.stats.cache_hits.values()) for one in (outer.outer, outer.below, outer.scaled)] == [hits] * 3
+
+
+def test_a_function_is_compiled_once_whichever_numbers_are_known(folder: Path) -> None:
+    outer = modules(folder)
+    assert outer.count(3) == 3
+    assert len(outer.added.callee.signatures) == 1 and not outer.added.signatures
