@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import engine
+from benchmarks import engine, parts
 from benchmarks.cases.profiles import PROFILES, unit
 from benchmarks.cases.rows import GROUPS, rows, select
 from benchmarks.reporting.engine_table import in_percent, percent
@@ -145,6 +145,13 @@ def test_a_run_is_resumed_where_it_stopped(
     assert "| unit-p4-m8-makespan | Disagreement: value below bound |" in out
     assert "Not met: unit-p4-m8-makespan." in out
     assert "Proved optimal: unit 1 of 2." in out
+
+
+def test_every_part_beyond_the_chain_is_a_case_of_its_own() -> None:
+    problems = [case.problem() for case in parts.cases()]
+    assert len({problem.content_key for problem in problems}) == len(problems)
+    line = parts.row(next(case for case in parts.cases() if case.asked == "442"), Limits(deterministic=5, workers=1))
+    assert line[1:6] == ["442", "none applies", "442", "442", "0.00"]
 
 
 def test_a_page_finds_its_picture() -> None:
