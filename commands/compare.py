@@ -103,8 +103,10 @@ def run(args: Namespace) -> Exit:
         shown = [candidate for candidate in shown if candidate.name != OURS]
     none = bool(names) and not any(one.metrics is not None for one in shown if one.name != OURS)
     noise = {} if args.noise is None else _under_noise(problem, shown, args)
-    files = [_draw(problem, noise, args)] if args.output and noise else []
-    _say(solution, shown, noise, files, args)
+    fitting = {one.name for one in shown if one.fits}
+    marked = [(name if name in fitting else f"{name} (does not fit)", one) for name, one in noise.items()]
+    files = [_draw(problem, marked, args)] if args.output and noise else []
+    _say(solution, shown, noise, marked, files, args)
     if none:
         complain("none of these schedules applies to the problem")
     return Exit.INTERRUPTED if solution.interrupted else Exit.NO if none else Exit.DONE
@@ -114,6 +116,7 @@ def _say(
     solution: Solution,
     shown: Sequence[Candidate],
     noise: dict[str, Distribution],
+    marked: Sequence[tuple[str, Distribution]],
     files: Sequence[Path],
     args: Namespace,
 ) -> None:
@@ -134,7 +137,7 @@ def _say(
         _explain(solution)
         if noise:
             noise_options.show(
-                problem, f"{problem.objective.value} under noise: {noise_options.settings(args)}", list(noise.items())
+                problem, f"{problem.objective.value} under noise: {noise_options.settings(args)}", marked
             )
         files_written(files)
 
@@ -217,11 +220,9 @@ def _under_noise(problem: Problem, shown: Sequence[Candidate], args: Namespace) 
     }
 
 
-def _draw(problem: Problem, noise: dict[str, Distribution], args: Namespace) -> Path:
+def _draw(problem: Problem, marked: Sequence[tuple[str, Distribution]], args: Namespace) -> Path:
     title = f"{problem.name}\n{noise_options.settings(args)}"
-    return noise_options.draw(
-        problem, problem.objective.value.capitalize(), title, list(noise.items()), Path(args.output)
-    )
+    return noise_options.draw(problem, problem.objective.value.capitalize(), title, marked, Path(args.output))
 
 
 def _explain(solution: Solution) -> None:

@@ -68,7 +68,8 @@ def _draw_layers(plan: PlanProblem, best: Candidate, rows: Sequence[StageRow], a
     """Layers as wide as they take time, stages of a device behind one another; below, what is recomputed."""
     held = best.partition.layers_of(plan.model)
     times = {kind.name: float(kind.forward + kind.full_backward) for kind in plan.model.kinds}
-    most = max(sum(times[layer.name] for layer in layers) for layers in held)
+    slow = [float(plan.cluster.slowness_of(device)) for device in range(best.timeline.problem.devices)]
+    most = max(sum(times[layer.name] for layer in held[row.stage % len(held)]) * slow[row.device] for row in rows)
     # What takes no time is drawn all the same, as a line.
     widths = {name: max(time, 0.004 * most) if most else 1.0 for name, time in times.items()}
     gap = 0.03 * (most or 8)
@@ -82,7 +83,7 @@ def _draw_layers(plan: PlanProblem, best: Candidate, rows: Sequence[StageRow], a
         axes.text(x, row.device - 0.43, f"stage {row.stage}", fontsize=6, color=_TEXT, va="top")
         for name, group in groupby(layer.name for layer in held[row.stage % len(held)]):
             for _ in group:
-                wide = widths[name]
+                wide = widths[name] * slow[row.device]
                 axes.barh(row.device + 0.1, wide, 0.5, left=x, color=colours[name], edgecolor=_LINE, linewidth=0.6)
                 if left.get(name, 0) > 0:
                     left[name] -= 1

@@ -145,7 +145,7 @@ def stage_cells(plan: Plan, best: Candidate) -> list[list[str]]:
         again = ", ".join(f"{number} {way}" for way, number in row.recomputed.items())
         backward = min(costs.fused, costs.backward + (costs.weight or 0))
         numbers = [costs.forward, backward, costs.memory, costs.activation]
-        rows.append([str(row.stage), str(row.device), row.layers, again, *(plain(float(x)) for x in numbers)])
+        rows.append([str(row.stage), str(row.device), row.layers, again, *(plain(round(float(x), 3)) for x in numbers)])
     return rows
 
 
@@ -154,7 +154,7 @@ def memory_cells(plan: Plan, best: Candidate) -> list[list[str]]:
     rows = []
     for device, one in enumerate(device_memory(plan.problem, best)):
         numbers = [one.parameters, one.activations, one.parameters + one.activations, one.capacity or 0]
-        rows.append([str(device), *(plain(float(number)) for number in numbers)])
+        rows.append([str(device), *(plain(round(float(number), 3)) for number in numbers)])
     return rows
 
 

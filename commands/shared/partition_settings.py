@@ -81,12 +81,9 @@ def write_settings(found: Sequence[PlanSettings], folder: Path) -> list[Path]:
     return files
 
 
-def settings_texts(found: Sequence[PlanSettings]) -> dict[str, str]:
-    """For a report: of each format why there are none, what differs, and its file, which has the figures."""
-    return {
-        f"Settings: {one.form.name}": "\n".join([*_notes(one), "" if one.settings is None else one.settings.text])
-        for one in found
-    }
+def settings_texts(found: Sequence[PlanSettings]) -> dict[str, tuple[list[str], str]]:
+    """For a report: of each format why there are none and what differs, and its file, which has the figures."""
+    return {one.form.name: (list(_notes(one)), "" if one.settings is None else one.settings.text) for one in found}
 
 
 def show_settings(found: Sequence[PlanSettings]) -> None:

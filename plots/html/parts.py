@@ -87,10 +87,11 @@ class Picture:
     shows: str
 
     def html(self) -> str:
-        return "".join(
+        images = "".join(
             f'<img class="picture {theme}" alt="{text(self.shows)}" src="data:image/svg+xml;base64,{_base64(svg)}">'
             for theme, svg in (("light", self.svg), ("dark", dark(self.svg)))
         )
+        return f"<div class=wide>{images}</div>"
 
 
 def dark(svg: bytes) -> bytes:

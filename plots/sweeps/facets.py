@@ -101,7 +101,9 @@ def _series(found: Table, rows: Sequence[Row], own: Axis | None, x: Axis) -> tup
     made = []
     for name, colour in zip(names, colours(len(names)), strict=True):
         mine = [(as_number(row.cell.place[x.name]) or Fraction(0), row) for row in rows if _value(row, own) == name]
-        made.append(Series(name, colour, tuple(sorted(mine, key=lambda one: one[0]))))
+        solved = any(row.value is not None for row in found.rows if _value(row, own) == name)
+        said = name if solved else f"{name}: no schedule"
+        made.append(Series(said, colour, tuple(sorted(mine, key=lambda one: one[0]))))
     return tuple(made)
 
 

@@ -39,6 +39,15 @@ def test_tables_fit_the_width_and_say_what_is_left_out(
         assert "left out in 60 columns: " in said
 
 
+def test_what_does_not_fit_says_so_under_noise(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    assert main(["compare", EXAMPLE, "--no-optimal", "--schedules", "gpipe,zb-h1", "--noise", "5%"]) == 0
+    noisy = capsys.readouterr().out.split("under noise")[1]
+    assert "gpipe (does not fit)" in noisy and "zb-h1 (does not fit)" not in noisy
+
+
 @pytest.mark.parametrize("encoding", ["ascii", "cp932", "latin-1"])
 def test_what_an_encoding_lacks_is_written_otherwise(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
     held = io.BytesIO()

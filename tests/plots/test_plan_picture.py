@@ -19,7 +19,14 @@ TYPES = 9
 
 def drawn(monkeypatch: pytest.MonkeyPatch, **keys: Any) -> Figure:
     layers = [{"name": f"type-{n}", "forward": 1, "backward": 2} for n in range(TYPES)]
-    document = {"devices": 2, "microbatches": 2, "layers": layers, "placement": "linear", "chunks": 1} | keys
+    document: dict[str, Any] = {
+        "devices": 2,
+        "microbatches": 2,
+        "layers": layers,
+        "placement": "linear",
+        "chunks": 1,
+    } | keys
+    document = {key: value for key, value in document.items() if value is not None}
     found = plan(plan_problem_from(document), Limits(seconds=60, deterministic=1, workers=1))
     assert found.best is not None
     figures: list[Figure] = []
@@ -37,3 +44,12 @@ def test_memory_is_drawn_where_the_file_speaks_of_it(monkeypatch: pytest.MonkeyP
     assert [axes.get_title(loc="left") for axes in drawn(monkeypatch).axes][1:] == ["Time of a micro-batch"]
     with_memory = drawn(monkeypatch, memory={"capacity": 80, "unit": "GiB"})
     assert [axes.get_title(loc="left") for axes in with_memory.axes][1] == "Memory at the peak"
+
+
+def test_layers_are_as_wide_as_they_take_time_on_their_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = [{"devices": 1, "speed": 1}, {"devices": 1, "speed": 0.5}]
+    layers = drawn(monkeypatch, devices=None, cluster=cluster).axes[0]
+    widths = [
+        {bar.get_width() for bar in layers.patches if round(bar.get_y() + bar.get_height() / 2) == d} for d in (0, 1)
+    ]
+    assert widths == [{3}, {6}]

@@ -53,6 +53,12 @@ def test_no_picture_of_nothing() -> None:
     assert pictures(table(sweep("memory=1,2"), [outcome(None)] * 2)) == {}
 
 
+def test_values_without_any_schedule_say_so() -> None:
+    found = table(sweep("microbatches=2,4", "placement=linear,v-shape"), [outcome(20.0, 20.0), outcome(None)] * 2)
+    svg = texts(pictures(found, "svg")["makespan-span.svg"])
+    assert "v-shape: no schedule" in svg and "linear: no schedule" not in svg
+
+
 def test_one_series_has_a_line_for_each_published_schedule() -> None:
     found = swept("microbatches=2,4,8", gap=0.9)
     svg = texts(render_bubble(found, found.sweep.axes.axes[0], "svg"))

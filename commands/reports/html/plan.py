@@ -28,10 +28,10 @@ from targets.plans import Narrowed, narrowed_sentences
 
 
 def plan_report(
-    plan: Plan, changes: Sequence[Change], settings: Mapping[str, str], moments: Sequence[PlanProgress],
-    args: Namespace, source: str, text: str | None, narrowed: Narrowed | None = None,
+    plan: Plan, changes: Sequence[Change], settings: Mapping[str, tuple[list[str], str]],
+    moments: Sequence[PlanProgress], args: Namespace, source: str, text: str | None, narrowed: Narrowed | None = None,
 ) -> str:  # fmt: skip
-    """The page. `settings` are texts for runtimes, or why there is none, by runtime; `text` the file `source` as typed.
+    """The page. `settings` are notes and a text, or why there is none, by runtime; `text` the file `source` as typed.
 
     `narrowed` is what the command restricts the plan to.
     """
@@ -39,10 +39,10 @@ def plan_report(
     assert best is not None
     verdict, step, made_of, *others = sentences(plan, best, "" if narrowed is None else narrowed.scope)
     problem, unit = best.timeline.problem, plan.problem.cluster.memory_unit
+    units = (("times", problem.time_unit), ("memory", unit))
+    stages = f"Its stages ({', '.join(f'{what} in {one}' for what, one in units if one)})"
     sections = [
-        Section(
-            "The plan", [Points([step, made_of]), _picture(plan), _table(STAGES, stage_cells(plan, best), "Its stages")]
-        ),
+        Section("The plan", [Points([step, made_of]), _picture(plan), _table(STAGES, stage_cells(plan, best), stages)]),
         Section("Placements side by side", [_table(CHOICES, choice_rows(plan), "The best plan of each")]),
         Section("Passes and memory", [*_memory(plan, unit), _timelines(plan)]),
         Section("Why not better", list(map(Paragraph, others))),
@@ -54,7 +54,9 @@ def plan_report(
         table = _table(CHANGES, change_rows(plan, changes), "Best plans under changed numbers")
         sections.append(Section("What changes would bring", [table]))
     if settings:
-        parts: list[Part] = [part for name, one in settings.items() for part in (Paragraph(f"{name}:"), Code(one))]
+        parts: list[Part] = []
+        for name, (notes, file) in settings.items():
+            parts += [Paragraph(f"{name}:"), Points(notes), *([Code(file)] if file else [])]
         sections.insert(0, Section("Settings for runtimes", parts))
     sections += [
         Section("The search", [_course(plan, moments)]),
