@@ -47,7 +47,7 @@ def claim_found(search: Search, bounds: Iterator[Certificate], slice_: Slice) ->
     ended = run_within(_FINDING * slice_.left(), search.stop, partial(_find, search, bounds, found))
     while fitting := [one for one in found if times * one.seconds <= search.clock.allowed()]:
         strongest, began = max(fitting, key=lambda one: one.certificate.value), time.monotonic()
-        _claim(search, [one.certificate for one in fitting])
+        claim(search, [one.certificate for one in fitting])
         checked = time.monotonic() - began
         if checked >= _SOME_SECONDS and strongest.seconds > 0:
             times = min(times, _STRONGER * checked / strongest.seconds)
@@ -67,8 +67,11 @@ def _find(search: Search, bounds: Iterator[Certificate], found: list[_Timed]) ->
     return True
 
 
-def _claim(search: Search, found: Sequence[Certificate]) -> None:
-    """A check may take longer than what it checks: one that is not through in time is ended, and nothing claimed."""
+def claim(search: Search, found: Sequence[Certificate]) -> None:
+    """Bounds with evidence, once the strongest is checked.
+
+    A check may take longer than what it checks: one that is not through in time is ended, and nothing claimed.
+    """
     incumbent, strongest = search.incumbent, max(found, key=lambda one: one.value)
     finding = None
     if strongest.value > incumbent.lower_bound:

@@ -24,6 +24,7 @@ from solver.engine.parts.exact_model import ExactModel
 from solver.engine.parts.local_search import LocalSearch
 from solver.engine.parts.mirrored_schedules import MirroredSchedules
 from solver.engine.parts.one_way_each import OneWayEach
+from solver.engine.parts.relaxation import PlainRelaxation
 from solver.engine.parts.step_orders import StepOrders
 from solver.engine.parts.tasks.critical_blocks import CriticalBlocks
 from solver.engine.parts.tasks.decisions import TaskDecisions
@@ -77,6 +78,7 @@ ENGINE = Engine(
         TaskPolicies(),
         TwoLevels(_SCHEDULES_ONLY),
         OneWayEach(_SCHEDULES_ONLY),
+        PlainRelaxation(replace(_SCHEDULES_ONLY, raise_bounds=True)),
         TaskWindows(),
         TaskRanks(),
         TaskDecisions(),

@@ -28,15 +28,21 @@ def run(search: Search) -> None:
         Allocation(search, engine.parts).run()
 
 
-def found_in(
-    search: Search, problem: Problem, engine: Engine, slice_: Slice, start: Timeline | None = None
-) -> Iterator[Timeline]:
-    """What an engine finds of another problem in a slice: its best schedules, while the search is open."""
+def searched(search: Search, problem: Problem, engine: Engine, slice_: Slice, start: Timeline | None = None) -> Search:
+    """The search of another problem by an engine, over with the slice."""
     limits = replace(slice_.limits(search.limits), target=None)
     other = Search(problem, limits, lambda _: None, search.stop, engine, search.done)
     if start is not None:
         other.start_from_timeline(start)
     run(other)
+    return other
+
+
+def found_in(
+    search: Search, problem: Problem, engine: Engine, slice_: Slice, start: Timeline | None = None
+) -> Iterator[Timeline]:
+    """What an engine finds of another problem in a slice: its best schedules, while the search is open."""
+    other = searched(search, problem, engine, slice_, start)
     for timeline in (other.incumbent.timeline, *other.starts()):
         if timeline is not None and not search.done():
             yield timeline

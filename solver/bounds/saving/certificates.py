@@ -41,14 +41,7 @@ def certificates(
     """
     if problem.network.has_collectives:
         rest = without_parameters(problem)
-        besides, text = least_besides(problem), _BESIDES
-        if problem.objective is Objective.SPAN:
-            besides, text = least_of_a_device(problem), _ON_DEVICE
-        text = text.format(amount(problem, besides))
-        found = certificates(rest, rest.objective, run)
-        return (
-            [replace(one, value=one.value + besides, text=f"{one.text} {text}") for one in found] if besides else found
-        )
+        return [with_parameters(problem, one) for one in certificates(rest, rest.objective, run)]
     whole = without_scale(problem)
     problem = without_lookups(whole)
     if problem is not whole:
@@ -65,6 +58,30 @@ def certificates(
     for one in catalogue.certificates(holding_least(problem), objective, run):
         found.append(replace(one, text=f"{one.text} {_RELAXED}"))
     return sorted(found, key=lambda certificate: -certificate.value)
+
+
+def with_parameters(problem: Problem, found: Certificate) -> Certificate:
+    """What a certificate of the passes of micro-batches alone proves of the whole, which runs more before and after."""
+    besides, text = least_besides(problem), _BESIDES
+    if problem.objective is Objective.SPAN:
+        besides, text = least_of_a_device(problem), _ON_DEVICE
+    if not besides:
+        return found
+    return replace(found, value=found.value + besides, text=f"{found.text} {text.format(amount(problem, besides))}")
+
+
+def plain_relaxation(problem: Problem) -> Problem | None:
+    """Of passes that are one task each, with nothing to choose: no schedule of the problem is better than its best one.
+
+    Left out are what runs for parameters (see `with_parameters`), tasks that need nothing of the stage before, and arcs
+    between chains; activations are held as little as any way allows. None where passes are still several tasks.
+    """
+    if problem.microbatch_scale:
+        return None
+    rest = without_stage_arcs(without_lookups(without_parameters(problem)))
+    rest = holding_least(rest) if rest.network.options else rest
+    plain = rest.network.one_task_each and not rest.network.options and rest.transfer_stream is None
+    return rest if plain else None
 
 
 def least_besides(problem: Problem) -> int:
