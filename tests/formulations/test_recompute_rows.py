@@ -13,7 +13,6 @@ from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.layers.recompute_rule import RecomputeRule, selections, why_not_told
-from pipesched.problem.placement import linear
 from tests.support.plan_brute_force import partitions
 from tests.support.varied_plans import varied_plan
 
@@ -27,8 +26,8 @@ class _Solutions(cp_model.CpSolverSolutionCallback):
         self.found.add(self._model.partition(self.value))
 
 
-def _solutions(plan: PlanProblem, stages: int) -> set[Partition]:
-    model, solver = PartitionModel(plan, linear(stages)), cp_model.CpSolver()
+def _solutions(plan: PlanProblem) -> set[Partition]:
+    model, solver = PartitionModel(plan, plan.choices[0]), cp_model.CpSolver()
     solver.parameters.enumerate_all_solutions = True
     seen = _Solutions(model)
     solver.solve(model.cp, seen)
@@ -52,7 +51,7 @@ def test_rows_and_rule_allow_the_same_partitions(seed: int, rule: RecomputeRule)
         return
     every = list(partitions(replace(plan, recompute_rule=RecomputeRule.ANY), choice))
     allowed = {_same(one) for one in every if why_not_told(plan.model, one, rule) is None}
-    assert {_same(one) for one in _solutions(plan, stages)} == allowed
+    assert {_same(one) for one in _solutions(plan)} == allowed
 
 
 def _ways(*names: str) -> list[dict[str, object]]:
@@ -100,6 +99,6 @@ def test_a_list_of_modules_recomputes_what_each_layer_has_of_them(
     (choice,) = plan.choices
     every = list(partitions(replace(plan, recompute_rule=RecomputeRule.ANY), choice))
     allowed = {_same(one) for one in every if why_not_told(plan.model, one, RecomputeRule.SAME) is None}
-    assert {_same(one) for one in _solutions(plan, 2)} == allowed
+    assert {_same(one) for one in _solutions(plan)} == allowed
     told = {frozenset((one.layer, one.way) for row in row_of for one in row) for _, row_of in allowed}
     assert {frozenset(one.items()) for one in said} <= told

@@ -67,7 +67,7 @@ def _bounds_of(*values: int, seconds: float = 0.0) -> Iterator[Certificate]:
 
 def _claimed(search: Search, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     claimed: list[int] = []
-    monkeypatch.setattr(claims, "_claim", lambda _, found: claimed.extend(one.value for one in found))
+    monkeypatch.setattr(claims, "claim", lambda _, found: claimed.extend(one.value for one in found))
     return claimed
 
 
@@ -104,7 +104,7 @@ def test_a_check_that_took_some_time_says_whether_the_next_one_fits(
         claimed.append([one.value for one in found])
         now[0] += check_takes
 
-    monkeypatch.setattr(claims, "_claim", claim)
+    monkeypatch.setattr(claims, "claim", claim)
     monkeypatch.setattr(claims, "time", SimpleNamespace(monotonic=lambda: now[0]))
     claims.claim_found(search, bounds(), _slice(search, 10.0))
     assert claimed == in_turn

@@ -147,7 +147,7 @@ def test_published_orders_have_the_bound_of_any_order_where_their_own_is_not_the
     found = plan(problem, LIMITS)
     (result,) = found.choices
     assert result.lower_bound is not None and isinstance(result.evidence, AllPartitions)
-    assert mean_load(problem, problem.cluster.devices) * problem.tick < result.lower_bound
+    assert mean_load(problem, linear) * problem.tick < result.lower_bound
     assert result.lower_bound <= min(published_values(problem, "1f1b"))
 
 
