@@ -13,6 +13,7 @@ from pipesched.problem.formatting import size
 from pipesched.problem.pass_names import microbatch_number
 from pipesched.problem.problem import Problem
 from pipesched.results.replanned import Replanned
+from pipesched.schedule.drawing.boxes import lanes
 from pipesched.schedule.drawing.colours import EDGE, LINE, NAMES, ink_on, shade, shade_names, shade_numbers
 from plots.box_numbers import BoxNumbers
 from plots.frame import legend_below
@@ -26,13 +27,11 @@ _ROW, _PASS, _WIDEST, _BESIDES = (
     26.0,
     1.5,
 )  # inches: a device, a pass of the busiest one, all, title and legend
-# Of a row, where boxes begin and end.
-_TOP, _BOTTOM = 0.05, 0.95
 
 
 def render_replanned(found: Replanned) -> bytes:
     """The PNG of all passes; ValueError where no order was found."""
-    if found.passes is None:
+    if found.tasks is None:
         raise ValueError("no order to draw")
     busiest = max(map(len, found.orders()))
     width = min(_WIDEST, max(8.0, _PASS * busiest))
@@ -47,31 +46,33 @@ def render_replanned(found: Replanned) -> bytes:
 
 
 def draw_replanned(found: Replanned, axes: Axes) -> None:
-    """One row a device, as in the chart of a schedule."""
-    problem, passes = found.problem, found.passes or {}
+    """One row a device and in it a lane a stream, as in the chart of a schedule."""
+    lane = lanes(found.problem)
+    problem, tasks = found.problem, found.tasks or {}
     corners = np.array(
         [
             (
                 problem.in_units(ran.start),
-                problem.device(p) + _TOP,
+                problem.device(p) + top,
                 problem.in_units(ran.end),
-                problem.device(p) + _BOTTOM,
+                problem.device(p) + bottom,
             )
-            for p, ran in passes.items()
+            for (p, part), ran in tasks.items()
+            for top, bottom in (lane[problem.tasks_of(p.kind, p.stage)[part].stream],)
         ],
         dtype=np.float64,
     ).reshape(-1, 4)
     _draw_frame(found, problem, axes)
     numbers, count = shade_numbers(problem), len(shade_names(problem))
-    colours = [shade(p.kind, numbers[p.stage], count) for p in passes]
+    colours = [shade(p.kind, numbers[p.stage], count) for p, _ in tasks]
     draw_boxes(axes, corners, colours)
-    begun = corners[[p in found.state.ran for p in passes]]
+    begun = corners[[task in found.state.ran for task in tasks]]
     hatched = list(begun[:, [0, 1, 0, 3, 2, 3, 2, 1]].reshape(-1, 4, 2))
     axes.add_collection(
         PolyCollection(hatched, facecolors="none", edgecolors=EDGE, linewidths=0, hatch="////"), autolim=False
     )
-    BoxNumbers(axes, [(str(microbatch_number(problem, p)), "") for p in passes], corners, list(map(ink_on, colours)))
-    kinds = {p.kind for p in passes}
+    BoxNumbers(axes, [(str(microbatch_number(problem, p)), "") for p, _ in tasks], corners, list(map(ink_on, colours)))
+    kinds = {p.kind for p, _ in tasks}
     legend_below(
         axes,
         [

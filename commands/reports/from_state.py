@@ -11,7 +11,7 @@ from pathlib import Path
 from commands.options.search import interrupt_sets, limits_of
 from commands.shared.catalogue import Exit
 from commands.shared.file_arguments import write_schedule
-from commands.shared.output import files_written, write_json
+from commands.shared.output import files_written, note, write_json
 from commands.shared.output_folder import record_output
 from commands.shared.watch import stop_event
 from pipesched.errors import BadInput
@@ -20,14 +20,14 @@ from pipesched.files.exact_numbers import write_json as json_text
 from pipesched.files.schedule_file import ScheduleFile
 from pipesched.files.state_file import read_state
 from pipesched.problem.formatting import amount
-from pipesched.problem.pass_names import pass_text
 from pipesched.problem.problem import Problem
 from pipesched.results.replanned import Replanned
 from pipesched.results.solution import Status
 from pipesched.simulation.simulator import simulate
+from pipesched.validation.validator import validate
 from solver.replanning.replan import replan
 
-# Of each device, the passes that come next.
+# Of each device, the tasks that come next.
 _SHOWN = 6
 # Options that are about whole iterations.
 _ALONE = {
@@ -58,10 +58,10 @@ def run_from_state(args: Namespace, problem: Problem) -> Exit:
         write_json(found.document() | {"files": list(map(str, files))})
     else:
         print(found.text())
-        for device, order in enumerate(found.orders() if found.passes else []):
-            coming = [p for p in order if p not in state.ran]
-            texts = [f"{pass_text(problem, p)} at {amount(problem, (found.passes or {})[p].start)}"
-                     for p in islice(coming, _SHOWN)]  # fmt: skip
+        for device, order in enumerate(found.orders() if found.tasks else []):
+            coming = [one for one in order if one not in state.ran]
+            texts = [f"{problem.task_text(one)} at {amount(problem, (found.tasks or {})[one].start)}"
+                     for one in islice(coming, _SHOWN)]  # fmt: skip
             more = f", and {len(coming) - _SHOWN} more" if len(coming) > _SHOWN else ""
             print(f"device {device}: {', '.join(texts) or 'nothing is left'}{more}")
         files_written(files)
@@ -78,5 +78,10 @@ def _written(found: Replanned, folder: Path) -> list[Path]:
         from plots.replanned import render_replanned
 
         files.append(write_whole(folder / "replanned.png", render_replanned(found)))
-        files.append(write_schedule(folder / "schedule.json", ScheduleFile(simulate(found.problem, schedule))))
+        timeline = simulate(found.problem, schedule)
+        if wrong := validate(timeline):
+            # What has begun may have kept its memory by times that are not those of the file.
+            note(f"note: no schedule.json, whose times are those of the file from the beginning on: {wrong[0].text}")
+        else:
+            files.append(write_schedule(folder / "schedule.json", ScheduleFile(timeline)))
     return files

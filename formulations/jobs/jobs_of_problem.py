@@ -24,7 +24,8 @@ def jobs_of(problem: Problem, passes: Collection[Pass] | None = None) -> Jobs:
         Pass(kind, stage, j)
         for kind, stage in network.tasks
         for j in network.numbers[kind, stage]
-        if (passes is None or Pass(kind, stage, j) in passes) and not (kind is BW and dominated[stage])
+        if (passes is None or Pass(kind, stage, j) in passes)
+        and not (kind is BW and dominated[stage] and (passes is None or Pass(B, stage, j) in passes))
     )
     modes: dict[tuple[int, int], set[bool]] = {}
     for p in held:

@@ -1,35 +1,70 @@
-"""The jobs of an iteration under way: what has not begun, as soon as the rest lets it, in the memory that is left."""
+"""The jobs of an iteration under way: what has not ended, as soon as the rest lets it, in the memory that is left."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
-from formulations.jobs.jobs import Jobs
+from formulations.jobs.jobs import Holding, Jobs, Precedence
 from formulations.jobs.jobs_of_problem import jobs_of
-from pipesched.problem.passes import Pass
 from pipesched.problem.problem import Problem
 from pipesched.problem.state import State
 
 
 def jobs_that_remain(problem: Problem, state: State) -> Jobs:
-    """Of a problem whose passes are single tasks, a stream a device.
-
-    A pass that runs when the state is taken has ended when its device starts another one, and so has given back by then
-    what it gives back.
-    """
-    jobs = jobs_of(problem, frozenset(state.remaining(problem)))
-    free = [state.now] * problem.devices
-    held = [0] * problem.devices
-    for p, (_, end) in state.ran.items():
-        device, change = problem.device(p), problem.network.change[p.kind, p.stage]
-        free[device] = max(free[device], end)
-        held[device] += change.at_start + change.at_end
-    room = [None if own is None else own - there for own, there in zip(problem.room, held, strict=True)]
-    release = tuple(max(free[problem.device(job.task.of)], _after(problem, state, job.task.of)) for job in jobs.jobs)
-    return replace(jobs, room=tuple(room), release=tuple(ticks * jobs.scale for ticks in release))
+    """What runs when the state is taken is a job from then on to its end, ahead of all others of its stream."""
+    return _Remaining(jobs_of(problem, state.passes(problem)), state).jobs()
 
 
-def _after(problem: Problem, state: State, p: Pass) -> int:
-    """When all has arrived that a pass needs of those that have begun."""
-    waits = problem.network.predecessors(p, state.ran)
-    return max((state.ran[before].end + lag for before, lag in waits if before in state.ran), default=state.now)
+class _Remaining:
+    """`left` are the jobs that have not ended, `number` their new numbers, `running` those of them that have begun."""
+
+    def __init__(self, whole: Jobs, state: State) -> None:
+        self._whole, self._state = whole, state
+        self._ran = {n: state.ran[job.task] for n, job in enumerate(whole.jobs) if job.task in state.ran}
+        left = [n for n in range(len(whole.jobs)) if n not in self._ran or self._ran[n].end > state.now]
+        self._number = {n: m for m, n in enumerate(left)}
+        self._running = [n for n in left if n in self._ran]
+        self._room = list(whole.room)
+
+    def jobs(self) -> Jobs:
+        """The jobs that are left, with what those that have ended leave to them."""
+        whole, now = self._whole, self._state.now
+        jobs = [whole.jobs[n] for n in self._number]
+        for n in self._running:
+            jobs[self._number[n]] = whole.jobs[n]._replace(steps=(self._ran[n].end - now) * whole.scale)
+        self._release = [now * whole.scale] * len(jobs)
+        precedences, holdings = tuple(self._precedences()), tuple(self._holdings())
+        return replace(
+            whole, jobs=tuple(jobs), precedences=precedences, holdings=holdings, room=tuple(self._room),
+            release=tuple(self._release),
+        )  # fmt: skip
+
+    def _precedences(self) -> Iterator[Precedence]:
+        """Those between jobs that are left; what has ended says when others can start."""
+        number, scale = self._number, self._whole.scale
+        for one in self._whole.precedences:
+            if one.after in self._ran:
+                continue
+            after = number[one.after]
+            ends = [self._ran[n].end * scale + one.lag for n in one.alternatives if n in self._ran]
+            self._release[after] = max(self._release[after], *ends, 0)
+            here = tuple(number[n] for n in one.alternatives if n in number)
+            if here:
+                yield one._replace(after=after, alternatives=here)
+        for n in self._running:
+            for other in self._whole.on[self._whole.jobs[n].resource]:
+                if other not in self._ran:
+                    yield Precedence(number[other], (number[n],), 0)
+
+    def _holdings(self) -> Iterator[Holding]:
+        """What is still taken or given back; the rest changes what there is."""
+        for one in self._whole.holdings:
+            first, last = (tuple(self._number[n] for n in on if n in self._number) for on in (one.first, one.last))
+            begun, gives = any(n in self._ran for n in one.first), one.gives if last else 0
+            room = self._room[one.pool]
+            if begun and room is not None:
+                self._room[one.pool] = room - one.takes + one.gives - gives
+            takes = 0 if begun else one.takes
+            if takes or gives:
+                yield Holding(one.pool, takes, gives, last if begun else first, last, (last if begun else first)[0])

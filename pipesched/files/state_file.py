@@ -16,21 +16,24 @@ from pipesched.errors import BadInput
 from pipesched.files.fields import field_types
 from pipesched.files.problem_file import read_document
 from pipesched.files.rounding import LARGEST
+from pipesched.files.schedules.task_texts import TaskReader
 from pipesched.files.schema_errors import parse_model
 from pipesched.problem.formatting import amount, memory_text
-from pipesched.problem.pass_names import pass_from, pass_text
-from pipesched.problem.passes import BW, REDUCE, STEP, B, Pass, W
+from pipesched.problem.network.task_network import Resource
+from pipesched.problem.passes import BW, UNSHARD, B, Pass, Task, W
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.rescale import finer
 from pipesched.problem.state import Ran, State
 
 
 class BegunPass(BaseModel):
-    """A pass that has begun; one that still runs may leave out `end`: it takes what the problem says."""
+    """A pass or task that has begun; one that still runs may leave out `end`: it takes what the problem says."""
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 
-    name: field_types.Text | None = Field(None, description="as schedules name it: F2.0, with pieces F2.0.3")
+    name: field_types.Text | None = Field(
+        None, description="as schedules name it: F2.0, with pieces F2.0.3, a task F2.0/attn"
+    )
     start: field_types.Number | None = Field(None, description="in the problem's unit")
     end: field_types.Number | None = Field(None, description="in the problem's unit; after now where it still runs")
 
@@ -74,7 +77,7 @@ def state_from(document: object, problem: Problem, source: str = "state") -> tup
         if parts > LARGEST or max(times) / problem.tick * parts > LARGEST:
             raise BadInput("times: found more digits than exact sums allow; allowed: fewer, or a coarser unit")
         problem = finer(problem, parts)
-        ran, found = _passes(form, problem)
+        ran, found = _tasks(form, problem)
         state = State(_ticks(form.now, problem), ran)
         found += [] if found else [*_mistakes(problem, state)]
         if found:
@@ -85,81 +88,95 @@ def state_from(document: object, problem: Problem, source: str = "state") -> tup
 
 
 def _refuse(problem: Problem) -> None:
-    """Problems whose passes a state does not tell enough of."""
+    """Problems of which a state does not tell enough."""
     network = problem.network
-    several = any(len(tasks) > 1 for tasks in network.tasks.values()) or len(network.resources) > problem.devices
-    if several or network.options or problem.overlaps:
-        options = "offload or recomputation" if network.options else "passes of several tasks"
-        what = "overlapped blocks" if problem.overlaps else options
-        raise BadInput(f"found {what} in the problem; allowed with a state: passes that are single tasks")
-    if problem.microbatch_scale or any(kind in (REDUCE, STEP) for kind, _ in network.tasks):
-        what = "microbatch_scale" if problem.microbatch_scale else "parameters"
-        raise BadInput(f"found {what} in the problem; allowed with a state: problems without it")
-    if problem.objective is not Objective.MAKESPAN:
-        raise BadInput(f"found objective {problem.objective.value}; allowed with a state: makespan")
+    what = {
+        "offload or recomputation": bool(network.options),
+        "overlapped blocks": bool(problem.overlaps),
+        "microbatch_scale": bool(problem.microbatch_scale),
+        "gathered parameters": any(kind is UNSHARD for kind, _ in network.tasks),
+    }
+    if any(what.values()):
+        found = next(name for name, there in what.items() if there)
+        raise BadInput(f"found {found} in the problem; allowed with a state: problems without it")
+    if problem.objective not in (Objective.MAKESPAN, Objective.ITERATION):
+        raise BadInput(f"found objective {problem.objective.value}; allowed with a state: makespan or iteration")
 
 
 def _ticks(time: Fraction | int, problem: Problem) -> int:
     return int(time / problem.tick)
 
 
-def _passes(form: StateFile, problem: Problem) -> tuple[dict[Pass, Ran], list[str]]:
-    """The passes with their times, and what is wrong with each by itself."""
-    ran: dict[Pass, Ran] = {}
+def _tasks(form: StateFile, problem: Problem) -> tuple[dict[Task, Ran], list[str]]:
+    """The tasks with their times, and what is wrong with each by itself."""
+    ran: dict[Task, Ran] = {}
     found: list[str] = []
     now = _ticks(form.now or 0, problem)
+    reader, numbers = TaskReader(problem), problem.network.numbers
     for at, one in enumerate(form.passes or ()):
         where = f"passes[{at}]"
         if one.name is None or one.start is None:
             found.append(f"{where}: found no {'name' if one.name is None else 'start'}; allowed: name, start and end")
             continue
         try:
-            p = pass_from(problem, one.name)
+            task = reader.task(one.name)
         except BadInput as error:
             found += [f"{where}.name: {mistake}" for mistake in error.mistakes]
             continue
-        start = _ticks(one.start, problem)
-        known = p.stage < problem.placement.stages and p.microbatch in problem.microbatches_of[p.stage]
-        if not known or p.kind not in problem.stages[p.stage].kinds:
+        if task.of.microbatch not in numbers.get(task.of[:2], ()):
             found.append(f"{where}.name: found {one.name!r}; allowed: passes of the problem")
             continue
-        end = max(now, start + problem.duration(p)) if one.end is None else _ticks(one.end, problem)
-        if p in ran:
+        start, ticks = _ticks(one.start, problem), problem.network.tasks[task.of[:2]][task.part].ticks
+        end = max(now, start + ticks) if one.end is None else _ticks(one.end, problem)
+        if task in ran:
             found.append(f"{where}.name: {one.name} appears twice")
         if start > now:
             found.append(f"{where}.start: found {amount(problem, start)}; allowed: up to now, {amount(problem, now)}")
         if end < start:
             found.append(f"{where}.end: found {amount(problem, end)}; allowed: from start, {amount(problem, start)}")
-        ran[p] = Ran(start, end)
+        ran[task] = Ran(start, end)
     return ran, found
 
 
 def _mistakes(problem: Problem, state: State) -> Iterator[str]:
-    """What cannot have been: two passes of a device at once, or a pass before what it needs."""
-    ran = state.ran
-    for device in range(problem.devices):
-        own = sorted((times, p) for p, times in ran.items() if problem.device(p) == device)
-        for (one, p), (other, q) in pairwise(own):
-            if other.start < one.end:
-                yield f"passes: {pass_text(problem, q)} starts before {pass_text(problem, p)} ends on device {device}"
-    for p in ran:
-        if p.kind is BW and any(p._replace(kind=kind) in ran for kind in (B, W)):
-            yield f"passes: found {pass_text(problem, p)} beside B or W; allowed: the backward fused or split"
-        for before, _ in problem.network.predecessors(p, ran):
-            if before not in ran or ran[before].end > ran[p].start:
+    """What cannot have been: two tasks of a stream at once, or one before what it needs."""
+    ran, network, text = state.ran, problem.network, problem.task_text
+    streams: dict[Resource, list[Task]] = {}
+    for task in sorted(ran, key=lambda task: (ran[task], task)):
+        streams.setdefault(network.tasks[task.of[:2]][task.part].resource, []).append(task)
+    for where, line in sorted(streams.items()):
+        for one, other in pairwise(line):
+            if ran[other].start < ran[one].end:
+                yield f"passes: {text(other)} starts before {text(one)} ends on device {where.device}"
+    begun: dict[Pass, None] = dict.fromkeys(task.of for task in ran)
+    for p in begun:
+        if p.kind is BW and any(p._replace(kind=kind) in begun for kind in (B, W)):
+            yield f"passes: found {text(Task(p))} beside B or W; allowed: the backward fused or split"
+    for task in ran:
+        for before in _needed(problem, task, ran):
+            if before not in ran or ran[before].end > ran[task].start:
                 says = "has not begun" if before not in ran else "ends later"
-                yield f"passes: {pass_text(problem, p)} needs {pass_text(problem, before)}, which {says}"
-    for device, room in enumerate(problem.room):
-        held = sum(_held(problem, p, times.end > state.now) for p, times in ran.items() if problem.device(p) == device)
-        if room is not None and held > room:
-            more, most = (memory_text(problem, level + problem.static[device]) for level in (held, room))
+                yield f"passes: {text(task)} needs {text(before)}, which {says}"
+    held = [0] * problem.devices
+    for p in begun:
+        change = network.change[p.kind, p.stage]
+        ends = (ran.get(Task(p, part)) for part in network.ends[p.kind, p.stage])
+        ended = all(one is not None and one.end <= state.now for one in ends)
+        held[problem.device(p)] += change.at_start + (change.at_end if ended else 0)
+    for device, (room, there) in enumerate(zip(problem.room, held, strict=True)):
+        if room is not None and there > room:
+            more, most = (memory_text(problem, level + problem.static[device]) for level in (there, room))
             yield f"passes: device {device} holds {more} by them; its capacity is {most}"
 
 
-def _held(problem: Problem, p: Pass, runs: bool) -> int:
-    """What a pass changes of its device's memory by having begun, or ended."""
-    change = problem.network.change[p.kind, p.stage]
-    return change.at_start + (0 if runs else change.at_end)
+def _needed(problem: Problem, task: Task, ran: Mapping[Task, Ran]) -> Iterator[Task]:
+    """What a task waits for: of alternatives the one that has begun, or the first."""
+    for arc in problem.network.arcs_into[task.of[:2]]:
+        if arc.after.part == task.part:
+            own = task.of.microbatch
+            for j in (own,) if arc.share is None else arc.share.numbers(own):
+                named = [Task(Pass(one.kind, one.stage, j), one.part) for one in arc.alternatives]
+                yield next((one for one in named if one in ran), named[0])
 
 
 if __name__ == "__main__":

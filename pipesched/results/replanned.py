@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pipesched.problem.formatting import amount
-from pipesched.problem.pass_names import pass_text
-from pipesched.problem.passes import Pass
+from pipesched.problem.network.task_network import Resource
+from pipesched.problem.passes import Task
 from pipesched.problem.problem import Problem
 from pipesched.problem.state import Ran, State
 from pipesched.results.gap import gap
 from pipesched.results.solution import Status
-from pipesched.schedule.schedule import Schedule, schedule_of
+from pipesched.schedule.schedule import Schedule, Wait
 
 
 @dataclass(frozen=True)
 class Replanned:
-    """`passes` are all passes with start and end, in ticks, those of the state as they were; None where none fits.
-    Of passes of no length that stand at one tick the mapping has the order.
+    """`tasks` are all tasks with start and end, in ticks, those of the state as they were; None where none fits.
+    Of tasks of no length that stand at one tick the mapping has the order. `waits` are events that memory needs.
 
     No order of the rest ends before `lower_bound`.
     """
@@ -27,24 +27,34 @@ class Replanned:
     state: State
     status: Status
     lower_bound: int
-    passes: Mapping[Pass, Ran] | None = None
+    tasks: Mapping[Task, Ran] | None = None
+    waits: tuple[Wait, ...] = ()
 
     @property
     def value(self) -> int | None:
         """The end of the iteration, in ticks."""
-        return None if self.passes is None else max((one.end for one in self.passes.values()), default=0)
+        return None if self.tasks is None else max((one.end for one in self.tasks.values()), default=0)
 
-    def orders(self) -> list[list[Pass]]:
-        """The passes of each device in turn."""
-        passes, devices = self.passes or {}, range(self.problem.devices)
+    def orders(self) -> list[list[Task]]:
+        """The tasks of each device in turn, on whichever of its streams."""
+        tasks, devices = self.tasks or {}, range(self.problem.devices)
         return [
-            sorted((p for p in passes if self.problem.device(p) == device), key=passes.__getitem__)
+            sorted((one for one in tasks if self.problem.device(one.of) == device), key=tasks.__getitem__)
             for device in devices
         ]
 
     def schedule(self) -> Schedule | None:
-        """The order of all passes, without the times that those which have begun took; None where there is none."""
-        return None if self.passes is None else schedule_of(self.orders(), "replanned")
+        """The order of all tasks, without the times that those which have begun took; None where there is none."""
+        if self.tasks is None:
+            return None
+        passes = [tuple((p,) for p in dict.fromkeys(task.of for task in order)) for order in self.orders()]
+        types, streams = self.problem.network.tasks, dict[Resource, list[Task]]()
+        for task in sorted(self.tasks, key=self.tasks.__getitem__):
+            streams.setdefault(types[task.of.kind, task.of.stage][task.part].resource, []).append(task)
+        if len(self.problem.streams) == 1:
+            return Schedule(tuple(passes), "replanned")
+        orders = {where: tuple(tasks) for where, tasks in streams.items()}
+        return Schedule(tuple(passes), "replanned", orders, self.waits)
 
     def text(self) -> str:
         """The verdict in a line."""
@@ -52,16 +62,15 @@ class Replanned:
             why = "time ended before an order of what remains was found"
             why = "memory lets no order of what remains run to its end" if self.status is Status.INFEASIBLE else why
             return f"{self.status.value}: {why}"
-        begun = (
-            f"{len(self.state.ran)} passes as they were, {len(self.passes or ()) - len(self.state.ran)} ordered anew"
-        )
+        what = "tasks" if any(len(own) > 1 for own in self.problem.network.tasks.values()) else "passes"
+        begun = f"{len(self.state.ran)} {what} as they were, {len(self.tasks or ()) - len(self.state.ran)} ordered anew"
         value, bound = amount(self.problem, self.value), amount(self.problem, self.lower_bound)
         share = f"{100 * gap(self.value, self.lower_bound):.2f} %"
         return f"{self.status.value}: makespan {value}, lower bound {bound}, gap {share}; {begun}"
 
     def document(self) -> dict[str, object]:
         """As JSON, in the unit of the problem."""
-        units, passes = self.problem.in_units, self.passes or {}
+        units, tasks = self.problem.in_units, self.tasks or {}
         return {
             "status": self.status.value,
             "value": None if self.value is None else units(self.value),
@@ -69,9 +78,9 @@ class Replanned:
             "now": units(self.state.now),
             "orders": [
                 [
-                    {"name": pass_text(self.problem, p), "start": units(passes[p].start), "end": units(passes[p].end),
-                     "fixed": p in self.state.ran}
-                    for p in order
+                    {"name": self.problem.task_text(one), "start": units(tasks[one].start),
+                     "end": units(tasks[one].end), "fixed": one in self.state.ran}
+                    for one in order
                 ]
                 for order in self.orders()
             ],

@@ -5,95 +5,127 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
-from pipesched.problem.pass_names import pass_text, stage_text
-from pipesched.problem.passes import BW, B, F, Pass, W
+from pipesched.problem.pass_names import stage_text
+from pipesched.problem.passes import BW, B, F, Pass, Task, W
 from pipesched.problem.problem import Problem
 from pipesched.problem.state import Ran, State
-from pipesched.validation.pass_rules import met
+from pipesched.validation.pass_rules import (
+    all_tasks,
+    memory_changes,
+    needed,
+    needed_of_others,
+    needs_input,
+    own_tasks,
+    run_once,
+    stream_owner,
+)
 from pipesched.validation.violation import Violation
 
 
-def validate_from_state(problem: Problem, state: State, passes: Mapping[Pass, Ran]) -> list[Violation]:
-    """Every rule that is broken, of problems whose passes are single tasks; `passes` are all passes, in ticks."""
-    return [*_kept(problem, state, passes), *_complete(problem, passes), *_turns(problem, state, passes),
-            *_needs(problem, state, passes), *_memory(problem, passes)]  # fmt: skip
+def validate_from_state(problem: Problem, state: State, tasks: Mapping[Task, Ran]) -> list[Violation]:
+    """Every rule that is broken, of problems that neither offload, recompute nor gather; `tasks` are all, in ticks."""
+    found = [*_complete(problem, tasks)]
+    return found or [*_kept(problem, state, tasks), *_turns(problem, state, tasks), *_needs(problem, state, tasks),
+                     *_memory(problem, tasks)]  # fmt: skip
 
 
-def _kept(problem: Problem, state: State, passes: Mapping[Pass, Ran]) -> Iterator[Violation]:
-    """What has begun is as it was; what has not starts later than now, and lasts as long as the problem says."""
-    for p, was in state.ran.items():
-        if passes.get(p) != was:
-            yield Violation("state", (p,), f"{pass_text(problem, p)} has begun, and is not where it was")
-    for p, (start, end) in passes.items():
-        own = problem.stages[p.stage]
-        ticks = {F: own.forward, B: own.backward, W: own.weight or 0, BW: own.fused}[p.kind]
-        if p not in state.ran and (start < state.now or end - start != ticks):
-            yield Violation("state", (p,), f"{pass_text(problem, p)} starts before now, or lasts another time")
-
-
-def _complete(problem: Problem, passes: Mapping[Pass, Ran]) -> Iterator[Violation]:
+def _complete(problem: Problem, tasks: Mapping[Task, Ran]) -> Iterator[Violation]:
+    """Of each backward one mode, of each pass every task, and nothing else."""
+    passes = {task.of for task in tasks}
+    expected = [p for stage in range(problem.placement.stages) for p in run_once(problem, stage)]
     for stage, walked in enumerate(problem.microbatches_of):
         for j in walked:
-            kinds = {kind for kind in (F, B, W, BW) if Pass(kind, stage, j) in passes}
-            if kinds != {F, BW} and not (problem.splittable and kinds == {F, B, W}):
+            kinds = [kind for kind in (F, B, W, BW) if Pass(kind, stage, j) in passes]
+            expected += [Pass(kind, stage, j) for kind in kinds]
+            if kinds != [F, BW] and not (problem.splittable and kinds == [F, B, W]):
                 have = ", ".join(sorted(kinds)) or "nothing"
                 yield Violation("complete", (Pass(F, stage, j),), f"{stage_text(problem, stage, j)} runs {have}")
+    whole = {Task(p, part) for p in expected for part in range(len(all_tasks(problem, p.kind, p.stage)))}
+    for task in sorted(whole ^ tasks.keys()):
+        says = "is missing" if task in whole else "is none of the problem"
+        yield Violation("complete", (task.of,), f"{problem.task_text(task)} {says}")
 
 
-def _turns(problem: Problem, state: State, passes: Mapping[Pass, Ran]) -> Iterator[Violation]:
-    """One pass of a device at a time."""
-    for device in range(problem.devices):
-        own = sorted((times, p) for p, times in passes.items() if problem.placement.stage_device[p.stage] == device)
-        for (one, p), (other, q) in pairwise(own):
-            if other.start < one.end and not (p in state.ran and q in state.ran):
-                text = f"{pass_text(problem, q)} starts before {pass_text(problem, p)} ends on device {device}"
-                yield Violation("overlap", (p, q), text)
+def _kept(problem: Problem, state: State, tasks: Mapping[Task, Ran]) -> Iterator[Violation]:
+    """What has begun is as it was; what has not starts later than now, and lasts as long as the problem says."""
+    for task, was in state.ran.items():
+        if tasks.get(task) != was:
+            yield Violation("state", (task.of,), f"{problem.task_text(task)} has begun, and is not where it was")
+    for task, (start, end) in tasks.items():
+        ticks = all_tasks(problem, task.of.kind, task.of.stage)[task.part].ticks
+        if task not in state.ran and (start < state.now or end - start != ticks):
+            text = f"{problem.task_text(task)} starts before now, or lasts another time"
+            yield Violation("state", (task.of,), text)
 
 
-def _needs(problem: Problem, state: State, passes: Mapping[Pass, Ran]) -> Iterator[Violation]:
-    """Tensors arrive before what uses them; between passes that have both begun they did."""
-    links, where = problem.links, problem.placement.stage_device
-
-    def after(first: Pass, then: Pass, ticks: int) -> Iterator[Violation]:
-        one, other = passes.get(first), passes.get(then)
-        if one and other and other.start < one.end + ticks and not (first in state.ran and then in state.ran):
-            text = f"{pass_text(problem, then)} starts before what {pass_text(problem, first)} gives is there"
-            yield Violation("precedence", (first, then), text)
-
-    def lag(low: int, here: int, there: int) -> int:
-        if here == there:
-            return 0
-        return problem.stages[low].transfer + (links[here][there] if links else 0)
-
-    for chain in problem.placement.chains:
-        for j in problem.microbatches_of[chain[0]]:
-            for stage in chain:
-                for kind in (B, BW):
-                    yield from after(Pass(F, stage, j), Pass(kind, stage, j), 0)
-                yield from after(Pass(B, stage, j), Pass(W, stage, j), 0)
-            for low, high in pairwise(chain):
-                yield from after(Pass(F, low, j), Pass(F, high, j), lag(low, where[low], where[high]))
-                for kind in (B, BW):
-                    for other in (B, BW):
-                        yield from after(Pass(kind, high, j), Pass(other, low, j), lag(low, where[high], where[low]))
-    for before, then, backward, places, turns, barrier in problem.stage_arcs:
-        own = problem.stages[before].transfer
-        ticks = own if barrier else lag(then if backward else before, where[before], where[then])
-        for i, j in met(problem, before, then, backward, places):
-            for kind in (B, BW) if backward and not turns else (F,):
-                for other in (B, BW) if backward else (F,):
-                    yield from after(Pass(kind, before, i), Pass(other, then, j), ticks)
+def _turns(problem: Problem, state: State, tasks: Mapping[Task, Ran]) -> Iterator[Violation]:
+    """One task of a stream at a time."""
+    lines: dict[tuple[int, str], list[Task]] = {}
+    for task in sorted(tasks, key=tasks.__getitem__):
+        stream = all_tasks(problem, task.of.kind, task.of.stage)[task.part].stream
+        device = problem.placement.stage_device[task.of.stage]
+        lines.setdefault((stream_owner(problem, device, stream), stream), []).append(task)
+    for (device, _), line in lines.items():
+        for one, other in pairwise(line):
+            if tasks[other].start < tasks[one].end and not (one in state.ran and other in state.ran):
+                text = f"{problem.task_text(other)} starts before {problem.task_text(one)} ends on device {device}"
+                yield Violation("overlap", (one.of, other.of), text)
 
 
-def _memory(problem: Problem, passes: Mapping[Pass, Ran]) -> Iterator[Violation]:
-    """What is given back at an end is there for what starts then."""
+def _needs(problem: Problem, state: State, tasks: Mapping[Task, Ran]) -> Iterator[Violation]:
+    """Tensors arrive before what uses them; between tasks that have both begun they did."""
+    for task in tasks:
+        for other, lag in _needed(problem, task):
+            came = tasks[other].end + lag if other in tasks else 0
+            if tasks[task].start < came and not (task in state.ran and other in state.ran):
+                text = f"{problem.task_text(task)} starts before what {problem.task_text(other)} gives is there"
+                yield Violation("precedence", (other.of, task.of), text)
+
+
+def _needed(problem: Problem, task: Task) -> Iterator[tuple[Task, int]]:
+    """The tasks, of those that there are, that must have ended before one starts, and how long before."""
+    p, part = task
+    if p.kind is W:
+        backward, after = own_tasks(problem, B, p.stage), own_tasks(problem, W, p.stage)[part].after
+        yield Task(p._replace(kind=B), len(backward) - 1 if after is None else after), 0
+        return
+    if part:
+        yield Task(p, part - 1), 0
+    if part == needs_input(problem, p.kind, p.stage):
+        for kind, stage, lag in needed(problem, p.kind, p.stage):
+            yield from _ends(problem, Pass(kind, stage, p.microbatch), lag)
+    if part == 0:
+        for other, lag in needed_of_others(problem, p):
+            yield from _ends(problem, other, lag)
+
+
+def _ends(problem: Problem, p: Pass, lag: int) -> Iterator[tuple[Task, int]]:
+    """The tasks with which a pass ends, or the one that sends its tensor on where that takes a stream's time."""
+    if p.kind in (B, W) and not problem.splittable:
+        return
+    own = len(own_tasks(problem, p.kind, p.stage))
+    if lag and problem.transfer_stream is not None:
+        yield Task(p, own), 0
+    else:
+        yield from ((Task(p, part), lag) for part in (range(own) if p.kind is W else (own - 1,)))
+
+
+def _memory(problem: Problem, tasks: Mapping[Task, Ran]) -> Iterator[Violation]:
+    """A pass takes with its first task, and gives back when all have ended but that which sends; an end comes first."""
+    several = len(problem.streams) > 1
     for device, room in enumerate(problem.room):
+        events: list[tuple[int, bool, int, int, Pass]] = []
+        order = [task for task in sorted(tasks, key=tasks.__getitem__) if problem.device(task.of) == device]
+        for turn, p in enumerate(dict.fromkeys(task.of for task in order)):
+            own = [tasks[Task(p, part)] for part in range(len(own_tasks(problem, p.kind, p.stage)))]
+            begin, end = min(one.start for one in own), max(one.end for one in own)
+            takes, gives = memory_changes(problem, p.kind, p.stage)
+            # On one stream what takes no time gives back in its turn.
+            events.append((begin, True, 2 * turn, takes, p))
+            events.append((end, begin == end or not several, 2 * turn + 1, gives, p))
         level = 0
-        for p in sorted((p for p in passes if problem.device(p) == device), key=passes.__getitem__):
-            own = problem.stages[p.stage]
-            taken = {F: own.activation + own.lent, B: max(0, -own.freed)}.get(p.kind, 0)
-            given = {BW: own.activation, B: max(0, own.freed), W: own.activation - own.freed}.get(p.kind, 0)
-            if room is not None and taken and level + taken > room:
-                yield Violation("memory", (p,), f"device {device} has no room for {pass_text(problem, p)}")
+        for _, _, _, change, p in sorted(events):
+            level += change
+            if room is not None and change > 0 and level > room:
+                yield Violation("memory", (p,), f"device {device} has no room for {problem.task_text(Task(p))}")
                 break
-            level += taken - given - (own.collected if p.kind in (B, BW) else 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 from formulations.jobs.jobs import Jobs
 from pipesched.problem.passes import F, W
@@ -39,31 +40,82 @@ def first_orders(jobs: Jobs) -> Iterator[dict[int, int]]:
 def _placed(graph: JobGraph, rank: Callable[[int, int], Rank]) -> Iterator[dict[int, int]]:
     """Again and again the job of lowest rank of those that can run next, which has its start as well, within memory."""
     jobs = graph.jobs
-    takes, gives = dict.fromkeys(graph.running, 0), dict.fromkeys(graph.running, 0)
-    for one in jobs.holdings:
-        if one.where in takes:
-            takes[one.where] += one.takes
-            gives[one.where] += one.gives
-    left = list(jobs.room)
-    free = [0] * len(left)
+    memory = _Memory(graph)
+    free = dict.fromkeys(jobs.on, 0)
     missing = {n: len(graph.before[n]) for n in graph.running}
     begin = {n: jobs.released(n) for n in graph.running}
     ready = {n for n, count in missing.items() if not count}
     starts: dict[int, int] = {}
     while ready:
-        able = [n for n in ready if (own := left[jobs.device(n)]) is None or takes[n] <= own]
+        able = [(start, n) for n in ready
+                if (start := memory.room_at(n, max(begin[n], free[jobs.jobs[n].resource]))) is not None]  # fmt: skip
         if not able:
             return
-        n = min(able, key=lambda n: (*rank(n, max(begin[n], free[jobs.device(n)])), n))
-        device = jobs.device(n)
-        starts[n] = max(begin[n], free[device])
-        free[device] = starts[n] + jobs.jobs[n].steps
-        own = left[device]
-        left[device] = None if own is None else own - takes[n] + gives[n]
+        start, n = min(able, key=lambda one: (*rank(one[1], one[0]), one[1]))
+        starts[n], end = start, start + jobs.jobs[n].steps
+        free[jobs.jobs[n].resource] = end
+        memory.place(n, start, end)
         ready.remove(n)
         for after, lag in graph.after[n]:
-            begin[after] = max(begin[after], free[device] + lag)
+            begin[after] = max(begin[after], end + lag)
             missing[after] -= 1
             if not missing[after]:
                 ready.add(after)
     yield starts
+
+
+class _Memory:
+    """What is left of each memory as jobs are placed: it is taken in the order of time, and given back when all of a
+    pass has ended."""
+
+    def __init__(self, graph: JobGraph) -> None:
+        jobs = graph.jobs
+        here = [one for one in jobs.holdings if one.where in graph.before and jobs.room[one.pool] is not None]
+        self._left = {pool: room for pool, room in enumerate(jobs.room) if room is not None}
+        self._taken = dict.fromkeys(self._left, 0)  # when last
+        self._given: dict[int, list[tuple[int, int]]] = {pool: [] for pool in self._left}  # (when, how much)
+        self._takes: dict[int, list[_Held]] = {}
+        self._gives: dict[int, list[_Held]] = {}
+        for one in here:
+            held = _Held(one.pool, one.takes, one.gives, len(one.last))
+            for on, found in ((one.first, self._takes), (one.last, self._gives)):
+                for n in on:
+                    found.setdefault(n, []).append(held)
+
+    def room_at(self, n: int, start: int) -> int | None:
+        """From when on, at `start` or later, there is what a job takes; None if not before more is placed."""
+        for one in self._takes.get(n, ()):
+            if one.takes:
+                start, left = max(start, self._taken[one.pool]), self._left[one.pool]
+                for when, amount in sorted(self._given[one.pool]):
+                    if when > start and left >= one.takes:
+                        break
+                    if left < one.takes:
+                        start = max(start, when)
+                    left += amount
+                if left < one.takes:
+                    return None
+        return start
+
+    def place(self, n: int, start: int, end: int) -> None:
+        for one in self._takes.get(n, ()):
+            if one.takes:
+                given = self._given[one.pool]
+                self._left[one.pool] += sum(amount for when, amount in given if when <= start) - one.takes
+                self._given[one.pool] = [later for later in given if later[0] > start]
+                self._taken[one.pool], one.takes = start, 0
+        for one in self._gives.get(n, ()):
+            one.left, one.end = one.left - 1, max(one.end, end)
+            if not one.left and one.gives:
+                self._given[one.pool].append((one.end, one.gives))
+
+
+@dataclass
+class _Held:
+    """What a pass still takes of a memory and gives back, how many of its last jobs are left, and when others ended."""
+
+    pool: int
+    takes: int
+    gives: int
+    left: int
+    end: int = 0

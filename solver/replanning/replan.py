@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from threading import Event
 
 from formulations.exact.exact_model import ExactModel
@@ -16,11 +16,11 @@ from formulations.variables.literal_count import open_pairs
 from formulations.variables.literals import TooLong
 from formulations.variables.operations import Operations
 from pipesched.errors import Disagreement
-from pipesched.problem.passes import BW, B, W
 from pipesched.problem.problem import Problem
 from pipesched.problem.state import Ran, State
 from pipesched.results.replanned import Replanned
 from pipesched.results.solution import Status
+from pipesched.schedule.schedule import Wait
 from pipesched.validation.state_rules import validate_from_state
 from solver.backends.cp_sat import Parameters, solve_model
 from solver.limits import Limits
@@ -49,7 +49,7 @@ def replan(
     if search.jobs.jobs:
         search.run()
     else:
-        search.told({})
+        search.told({}, ())
     return search.result()
 
 
@@ -82,17 +82,18 @@ class _Search:
         if exact:
             self._exact(1.0)
 
-    def told(self, starts: Mapping[int, int]) -> None:
+    def told(self, starts: Mapping[int, int], waits: Iterable[tuple[int, int]]) -> None:
         """A better order by the steps at which its jobs start, judged before it is told of."""
         jobs, ran = self.jobs, dict(self.state.ran)
         for n, step in sorted(starts.items(), key=lambda one: one[1]):
-            p = jobs.jobs[n].task.of
-            start = step // jobs.scale
-            ran[p] = Ran(start, start + self.problem.duration(p))
+            task, start = jobs.jobs[n].task, step // jobs.scale
+            if task not in self.state.ran:
+                ran[task] = Ran(start, start + jobs.jobs[n].steps // jobs.scale)
         wrong = validate_from_state(self.problem, self.state, ran)
         if wrong:
             raise Disagreement(f"ordering anew gave a schedule that is not valid: {wrong[0].text}", "replanning")
-        self.best = Replanned(self.problem, self.state, Status.FEASIBLE, self.bound, ran)
+        events = tuple(Wait(jobs.jobs[one].task, jobs.jobs[other].task) for one, other in waits)
+        self.best = Replanned(self.problem, self.state, Status.FEASIBLE, self.bound, ran, events)
         self.report(self.result())
 
     def result(self) -> Replanned:
@@ -102,12 +103,12 @@ class _Search:
             return Replanned(self.problem, self.state, status, self.bound)
         assert self.best.value is not None
         status = Status.OPTIMAL if self.bound >= self.best.value else Status.FEASIBLE
-        return Replanned(self.problem, self.state, status, self.bound, self.best.passes)
+        return replace(self.best, status=status, lower_bound=self.bound)
 
     def _keep(self, placed: PlacedJobs) -> None:
         if self.placed is None or placed.value < self.placed.value:
             self.placed = placed
-            self.told(placed.start)
+            self.told(placed.start, placed.waits)
 
     @property
     def _done(self) -> bool:
@@ -153,14 +154,13 @@ class _Search:
 
 
 def least_end(jobs: Jobs) -> int:
-    """What every device has left to run, after the first of it can start, in ticks."""
+    """What every stream has left to run, after the first of it can start, in ticks: of each choice the least."""
     most = 0
     for here in jobs.on.values():
-        begin = min(jobs.released(n) for n in here) // jobs.scale
-        sure = {jobs.jobs[n].task.of for n in here if jobs.jobs[n].choice is None}
-        fused = {p for n in here if (p := jobs.jobs[n].task.of).kind is BW} - sure
-        ticks = jobs.problem.duration
-        work = sum(ticks(p) for p in sure)
-        work += sum(min(ticks(p), ticks(p._replace(kind=B)) + ticks(p._replace(kind=W))) for p in fused)
-        most = max(most, begin + work)
+        work: dict[int | None, list[int]] = {}
+        for n in here:
+            choice, option = jobs.jobs[n].choice, jobs.jobs[n].option
+            options = 1 if choice is None else jobs.choices[choice].options
+            work.setdefault(choice, [0] * options)[option if options > 1 else 0] += jobs.jobs[n].steps // jobs.scale
+        most = max(most, min(map(jobs.released, here)) // jobs.scale + sum(map(min, work.values())))
     return most

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import islice, product
 from random import Random
 
 from pipesched.problem.device_resources import Pool
-from pipesched.problem.passes import BW, B, F, Pass, W
-from pipesched.problem.problem import Problem
+from pipesched.problem.passes import BW, B, Pass, Task
+from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.state import Ran, State
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
 from tests.support.makers import problem, random_order
 from tests.support.piece_problems import random_sequence
+from tests.support.task_brute_force import Game, tiny_reductions, tiny_tasks
 
 _SHAPES = (
     (1, {}, 3),
@@ -43,7 +46,7 @@ def tiny_state(random: Random) -> tuple[Problem, State]:
     order = random_sequence(before, random) if pieces else random_order(before, random)
     timeline = simulate(before, order)
     now = random.randint(0, measure(timeline).makespan)
-    ran = {p: Ran(timeline.start(p), timeline.end(p)) for p in order.passes() if timeline.start(p) <= now}
+    ran = {Task(p): Ran(timeline.start(p), timeline.end(p)) for p in order.passes() if timeline.start(p) <= now}
     changed = problem(devices, microbatches, times=times(), memory=memory, **keys)
     if random.random() < 0.7:
         peaks = measure(timeline).peak_memory
@@ -51,92 +54,84 @@ def tiny_state(random: Random) -> tuple[Problem, State]:
     return changed, State(now, ran)
 
 
+def tiny_state_of_tasks(random: Random) -> tuple[Problem, State]:
+    """Passes of several tasks on several streams, reductions and steps among them, run for a while for any times."""
+    one = tiny_reductions(random) if random.random() < 0.4 else tiny_tasks(random)
+    one = replace(one, objective=Objective.ITERATION if one.network.has_collectives else Objective.MAKESPAN)
+    pairs = [(s, j) for s in range(one.placement.stages) for j in one.microbatches_of[s]]
+    orders = _Orders(0)
+    orders.play(Game(one, frozenset(pair for pair in pairs if not one.splittable or random.random() < 0.5)))
+    ran, now = dict[Task, Ran](), 0
+    for _ in range(random.randint(0, 6)):
+        able = list(orders.able({task: end for task, (_, end) in ran.items()}, now))
+        if able:
+            task, now = random.choice(able)
+            ran[task] = Ran(now, now + random.randint(0, 4))
+    return one, State(now + random.randint(0, 2), ran)
+
+
 def least_end(one: Problem, state: State, most: int = 200_000) -> int | None:
     """The least end of all orders of what remains, in every mode; None if memory lets none run to its end.
 
     ValueError where there are more than `most` beginnings of orders.
     """
-    where, chain_of = one.placement.stage_device, {s: c for c in one.placement.chains for s in c}
+    begun = {task.of for task in state.ran}
     pairs = [(s, j) for s in range(one.placement.stages) for j in one.microbatches_of[s]]
-    best: int | None = None
-    tried = 0
+    ways = [
+        (True,) if Pass(BW, *pair) in begun or not one.splittable else
+        (False,) if Pass(B, *pair) in begun else (True, False)
+        for pair in pairs
+    ]  # fmt: skip
+    found = _Orders(most)
+    for way in product(*ways):
+        found.play(Game(one, frozenset(pair for pair, fused in zip(pairs, way, strict=True) if fused)))
+        found.try_all({task: end for task, (_, end) in state.ran.items()}, state.now)
+    return found.best
 
-    def lag(low: int, high: int, down: bool) -> int:
-        a, b = (where[low], where[high]) if down else (where[high], where[low])
-        return 0 if a == b else one.stages[low].transfer + (one.links[a][b] if one.links else 0)
 
-    def ticks(p: Pass) -> int:
-        own = one.stages[p.stage]
-        return {F: own.forward, B: own.backward, W: own.weight or 0, BW: own.fused}[p.kind]
+class _Orders:
+    """Tasks are placed in the order of their starts, each as soon as what it needs, its stream and memory let it."""
 
-    def backward(done: dict[Pass, int], stage: int, j: int) -> int | None:
-        return next((done[p] for p in (Pass(B, stage, j), Pass(BW, stage, j)) if p in done), None)
+    def __init__(self, most: int) -> None:
+        self._left = most
+        self.best: int | None = None
 
-    def begins(p: Pass, done: dict[Pass, int]) -> int | None:
-        """When all that a pass needs is there; None before that has been placed."""
-        walk, needs = chain_of[p.stage], list[int | None]()
-        at = walk.index(p.stage)
-        if p.kind is F:
-            if at:
-                end = done.get(Pass(F, walk[at - 1], p.microbatch))
-                needs.append(None if end is None else end + lag(walk[at - 1], p.stage, True))
-        elif p.kind is W:
-            needs.append(done.get(Pass(B, *p[1:])))
-        else:
-            needs.append(done.get(Pass(F, *p[1:])))
-            if at + 1 < len(walk):
-                end = backward(done, walk[at + 1], p.microbatch)
-                needs.append(None if end is None else end + lag(p.stage, walk[at + 1], False))
-        for early, late, backwards, *_ in one.stage_arcs:
-            if late == p.stage and p.kind is not W and backwards == (p.kind is not F):
-                i = one.microbatches_of[early][one.microbatches_of[late].index(p.microbatch)]
-                needs.append(backward(done, early, i) if backwards else done.get(Pass(F, early, i)))
-        known = [end for end in needs if end is not None]
-        return None if len(known) < len(needs) else max([state.now, *known])
+    def play(self, game: Game) -> None:
+        self._game = game
+        self._needs: dict[Task, list[tuple[Task, int]]] = {task: [] for task in game.ticks}
+        for (before, after), lag in game.lags.items():
+            self._needs[after].append((before, lag))
 
-    def change(p: Pass) -> tuple[int, int]:
-        own = one.stages[p.stage]
-        if p.kind is F:
-            return own.activation + own.lent, own.activation + own.lent
-        if p.kind is BW:
-            return 0, -own.activation - own.collected
-        if p.kind is B:
-            return max(0, -own.freed), -own.freed - own.collected
-        return 0, own.freed - own.activation
-
-    def able(done: dict[Pass, int]) -> list[Pass]:
-        found = []
-        for s, j in pairs:
-            kinds = {p.kind for p in (Pass(kind, s, j) for kind in (F, B, W, BW)) if p in done}
-            wanted = [F] if not kinds else [BW, *([B] if one.splittable else [])] if kinds == {F} else []
-            found += [Pass(kind, s, j) for kind in (wanted or ([W] if kinds == {F, B} else []))]
-        return found
-
-    def go_on(done: dict[Pass, int], free: list[int], held: list[int]) -> None:
-        nonlocal best, tried
-        tried += 1
-        if tried > most:
+    def try_all(self, ends: dict[Task, int], now: int) -> None:
+        """Place one task after the other at `now` or later; `ends` are those of all that have been placed."""
+        self._left -= 1
+        if self._left < 0:
             raise ValueError("too many orders")
-        if best is not None and max(done.values(), default=0) >= best:
+        end = max(ends.values(), default=0)
+        if self.best is not None and end >= self.best:
             return
-        ready = able(done)
-        if not ready:
-            best = max(done.values(), default=0)
-            return
-        for p in ready:
-            start, device = begins(p, done), where[p.stage]
-            taken, kept = change(p)
-            room = one.room[device]
-            if start is None or (room is not None and taken > 0 and held[device] + taken > room):
-                continue
-            end = max(start, free[device]) + ticks(p)
-            more = {d: end if d == device else free[d] for d in range(one.devices)}
-            level = [h + (kept if d == device else 0) for d, h in enumerate(held)]
-            go_on(done | {p: end}, list(more.values()), level)
+        if len(ends) == len(self._game.ticks):
+            self.best = end
+        for task, start in self.able(ends, now):
+            self.try_all(ends | {task: start + self._game.ticks[task]}, start)
 
-    free, held = [state.now] * one.devices, [0] * one.devices
-    for p, (_, end) in state.ran.items():
-        free[where[p.stage]] = max(free[where[p.stage]], end)
-        held[where[p.stage]] += change(p)[1]
-    go_on({p: end for p, (_, end) in state.ran.items()}, free, held)
-    return best
+    def able(self, ends: Mapping[Task, int], now: int) -> Iterator[tuple[Task, int]]:
+        """The tasks that can come next, with their starts."""
+        game = self._game
+        for task in game.ticks:
+            if task not in ends and all(before in ends for before, _ in self._needs[task]):
+                free = [ends[other] for other in ends if game.stream[other] == game.stream[task]]
+                start = max([now, *free, *(ends[before] + lag for before, lag in self._needs[task])])
+                times = sorted({start, *(other for other in ends.values() if other > start)})
+                yield from islice(((task, at) for at in times if self._fits(task, at, ends)), 1)
+
+    def _fits(self, task: Task, start: int, ends: Mapping[Task, int]) -> bool:
+        """Whether there is what a task takes, where all others have begun and some have ended."""
+        for memory, room in self._game.rooms.items():
+            here = [own for own in self._game.holdings if own.memory == memory]
+            takes = sum(own.takes for own in here if task in own.begins and not ends.keys() & own.begins)
+            level = sum(own.takes for own in here if ends.keys() & own.begins)
+            level -= sum(own.gives for own in here if all(ends.get(one, start + 1) <= start for one in own.ends))
+            if room is not None and takes and level + takes > room:
+                return False
+        return True

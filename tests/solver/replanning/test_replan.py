@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -14,27 +15,35 @@ import pytest
 from commands.main import main
 from pipesched.errors import BadInput
 from pipesched.files.state_file import json_schema, state_from
-from pipesched.problem.passes import BW, B, F, Pass
+from pipesched.problem.passes import BW, B, F, Pass, Task
 from pipesched.problem.problem import Problem
+from pipesched.problem.stage import TaskSpec
 from pipesched.problem.state import Ran, State
 from pipesched.results.replanned import Replanned
 from pipesched.results.solution import Status
+from pipesched.simulation.simulator import simulate
 from pipesched.validation.state_rules import validate_from_state
+from pipesched.validation.validator import validate
 from solver.limits import Limits
 from solver.replanning.replan import replan
+from tests.support.columns import with_tasks
 from tests.support.makers import problem
-from tests.support.states import least_end, tiny_state
+from tests.support.states import least_end, tiny_state, tiny_state_of_tasks
+from tests.support.task_brute_force import tiny_gathers
 
 SURE = Limits(workers=1, deterministic=5)
 STATES = Path(__file__).resolve().parents[3] / "examples" / "states"
 
 
-@pytest.mark.parametrize("first", range(0, 200, 20))
-def test_against_every_order_of_what_remains(first: int) -> None:
-    """Changed times and transfers, split and fused, pieces, several stages a device, memory that binds."""
+@pytest.mark.parametrize(
+    ("first", "tiny"),
+    [*((n, tiny_state) for n in range(0, 120, 20)), *((n, tiny_state_of_tasks) for n in range(0, 60, 20))],
+)
+def test_against_every_order_of_what_remains(first: int, tiny: Callable[[Random], tuple[Problem, State]]) -> None:
+    """Changed times and transfers, split and fused, pieces, several stages a device, several tasks a pass, parameters."""
     compared = 0
     for seed in range(first, first + 20):
-        one, state = tiny_state(Random(seed))
+        one, state = tiny(Random(seed))
         try:
             best = least_end(one, state, 20_000)
         except ValueError:
@@ -47,40 +56,43 @@ def test_against_every_order_of_what_remains(first: int) -> None:
             continue
         assert (found.status, found.value) == (Status.OPTIMAL, best), seed
         for better in (*told, found):
-            assert better.passes is not None and better.lower_bound <= best <= (better.value or 0), seed
-            assert validate_from_state(one, state, better.passes) == [], seed
+            assert better.tasks is not None and better.lower_bound <= best <= (better.value or 0), seed
+            assert validate_from_state(one, state, better.tasks) == [], seed
     assert compared > 10
 
 
 def held() -> tuple[Problem, State]:
     """A device with room for two; two forwards have run, the second still does."""
     one = problem(1, 3, times={"forward": 2, "backward": 3}, memory={"capacity": 2, "activation": 1})
-    return one, State(3, {Pass(F, 0, 0): Ran(0, 2), Pass(F, 0, 1): Ran(2, 9)})
+    return one, State(3, {Task(Pass(F, 0, 0)): Ran(0, 2), Task(Pass(F, 0, 1)): Ran(2, 9)})
 
 
 def test_what_has_begun_stays_and_nothing_else_starts_before_now() -> None:
     one, state = held()
     found = replan(one, state, SURE)
-    assert found.value == 9 + 3 * 3 + 2 and found.passes is not None
-    assert dict(state.ran).items() <= dict(found.passes).items()
-    assert min(times.start for p, times in found.passes.items() if p not in state.ran) == 9
+    assert found.value == 9 + 3 * 3 + 2 and found.tasks is not None
+    assert dict(state.ran).items() <= dict(found.tasks).items()
+    assert min(times.start for p, times in found.tasks.items() if p not in state.ran) == 9
 
 
 @pytest.mark.parametrize(
     ("change", "rule"),
     [
-        ({Pass(F, 0, 1): Ran(2, 8)}, "state"),
-        ({Pass(BW, 0, 0): Ran(9, 10)}, "state"),
-        ({Pass(BW, 0, 0): Ran(8, 11)}, "overlap"),
-        ({Pass(BW, 0, 2): Ran(9, 12), Pass(BW, 0, 0): Ran(17, 20)}, "precedence"),
-        ({Pass(F, 0, 2): Ran(9, 11), Pass(BW, 0, 0): Ran(11, 14), Pass(BW, 0, 1): Ran(14, 17)}, "memory"),
-        ({Pass(B, 0, 2): Ran(30, 33)}, "complete"),
+        ({Task(Pass(F, 0, 1)): Ran(2, 8)}, "state"),
+        ({Task(Pass(BW, 0, 0)): Ran(9, 10)}, "state"),
+        ({Task(Pass(BW, 0, 0)): Ran(8, 11)}, "overlap"),
+        ({Task(Pass(BW, 0, 2)): Ran(9, 12), Task(Pass(BW, 0, 0)): Ran(17, 20)}, "precedence"),
+        (
+            {Task(Pass(F, 0, 2)): Ran(9, 11), Task(Pass(BW, 0, 0)): Ran(11, 14), Task(Pass(BW, 0, 1)): Ran(14, 17)},
+            "memory",
+        ),
+        ({Task(Pass(B, 0, 2)): Ran(30, 33)}, "complete"),
     ],
 )
-def test_the_validator_finds_what_is_wrong(change: dict[Pass, Ran], rule: str) -> None:
+def test_the_validator_finds_what_is_wrong(change: dict[Task, Ran], rule: str) -> None:
     one, state = held()
-    right = {**state.ran, Pass(BW, 0, 0): Ran(9, 12), Pass(F, 0, 2): Ran(12, 14),
-             Pass(BW, 0, 1): Ran(14, 17), Pass(BW, 0, 2): Ran(17, 20)}  # fmt: skip
+    right = {**state.ran, Task(Pass(BW, 0, 0)): Ran(9, 12), Task(Pass(F, 0, 2)): Ran(12, 14),
+             Task(Pass(BW, 0, 1)): Ran(14, 17), Task(Pass(BW, 0, 2)): Ran(17, 20)}  # fmt: skip
     assert validate_from_state(one, state, right) == []
     assert rule in {violation.rule for violation in validate_from_state(one, state, right | change)}
 
@@ -88,14 +100,14 @@ def test_the_validator_finds_what_is_wrong(change: dict[Pass, Ran], rule: str) -
 def test_a_state_that_memory_never_lets_go_on_is_infeasible() -> None:
     """Both micro-batches wait for memory on the device of their last stage."""
     one = problem(1, 2, placement=[0, 0], times={"forward": 1, "backward": 1}, memory={"capacity": 2, "activation": 1})
-    state = State(2, {Pass(F, 0, 0): Ran(0, 1), Pass(F, 0, 1): Ran(1, 2)})
+    state = State(2, {Task(Pass(F, 0, 0)): Ran(0, 1), Task(Pass(F, 0, 1)): Ran(1, 2)})
     assert least_end(one, state) is None
     assert replan(one, state, SURE).status is Status.INFEASIBLE
 
 
 def test_nothing_remains() -> None:
     one = problem(1, 1, times={"forward": 1, "backward": 1})
-    found = replan(one, State(5, {Pass(F, 0, 0): Ran(0, 1), Pass(BW, 0, 0): Ran(2, 6)}), SURE)
+    found = replan(one, State(5, {Task(Pass(F, 0, 0)): Ran(0, 1), Task(Pass(BW, 0, 0)): Ran(2, 6)}), SURE)
     assert (found.status, found.value) == (Status.OPTIMAL, 6)
 
 
@@ -105,7 +117,7 @@ def test_a_state_file_is_read_in_ticks_that_are_fine_enough() -> None:
     jsonschema.validate(document, json_schema())
     finer, state = state_from(document, one)
     assert finer.in_units(state.now) == 1.25
-    assert [finer.in_units(state.ran[Pass(F, 0, 1)].end)] == [2]
+    assert [finer.in_units(state.ran[Task(Pass(F, 0, 1))].end)] == [2]
 
 
 @pytest.mark.parametrize(
@@ -135,10 +147,30 @@ def test_mistakes_are_one_line_each(document: dict[str, Any], mistakes: list[str
     assert all(line.startswith(start) for line, start in zip(found, mistakes, strict=True)), found
 
 
-def test_problems_of_several_tasks_a_pass_are_refused() -> None:
+def test_what_a_state_does_not_tell_enough_of_is_refused() -> None:
     one = problem(1, 1, times={"forward": 2, "backward": 2})
     with pytest.raises(BadInput, match="allowed with a state: makespan"):
         state_from({"now": 0, "passes": []}, replace(one, objective=type(one.objective).SPAN))
+    gathered = tiny_gathers(Random(0))
+    with pytest.raises(BadInput, match="found gathered parameters in the problem; allowed with a state"):
+        state_from({"now": 0, "passes": []}, gathered)
+
+
+def test_a_pass_of_several_tasks_is_told_task_by_task() -> None:
+    """The forward's second task still runs on its stream; what has begun alone holds memory."""
+    one = with_tasks(problem(1, 2, times={"forward": 5, "backward": 2}, memory={"activation": 1, "capacity": 1}),
+                     {(F, 0): (TaskSpec("compute", 2, "attn"), TaskSpec("ep", 3, "moe"))})  # fmt: skip
+    document: dict[str, Any] = {
+        "now": 3,
+        "passes": [{"name": "F0.0/attn", "start": 0, "end": 2}, {"name": "F0.0/moe", "start": 3}],
+    }
+    one, state = state_from(document, one)
+    found = replan(one, state, SURE)
+    assert (found.status, found.value) == (Status.OPTIMAL, 6 + 2 + 5 + 2)
+    schedule = found.schedule()
+    assert schedule is not None and validate(simulate(one, schedule)) == []
+    with pytest.raises(BadInput, match=r"F0\.0/moe needs F0\.0/attn, which has not begun"):
+        state_from({"now": 3, "passes": document["passes"][1:]}, one)
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,6 +17,7 @@ from pipesched.files.problems.document import problem_document
 from pipesched.files.schedule_file import ScheduleFile, schedule_document, schedule_from
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.pass_names import pass_from, pass_text, stage_text
+from pipesched.problem.passes import Task
 from pipesched.problem.problem import Problem
 from pipesched.problem.state import Ran, State
 from pipesched.results.solution import Status
@@ -145,15 +146,15 @@ def test_the_rest_of_an_iteration_is_ordered_anew() -> None:
     one = with_vision()
     found = solve(one, SURE)
     assert found.timeline is not None and found.status is Status.OPTIMAL
-    begun = {p: Ran(found.timeline.start(p), found.timeline.end(p)) for p in found.timeline.schedule.passes()}
-    now = max(begun[pass_from(one, name)].start for name in ("F2.0", "F0.0"))
+    begun = {Task(p): Ran(found.timeline.start(p), found.timeline.end(p)) for p in found.timeline.schedule.passes()}
+    now = max(begun[Task(pass_from(one, name))].start for name in ("F2.0", "F0.0"))
     ran = {p: times for p, times in begun.items() if times.start <= now}
     again = replan(one, State(now, ran), SURE)
     assert (again.status, again.value) == (Status.OPTIMAL, found.value_ticks)
-    assert again.passes is not None and validate_from_state(one, again.state, again.passes) == []
-    wrong = dict(again.passes)
+    assert again.tasks is not None and validate_from_state(one, again.state, again.tasks) == []
+    wrong = dict(again.tasks)
     late = pass_from(one, "F2.1")
-    wrong[late] = Ran(wrong[late].start + 100, wrong[late].end + 100)
+    wrong[Task(late)] = Ran(*(tick + 100 for tick in wrong[Task(late)]))
     assert any(late in v.passes and v.rule == "precedence" for v in validate_from_state(one, again.state, wrong))
 
 
