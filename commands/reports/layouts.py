@@ -44,8 +44,8 @@ def show(race: LayoutRace, wanted: Wanted, gpus: int, target: str | None) -> Non
         table(title, columns, rows, bold=[0])
         print(
             "step: the pipeline from its first forward to its last backward, then gradients and weights exchanged "
-            "among the replicas; the optimizer's own step and loading of data come on top. bound: no step of this "
-            "layout is below"
+            "among the replicas; the optimizer's own step and loading of data come on top. bound and gap: of the "
+            "pipeline"
         )
     for reason, layouts in _without(race).items():
         print(f"{len(layouts)} {reason}: {', '.join(layouts)}")
@@ -120,7 +120,7 @@ def record(one: Raced[Layout], wanted: Wanted, gpus: int) -> dict[str, Any]:
     seconds, steps = float(time.total) / 1000, one.problem.microbatches * training.parallel.data
     peak = gpus * wanted.device.tflops * 1e12
     return found | {
-        "step": float(time.total), "pipeline_time": float(time.pipeline), "gap": gap(time.total, one.bound),
+        "step": float(time.total), "pipeline_time": float(time.pipeline), "gap": gap(time.pipeline, one.bound),
         "tokens_per_second": training.tokens(one.problem.microbatches) / seconds,
         "mfu": float(training.operations) * steps / (seconds * peak),
         "idle": metrics.idle(one.problem.objective), "peak_memory": peak_memory(best.timeline.problem, metrics),
