@@ -23,6 +23,7 @@ from pipesched.files.quantity_forms import PLAN
 from pipesched.files.rounding import short, step_of
 from pipesched.files.schema_errors import parse_model
 from pipesched.layers.cluster import Cluster
+from pipesched.layers.encoder import Encoder, EncoderPlacement
 from pipesched.layers.layer import LayerType, RecomputeWay
 from pipesched.layers.model import Model
 from pipesched.layers.partition import Partition, mistakes
@@ -89,7 +90,11 @@ def _build(form: PlanFile, default_name: str) -> PlanProblem:
         stream_of(form.transfer),
         slowness,
     )
-    splits = any(layer.weight is not None for layer in form.layers)
+    splits = any(layer.weight is not None for layer in _every_layer(form))
+    encoder = None
+    if entry := form.encoder:
+        layer = _layer(entry.as_layer, tick, step, splits)
+        encoder = Encoder(layer, entry.serves, EncoderPlacement(entry.placement))
     model = Model(tuple(_layer(layer, tick, step, splits) for layer in form.layers), *map(time, more))
     plan = PlanProblem(
         model,
@@ -110,8 +115,15 @@ def _build(form: PlanFile, default_name: str) -> PlanProblem:
         recompute_rule=RecomputeRule(form.decide.recompute_layers if form.decide else "any"),
         clusters=orders_of(form, cluster),
         either_vocabulary=form.vocabulary == Vocabulary.FREE,
+        encoder=encoder,
     )
+    if encoder:
+        return plan.placing_encoder(encoder.placement)
     return plan.sharing_vocabulary() if form.vocabulary == Vocabulary.SHARED else plan
+
+
+def _every_layer(form: PlanFile) -> list[LayerEntry]:
+    return [*(form.layers or ()), *([form.encoder.as_layer] if form.encoder else ())]
 
 
 def _suspicious(model: Model) -> list[str]:
@@ -127,7 +139,7 @@ def _suspicious(model: Model) -> list[str]:
 def _tick(form: PlanFile, others: list[Fraction]) -> tuple[Fraction, bool]:
     """The tick of all times, and whether they must be rounded to it."""
     numbers, total = [*others], sum(others, Fraction(0)) * (form.devices or 1) * 4
-    for layer in form.layers or ():
+    for layer in _every_layer(form):
         own = [x for x in (layer.forward, layer.backward, layer.weight, layer.fused) if x is not None]
         own += [way.time for way in layer.recompute or () if way.time is not None]
         numbers += own
@@ -164,7 +176,7 @@ def _unrounded(entry: LayerEntry) -> LayerType:
 
 def _resolution(form: PlanFile, capacity: list[Fraction] | None) -> tuple[Fraction, bool]:
     """The step of all amounts of memory, and whether they must be rounded to it."""
-    zero, layers = Fraction(0), form.layers or []
+    zero, layers = Fraction(0), _every_layer(form)
     held = [
         (layer.count, (layer.activation or zero, layer.freed_by_backward or zero, *_kept(layer))) for layer in layers
     ]

@@ -66,6 +66,8 @@ PROBLEM = Form(
 PLAN = Form(
     {
         **{f"layers.{key}": Kind.TIME for key in ("forward", "backward", "weight", "fused", "recompute.time")},
+        **{f"encoder.{key}": Kind.TIME for key in ("forward", "backward", "weight", "fused")},
+        **{f"encoder.{key}": Kind.MEMORY for key in ("memory", "activation", "freed_by_backward")},
         "transfer": Kind.TIME,
         "stage_overhead": Kind.TIME,
         "layers.memory": Kind.MEMORY,

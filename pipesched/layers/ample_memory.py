@@ -15,7 +15,8 @@ def why_no_plan_is_limited(plan: PlanProblem) -> str | None:
     if capacity is None:
         return None
     needed = Fraction(0)
-    for layer in (*plan.model.layers, *plan.shared):
+    encoder = () if plan.encoder is None else (plan.encoder.layer,)
+    for layer in (*plan.model.layers, *plan.shared, *encoder):
         held = layer.activation + max(Fraction(0), -layer.freed_by_backward)
         needed += layer.count * (layer.memory + plan.microbatches * held)
     # A bidirectional placement holds every layer twice.

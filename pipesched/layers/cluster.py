@@ -45,6 +45,10 @@ class Cluster:
             slowness=tuple(self.slowness[device] for device in order) if self.slowness else (),
         )
 
+    def of_equal(self, devices: int) -> Cluster:
+        """As many devices as said, each like the last of these, which are equal."""
+        return replace(self, devices=devices, capacity=self.capacity and self.capacity[-1:] * devices)
+
     def lag(self, sender: int, receiver: int) -> Fraction:
         """The time of a transfer from one device to another; 0 inside a device."""
         if sender == receiver:

@@ -11,6 +11,7 @@ from math import lcm
 from typing import Any, NamedTuple
 
 from pipesched.layers.cluster import Cluster
+from pipesched.layers.encoder import Encoder, EncoderPlacement, encoder_stages, with_encoder
 from pipesched.layers.layer import LayerType
 from pipesched.layers.model import Model
 from pipesched.layers.partition import Partition
@@ -76,7 +77,8 @@ class PlanProblem:
     `whole_last` the last stage's B takes what its full backward takes, and its W nothing: for runtimes
     that split no backward there. `clusters` are the orders of its devices that are allowed, by what they are called;
     empty where there is one. The `shared` layers are on all devices, a part on each, and those of the `model` in
-    stages; with `either_vocabulary` that of embedding and head is open.
+    stages; with `either_vocabulary` that of embedding and head is open. The `encoder` feeds the first stage; where it
+    has a device of its own, `cluster` has the others.
     """
 
     model: Model
@@ -100,15 +102,24 @@ class PlanProblem:
     clusters: tuple[tuple[str, Cluster], ...] = ()
     either_vocabulary: bool = False
     shared: tuple[LayerType, ...] = ()
+    encoder: Encoder | None = None
     _pieces: dict[Choice, tuple[PlanProblem, ...]] = field(init=False, compare=False, repr=False, default_factory=dict)
 
     @property
     def variants(self) -> dict[str, PlanProblem]:
         """The narrower problems in which all is decided but partition, placement and order; none where all is here."""
-        if not self.clusters and not self.either_vocabulary:
+        free = self.encoder is not None and self.encoder.placement is EncoderPlacement.FREE
+        if not self.clusters and not self.either_vocabulary and not free:
             return {}
         own = replace(self, clusters=(), either_vocabulary=False)
         found = {name: replace(own, cluster=cluster) for name, cluster in self.clusters or (("", self.cluster),)}
+        if free:
+            return {
+                f"encoder {where}; {name}".rstrip("; "): each.placing_encoder(where)
+                for where in EncoderPlacement
+                if where is not EncoderPlacement.FREE
+                for name, each in found.items()
+            }
         if not self.either_vocabulary:
             return found
         one = {f"vocabulary one; {name}".rstrip("; "): each for name, each in found.items()}
@@ -123,6 +134,19 @@ class PlanProblem:
         return replace(
             self, model=model, shared=shared, counts=None, tick=self.tick / finer, resolution=self.resolution / finer
         )
+
+    def placing_encoder(self, where: EncoderPlacement) -> PlanProblem:
+        """The problem whose encoder is there."""
+        assert self.encoder is not None
+        own = where is EncoderPlacement.OWN_DEVICE
+        cluster = self.cluster.of_equal(self.cluster.devices - 1) if own else self.cluster
+        return replace(self, encoder=self.encoder._replace(placement=where), cluster=cluster)
+
+    @property
+    def all_devices(self) -> Cluster:
+        """The cluster with the encoder's own device, which is the last."""
+        own = self.encoder is not None and self.encoder.placement is EncoderPlacement.OWN_DEVICE
+        return self.cluster.of_equal(self.cluster.devices + 1) if own else self.cluster
 
     def problem(self, choice: Choice, partition: Partition) -> Problem:
         """The problem that a choice and a partition make; every chain of the placement has the same stages."""
@@ -141,12 +165,12 @@ class PlanProblem:
         return self._pieces[choice]
 
     def _alone(self, choice: Choice, partition: Partition) -> Problem:
-        placement, cluster = choice.on(self.cluster.devices), self.cluster
+        placement, cluster = choice.on(self.cluster.devices), self.all_devices
         where = self.costs(placement, partition)
         capacity = cluster.capacity
         limits = [None] * cluster.devices if capacity is None else [self._whole_memory(room) for room in capacity]
         trunk = Problem(
-            placement,
+            replace(placement, devices=cluster.devices),
             self.microbatches,
             tuple(self._stage(costs, choice.pieces > 1) for costs in where),
             tuple(Pool(limit) for limit in limits),
@@ -160,6 +184,10 @@ class PlanProblem:
             cluster.transfer_stream,
             notes=self.notes,
         )
+        if self.encoder is not None:
+            own = encoder_stages(self.encoder, self.model, cluster)
+            stages = tuple(self._stage(stage.costs, False) for stage in own)
+            return with_encoder(trunk, self.encoder, tuple(stage.device for stage in own), stages)
         return with_shared(trunk, self.shared, cluster) if self.shared else trunk
 
     def costs(self, placement: Placement, partition: Partition) -> list[StageCosts]:

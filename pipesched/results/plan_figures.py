@@ -7,6 +7,7 @@ from fractions import Fraction
 from itertools import groupby
 from typing import NamedTuple
 
+from pipesched.layers.encoder import encoder_stages
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.layers.stage_costs import StageCosts
 from pipesched.results.plan import Candidate
@@ -71,7 +72,7 @@ class DeviceMemory:
 
 def time_parts(plan: PlanProblem, best: Candidate) -> TimeParts:
     """What the value of a plan is made of."""
-    problem, cluster = best.timeline.problem, plan.cluster
+    problem, cluster = best.timeline.problem, plan.all_devices
     work = [ticks * problem.tick for ticks in measure(best.timeline).work]
     # A device that takes twice a layer's time does half of what another does in the same time.
     done = sum((each / cluster.slowness_of(at) for at, each in enumerate(work)), Fraction(0))
@@ -90,9 +91,10 @@ def step_time(plan: PlanProblem, best: Candidate) -> StepTime:
     known = {} if plan.step is None else plan.step.reduction
     problem, held = best.timeline.problem, best.partition.layers_of(plan.model)
     stages = [sum((known.get(layer.name, Fraction(0)) for layer in layers), Fraction(0)) for layers in held]
-    placement, ends, lasts = best.choice.on(problem.devices), list[Fraction](), list[Fraction]()
+    placement, ends, lasts = best.choice.on(plan.cluster.devices), list[Fraction](), list[Fraction]()
     for device in range(problem.devices):
-        own = (stages[stage % len(stages)] for stage in placement.stages_of[device])
+        # None on an encoder's own device, which is behind those of the placement.
+        own = (stages[stage % len(stages)] for held in placement.stages_of[device : device + 1] for stage in held)
         ends.append(device_reach(best.timeline, device)[1] * problem.tick)
         lasts.append(ends[-1] + sum(own, Fraction(0)))
     return StepTime(max(ends), max(lasts) - max(ends))
@@ -104,7 +106,7 @@ def searched(plan: PlanProblem) -> str:
 
 
 def stage_rows(plan: PlanProblem, best: Candidate) -> list[StageRow]:
-    """Every stage; one that two devices hold appears twice."""
+    """Every stage, those of an encoder last; one that two devices hold appears twice."""
     partition, placement = best.partition, best.choice.on(plan.cluster.devices)
     costs, held = plan.costs(placement, partition), partition.layers_of(plan.model)
     counts, length = partition.recompute_counts(), partition.stages
@@ -114,12 +116,16 @@ def stage_rows(plan: PlanProblem, best: Candidate) -> list[StageRow]:
         runs = [(name, len(list(group))) for name, group in groupby(layer.name for layer in held[at])]
         text = ", ".join(name if number == 1 else f"{number} {name}" for name, number in runs)
         rows.append(StageRow(stage, placement.stage_device[stage], text, len(held[at]), costs[stage], counts[at]))
+    if plan.encoder is not None:
+        for one in encoder_stages(plan.encoder, plan.model, plan.all_devices):
+            text = plan.encoder.layer.name if one.layers == 1 else f"{one.layers} {plan.encoder.layer.name}"
+            rows.append(StageRow(len(rows), one.device, text, one.layers, one.costs, {}))
     return rows
 
 
 def device_memory(plan: PlanProblem, best: Candidate) -> list[DeviceMemory]:
     """What each device holds at its peak."""
-    problem, capacity = best.timeline.problem, plan.cluster.capacity
+    problem, capacity = best.timeline.problem, plan.all_devices.capacity
     rows = stage_rows(plan, best)
     peaks = measure(best.timeline).peak_memory
     found = []

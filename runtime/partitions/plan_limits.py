@@ -63,6 +63,8 @@ def restricted(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[PlanPr
     """The problem whose plans the runtime can run, and what was left out, in words; `BadInput` if it runs none."""
     if plan.shared:
         raise BadInput(f"--for {name}: found vocabulary shared; allowed: one, or free")
+    if plan.encoder is not None:
+        raise BadInput(f"--for {name}: found an encoder; allowed: a model without, since no setting places one")
     plan = replace(plan, either_vocabulary=False)
     names = [layer.name for layer in plan.model.sequence]
     try:

@@ -33,21 +33,22 @@ def least_lacking(problem: PlanProblem) -> Candidate | None:
 def lacking(problem: PlanProblem, candidate: Candidate) -> tuple[float, int]:
     """How much memory is lacking where most is, and the device."""
     peaks = peak_memory(candidate.timeline.problem, measure(candidate.timeline))
-    rooms = problem.cluster.capacity or (Fraction(0),) * len(peaks)
+    rooms = problem.all_devices.capacity or (Fraction(0),) * len(peaks)
     return max((peak - float(room), device) for device, (peak, room) in enumerate(zip(peaks, rooms, strict=True)))
 
 
 def what_is_lacking(problem: PlanProblem) -> str:
     """A sentence of that plan, where memory is limited and it does not fit; else nothing."""
-    best = None if problem.cluster.capacity is None else least_lacking(problem)
-    if best is None or problem.cluster.capacity is None:
+    capacity = problem.all_devices.capacity
+    best = None if capacity is None else least_lacking(problem)
+    if best is None or capacity is None:
         return ""
     more, device = lacking(problem, best)
     unit = problem.cluster.memory_unit
     order = f"the order of {best.schedule}" if problem.schedules else "one micro-batch after the other"
     return (
         f"of some plans tried without regard to memory {best.choice} with {order} lacks least: device {device} needs "
-        f"{plain(round(more, 3))} {unit} more than {plain(float(problem.cluster.capacity[device]))}"
+        f"{plain(round(more, 3))} {unit} more than {plain(float(capacity[device]))}"
         if more > 0
         else ""
     )

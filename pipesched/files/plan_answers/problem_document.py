@@ -24,7 +24,7 @@ _NOT_OF_FILES = frozenset({"choices", "whole_last"})
 
 def plan_document(plan: PlanProblem) -> dict[str, object]:
     """Numbers are written as fractions; `choices` are the placements allowed; `whole_last` is there where it holds."""
-    model, cluster = plan.model, plan.cluster
+    model, cluster = plan.model, plan.all_devices
     transfer: object = [list(map(str, row)) for row in cluster.links] or str(cluster.transfer)
     if cluster.transfer_stream is not None:
         transfer = {"time": transfer, "on": cluster.transfer_stream}
@@ -48,6 +48,10 @@ def plan_document(plan: PlanProblem) -> dict[str, object]:
         document["sequence_chunks"] = {"count": counts, "lengths": lengths[0] if len(lengths) == 1 else "free"}
     if plan.shared:
         document["vocabulary"] = Vocabulary.SHARED.value
+    if plan.encoder is not None:
+        costs = _layer(plan.encoder.layer)
+        del costs["with_previous"]
+        document["encoder"] = costs | {"serves": plan.encoder.serves, "placement": plan.encoder.placement.value}
     if plan.whole_last:
         document["whole_last"] = True
     if cluster.slowness:

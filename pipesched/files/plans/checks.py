@@ -9,8 +9,16 @@ from fractions import Fraction
 from pipesched.files.fields.link_times import is_matrix, latency_of, stream_of, wrong_size
 from pipesched.files.limits import MOST_CELLS, MOST_LAYERS
 from pipesched.files.plans.fields import PieceChoices
-from pipesched.files.plans.schema import REQUIRED_OF_LAYERS, REQUIRED_OF_RECOMPUTE, LayerEntry, PlanFile, PlanMemory
+from pipesched.files.plans.schema import (
+    REQUIRED_OF_ENCODER,
+    REQUIRED_OF_LAYERS,
+    REQUIRED_OF_RECOMPUTE,
+    LayerEntry,
+    PlanFile,
+    PlanMemory,
+)
 from pipesched.files.schema_errors import shown, shown_amount
+from pipesched.layers.encoder import EncoderPlacement
 from pipesched.layers.pieces import Lengths
 from pipesched.layers.plan_problem import Choice
 from pipesched.layers.vocabulary import Vocabulary, is_vocabulary
@@ -35,6 +43,8 @@ def plan_mistakes(form: PlanFile, wrong: frozenset[str]) -> list[str]:
         )
     if form.vocabulary != Vocabulary.ONE and form.layers:
         found += [*_vocabulary(form)]
+    if form.encoder is not None and not any(path.split(".")[0] == "encoder" for path in wrong):
+        found += [*_encoder(form)]
     latency = latency_of(form.transfer)
     if isinstance(latency, list) and not is_matrix(latency):
         found.append("transfer: found a list; allowed: a number, or a row of numbers for each sending device")
@@ -49,6 +59,38 @@ def _vocabulary(form: PlanFile) -> Iterator[str]:
     asked = f"with vocabulary {form.vocabulary}"
     if all(own) or not any(own):
         yield f"layers: found none but a vocabulary's, or none of these, {asked}; allowed: an embedding, a head, others"
+    yield from _beside_modules(form, asked)
+
+
+def _encoder(form: PlanFile) -> Iterator[str]:
+    """What an encoder lacks, and what does not go with it."""
+    own = form.encoder
+    assert own is not None
+    missing = [key for key in REQUIRED_OF_ENCODER if getattr(own, key) is None]
+    yield from (f"encoder.{key}: missing; it is required" for key in missing)
+    yield from _layer("encoder", own.as_layer, (form.memory or PlanMemory.model_validate({})).unit)
+    yield from _beside_modules(form, "with encoder")
+    if form.vocabulary != Vocabulary.ONE:
+        yield f"vocabulary: found {form.vocabulary} with encoder; allowed: one"
+    if form.schedule != "free":
+        yield "schedule: found with encoder, which no published schedule has; allowed: free"
+    devices, passes = form.devices or 1, (form.microbatches or 1) // own.serves
+    if own.placement in (EncoderPlacement.OWN_DEVICE, EncoderPlacement.FREE):
+        capacity = form.memory.capacity if form.memory else None
+        rooms = set(capacity) if isinstance(capacity, list) else set()
+        if devices < 2 or form.cluster is not None or len(rooms) > 1 or isinstance(latency_of(form.transfer), list):
+            yield (
+                f"encoder.placement: found {own.placement} with {'one device' if devices < 2 else 'unequal devices'}; "
+                "allowed: first-stage, in-the-bubbles, replicated, or several equal devices and links"
+            )
+    if form.microbatches and form.microbatches % own.serves:
+        yield f"encoder.serves: found {own.serves}; allowed: what divides the {form.microbatches} micro-batches"
+    elif own.placement in (EncoderPlacement.REPLICATED, EncoderPlacement.FREE) and passes < devices:
+        yield f"encoder.serves: found {passes} passes; allowed with {own.placement}: one or more for each device"
+
+
+def _beside_modules(form: PlanFile, asked: str) -> Iterator[str]:
+    """What does not go with modules beside the model's stages."""
     if stream_of(form.transfer) is not None:
         yield f"transfer.on: found {asked}; allowed: transfers that occupy no stream"
     if "bidirectional" in ([form.placement] if isinstance(form.placement, str) else form.placement):

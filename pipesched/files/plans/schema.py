@@ -23,6 +23,7 @@ from pipesched.files.plans.fields import (
     WayField,
 )
 from pipesched.files.plans.model_schema import HardwareSection, ModelSection
+from pipesched.layers.encoder import EncoderPlacement
 from pipesched.layers.plan_problem import Decide
 from pipesched.layers.recompute_rule import RecomputeRule
 from pipesched.layers.vocabulary import Vocabulary
@@ -42,9 +43,7 @@ class RecomputeEntry(_Section):
     keeps: ShareField | None = Field(None, description="the share of the activation that is kept, 0 to 1")
 
 
-class LayerEntry(_Section):
-    """Equal layers that follow each other, with the costs of one of them and one micro-batch."""
-
+class _Costs(_Section):
     name: field_types.Name | None = Field(None, description="entries of one name have the same costs")
     count: field_types.Count = Field(1, description="how many; default 1")
     forward: field_types.Number | None = Field(None, description="forward (F)")
@@ -66,6 +65,11 @@ class LayerEntry(_Section):
     freed_by_backward: field_types.Number | None = Field(
         None, description="part of it that B gives back, W the rest; default 0"
     )
+
+
+class LayerEntry(_Costs):
+    """Equal layers that follow each other, with the costs of one of them and one micro-batch."""
+
     attention: ShareField = Field(
         Fraction(0),
         description="with sequence_chunks: the share of its forward, and of its full backward, that grows with the "
@@ -80,6 +84,23 @@ class LayerEntry(_Section):
     )
     recompute: list[RecomputeEntry] | None = Field(None, description="ways to recompute it in the backward")
     with_previous: field_types.YesOrNo = Field(False, description="shares a stage with the layer before it")
+
+
+class EncoderEntry(_Costs):
+    """Equal layers before the model's first stage, with the costs of one of them and one pass."""
+
+    placement: Annotated[
+        str,
+        field_types.one_of(*EncoderPlacement),
+        WithJsonSchema({"enum": [one.value for one in EncoderPlacement]}),
+    ] = Field("free", description="on the first stage's device, on one of its own, cut over all, a copy on each, free")
+    serves: field_types.Count = Field(1, description="micro-batches that one pass is for; default 1")
+
+    @property
+    def as_layer(self) -> LayerEntry:
+        """Its layers as an entry of the model's."""
+        costs = {key: getattr(self, key) for key in _Costs.model_fields}
+        return LayerEntry.model_construct(**costs | {"name": self.name or "encoder"})
 
 
 class DeviceClass(_Section):
@@ -140,6 +161,7 @@ class PlanFile(_Section):
     vocabulary: Annotated[
         str, field_types.one_of(*Vocabulary), WithJsonSchema({"enum": [one.value for one in Vocabulary]})
     ] = Field("one", description="embedding and head: in one stage each, shared by all devices, or free")
+    encoder: EncoderEntry | None = Field(None, description="layers whose output the first stage needs, and where")
     cluster: list[DeviceClass] | None = Field(
         None, description="in place of devices: classes of them, in the order of the pipeline"
     )
@@ -166,6 +188,7 @@ class PlanFile(_Section):
 
 REQUIRED = ("devices", "microbatches", "layers")
 REQUIRED_OF_LAYERS = ("name", "forward", "backward")
+REQUIRED_OF_ENCODER = ("forward", "backward")
 REQUIRED_OF_RECOMPUTE = ("name", "time", "keeps")
 REQUIRED_OF_CLASS = ("devices",)
 
@@ -177,6 +200,7 @@ def json_schema() -> Mapping[str, Any]:
     sections = [
         (schema, REQUIRED),
         (types["LayerEntry"], REQUIRED_OF_LAYERS),
+        (types["EncoderEntry"], REQUIRED_OF_ENCODER),
         (types["RecomputeEntry"], REQUIRED_OF_RECOMPUTE),
         (types["DeviceClass"], REQUIRED_OF_CLASS),
     ]

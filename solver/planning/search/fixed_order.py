@@ -34,7 +34,7 @@ def provable(plan: PlanProblem, choice: Choice) -> bool:
     first and ends last.
     """
     chains = choice.on(plan.cluster.devices).chains
-    if plan.shared:
+    if plan.shared or plan.encoder is not None:
         return False
     return plan.objective is Objective.MAKESPAN or not (plan.model.splittable or len(chains) > 1)
 

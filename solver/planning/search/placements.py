@@ -48,7 +48,7 @@ class Placements:
         if sum(known.partition.counts) != len(self.problem.model.sequence):
             return
         for each in self.choices:
-            if each.choice == known.choice and not each.settled:
+            if each.choice == known.choice and known.partition.stages == each.stages and not each.settled:
                 timeline = best_times(self.problem.problem(known.choice, known.partition), known.timeline.schedule)
                 each.offer(Candidate(known.choice, known.partition, timeline, known.schedule))
 
