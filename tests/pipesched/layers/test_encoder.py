@@ -54,11 +54,11 @@ def test_each_placement_is_the_problem_that_is_written_by_hand(where: str) -> No
     assert isinstance(document, dict)
     one = plan_problem_from(document | {"encoder": document["encoder"] | {"placement": where}})
     stages = one.cluster.devices
-    problem = one.problem(one.choices[0], Partition((12 // stages,) * stages))
+    problem = one.problem(one.choices[0], Partition((24 // stages,) * stages))
     assert costs(problem) == costs(read_problem(EXAMPLES / "modules" / f"{where}.yaml"))
     assert costs(problem_from(problem_document(problem), "")) == costs(problem)
     again = plan_from_document(read_json(write_json(plan_document(one)), ""), "")
-    assert again.problem(one.choices[0], Partition((12 // stages,) * stages)).content_key == problem.content_key
+    assert again.problem(one.choices[0], Partition((24 // stages,) * stages)).content_key == problem.content_key
 
 
 def test_the_best_placement_is_found_as_by_trying_every_order_of_every_partition() -> None:
