@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
 
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
@@ -66,29 +65,25 @@ def _colour(number: int) -> RGB:
 
 def _draw_layers(plan: PlanProblem, best: Candidate, rows: Sequence[StageRow], axes: Axes) -> None:
     """Layers as wide as they take time, stages of a device behind one another; below, what is recomputed."""
-    held = best.partition.layers_of(plan.model)
-    times = {kind.name: float(kind.forward + kind.full_backward) for kind in plan.model.kinds}
-    slow = [float(plan.cluster.slowness_of(device)) for device in range(best.timeline.problem.devices)]
-    most = max(sum(times[layer.name] for layer in held[row.stage % len(held)]) * slow[row.device] for row in rows)
+    types = {one.name: one for row in rows for one, _ in row.runs}
+    times = {name: float(one.forward + one.full_backward) for name, one in types.items()}
+    slow = [float(plan.all_devices.slowness_of(device)) for device in range(best.timeline.problem.devices)]
+    most = max(sum(times[one.name] * number for one, number in row.runs) * slow[row.device] for row in rows)
     # What takes no time is drawn all the same, as a line.
     widths = {name: max(time, 0.004 * most) if most else 1.0 for name, time in times.items()}
     gap = 0.03 * (most or 8)
-    colours = {kind.name: _colour(n) for n, kind in enumerate(plan.model.kinds)}
+    colours = {name: _colour(n) for n, name in enumerate(dict.fromkeys([*(k.name for k in plan.model.kinds), *types]))}
     right = [0.0] * best.timeline.problem.devices
     for row in rows:
-        x = right[row.device]
-        left = {one.layer: 0 for one in best.partition.recomputed_on(row.stage % len(held))}
-        for one in best.partition.recomputed_on(row.stage % len(held)):
-            left[one.layer] += one.layers
+        x, left = right[row.device], dict(row.again)
         axes.text(x, row.device - 0.43, f"stage {row.stage}", fontsize=6, color=_TEXT, va="top")
-        for name, group in groupby(layer.name for layer in held[row.stage % len(held)]):
-            for _ in group:
-                wide = widths[name] * slow[row.device]
-                axes.barh(row.device + 0.1, wide, 0.5, left=x, color=colours[name], edgecolor=_LINE, linewidth=0.6)
-                if left.get(name, 0) > 0:
-                    left[name] -= 1
-                    axes.barh(row.device + 0.42, 0.9 * wide, 0.1, left=x + 0.05 * wide, color=_AGAIN)
-                x += wide
+        for name in (one.name for one, number in row.runs for _ in range(number)):
+            wide = widths[name] * slow[row.device]
+            axes.barh(row.device + 0.1, wide, 0.5, left=x, color=colours[name], edgecolor=_LINE, linewidth=0.6)
+            if left.get(name, 0) > 0:
+                left[name] -= 1
+                axes.barh(row.device + 0.42, 0.9 * wide, 0.1, left=x + 0.05 * wide, color=_AGAIN)
+            x += wide
         right[row.device] = x + gap
     _devices(axes, len(right), "Layers, as wide as they take time", named=True)
     axes.set_xlim(0, max(right))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import groupby
 from typing import NamedTuple
 
 from pipesched.layers.encoder import encoder_stages
+from pipesched.layers.layer import LayerType
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.layers.stage_costs import StageCosts
 from pipesched.results.plan import Candidate
@@ -47,14 +49,26 @@ class StepTime(NamedTuple):
 
 @dataclass(frozen=True)
 class StageRow:
-    """One stage: where it runs, its layers in words, its costs, and the layers it recomputes by way."""
+    """One stage: where it runs, how many layers of each type in turn, its costs, and the layers it recomputes by way.
+
+    `again` are these by type.
+    """
 
     stage: int
     device: int
-    layers: str
-    count: int
+    runs: tuple[tuple[LayerType, int], ...]
     costs: StageCosts
     recomputed: dict[str, int]
+    again: dict[str, int]
+
+    @property
+    def layers(self) -> str:
+        """In words."""
+        return ", ".join(one.name if number == 1 else f"{number} {one.name}" for one, number in self.runs)
+
+    @property
+    def count(self) -> int:
+        return sum(number for _, number in self.runs)
 
 
 @dataclass(frozen=True)
@@ -113,13 +127,15 @@ def stage_rows(plan: PlanProblem, best: Candidate) -> list[StageRow]:
     rows = []
     for stage in range(placement.stages):
         at = stage % length
-        runs = [(name, len(list(group))) for name, group in groupby(layer.name for layer in held[at])]
-        text = ", ".join(name if number == 1 else f"{number} {name}" for name, number in runs)
-        rows.append(StageRow(stage, placement.stage_device[stage], text, len(held[at]), costs[stage], counts[at]))
+        again = Counter[str]()
+        for one in partition.recomputed_on(at):
+            again[one.layer] += one.layers
+        grouped = [list(group) for _, group in groupby(held[at], key=lambda layer: layer.name)]
+        runs = tuple((group[0], len(group)) for group in grouped)
+        rows.append(StageRow(stage, placement.stage_device[stage], runs, costs[stage], counts[at], again))
     if plan.encoder is not None:
-        for one in encoder_stages(plan.encoder, plan.model, plan.all_devices):
-            text = plan.encoder.layer.name if one.layers == 1 else f"{one.layers} {plan.encoder.layer.name}"
-            rows.append(StageRow(len(rows), one.device, text, one.layers, one.costs, {}))
+        for own in encoder_stages(plan.encoder, plan.model, plan.all_devices):
+            rows.append(StageRow(len(rows), own.device, ((plan.encoder.layer, own.layers),), own.costs, {}, {}))
     return rows
 
 

@@ -53,3 +53,10 @@ def test_layers_are_as_wide_as_they_take_time_on_their_device(monkeypatch: pytes
         {bar.get_width() for bar in layers.patches if round(bar.get_y() + bar.get_height() / 2) == d} for d in (0, 1)
     ]
     assert widths == [{3}, {6}]
+
+
+def test_an_encoder_is_drawn_with_its_own_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = {"name": "vision", "count": 2, "placement": "replicated", "forward": 2, "backward": 3, "serves": 1}
+    layers = drawn(monkeypatch, encoder=encoder, partition="even").axes[0]
+    assert len({to_hex(bar.get_facecolor()) for bar in layers.patches}) == TYPES + 1
+    assert sorted(bar.get_width() for bar in layers.patches) == [3] * TYPES + [5] * 4
