@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pipesched.checking.finding import RefusedEvidenceError
 from pipesched.checking.streams.task_paths import Node, TaskPaths
+from pipesched.checking.streams.tasks import require_owner
 from pipesched.problem.passes import BW, F
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.results.evidence import AroundStream
 
 KNOWN = frozenset({"tasks", "transfer_stream"})
@@ -14,8 +15,7 @@ KNOWN = frozenset({"tasks", "transfer_stream"})
 def stream_head_and_tail(problem: Problem, evidence: AroundStream) -> int:
     """All of it is part of the makespan, or of the owner's span: every way begins and ends at a task of the owner."""
     stream, owner = (evidence.device, evidence.stream), evidence.owner
-    if (owner is None) != (problem.objective is Objective.MAKESPAN):
-        raise RefusedEvidenceError(f"a {problem.objective} is not measured so: owner {owner}")
+    require_owner(problem, owner)
     if any(stage.overlapped is not None for stage in problem.stages):
         raise RefusedEvidenceError("passes that run as one block take less of a stream than in turn")
     work, always, ways = 0, False, list[tuple[int | None, int | None]]()

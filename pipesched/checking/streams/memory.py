@@ -12,19 +12,17 @@ from fractions import Fraction
 from pipesched.checking.finding import RefusedEvidenceError
 from pipesched.checking.one_device import most_in
 from pipesched.checking.streams.task_paths import Node, TaskPaths
-from pipesched.checking.streams.tasks import require_split, to_and_from
+from pipesched.checking.streams.tasks import limited_room, require_owner, require_split, to_and_from
 from pipesched.problem.passes import BW, B, F, PassKind, W
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.results.evidence import StreamMemory
 
 
 def stream_memory(problem: Problem, evidence: StreamMemory) -> Fraction:
     """The instant, all of the stream that runs later and is followed by no less than the tail, and that tail."""
     owner, device = evidence.owner, evidence.device
-    if (owner is None) != (problem.objective is Objective.MAKESPAN):
-        raise RefusedEvidenceError(f"a {problem.objective} is not measured so: owner {owner}")
-    if not 0 <= device < problem.devices or problem.room[device] is None:
-        raise RefusedEvidenceError(f"device {device} has no limit of memory")
+    require_owner(problem, owner)
+    room = limited_room(problem, device)
     require_split(problem)
     finer = evidence.tick / problem.tick
     head, tail = evidence.head * finer, evidence.tail * finer
@@ -49,8 +47,6 @@ def stream_memory(problem: Problem, evidence: StreamMemory) -> Fraction:
                 items.append((paths.ticks[node], node.stage, count))
             else:
                 others += inside
-    room = problem.room[device]
-    assert room is not None
     work = others + max(sure, later - most_in(room + given, _by_stage(problem, items)))
     if work <= 0:
         raise RefusedEvidenceError(f"nothing is left for later on stream {evidence.stream} of device {device}")

@@ -13,20 +13,17 @@ from math import gcd
 
 from pipesched.checking.finding import RefusedEvidenceError
 from pipesched.checking.streams.task_paths import Node, TaskPaths
-from pipesched.checking.streams.tasks import require_split
+from pipesched.checking.streams.tasks import limited_room, require_owner, require_split
 from pipesched.problem.passes import BW, B, F, W
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.results.evidence import MemoryOfDevice
 
 
 def memory_of_tasks(problem: Problem, evidence: MemoryOfDevice) -> Fraction:
     """The least way to the device, the time that its memory is needed for, and the least way from it."""
     device, owner = evidence.device, evidence.owner
-    if (owner is None) != (problem.objective is Objective.MAKESPAN):
-        raise RefusedEvidenceError(f"a {problem.objective} is not measured so: owner {owner}")
-    room = problem.room[device] if 0 <= device < problem.devices else None
-    if room is None:
-        raise RefusedEvidenceError(f"device {device} has no limit of memory")
+    require_owner(problem, owner)
+    room = limited_room(problem, device)
     require_split(problem)
     stages = [problem.stages[stage] for stage in problem.placement.stages_of[device]]
     sizes = [size for one in stages for size in (one.activation, one.freed if one.weight is not None else 0)]

@@ -22,8 +22,7 @@ from pipesched.results.evidence import StreamTasks
 def stream_tasks(problem: Problem, evidence: StreamTasks) -> Fraction:
     """The least head and tail of the tasks that have no less of either, and all of these tasks."""
     stream, owner = (evidence.device, evidence.stream), evidence.owner
-    if (owner is None) != (problem.objective is Objective.MAKESPAN):
-        raise RefusedEvidenceError(f"a {problem.objective} is not measured so: owner {owner}")
+    require_owner(problem, owner)
     require_split(problem)
     finer = evidence.tick / problem.tick
     head, tail = evidence.head * finer, evidence.tail * finer
@@ -100,6 +99,20 @@ def _times(
             longest[k] = max(longest[k], longest[k - 1] + paths.ticks[node])
         found[node] = longest
     return found
+
+
+def require_owner(problem: Problem, owner: int | None) -> None:
+    """`RefusedEvidenceError` where a span has no owner, or a makespan one."""
+    if (owner is None) != (problem.objective is Objective.MAKESPAN):
+        raise RefusedEvidenceError(f"a {problem.objective} is not measured so: owner {owner}")
+
+
+def limited_room(problem: Problem, device: int) -> int:
+    """The memory of a device; `RefusedEvidenceError` where it has no limit, or there is no such device."""
+    room = problem.room[device] if 0 <= device < problem.devices else None
+    if room is None:
+        raise RefusedEvidenceError(f"device {device} has no limit of memory")
+    return room
 
 
 def require_split(problem: Problem) -> None:

@@ -15,9 +15,9 @@ from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.checking.one_device import most_in
 from pipesched.checking.streams.head_and_tail import KNOWN
 from pipesched.checking.streams.task_paths import Node, TaskPaths
-from pipesched.checking.streams.tasks import require_split, to_and_from
+from pipesched.checking.streams.tasks import limited_room, require_owner, require_split, to_and_from
 from pipesched.problem.passes import B, W
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.results.evidence import StreamWeights
 
 
@@ -27,11 +27,8 @@ def stream_weights(problem: Problem, evidence: StreamWeights) -> Fraction:
     problem = replace(problem, stages=stages, host_pools=(), shared_streams=())
     require_covered(problem, KNOWN)
     owner, device = evidence.owner, evidence.device
-    if (owner is None) != (problem.objective is Objective.MAKESPAN):
-        raise RefusedEvidenceError(f"a {problem.objective} is not measured so: owner {owner}")
-    room = problem.room[device] if 0 <= device < problem.devices else None
-    if room is None:
-        raise RefusedEvidenceError(f"device {device} has no limit of memory")
+    require_owner(problem, owner)
+    room = limited_room(problem, device)
     require_split(problem)
     if any(stage.weight is None for stage in problem.stages):
         raise NotCoveredError("backwards without weight passes")
