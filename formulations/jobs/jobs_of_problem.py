@@ -27,40 +27,14 @@ def jobs_of(problem: Problem, passes: Collection[Pass] | None = None) -> Jobs:
         if (passes is None or Pass(kind, stage, j) in passes)
         and not (kind is BW and dominated[stage] and (passes is None or Pass(B, stage, j) in passes))
     )
-    modes: dict[tuple[int, int], set[bool]] = {}
-    for p in held:
-        if p.kind in (B, W, BW):
-            modes.setdefault((p.stage, p.microbatch), set()).add(p.kind is BW)
-    choices = [Choice(*where, len(Mode)) for where, found in sorted(modes.items()) if len(found) == len(Mode)]
-    backward = {one[:2]: n for n, one in enumerate(choices)}
-    choices += [
-        Choice(stage, j, len(options))
-        for stage, options in network.options.items()
-        for j in problem.microbatches_of[stage]
-        if len(options) > 1 and any(Pass(kind, stage, j) in held for kind in problem.stages[stage].saving_kinds)
-    ]
-    activation = {one[:2]: n for n, one in enumerate(choices) if n >= len(backward)}
-    again = {p[1:]: len(choices) + n for n, p in enumerate(p for p in held if p.kind is UNSHARD and p.microbatch)}
-    choices += [Choice(*which, 2, gathers=True) for which in again]
-
-    def decided(p: Pass) -> tuple[int | None, int]:
-        """The choice that decides whether a pass runs, and the option under which it does."""
-        if p.kind in (B, W, BW):
-            return backward.get(p[1:]), int(p.kind is BW)
-        if p.kind in (UNSHARD, RESHARD):
-            return again.get(p[1:]), int(p.microbatch > 0)
-        if p.kind not in problem.stages[p.stage].saving_kinds:
-            return None, 0
-        number = next(n for n, option in enumerate(network.options[p.stage]) if p.kind in option)
-        return activation.get(p[1:]), number
-
+    chosen = _Chosen(problem, held)
     types = network.tasks
     zeros = sum(task.ticks == 0 for p in held for task in types[p.kind, p.stage])
     zeros += sum(p.kind is F and problem.stages[p.stage].overlapped == 0 for p in held)
     parts = largest_denominator(problem)
     scale = parts * zeros + 1
     jobs = tuple(
-        Job(Task(p, part), task.resource, max(1, task.ticks * scale), *decided(p))
+        Job(Task(p, part), task.resource, max(1, task.ticks * scale), *chosen.decides(p))
         for p in held
         for part, task in enumerate(types[p.kind, p.stage])
     )
@@ -73,9 +47,44 @@ def jobs_of(problem: Problem, passes: Collection[Pass] | None = None) -> Jobs:
     windows = [] if problem.gather_window is None else [problem.gather_window] * problem.devices
     room = (*network.room, *hosts, *windows)
     return Jobs(
-        problem, jobs, tuple(precedences), holdings, tuple(choices), room, parts, zeros,
+        problem, jobs, tuple(precedences), holdings, tuple(chosen.choices), room, parts, zeros,
         gaps=gathers.gaps, most_gathers=problem.most_gathers,
     )  # fmt: skip
+
+
+class _Chosen:
+    """The `choices` of backwards in both modes, of activations with several options, and of further gatherings."""
+
+    def __init__(self, problem: Problem, held: Collection[Pass]) -> None:
+        self._problem = problem
+        modes: dict[tuple[int, int], set[bool]] = {}
+        for p in held:
+            if p.kind in (B, W, BW):
+                modes.setdefault((p.stage, p.microbatch), set()).add(p.kind is BW)
+        backwards = [Choice(*where, len(Mode)) for where, found in sorted(modes.items()) if len(found) == len(Mode)]
+        activations = [
+            Choice(stage, j, len(options))
+            for stage, options in problem.network.options.items()
+            for j in problem.microbatches_of[stage]
+            if len(options) > 1 and any(Pass(kind, stage, j) in held for kind in problem.stages[stage].saving_kinds)
+        ]
+        again = [Choice(*p[1:], 2, gathers=True) for p in held if p.kind is UNSHARD and p.microbatch]
+        self.choices = [*backwards, *activations, *again]
+        number = iter(range(len(self.choices)))
+        self._backward, self._activation, self._again = (
+            {one[:2]: next(number) for one in ones} for ones in (backwards, activations, again)
+        )
+
+    def decides(self, p: Pass) -> tuple[int | None, int]:
+        """The choice that decides whether a pass runs, and the option under which it does."""
+        if p.kind in (B, W, BW):
+            return self._backward.get(p[1:]), int(p.kind is BW)
+        if p.kind in (UNSHARD, RESHARD):
+            return self._again.get(p[1:]), int(p.microbatch > 0)
+        if p.kind not in self._problem.stages[p.stage].saving_kinds:
+            return None, 0
+        options = self._problem.network.options[p.stage]
+        return self._activation.get(p[1:]), next(n for n, option in enumerate(options) if p.kind in option)
 
 
 def _of_network(problem: Problem, held: Collection[Pass], number: dict[Task, int], scale: int) -> list[Precedence]:

@@ -42,9 +42,8 @@ class PlainRelaxation:
             found = with_parameters(problem, other.incumbent.state.certificate)
             search.found_bound(found.value)
             claim(search, [found])
-            timeline = other.incumbent.timeline
-            if timeline is not None and not problem.network.options:
-                for schedule in expanded(jobs_of(problem), timeline.schedule):
+            for timeline in () if problem.network.options else (other.incumbent.timeline, *other.starts()):
+                for schedule in () if timeline is None else expanded(jobs_of(problem), timeline.schedule):
                     search.start_from(schedule)
             if other.done() and not search.done():
                 return

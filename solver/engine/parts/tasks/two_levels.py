@@ -31,9 +31,9 @@ class TwoLevels:
 
     def serves(self, search: Search) -> bool:
         problem = search.problem
-        network = problem.network
-        plain = not (problem.overlaps or network.options or problem.stage_arcs)
-        return not network.one_task_each and plain and search.tasks <= self.most_tasks
+        plain = not (problem.overlaps or problem.network.options or problem.stage_arcs)
+        several = not without_parameters(problem).network.one_task_each
+        return several and plain and search.tasks <= self.most_tasks
 
     def kernels(self, _: Search) -> Kernels:
         return KERNELS
@@ -43,8 +43,6 @@ class TwoLevels:
         while True:
             slice_ = yield
             self._offer(search, jobs, with_delays(search.problem), slice_)
-            if without_parameters(search.problem).network.one_task_each:
-                continue  # no pair of passes gains by tasks that run beside each other
             slice_ = yield
             limits = slice_.limits(search.limits)
             limits = replace(limits, seconds=_PAIRS * limits.seconds, target=None)
