@@ -14,6 +14,7 @@ from pipesched.files.problems.pass_tasks import tasks_section
 from pipesched.problem.module import Module
 from pipesched.problem.placement import PLACEMENTS, Placement
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.stage import Stage
 
 
 def problem_document(problem: Problem) -> dict[str, Any]:
@@ -63,22 +64,16 @@ def _with_modules(problem: Problem) -> dict[str, Any]:
 
 
 def _module(problem: Problem, module: Module) -> dict[str, object]:
-    tick, step = problem.tick, problem.resolution
+    step = problem.resolution
     places = [[problem.placement.stage_device[stage] for stage in chain] for chain in module.chains]
     stages = problem.stages[module.first : module.first + module.stages]
-    times: dict[str, Sequence[int | None]] = {
-        "forward": [s.forward for s in stages],
-        "backward": [s.backward for s in stages],
-        "weight": [s.weight for s in stages],
-        "fused": [s.fused if problem.splittable else None for s in stages],
-        "transfer": [s.transfer for s in stages],
-    }
+    times = _ticks(problem, stages) | {"transfer": [s.transfer for s in stages]}
     head = {"follows": module.feeds[0], "barriers": module.barriers}
     return {
         "placement": "shared" if module.shared else places if module.copies > 1 else places[0],
         **(head if module.barriers else {"feeds": list(module.feeds)}),
         "serves": module.serves,
-        "times": {key: numbers(values, tick) for key, values in times.items() if None not in values},
+        "times": {key: numbers(values, problem.tick) for key, values in times.items() if None not in values},
         "memory": {
             "activation": numbers([s.activation for s in stages], step),
             "freed_by_backward": numbers([s.freed for s in stages], step),
@@ -143,15 +138,17 @@ def _times(problem: Problem) -> dict[str, object]:
 
 
 def _pass_times(problem: Problem) -> dict[str, object]:
-    stages, tick = problem.stages, problem.tick
-    times: dict[str, Sequence[int | None]] = {
+    times = _ticks(problem, problem.stages) | {"overlapped": [s.overlapped for s in problem.stages]}
+    return {key: by_stage(problem, values, problem.tick) for key, values in times.items() if None not in values}
+
+
+def _ticks(problem: Problem, stages: Sequence[Stage]) -> dict[str, Sequence[int | None]]:
+    return {
         "forward": [s.forward for s in stages],
         "backward": [s.backward for s in stages],
         "weight": [s.weight for s in stages],
         "fused": [s.fused if problem.splittable else None for s in stages],
-        "overlapped": [s.overlapped for s in stages],
     }
-    return {key: by_stage(problem, values, tick) for key, values in times.items() if None not in values}
 
 
 def _memory(problem: Problem) -> dict[str, object]:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from pipesched.errors import BadInput
 from pipesched.files.problems.checks import mistakes, placement_of, stage_count
 from pipesched.files.problems.module_keys import REPLICATED, REQUIRED, SHARED, ModuleSection
+from pipesched.files.problems.piece_values import beside
 from pipesched.files.problems.schema import MemorySection, ProblemFile, Times
 from pipesched.files.problems.times_in_ticks import per
 from pipesched.files.quantities import in_plain_numbers
@@ -61,16 +62,9 @@ def idle_devices(trunk: ProblemFile, modules: Sequence[ModuleForm]) -> Iterator[
 
 
 def _alone(document: object, trunk: ProblemFile) -> Iterator[str]:
-    for path in _ALONE:
-        held: Any = document
-        for key in path.split("."):
-            held = held.get(key) if isinstance(held, Mapping) else None
-        if held is not None:
-            yield f"{path}: found with modules; allowed: one of the two"
+    yield from beside(document, _ALONE, "modules")
     if trunk.placement == "bidirectional":
         yield "placement: found bidirectional with modules; allowed: placements that hold each stage once"
-    if trunk.objective == "period":
-        yield "objective: found period with modules; allowed: makespan or span"
     transfer = trunk.times.transfer if trunk.times else None
     if transfer is not None and getattr(transfer, "on", None) is not None:
         yield "times.transfer.on: found with modules; allowed: transfers that occupy no stream"

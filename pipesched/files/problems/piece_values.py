@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any
 
 from pydantic import WithJsonSchema
@@ -64,7 +64,7 @@ def piece_documents(document: object) -> tuple[list[object], list[str]]:
         text = f"sequence_chunks: found {shown(document['sequence_chunks'])}; allowed: 1 to {MOST_PIECES}"
         valid = {"forward": 1, "backward": 1}
         return [dict(document) | {"sequence_chunks": None, "times": valid, "memory": None}], [text]
-    found = list(_alone(document)) if count > 1 else []
+    found = list(beside(document, _ALONE, "sequence_chunks")) if count > 1 else []
     pieces: list[dict[str, Any]] = [dict(document) | {"sequence_chunks": None} for _ in range(count)]
     for path, keys in KEYS.items():
         for number, piece in enumerate(pieces):
@@ -89,15 +89,16 @@ def _section(held: dict[str, Any], key: str) -> dict[str, Any]:
     return found
 
 
-def _alone(document: Mapping[str, Any]) -> Iterator[str]:
-    for path in _ALONE:
+def beside(document: object, paths: Iterable[str], key: str) -> Iterator[str]:
+    """A mistake for each of these keys that a file has although it has `key`; and for the objective period."""
+    for path in paths:
         held: Any = document
-        for key in path.split("."):
-            held = held.get(key) if isinstance(held, Mapping) else None
+        for part in path.split("."):
+            held = held.get(part) if isinstance(held, Mapping) else None
         if held is not None:
-            yield f"{path}: found with sequence_chunks; allowed: one of the two"
-    if document.get("objective") == "period":
-        yield "objective: found period with sequence_chunks; allowed: makespan or span"
+            yield f"{path}: found with {key}; allowed: one of the two"
+    if isinstance(document, Mapping) and document.get("objective") == "period":
+        yield f"objective: found period with {key}; allowed: makespan or span"
 
 
 def _of_piece(value: object, piece: int, count: int) -> object:
