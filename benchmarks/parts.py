@@ -66,6 +66,11 @@ def cases() -> Iterator[Case]:
     encoder = {"first-stage": "414", "own-device": "442", "in-the-bubbles": "380", "replicated": "373"}
     for name, asked in encoder.items():
         yield Case(f"vision encoder, {name}", asked, _example(f"modules/{name}"))
+    vocabulary, head = _example("shared-vocabulary"), "modules.head"
+    yield Case("vocabulary of a million words, 2 barriers", "", vocabulary)
+    times = {"forward": 4.3325, "backward": 0, "weight": 0.3825}  # a forward has the gradient of the input, too
+    one = _with(vocabulary, {f"{head}.barriers": 1, f"{head}.times": times})
+    yield Case("vocabulary of a million words, 1 barrier", "", one)
 
 
 def _example(name: str) -> Mapping[str, Any]:

@@ -31,7 +31,10 @@ PIPELINES = {"pipelines": {"count": 2, "lost": [[0, 1]]}}
 # For schedules of micro-batches of several pieces.
 PIECES = {"microbatches": 4, "sequence_chunks": 2}
 SLICES = {"microbatches": 2, "sequence_chunks": 4, "placement": "interleaved", "chunks": 2}
-MORE: tuple[dict[str, object], ...] = (UNEQUAL, OFFLOAD, RECOMPUTE, PIPELINES, PIECES, SLICES)
+# For schedules of an output layer on all devices.
+_PART = {"forward": 0.5, "backward": 0.25, "weight": 0.25}
+SHARED = {"modules": {"head": {"placement": "shared", "follows": DEVICES - 1, "barriers": 2, "times": _PART}}}
+MORE: tuple[dict[str, object], ...] = (UNEQUAL, OFFLOAD, RECOMPUTE, PIPELINES, PIECES, SLICES, SHARED)
 
 
 HEADER = f"""# Published schedules
@@ -39,8 +42,8 @@ HEADER = f"""# Published schedules
 What each needs, and the papers' bubble time and peak activations for equal stages and free transfers, tested against
 the simulator; an activation holds M_B until B, and M_W from there until W. The pictures show {DEVICES} devices and
 {MICROBATCHES} micro-batches with F = B = W = 1 (BW = 2), offload of 1 each way, recomputation of 1, factors of unequal
-micro-batches from 0.5 to 2.5, 4 micro-batches of 2 pieces or 2 of 4, or two pipelines side by side of which the first
-has lost its second device.
+micro-batches from 0.5 to 2.5, 4 micro-batches of 2 pieces or 2 of 4, two pipelines side by side of which the first
+has lost its second device, or an output layer of which each device has a part.
 `pipesched simulate PROBLEM --schedule NAME` has the figures for your own problem.
 """
 

@@ -29,6 +29,7 @@ NAMES = [
     "v-min-cost-aware", "v-half", "v-min", "v-block", "dualpipe", "dualpipe-v", "chimera", "hanayo",
     "1f1b-overlap", "interleaved-1f1b-overlap", "kimi-k2", "kimi-k2-offload", "generalised-interleaved",
     "pipeoffload-full", "pipeoffload-half", "uniform-recompute", "recycle", "seq1f1b", "slimpipe", "terapipe",
+    "vocab-1f1b",
 ]  # fmt: skip
 FILE = """
 name: small

@@ -62,7 +62,7 @@ def run(problem: Problem, name: str) -> Metrics:
 
 
 # What `needs` names of those that do not apply to equal micro-batches of plain passes: they have tests of their own.
-OF_OTHER_PROBLEMS = ("memory.", "microbatch_order", "pipelines", "sequence_chunks")
+OF_OTHER_PROBLEMS = ("memory.", "microbatch_order", "modules", "pipelines", "sequence_chunks")
 EVEN_DEVICES = ("dualpipe", "chimera")  # one pipeline each way is defined for these only
 
 # Peaks of those whose order depends on the times, by devices and chunks a device, in activations of the largest chunk.
