@@ -73,18 +73,21 @@ def of_plan(plan: Plan, effort: Effort) -> Outcome:
 
 def published(one: Candidate) -> Published:
     """A published schedule, with the memory of the fullest device."""
-    if one.metrics is None or one.timeline is None:
+    if one.timeline is None:
         return Published(one.name, False, reason=one.reason)
-    problem, metrics = one.timeline.problem, one.metrics
-    held = max(own + problem.static[d] for d, own in enumerate(metrics.peak_memory))
+    return replace(published_timeline(one.name, one.timeline, one.fits), reason=one.reason)
+
+
+def published_timeline(name: str, timeline: Timeline, fits: bool) -> Published:
+    """A published schedule by its timeline."""
+    problem, metrics = timeline.problem, measure(timeline)
     return Published(
-        one.name,
-        one.fits,
+        name,
+        fits,
         metrics.value(problem.objective) * problem.tick,
         metrics.makespan * problem.tick,
         metrics.span * problem.tick,
-        held * problem.resolution,
-        one.reason,
+        max(own + problem.static[d] for d, own in enumerate(metrics.peak_memory)) * problem.resolution,
     )
 
 

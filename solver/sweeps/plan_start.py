@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
+from threading import Event
 
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import Deadlock
@@ -10,13 +12,17 @@ from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.plan_problem import PlanProblem, placement_from
 from pipesched.results.plan import Candidate, Plan
 from pipesched.results.solution import Solution, Status
-from pipesched.sweeps.outcome import Outcome
+from pipesched.sweeps.outcome import Outcome, Published
 from pipesched.sweeps.packed import unpack
 from pipesched.validation.validator import validate
 from solver.analysis.published_comparison import all_tried
 from solver.construction.timing import best_times
 from solver.limits import Limits
-from solver.sweeps.outcomes import published
+from solver.planning.schedule_comparison import compared_schedules
+from solver.sweeps.outcomes import published, published_timeline
+
+# Of the time limit, added for partitions of the published schedules.
+_SHARE = 0.1
 
 
 def plan_start(problem: PlanProblem, known: Outcome | None) -> Candidate | None:
@@ -36,10 +42,30 @@ def plan_start(problem: PlanProblem, known: Outcome | None) -> Candidate | None:
     return None if validate(timeline) else Candidate(choice, partition, timeline, chosen["schedule"])
 
 
-def with_published(known: Outcome, plan: Plan, limits: Limits) -> Outcome:
-    """With the published schedules that the cell allows, on the partition and placement that the plan chose."""
-    if plan.best is None or plan.interrupted:
-        return known
-    problem = plan.best.timeline.problem
-    tried = all_tried(Solution(problem, Status.FEASIBLE, 0, None), plan.problem.schedules or HEURISTICS.names(), limits)
-    return replace(known, published=tuple(map(published, tried.candidates)))
+def published_beside(
+    plan: Plan, problem: PlanProblem, limits: Limits, stop: Event
+) -> tuple[Plan, tuple[Published, ...]]:
+    """The published schedules that the cell allows, each on a partition of its own or, if better, on the plan's.
+
+    A better plan among them is the cell's.
+    """
+    if plan.best is None:
+        return plan, ()
+    names = problem.schedules or HEURISTICS.names()
+    here = Solution(plan.best.timeline.problem, Status.FEASIBLE, 0, None)
+    found = {one.name: published(one) for one in all_tried(here, names, limits).candidates}
+    work = None if limits.deterministic is None else _SHARE * limits.deterministic
+    part = replace(limits, seconds=_SHARE * limits.seconds, deterministic=work)
+    rows = compared_schedules(problem, {name: (name,) for name in names}, None, part, lambda _: None, stop, False)
+    for row in (row for row in rows if row.best is not None):
+        assert row.best is not None
+        own = published_timeline(row.name, row.best.timeline, row.fits)
+        found[row.name] = min(found[row.name], own, key=_rank)
+        if row.fits and row.best.value < plan.best.value:
+            status = Status.OPTIMAL if row.best.value == plan.lower_bound else Status.FEASIBLE
+            plan = replace(plan, best=row.best, status=status)
+    return plan, tuple(found.values())
+
+
+def _rank(one: Published) -> tuple[bool, bool, Fraction]:
+    return one.value is None, not one.fits, one.value or Fraction(0)

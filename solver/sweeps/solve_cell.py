@@ -14,7 +14,7 @@ from pipesched.errors import BadInput
 from pipesched.problem.problem import Problem
 from pipesched.results.solution import Progress, Solution
 from pipesched.sweeps.cells import problem_of
-from pipesched.sweeps.outcome import Effort, Outcome
+from pipesched.sweeps.outcome import Effort, Outcome, Published
 from pipesched.sweeps.packed import unpack
 from solver.analysis.published_comparison import all_tried
 from solver.limits import Limits
@@ -23,7 +23,7 @@ from solver.planning.progress import PlanProgress
 from solver.solve import solve
 from solver.sweeps.met_bound import MetBound
 from solver.sweeps.outcomes import of_plan, of_solution
-from solver.sweeps.plan_start import plan_start, with_published
+from solver.sweeps.plan_start import plan_start, published_beside
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,10 @@ def solve_cell(task: Task, stop: Event | None = None) -> Outcome:
             met.see(moment.value)
 
         best = plan(problem, limits, moved, met.stop, plan_start(problem, task.start))
-        found = with_published(of_plan(best, effort), best, limits)
+        known: tuple[Published, ...] = ()
+        if not met.interrupted:
+            best, known = published_beside(best, problem, limits, Event() if met.stop.is_set() else met.stop)
+        found = replace(of_plan(best, effort), published=known)
     return replace(found, wall_seconds=time.monotonic() - began, finished=not met.interrupted)
 
 

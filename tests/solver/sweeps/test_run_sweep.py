@@ -272,6 +272,20 @@ def test_a_plan_of_some_schedules_is_compared_with_those_alone(tmp_path: Path) -
     assert found.rows[0].ratio == 1
 
 
+def test_published_schedules_beside_a_free_plan_have_partitions_of_their_own() -> None:
+    """A head as long as two layers: 1f1b and zb-h1 are best on other partitions than the plan of any order."""
+    layer = {"name": "a", "count": 9, "forward": 2, "backward": 3, "weight": 2, "activation": 1}
+    layers = [layer, {"name": "head", "forward": 4, "backward": 5, "weight": 4, "activation": 0}]
+    document = {"devices": 3, "microbatches": 4, "placement": "linear", "layers": layers}
+    limits = Limits(seconds=600, workers=1, deterministic=0.1)
+    free = solve_cell(Task("k", document, "x", limits))
+    values = {one.name: one.value for one in free.published}
+    for name in ("1f1b", "zb-h1"):
+        alone = solve_cell(Task("k", document | {"schedule": name}, "x", limits))
+        assert values[name] == alone.value and free.value is not None and alone.value is not None
+        assert free.value <= alone.value
+
+
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_a_pool_survives_the_end_of_its_processes(tmp_path: Path) -> None:
     """One of its processes is killed with cells under way; all cells are solved in the end, each once."""
