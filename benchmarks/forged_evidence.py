@@ -56,7 +56,7 @@ COMMAND = "python -m benchmarks.forged_evidence --write docs/results/forged-evid
 _EACH, _AT_MOST = 40, 10_000
 # Those of several streams and of unequal micro-batches.
 _NOT_DRAWN = (
-    *("stream head and tail", "stream heads and tails", "stream memory", "memory over time of tasks"),
+    *("stream heads and tails", "stream memory", "memory over time of tasks"),
     "head and tail in order",
 )
 KINDS = tuple(kind for kind in ARGUMENTS if kind not in _NOT_DRAWN)

@@ -25,11 +25,10 @@ from pipesched.checking.own_ticks import in_own_ticks
 from pipesched.checking.period import period_in_flight, period_load, period_memory, period_modes, period_stream_load
 from pipesched.checking.refutation import require_search
 from pipesched.checking.single_tasks import without_single_tasks
-from pipesched.checking.streams.head_and_tail import KNOWN, stream_head_and_tail
 from pipesched.checking.streams.load import HARMLESS, stream_load
 from pipesched.checking.streams.memory import stream_memory
 from pipesched.checking.streams.memory_over_time import memory_of_tasks
-from pipesched.checking.streams.tasks import stream_tasks
+from pipesched.checking.streams.tasks import KNOWN, stream_tasks
 from pipesched.checking.streams.weights import stream_weights
 from pipesched.checking.unpaired import unpaired_passes
 from pipesched.checking.warm_up import integral_warm_up
@@ -44,7 +43,6 @@ from pipesched.results.crossing_evidence import OLD_FORMS, CrossingChains, Cross
 from pipesched.results.diagram_evidence import Diagram
 from pipesched.results.evidence import (
     AroundDevice,
-    AroundStream,
     MemoryOfDevice,
     ModeMultipliers,
     OnDevice,
@@ -80,7 +78,6 @@ ARGUMENTS: dict[str, dict[type, Argument]] = {
     "integral warm-up": {OnDevice: integral_warm_up},
     "unpaired passes": {OnDevice: _plain(unpaired_passes)},
     "memory and modes": {OnDevice: memory_and_modes},
-    "stream head and tail": {AroundStream: _plain(stream_head_and_tail)},
     "stream heads and tails": {StreamTasks: _plain(stream_tasks)},
     "stream memory": {StreamMemory: _plain(stream_memory)},
     "memory over time of tasks": {MemoryOfDevice: _plain(memory_of_tasks)},
@@ -101,7 +98,6 @@ OF_PERIODS: dict[str, dict[type, Argument]] = {
 # Quantities that only these arguments know of.
 _BESIDES: dict[type, frozenset[str]] = {
     OnStream: HARMLESS,
-    AroundStream: KNOWN,
     StreamTasks: KNOWN | {"stage_arcs", "modules", "sequence_chunks", "lent", "collected"},
     StreamMemory: KNOWN,
     MemoryOfDevice: KNOWN,

@@ -72,16 +72,6 @@ class ReturnTo:
 
 
 @dataclass(frozen=True)
-class AroundStream:
-    """The way to a stream of a device, its tasks, and the way back; `owner` is as in `AroundDevice`."""
-
-    form: ClassVar[str] = "around stream"
-    device: int
-    stream: str
-    owner: int | None
-
-
-@dataclass(frozen=True)
 class MemoryOfDevice:
     """What activations need of a device's memory over time, in the makespan or in the span of the `owner`."""
 
@@ -199,7 +189,6 @@ Evidence = (
     | OnStream
     | AroundDevice
     | ReturnTo
-    | AroundStream
     | MemoryOfDevice
     | StreamTasks
     | StreamMemory

@@ -12,7 +12,7 @@ from fractions import Fraction
 from pipesched.checking.finding import RefusedEvidenceError
 from pipesched.checking.one_device import most_in
 from pipesched.checking.streams.task_paths import Node, TaskPaths
-from pipesched.checking.streams.tasks import limited_room, require_owner, require_split, to_and_from
+from pipesched.checking.streams.tasks import in_two, limited_room, require_owner, to_and_from
 from pipesched.problem.passes import BW, B, F, PassKind, W
 from pipesched.problem.problem import Problem
 from pipesched.results.evidence import StreamMemory
@@ -23,7 +23,7 @@ def stream_memory(problem: Problem, evidence: StreamMemory) -> Fraction:
     owner, device = evidence.owner, evidence.device
     require_owner(problem, owner)
     room = limited_room(problem, device)
-    require_split(problem)
+    problem = in_two(problem)
     finer = evidence.tick / problem.tick
     head, tail = evidence.head * finer, evidence.tail * finer
     given = 0
@@ -33,7 +33,7 @@ def stream_memory(problem: Problem, evidence: StreamMemory) -> Fraction:
         count = len(problem.microbatches_of[chain[0]])
         if not count:
             continue
-        paths = TaskPaths(problem, chain, fused=False)
+        paths = TaskPaths(problem, chain)
         heads, tails = to_and_from(paths, owner)
         given += sum(amount * _ended_by(heads, paths, ends, count, head) for ends, amount in _gifts(paths, device))
         for node, where in paths.where.items():

@@ -13,7 +13,7 @@ from math import gcd
 
 from pipesched.checking.finding import RefusedEvidenceError
 from pipesched.checking.streams.task_paths import Node, TaskPaths
-from pipesched.checking.streams.tasks import limited_room, require_owner, require_split
+from pipesched.checking.streams.tasks import in_two, limited_room, require_owner, to_and_from
 from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.problem import Problem
 from pipesched.results.evidence import MemoryOfDevice
@@ -24,7 +24,7 @@ def memory_of_tasks(problem: Problem, evidence: MemoryOfDevice) -> Fraction:
     device, owner = evidence.device, evidence.owner
     require_owner(problem, owner)
     room = limited_room(problem, device)
-    require_split(problem)
+    problem = in_two(problem)
     stages = [problem.stages[stage] for stage in problem.placement.stages_of[device]]
     sizes = [size for one in stages for size in (one.activation, one.freed if one.weight is not None else 0)]
     unit = gcd(*sizes) or 1
@@ -37,18 +37,23 @@ def memory_of_tasks(problem: Problem, evidence: MemoryOfDevice) -> Fraction:
         here = [stage for stage in chain if count and problem.placement.stage_device[stage] == device]
         if not here:
             continue
-        paths = TaskPaths(problem, chain, fused=False)
-        heads, tails = paths.heads(owner), paths.tails(owner)
+        paths = TaskPaths(problem, chain)
+        heads, tails = to_and_from(paths, owner)
         for stage in here:
-            to.append(heads[Node(F, stage, 0)])
+            to.append(_least(heads[Node(F, stage, 0)]))
             since = _since(paths, Node(F, stage, 0))
             for size, ends in _held_until(paths, stage):
                 needed += count * size * max(since[end] for end in ends)
-                back += [tails[end] for end in ends]
+                back += [_least(tails[end]) for end in ends]
     known = [way for way in back if way is not None]
     if not to or None in to or len(known) < len(back):
         raise RefusedEvidenceError(f"memory of device {device} may be needed outside of the span of device {owner}")
     return min(way for way in to if way is not None) + Fraction(needed, usable) + min(known)
+
+
+def _least(times: list[int] | None) -> int | None:
+    """The first of a task's times, which is the least; None where no way leads there."""
+    return None if times is None else times[0]
 
 
 def _held_until(paths: TaskPaths, stage: int) -> Iterator[tuple[int, list[Node]]]:
@@ -65,7 +70,7 @@ def _since(paths: TaskPaths, begin: Node) -> dict[Node, int]:
     """The least time from the start of a task to the end of it and of each that comes behind it in any case."""
     found = {begin: paths.ticks[begin]}
     for node, needs in paths.needs.items():
-        ways = [min(found[one] for one in either) + lag for either, lag in needs if all(one in found for one in either)]
+        ways = [found[one] + lag for one, lag in needs if one in found]
         if ways and node != begin:
             found[node] = max(ways) + paths.ticks[node]
     return found

@@ -1,8 +1,8 @@
-"""The tasks of one micro-batch on its chain, and the least ways to each and from each along them."""
+"""The tasks of one micro-batch on its chain, and what each waits for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from pipesched.problem.passes import BW, B, F, PassKind, W
@@ -18,38 +18,36 @@ class Node(NamedTuple):
 
 
 class Needed(NamedTuple):
-    """A task starts so long after the end of one of these, whichever runs."""
+    """A task starts so long after the end of this one."""
 
-    either: tuple[Node, ...]
+    task: Node
     lag: int
 
 
 class TaskPaths:
-    """`ticks` and `where` (device and stream) by task, `needs` what each waits for; first to last."""
+    """`ticks` and `where` (device and stream) by task, `needs` what each waits for; first to last.
 
-    def __init__(self, problem: Problem, chain: Sequence[int], fused: bool = True) -> None:
-        """`fused` says whether backwards that may be split may also run in one go."""
+    Backwards that may be split are.
+    """
+
+    def __init__(self, problem: Problem, chain: Sequence[int]) -> None:
         self.problem, self.splits = problem, problem.stages[chain[0]].weight is not None
         self.ticks: dict[Node, int] = {}
         self.where: dict[Node, tuple[int, str]] = {}
         self.needs: dict[Node, list[Needed]] = {}
-        gradients = ((B, BW) if fused else (B,)) if self.splits else (BW,)
-        self._modes = len(gradients)
-        sent: tuple[tuple[Node, ...], int] = (), 0
+        gradient = B if self.splits else BW
+        sent: list[Needed] = []
         for at, stage in enumerate(chain):
-            sent = (
-                (self._pass(F, stage, [Needed(*sent)], chain[at + 1 : at + 2]),),
-                self._lag(stage, chain[at + 1 : at + 2]),
-            )
-        sent = (), 0
+            to = chain[at + 1 : at + 2]
+            sent = [Needed(self._pass(F, stage, sent, to), self._lag(stage, to))]
+        sent = []
         for at in reversed(range(len(chain))):
             stage, to = chain[at], chain[at - 1 : at] if at else []
-            forward = Needed((self._last(F, stage),), 0)
-            arrived = tuple(self._pass(kind, stage, [forward, Needed(*sent)], to) for kind in gradients)
-            sent = arrived, self._lag(stage, to)
+            arrived = self._pass(gradient, stage, [Needed(self._last(F, stage), 0), *sent], to)
+            sent = [Needed(arrived, self._lag(stage, to))]
             for number, task in enumerate(problem.stages[stage].tasks_of(W) if self.splits else ()):
                 of = self._last(B, stage) if task.after is None else Node(B, stage, task.after)
-                self._add(Node(W, stage, number), task.ticks, task.stream, [Needed((of,), 0)])
+                self._add(Node(W, stage, number), task.ticks, task.stream, [Needed(of, 0)])
 
     def _pass(self, kind: PassKind, stage: int, needs: list[Needed], to: Sequence[int]) -> Node:
         """Its tasks one after the other; what the tensor's receiver waits for."""
@@ -58,7 +56,7 @@ class TaskPaths:
         if lag and self.problem.transfer_stream is not None:
             tasks.append((lag, self.problem.transfer_stream))
         for number, (ticks, stream) in enumerate(tasks):
-            before = [Needed((Node(kind, stage, number - 1),), 0)] if number else [one for one in needs if one.either]
+            before = [Needed(Node(kind, stage, number - 1), 0)] if number else needs
             self._add(Node(kind, stage, number), ticks, stream, before)
         return Node(kind, stage, len(tasks) - 1)
 
@@ -73,39 +71,3 @@ class TaskPaths:
     def _lag(self, stage: int, to: Sequence[int]) -> int:
         """What passes from the end of the last task of a pass, or of the one that sends, until its tensor is there."""
         return self.problem.lag(stage, to[0]) if to and self.problem.transfer_stream is None else 0
-
-    def heads(self, owner: int | None) -> dict[Node, int | None]:
-        """The least time to the start of each task since time 0, or since the owner's first start; None if no way."""
-        found: dict[Node, int | None] = {}
-        for node, needs in self.needs.items():
-            ways = [0] if owner in (None, self.where[node][0]) else []
-            for either, lag in needs:
-                ends = [(found[one], self.ticks[one]) for one in either]
-                known = [way + ticks for way, ticks in ends if way is not None]
-                ways += [min(known) + lag] if len(known) == len(ends) else []
-            found[node] = max(ways, default=None)
-        return found
-
-    def tails(self, owner: int | None) -> dict[Node, int | None]:
-        """The least time from the end of each task until all is over, or what the owner runs."""
-        found: dict[Node, int | None] = {}
-        for node in reversed(self.needs):
-            ways = [0] if owner in (None, self.where[node][0]) else []
-            found[node] = max([*ways, *self._behind(node, found)], default=None)
-        return found
-
-    def _behind(self, node: Node, tails: dict[Node, int | None]) -> Iterator[int]:
-        """What comes in any case; and of the modes of a backward the one that takes less, if both come."""
-        modes: dict[PassKind, int] = {}
-        for after, needs in self.needs.items():
-            lags = [lag for either, lag in needs if node in either]
-            tail = tails.get(after)
-            if not lags or tail is None:
-                continue
-            way = max(lags) + self.ticks[after] + tail
-            if after.kind is F or (node.kind is not F and node.stage == after.stage):
-                yield way
-            else:
-                modes[after.kind] = max(way, modes.get(after.kind, 0))
-        if len(modes) == self._modes:
-            yield min(modes.values())

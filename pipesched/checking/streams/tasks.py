@@ -8,6 +8,7 @@ for each other in shares, k starts of one need as large a share of the other's, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from graphlib import TopologicalSorter
 
@@ -15,15 +16,18 @@ from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.checking.streams.task_paths import Needed, Node, TaskPaths
 from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.problem import Objective, Problem
-from pipesched.problem.stage import TaskSpec
+from pipesched.problem.stage import Stage, TaskSpec
 from pipesched.results.evidence import StreamTasks
+
+# Quantities of a problem that arguments about streams know of.
+KNOWN = frozenset({"tasks", "transfer_stream"})
 
 
 def stream_tasks(problem: Problem, evidence: StreamTasks) -> Fraction:
     """The least head and tail of the tasks that have no less of either, and all of these tasks."""
     stream, owner = (evidence.device, evidence.stream), evidence.owner
     require_owner(problem, owner)
-    require_split(problem)
+    problem = in_two(problem)
     finer = evidence.tick / problem.tick
     head, tail = evidence.head * finer, evidence.tail * finer
     work = tasks = 0
@@ -43,7 +47,7 @@ def _of_all_chains(problem: Problem) -> TaskPaths:
     """The tasks of all chains, with what they wait for on others, if all of both chains do."""
     walked = problem.microbatches_of
     chains = [chain for chain in problem.placement.chains if walked[chain[0]]]
-    whole, *others = [TaskPaths(problem, chain, fused=False) for chain in chains]
+    whole, *others = [TaskPaths(problem, chain) for chain in chains]
     for other in others:
         whole.ticks |= other.ticks
         whole.where |= other.where
@@ -57,8 +61,8 @@ def _of_all_chains(problem: Problem) -> TaskPaths:
             lag = problem.stages[before if barrier or not backward else after].transfer
             lag += problem.links[here][there] if problem.links and not barrier else 0
             last = Node(ends, before, len(problem.stages[before].tasks_of(ends)) - 1)
-            whole.needs[Node(begins, after, 0)].append(Needed((last,), lag if barrier or here != there else 0))
-    order = TopologicalSorter({node: [one for (one,), _ in needs] for node, needs in whole.needs.items()})
+            whole.needs[Node(begins, after, 0)].append(Needed(last, lag if barrier or here != there else 0))
+    order = TopologicalSorter({node: [one for one, _ in needs] for node, needs in whole.needs.items()})
     whole.needs = {node: whole.needs[node] for node in order.static_order()}
     return whole
 
@@ -70,7 +74,7 @@ def to_and_from(
     behind: dict[Node, list[tuple[Node, int]]] = {node: [] for node in paths.needs}
     before: dict[Node, list[tuple[Node, int]]] = {node: [] for node in paths.needs}
     for node, needs in paths.needs.items():
-        for (one,), lag in needs:  # one mode, so that nothing has alternatives
+        for one, lag in needs:
             before[node].append((one, paths.ticks[one] + lag))
             behind[one].append((node, paths.ticks[node] + lag))
     heads = _times(paths, owner, list(paths.needs), before)
@@ -115,20 +119,30 @@ def limited_room(problem: Problem, device: int) -> int:
     return room
 
 
-def require_split(problem: Problem) -> None:
-    """`NotCoveredError` where a backward in one go may be better than one in two, which here stands for both."""
-    for number, stage in enumerate(problem.stages):
-        if stage.overlapped is not None:
-            raise NotCoveredError("blocks of two passes")
-        if stage.weight is None:
-            continue
-        pool = problem.pools[problem.placement.stage_device[number]]
-        fused, backward, weight = (stage.tasks_of(kind) for kind in (BW, B, W))
-        single = len(fused) == len(backward) == len(weight) == 1
-        one_stream = len({task.stream for task in (*fused, *backward, *weight)}) == 1
-        longer = single and one_stream and fused[0].ticks >= backward[0].ticks + weight[0].ticks
-        if (stage.freed < 0 and pool.capacity is not None) or not (longer or _interleaves(fused, backward, weight)):
-            raise NotCoveredError("a backward that may be better in one go")
+def in_two(problem: Problem) -> Problem:
+    """No schedule is better than the best one here, in which all backwards run in two passes that can.
+
+    One task in one go stands for B and W directly behind: what is left of it, if B ends no later than either does. What
+    B keeps besides is left out. `NotCoveredError` where one go of several tasks may be better than these.
+    """
+    return replace(problem, stages=tuple(map(_in_two, problem.stages)))
+
+
+def _in_two(stage: Stage) -> Stage:
+    if stage.overlapped is not None:
+        raise NotCoveredError("blocks of two passes")
+    if stage.weight is None:
+        return stage
+    fused, backward, weight = (stage.tasks_of(kind) for kind in (BW, B, W))
+    freed, single = max(stage.freed, 0), len(fused) == len(backward) == len(weight) == 1
+    if single and {task.stream for task in (*fused, *backward, *weight)} == {stage.stream}:
+        gradient = min(backward[0].ticks, fused[0].ticks)
+        rest = min(backward[0].ticks + weight[0].ticks, fused[0].ticks) - gradient
+        others = tuple((kind, tasks) for kind, tasks in stage.tasks if kind is F)
+        return replace(stage, backward=gradient, weight=rest, fused=gradient + rest, tasks=others, freed=freed)
+    if not _interleaves(fused, backward, weight):
+        raise NotCoveredError("a backward that may be better in one go")
+    return replace(stage, freed=freed)
 
 
 def _interleaves(fused: Sequence[TaskSpec], backward: Sequence[TaskSpec], weight: Sequence[TaskSpec]) -> bool:

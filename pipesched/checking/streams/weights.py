@@ -13,9 +13,8 @@ from fractions import Fraction
 from pipesched.checking.coverage import require_covered
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.checking.one_device import most_in
-from pipesched.checking.streams.head_and_tail import KNOWN
 from pipesched.checking.streams.task_paths import Node, TaskPaths
-from pipesched.checking.streams.tasks import limited_room, require_owner, require_split, to_and_from
+from pipesched.checking.streams.tasks import KNOWN, in_two, limited_room, require_owner, to_and_from
 from pipesched.problem.passes import B, W
 from pipesched.problem.problem import Problem
 from pipesched.results.evidence import StreamWeights
@@ -29,7 +28,7 @@ def stream_weights(problem: Problem, evidence: StreamWeights) -> Fraction:
     owner, device = evidence.owner, evidence.device
     require_owner(problem, owner)
     room = limited_room(problem, device)
-    require_split(problem)
+    problem = in_two(problem)
     if any(stage.weight is None for stage in problem.stages):
         raise NotCoveredError("backwards without weight passes")
     finer = evidence.tick / problem.tick
@@ -40,7 +39,7 @@ def stream_weights(problem: Problem, evidence: StreamWeights) -> Fraction:
         count = len(problem.microbatches_of[chain[0]])
         if not count:
             continue
-        paths = TaskPaths(problem, chain, fused=False)
+        paths = TaskPaths(problem, chain)
         heads, tails = to_and_from(paths, owner)
         on_stream = [node for node, where in paths.where.items() if where == (device, evidence.stream)]
         for node in on_stream:

@@ -10,7 +10,7 @@ from pipesched.problem.attainable_spans import Value
 from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import AroundStream, OnStream, StreamTasks
+from pipesched.results.evidence import OnStream, StreamTasks
 
 # A device whose own argument comes this close to the strongest would bind next.
 CLOSE = Fraction(1, 100)
@@ -57,7 +57,7 @@ class Bottleneck:
     def stream(self) -> str | None:
         """The stream whose tasks alone are the strongest analytic bound, if it is not the one that computes."""
         on = self.strongest.evidence
-        if not isinstance(on, OnStream | AroundStream | StreamTasks) or on.stream == self.problem.streams[0]:
+        if not isinstance(on, OnStream | StreamTasks) or on.stream == self.problem.streams[0]:
             return None
         return on.stream
 

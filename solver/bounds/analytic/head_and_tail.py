@@ -1,6 +1,15 @@
-"""Head and tail: a device's busy interval plus the time to reach it and the time back from its last gradient."""
+"""Head and tail: a device's busy interval plus the time to reach it and the time back from its last gradient.
+
+Micro-batches of several chains whose stages are one queue pass a device in line. So none but the first of a queue
+begins there, none but the last one's forward or gradient is its last, and the first backward waits for the first one's
+round trip.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
 
 from pipesched.problem.attainable_spans import largest_denominator, least_from
 from pipesched.problem.formatting import amount
@@ -9,45 +18,84 @@ from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import AroundDevice
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
 from solver.bounds.analytic.critical_paths import Paths, visited
-from solver.bounds.analytic.heads_and_tails import HeadsAndTails, heads_and_tails
+from solver.bounds.analytic.heads_and_tails import heads_and_tails
 from solver.bounds.analytic.idle_time.busy_interval import BusyInterval, BusyIntervals
+from solver.bounds.analytic.idle_time.idle_gaps import head_gap
 
 
-def head_and_tail(problem: Problem, objective: Objective) -> list[Certificate]:
-    """For each device the strongest of all ways to it and back, around all that keeps it busy."""
-    paths = Paths(problem)
-    found = []
+class _Line(NamedTuple):
+    """Of the chains that visit a device, by their place, those that may come first and those that may come last."""
+
+    firsts: Sequence[int]
+    lasts: Sequence[int]
+
+
+class _Around(NamedTuple):
+    """A busy interval of a device, the way there, and the way back; `owner` is as in `AroundDevice`."""
+
+    owner: int | None
+    to_last_forward: bool
+    head: int
+    busy: BusyInterval
+    back: int
+
+
+def head_and_tail(problem: Problem, objective: Objective, in_order: bool = False) -> list[Certificate]:
+    """For each device the strongest of all ways to it and back, around all that keeps it busy.
+
+    Where `in_order`, of those that the order of queues leaves: nothing where there are none.
+    """
+    if in_order and not problem.queues:
+        return []
+    paths, found = Paths(problem), []
     for device, chains in visited(problem):
+        line = _line(problem, chains) if in_order else _Line(range(len(chains)), range(len(chains)))
         intervals = BusyIntervals(problem, paths, device, chains)
-        always, by_chain = (
-            intervals.to_last_gradient(),
-            [intervals.to_gradient_of_last_forward(chain) for chain in chains],
-        )
+        firsts, spare = [chains[n] for n in line.firsts], int(intervals.apart)
+        # The first backward is of one of these.
+        trip = head_gap(problem, paths, device, firsts, spare).length
+        intervals.idle = head_gap(problem, paths, device, chains, spare)._replace(length=trip).idle
+        always = intervals.to_last_gradient()
+        by_chain = [intervals.to_gradient_of_last_forward(chains[n]) for n in line.lasts]
         certificates = []
         for ends in heads_and_tails(problem, paths, objective, [chain[0] for chain in chains]):
-            certificates.append(_certificate(problem, device, ends, False, always, min(ends.tails)))
-            # Any chain's forward may be the last.
-            shortest = min(zip(by_chain, ends.tails, strict=True), key=lambda pair: pair[0].ticks + pair[1])
-            certificates.append(_certificate(problem, device, ends, True, *shortest))
+            head, tails = min(ends.heads[n] for n in line.firsts), [ends.tails[n] for n in line.lasts]
+            # Any of these chains' forwards may be the last.
+            shortest = min(zip(by_chain, tails, strict=True), key=lambda pair: pair[0].ticks + pair[1])
+            for last_forward, (busy, back) in ((False, (always, min(tails))), (True, shortest)):
+                around = _Around(ends.owner, last_forward, head, busy, back)
+                certificates.append(_certificate(problem, device, around, in_order))
         found += sorted(certificates, key=lambda certificate: -certificate.value)[:1]
     return found
 
 
-def _certificate(
-    problem: Problem, device: int, ends: HeadsAndTails, to_last_forward: bool, busy: BusyInterval, back: int
-) -> Certificate:
-    value = least_from(ends.least_head + busy.ticks + back, largest_denominator(problem))
-    if ends.owner is None:
+def _line(problem: Problem, chains: Sequence[Sequence[int]]) -> _Line:
+    """The chains whose micro-batches are the first of their queue, and the last. One queue has all its chains here."""
+    firsts, lasts = dict[int, int](), dict[int, int]()
+    for n in sorted(range(len(chains)), key=lambda n: problem.microbatches_of[chains[n][0]].start):
+        queue = problem.queues[chains[n][0]]
+        firsts.setdefault(queue, n)
+        lasts[queue] = n
+    return _Line([*firsts.values()], [*lasts.values()])
+
+
+def _certificate(problem: Problem, device: int, around: _Around, in_order: bool) -> Certificate:
+    owner, to_last_forward, head, busy, back = around
+    value = least_from(head + busy.ticks + back, largest_denominator(problem))
+    if owner is None:
         since, until = "", "back to the first stage and the backward there"
     else:
-        since, until = f" after device {ends.owner} began", f"back to device {ends.owner} and the backward there"
-    if ends.least_head:
-        begin = f"Device {device} cannot begin before {amount(problem, ends.least_head)}{since}. {busy.text}"
+        since, until = f" after device {owner} began", f"back to device {owner} and the backward there"
+    if head:
+        begin = f"Device {device} cannot begin before {amount(problem, head)}{since}. {busy.text}"
     else:
         begin = f"Device {device}: {busy.text[0].lower()}{busy.text[1:]}"
     rest = f"From there the way {until} take {amount(problem, back)}" if back else "Together"
-    text = f"{begin} {rest}: {amount(problem, value)}."
-    return Certificate("head and tail", value, text, device, AroundDevice(device, ends.owner, to_last_forward))
+    kept = "Micro-batches keep their order, so the first and the last of a line are known. " if in_order else ""
+    evidence = AroundDevice(device, owner, to_last_forward)
+    name = "head and tail in order" if in_order else "head and tail"
+    return Certificate(name, value, f"{kept}{begin} {rest}: {amount(problem, value)}.", device, evidence)
 
 
 BOUNDS.register(Bound("head and tail", head_and_tail, rank=1))
+BOUNDS.register(Bound("head and tail in order", partial(head_and_tail, in_order=True), rank=1))

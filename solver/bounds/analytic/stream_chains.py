@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from graphlib import TopologicalSorter
 
 import numpy as np
@@ -12,29 +13,47 @@ from pipesched.problem.mode_gains import fused_is_dominated
 from pipesched.problem.network.task_network import Resource, TaskType
 from pipesched.problem.passes import BW, B, F, PassKind, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.stage import Stage
 
 # Of each type of task, the ticks of each of its micro-batches in the order of their starts; None where there is no way.
 Ways = Mapping[TaskType, NDArray[np.int64] | None]
 # Times whose sums might not fit are left to other bounds.
 _MOST = 2**60
+_BACKWARDS = (B, W, BW)
 
 
 def stream_chains(problem: Problem) -> StreamChains | None:
-    """None where nothing is said: one task a pass, or a backward that may gain by being fused."""
+    """None where nothing is said: one task a pass, or a backward of several that may gain by being fused."""
     if problem.network.one_task_each or problem.overlaps or problem.microbatch_scale:
         return None
-    if problem.splittable and not all(fused_is_dominated(problem, s) for s in range(problem.placement.stages)):
-        return None
+    if problem.splittable:
+        problem = replace(problem, stages=tuple(map(_in_two, problem.stages)))
+        if not all(fused_is_dominated(problem, s) for s in range(problem.placement.stages)):
+            return None
     chains = StreamChains(problem)
     return chains if chains.longest <= _MOST else None
 
 
+def _in_two(stage: Stage) -> Stage:
+    """A stage whose split backward takes no more time or memory than either mode: a fused one is B, then W, there."""
+    stage = replace(stage, freed=max(0, stage.freed))
+    own = [stage.tasks_of(kind) for kind in _BACKWARDS]
+    if any(len(tasks) > 1 or tasks[0].stream != stage.stream for tasks in own):
+        return stage
+    rest = tuple(each for each in stage.tasks if each[0] not in _BACKWARDS)
+    backward, whole = (min(stage.ticks(BW), ticks) for ticks in (stage.ticks(B), stage.ticks(B) + stage.ticks(W)))
+    return replace(stage, backward=backward, weight=whole - backward, fused=whole, tasks=rest)
+
+
 class StreamChains:
-    """The types of task that run, with backwards split that may be, and what each waits for along its micro-batch."""
+    """The types of task that run, with backwards split that may be, and what each waits for along its micro-batch.
+
+    `problem` is that of which this is said: no schedule of the given one is better than its best.
+    """
 
     def __init__(self, problem: Problem) -> None:
         kinds = (F, B, W) if problem.splittable else (F, BW)
-        network, walked = problem.network, problem.microbatches_of
+        self.problem, network, walked = problem, problem.network, problem.microbatches_of
         self._device = problem.placement.stage_device
         self.ticks = {
             TaskType(*pass_type, part): task.ticks

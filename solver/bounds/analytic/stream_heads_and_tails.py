@@ -39,7 +39,7 @@ class _Found(NamedTuple):
 
 
 def stream_heads_and_tails(problem: Problem, objective: Objective) -> list[Certificate]:
-    """For each stream the strongest of all devices' spans; nothing where a backward may gain by being fused."""
+    """For each stream the strongest of all devices' spans."""
     chains = stream_chains(problem)
     if chains is None:
         return []
@@ -89,4 +89,6 @@ def _certificate(problem: Problem, where: Resource, found: _Found, whose: int | 
     return Certificate("stream heads and tails", found.value, text, where.device, evidence)
 
 
-BOUNDS.register(Bound("stream heads and tails", stream_heads_and_tails, several_streams=True, between_chains=True))
+BOUNDS.register(
+    Bound("stream heads and tails", stream_heads_and_tails, rank=3, several_streams=True, between_chains=True)
+)

@@ -47,6 +47,7 @@ def stream_memory(problem: Problem, objective: Objective) -> list[Certificate]:
     chains = stream_chains(problem) if limited else None
     if chains is None:
         return []
+    problem = chains.problem
     strongest: dict[Resource, tuple[_Found, int | None]] = {}
     for whose in [None] if objective is Objective.MAKESPAN else range(problem.devices):
         heads, tails = chains.heads(whose), chains.tails(whose)

@@ -26,13 +26,17 @@ NAME = "memory over time of tasks"
 
 def memory_over_time(problem: Problem, objective: Objective) -> list[Certificate]:
     """For each device with limited memory, of the makespan or of its own span."""
+    chains = stream_chains(problem) if any(room is not None for room in problem.room) else None
+    if chains is None:
+        return []
+    problem = chains.problem
     limited = [device for device, room in enumerate(problem.room) if room is not None and _usable(problem, device)]
-    chains = stream_chains(problem) if limited else None
-    return [] if chains is None else [_certificate(problem, chains, objective, device) for device in limited]
+    return [_certificate(chains, objective, device) for device in limited]
 
 
-def _certificate(problem: Problem, chains: StreamChains, objective: Objective, device: int) -> Certificate:
+def _certificate(chains: StreamChains, objective: Objective, device: int) -> Certificate:
     """`head` before the device's first forward, `tail` behind what gives memory back last."""
+    problem = chains.problem
     whose = None if objective is Objective.MAKESPAN else device
     heads, tails = chains.heads(whose), chains.tails(whose)
     last = (B, W) if problem.splittable else (BW,)
@@ -43,7 +47,7 @@ def _certificate(problem: Problem, chains: StreamChains, objective: Objective, d
         begin += [int(way[0]) for task in chains.first_tasks(F, stage) if (way := heads[task]) is not None]
         ends = _ends(problem, last[-1], stage)
         left += [int(way[-1]) for task in ends if (way := tails[task]) is not None]
-        needed += len(problem.microbatches_of[stage]) * _needed(problem, chains, stage, last)
+        needed += len(problem.microbatches_of[stage]) * _needed(chains, stage, last)
     head, tail = min(begin, default=0), min(left, default=0)
     room = _usable(problem, device)
     value = least_from(head + Fraction(needed, room) + tail, largest_denominator(problem))
@@ -64,8 +68,9 @@ def _usable(problem: Problem, device: int) -> int:
     return room - room % common if common else room
 
 
-def _needed(problem: Problem, chains: StreamChains, stage: int, last: tuple[PassKind, ...]) -> int:
+def _needed(chains: StreamChains, stage: int, last: tuple[PassKind, ...]) -> int:
     """Memory times ticks that an activation needs."""
+    problem = chains.problem
     change, since = problem.network.change, chains.since(F, stage)
     until = [max(since[end] for end in _ends(problem, kind, stage)) for kind in last]
     held = change[F, stage]

@@ -49,6 +49,7 @@ def stream_weights(problem: Problem, objective: Objective) -> list[Certificate]:
     chains = stream_chains(problem) if limited and problem.splittable else None
     if chains is None:
         return []
+    problem = chains.problem
     strongest: dict[Resource, tuple[_Found, int | None]] = {}
     for whose in [None] if objective is Objective.MAKESPAN else range(problem.devices):
         heads, tails = chains.heads(whose), chains.tails(whose)

@@ -26,7 +26,6 @@ from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import (
     AroundDevice,
-    AroundStream,
     Evidence,
     MemoryOfDevice,
     OnDevice,
@@ -107,7 +106,6 @@ def test_no_evidence_proves_more_of_a_stream_than_the_optimum(seed: int) -> None
         head, tail = random.randint(0, floor(best)), random.randint(0, floor(best))
         for kind, evidence in (
             ("load", OnStream(device, stream)),
-            ("stream head and tail", AroundStream(device, stream, owner)),
             ("stream heads and tails", StreamTasks(device, stream, owner, one.tick, head, tail)),
             ("stream memory", StreamMemory(device, stream, owner, one.tick, head, tail)),
             ("memory over time of tasks", MemoryOfDevice(device, owner)),

@@ -28,7 +28,6 @@ from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.checking.head_and_tail import head_and_tail
 from pipesched.checking.memory_and_modes import memory_and_modes
 from pipesched.checking.period import period_in_flight, period_load, period_memory, period_modes
-from pipesched.checking.streams.head_and_tail import stream_head_and_tail
 from pipesched.checking.streams.load import stream_load
 from pipesched.checking.streams.tasks import stream_tasks
 from pipesched.checking.unpaired import unpaired_passes
@@ -36,7 +35,6 @@ from pipesched.checking.warm_up import integral_warm_up
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.evidence import (
     AroundDevice,
-    AroundStream,
     ModeMultipliers,
     OnDevice,
     OnStage,
@@ -127,8 +125,6 @@ def of_streams(problem: Problem, random: Random) -> Iterator[tuple[str, str]]:
         load_of = OnStream(device, stream)
         yield "load", said(lambda one=load_of: stream_load(problem, one))
         for owner in owners:
-            around = AroundStream(device, stream, owner)
-            yield "head and tail", said(lambda one=around: stream_head_and_tail(problem, one))
             head, tail = random.choice((0, random.randint(0, 12))), random.choice((0, random.randint(0, 12)))
             tasks = StreamTasks(device, stream, owner, problem.tick, head, tail)
             yield "tasks", said(lambda one=tasks: stream_tasks(problem, one))
