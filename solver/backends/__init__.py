@@ -1,1 +1,1 @@
-"""CP-SAT and background workers: how a model is solved, stopped and listened to."""
+"""CP-SAT: how a model is solved, stopped and listened to."""

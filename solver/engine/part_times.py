@@ -5,9 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TypeVar
-
-Item = TypeVar("Item")
 
 # What is no part or opening; these have their own names.
 ANALYTIC, BESIDE = "analytic bounds", "local search beside others"
@@ -27,15 +24,6 @@ class PartTimes:
             yield
         finally:
             self._seconds[name] = self._seconds.get(name, 0.0) + time.monotonic() - started
-
-    def of_each(self, name: str, items: Iterator[Item]) -> Iterator[Item]:
-        """The items; counted are the seconds that they take to come."""
-        while True:
-            with self.of(name):
-                one = next(items, None)
-            if one is None:
-                return
-            yield one
 
     def taken(self) -> tuple[tuple[str, float], ...]:
         """Names with their seconds, in the order in which they were first there."""

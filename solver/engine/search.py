@@ -237,10 +237,6 @@ class Search:
             self.orders.go_on(best, limits, done)
         return self.orders.run(limits.seconds, offer)
 
-    @property
-    def has_starts(self) -> bool:
-        return bool(self._starts)
-
     def starts(self) -> list[Timeline]:
         """The best of the schedules to start from."""
         return [self._starts[value] for value in sorted(self._starts)[:OTHER_STARTS]]

@@ -7,7 +7,6 @@ order of the units on each device changes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 
 from formulations.variables.operations import Operation
 from pipesched.problem.passes import BW, B, Pass, Slot, Task, W
@@ -60,11 +59,6 @@ class Units:
     def tasks(self) -> list[Task]:
         """The task of each unit, of a block that of its forward."""
         return [Task(slot[0]) for slot in self.slots]
-
-    @cached_property
-    def holding(self) -> dict[Operation, int]:
-        """The unit that holds each operation."""
-        return {operation_of(p): number for number, slot in enumerate(self.slots) for p in slot}
 
     def _line(self, p: Pass) -> tuple[object, int]:
         """What passes have in common that keep the order of their micro-batches."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 from threading import Event
@@ -16,7 +15,6 @@ from pipesched.problem.problem import Objective
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.rescale import value_of
 from pipesched.validation.validator import validate
-from solver.backends.background import BackgroundIterator
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.destructive_bound import RefutedValue, destructive_bounds
 from solver.construction.list_scheduling import sequential
@@ -122,20 +120,3 @@ def test_a_stop_ends_it() -> None:
 
 def test_a_schedule_is_not_called_for_where_bound_and_value_meet() -> None:
     assert list(destructive_bounds(problem(2, 4), Limits(), 60, lambda: (14, 14), Event())) == []
-
-
-def test_beside_hands_over_everything_and_raises_what_went_wrong() -> None:
-    def items() -> Iterator[int]:
-        yield 1
-        yield 2
-        raise ValueError("no third")
-
-    background = BackgroundIterator(items())
-    background.join(60)
-    found = background.found()
-    assert [next(found), next(found)] == [1, 2]
-    with pytest.raises(ValueError, match="no third"):
-        next(found)
-    whole = BackgroundIterator(iter((1, 2)))
-    whole.join(60)
-    assert list(whole.found()) == [1, 2]

@@ -90,7 +90,7 @@ def test_the_search_goes_on_from_the_best_mirrored_schedule(microbatches: int) -
     run(search)
     assert search.incumbent.value is not None
     assert search.incumbent.value <= best
-    assert search.has_starts
+    assert search.starts()
     assert part.serves(search)
     other = Search(problem(2, 2), Limits(workers=1, deterministic=1), lambda _: None, Event(), engine)
     assert not part.serves(other)
