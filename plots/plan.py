@@ -111,7 +111,7 @@ def _draw_memory(plan: PlanProblem, found: Sequence[DeviceMemory], axes: Axes) -
     axes.set_xlabel(plan.cluster.memory_unit, parse_math=False)
     handles: list[tuple[Handle, str]] = [
         (Patch(color=_PARAMETERS), "parameters"),
-        (Patch(color=_ACTIVATIONS), "activations"),
+        (Patch(color=_ACTIVATIONS), f"activations{' and gathered' if plan.model.parameters.gather else ''}"),
     ]
     if any(one.saved for one in found):
         handles.append((Patch(facecolor=_SAVED, edgecolor=OUTLINE), "saved by recomputing"))

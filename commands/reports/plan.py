@@ -9,6 +9,7 @@ from fractions import Fraction
 from commands.shared.output import idle_said, idle_shown, percent
 from commands.shared.tables import Column, table
 from pipesched.layers.ample_memory import why_no_plan_is_limited
+from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.formatting import plain
 from pipesched.results.plan import Candidate, ChoiceResult, Plan
 from pipesched.results.plan_figures import device_memory, searched, stage_rows, step_time, time_parts
@@ -29,7 +30,7 @@ CHOICES = [
     Column("status", leave_out=1),
 ]
 VARIANTS = [Column("left open by the file"), Column("value", True), Column("bound", True), Column("status")]
-STAGES = [
+_STAGES = [
     Column("stage", True),
     Column("device", True),
     Column("layers"),
@@ -38,13 +39,6 @@ STAGES = [
     Column("backward", True),
     Column("parameters", True, 1),
     Column("activation", True, 2),
-]
-DEVICES = [
-    Column("device", True),
-    Column("parameters", True),
-    Column("activations", True),
-    Column("peak", True),
-    Column("capacity", True),
 ]
 CHANGES = [
     Column("change"),
@@ -66,9 +60,10 @@ def show(plan: Plan, changes: Sequence[Change] = (), more: Sequence[str] = (), s
         for sentence in more:
             print(sentence)
         return
-    table(f"best plan: {best.choice}{_lengths(plan)}", STAGES, list(map(list, stage_cells(plan, best))))
+    table(f"best plan: {best.choice}{_lengths(plan)}", stage_columns(plan), stage_cells(plan, best))
     if plan.problem.cluster.capacity is not None:
-        table(f"memory at the peak ({plan.problem.cluster.memory_unit})", DEVICES, memory_cells(plan, best))
+        title = f"memory at the peak ({plan.problem.cluster.memory_unit})"
+        table(title, memory_columns(plan), memory_cells(plan, best))
     for sentence in (*sentences(plan, best, scope), *more):
         print(sentence)
     if changes:
@@ -137,16 +132,33 @@ def _idle(best: Candidate | None) -> list[str]:
     return [percent(share) for _, share in idle_shown(best.timeline.problem, measure(best.timeline))]
 
 
+def stage_columns(plan: Plan) -> list[Column]:
+    """What is said of each stage."""
+    return [*_STAGES, *(Column(key, True, 1) for key in _of_parameters(plan))]
+
+
+def _of_parameters(plan: Plan) -> list[str]:
+    """What stages run for their parameters, by the names of its times."""
+    own = plan.problem.model.parameters
+    return [key for key, one in zip(own._fields, own, strict=True) if one is not None]
+
+
 def stage_cells(plan: Plan, best: Candidate) -> list[list[str]]:
     """A row for each stage of the best plan."""
-    rows = []
+    rows, more = [], _of_parameters(plan)
     for row in stage_rows(plan.problem, best):
         costs = row.costs
         again = ", ".join(f"{number} {way}" for way, number in row.recomputed.items())
         backward = min(costs.fused, costs.backward + (costs.weight or 0))
-        numbers = [costs.forward, backward, costs.memory, costs.activation]
+        numbers = [costs.forward, backward, costs.memory, costs.activation, *(getattr(costs, key) for key in more)]
         rows.append([str(row.stage), str(row.device), row.layers, again, *(plain(round(float(x), 3)) for x in numbers)])
     return rows
+
+
+def memory_columns(plan: Plan) -> list[Column]:
+    """What is said of each device's memory."""
+    taken = "activations and gathered" if plan.problem.model.parameters.gather else "activations"
+    return [Column(name, True) for name in ("device", "parameters", taken, "peak", "capacity")]
 
 
 def memory_cells(plan: Plan, best: Candidate) -> list[list[str]]:
@@ -219,9 +231,21 @@ def step_said(plan: Plan, best: Candidate) -> str:
     """The time of a whole step, and what is not in it."""
     time, objective = step_time(plan.problem, best), plan.problem.objective.value
     if not time.reduction:
-        return f"{objective}: the pipeline's; exchange of gradients among replicas and the optimizer's step come on top"
+        return f"{objective}: {what_is_in_it(plan.problem)}"
     whole, more = (_time(plan, round(each, 3)) for each in (time.total, time.reduction))
-    return f"a step takes {whole}, {more} of it to exchange gradients among replicas; the optimizer's step comes on top"
+    stepped = "is in it" if plan.problem.model.parameters.step is not None else "comes on top"
+    return f"a step takes {whole}, {more} of it to exchange gradients among replicas; the optimizer's step {stepped}"
+
+
+def what_is_in_it(plan: PlanProblem) -> str:
+    """What a plan's time is of, and what of a step is not in it."""
+    own, more = plan.model.parameters, list[str]()
+    more += ["exchange of gradients among replicas"] if own.reduce is None else []
+    more += ["the optimizer's step"] if own.step is None else []
+    if not more:
+        return "to the end of the last step, exchange of gradients among replicas included"
+    comes = "come" if len(more) > 1 else "comes"
+    return f"the pipeline's{' and its collectives' if own.some else ''}; {' and '.join(more)} {comes} on top"
 
 
 def _time(plan: Plan, value: object) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from commands.options.plan_compare import PlanRows
+from commands.reports.plan import what_is_in_it
 from commands.shared.output import idle_shown, percent
 from commands.shared.tables import Column, table
 from pipesched.layers.plan_problem import PlanProblem
@@ -37,7 +38,7 @@ def show(found: PlanRows, free: str) -> None:
     title = f"{problem.name}: {problem.objective.value}{unit} of the best plan found with each schedule"
     table(title, COLUMNS, [_cells(found, row) for row in shown], bold=[0] if shown and shown[0].fits else [])
     if shown:
-        print(f"time: {problem.objective.value}; exchange of gradients among replicas and optimizer come on top")
+        print(f"time: {problem.objective.value}: {what_is_in_it(problem)}")
     best = next((row for row in rows if row.name == free), None)
     if best is not None and best.plan is not None and best.plan.value is not None:
         bound = plain(float(best.plan.lower_bound))

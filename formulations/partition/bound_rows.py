@@ -16,6 +16,7 @@ from formulations.partition.memory_rows import MemoryRows
 from formulations.partition.partition_model import Linear, PartitionModel
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.problem.problem import Objective
+from pipesched.problem.stage import COMPUTE
 
 
 class BoundRows:
@@ -51,24 +52,45 @@ class BoundRows:
         return ways
 
     def _memory(self) -> None:
-        """Before a micro-batch's first backward on a device it holds all its activations of one chain there."""
+        """Before a micro-batch's first backward on a device it holds all its activations of one chain there.
+
+        And whenever one of its passes runs, the parameters of its stage where they are gathered.
+        """
         if self._capacity is None:
             return
-        terms, length = self.model.terms, len(self._chain.chains[0])
+        length = len(self._chain.chains[0])
         for device, capacity in enumerate(self._capacity):
             for chain in self._chain.chains:
-                on = [s % length for s in self._chain.placement.stages_of[device] if s in chain]
-                self.model.cp.add(self._chain.static(device) + sum(terms[k].activation for k in on) <= capacity)
+                on = [s % length for s in chain if self._chain.placement.stage_device[s] == device]
+                for held in self.model.needs(on):
+                    self.model.cp.add(self._chain.layers(device) + held <= capacity)
 
     def _load(self, device: int) -> None:
-        """One pass at a time; before the first the way to the device."""
+        """On each stream one task at a time; behind the last backward of a device a reduction and a step."""
         m, share = self.plan.microbatches, -(-self.plan.microbatches // len(self._chain.chains))
 
         def work(stage: int) -> Linear:
             number = min(share, max(0, m - self._chain.placement.chain_index[stage] * share))
             return number * self.model.terms[stage % len(self._chain.chains[0])].work
 
-        self.model.cp.add(self.value >= sum(map(work, self._chain.placement.stages_of[device])))
+        passes = sum(map(work, self._chain.placement.stages_of[device]))
+        terms = [self.model.terms[k] for k in self._chain.held(device)]
+        loads: dict[str, Linear] = {COMPUTE: passes + sum(one.step for one in terms)}
+        gather, reduce, _ = self.plan.model.parameters
+        for stream, own in ((gather and gather.of.stream, "gather"), (reduce and reduce.stream, "reduce")):
+            if stream is not None:
+                loads[stream] = loads.get(stream, 0) + sum(getattr(one, own) for one in terms)
+        for load in loads.values():
+            self.model.cp.add(self.value >= load)
+        self.model.cp.add(self.value >= passes + self._around(device))
+
+    def _around(self, device: int) -> Linear:
+        """What a device runs before its first pass of a micro-batch and behind its last, at least."""
+        before = self._chain.least(device, f"before{device}", lambda terms: terms.gather)
+        return before + self._behind(device)
+
+    def _behind(self, device: int) -> Linear:
+        return self._chain.least(device, f"behind{device}", lambda terms: terms.reduce + terms.step)
 
     def _work(self, device: int) -> Linear:
         return self.plan.microbatches * sum(self.model.terms[k].work for k in self._chain.held(device))
@@ -76,12 +98,14 @@ class BoundRows:
     def _head_and_tail(self, device: int, ways: Ways) -> None:
         """The way to a device, its work, and the way back from its last gradient; a W may come after that."""
         held, m, terms = self._chain.held(device), self.plan.microbatches, self.model.terms
-        first = held[0]
+        first, start = held[0], terms[0].gather
         gradients = m * sum(terms[k].forward + terms[k].gradient for k in held)
         busy = gradients if self.plan.model.splittable else self._work(device)
-        self.model.cp.add(self.value >= ways.head[first] + busy + ways.tail[first])
+        # The way back ends with the first stage's last backward.
+        behind = terms[0].reduce + terms[0].step if first else self._behind(device)
+        self.model.cp.add(self.value >= start + ways.head[first] + busy + ways.tail[first] + behind)
         if not self.span:
-            self.model.cp.add(self.value >= ways.head[first] + self._work(device))
+            self.model.cp.add(self.value >= start + ways.head[first] + self._work(device) + self._behind(device))
 
 
 def mean_load(plan: PlanProblem, choice: Choice) -> int:
@@ -90,4 +114,6 @@ def mean_load(plan: PlanProblem, choice: Choice) -> int:
     for model in (piece.model for piece in plan.pieces_of(choice)):
         each += sum((layer.forward + layer.least_backward for layer in model.sequence), Fraction(0))
         each += stages * (model.forward_overhead + model.backward_overhead)
-    return ceil(plan.microbatches * each / plan.tick / plan.cluster.speed)
+    steps = sum((layer.step for layer in plan.model.sequence), stages * (plan.model.parameters.step or Fraction(0)))
+    chains = len(choice.on(plan.cluster.devices).chains)
+    return ceil((plan.microbatches * each + chains * steps) / plan.tick / plan.cluster.speed)

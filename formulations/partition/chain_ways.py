@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
-from formulations.partition.partition_model import Linear, PartitionModel
+from formulations.partition.partition_model import Linear, PartitionModel, StageTerms
 from pipesched.layers.layer import LayerType
 from pipesched.layers.plan_problem import Choice
 
@@ -32,11 +33,17 @@ class ChainWays:
         self.placement = choice.on(plan.cluster.devices)
         self.chains = self.placement.chains
         self.one_chain = len(self.chains) == 1
+        self._least: dict[str, Linear] = {}
+        own, every = plan.model.parameters, plan.model.sequence
+        time = own.added + sum((one.gather + one.reduce + one.step for one in every), Fraction(0))
+        held = (own.gather.memory if own.gather else 0) + sum((one.gathered for one in every), Fraction(0))
+        slowest = max(plan.slowness_of_places(self.placement))
+        # What a stage runs for its parameters, and holds, is no more.
+        self._most = max(int(time * slowest / plan.tick), int(held / model.step))
         layers = plan.model.sequence
         way = sum((_longest(layer) for layer in layers), Fraction(0)) / plan.tick
         overhead = (plan.model.forward_overhead + plan.model.backward_overhead) * len(self.chains[0]) / plan.tick
         # No way through the stages and back takes longer.
-        slowest = max(plan.slowness_of_places(self.placement))
         self.longest = int((way + overhead) * slowest) + sum(map(sum, self._lags())) if self.one_chain else 0
 
     def held(self, device: int) -> tuple[int, ...]:
@@ -45,7 +52,22 @@ class ChainWays:
         return tuple(stage % length for stage in self.placement.stages_of[device])
 
     def static(self, device: int) -> Linear:
+        """What a device holds whenever a pass takes memory: its layers, and one stage's parameters where gathered."""
+        return self.layers(device) + self.least(device, f"gathered{device}", lambda terms: terms.gathered)
+
+    def layers(self, device: int) -> Linear:
+        """The memory of a device's layers, which it holds at all times."""
         return sum(self.model.terms[k].memory for k in self.held(device))
+
+    def least(self, device: int, name: str, of: Callable[[StageTerms], Linear]) -> Linear:
+        """The least of the device's stages, as an expression or a variable of this name."""
+        own = [of(self.model.terms[k]) for k in self.held(device)]
+        if len(own) <= 1 or all(isinstance(each, int) for each in own):
+            return min(own, default=0)
+        if name not in self._least:
+            self._least[name] = self.model.cp.new_int_var(0, self._most, name)
+            self.model.cp.add_min_equality(self._least[name], own)
+        return self._least[name]
 
     def ways(self) -> Ways:
         """Each way as a variable of its own, so that rows stay short.

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from ortools.sat.python import cp_model
 
 from formulations.partition.partition_model import Linear, PartitionModel
-from pipesched.problem.passes import BW, B, F, PassKind, W
+from pipesched.problem.passes import BW, REDUCE, RESHARD, STEP, UNSHARD, B, F, PassKind, W
 from pipesched.schedule.schedule import Schedule
 
 # How often passes of each kind and stage lie on a path.
@@ -21,7 +21,8 @@ def add_path(model: PartitionModel, value: cp_model.IntVar, passes: Counts, lags
     # Sums, never `+=`: that changes the expression on its left, which may be a stage's own.
     def ticks(kind: PassKind, stage: int) -> Linear:
         terms = model.of_stage(stage)
-        return {F: terms.forward, BW: terms.full, B: terms.backward, W: terms.weight}[kind]
+        own = {UNSHARD: terms.gather, RESHARD: 0, REDUCE: terms.reduce, STEP: terms.step}
+        return {F: terms.forward, BW: terms.full, B: terms.backward, W: terms.weight, **own}[kind]
 
     model.cp.add(value >= lags + sum(number * ticks(*pass_type) for pass_type, number in passes))
 

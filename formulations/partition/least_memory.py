@@ -14,7 +14,8 @@ class LeastExcess:
     """Minimise the greatest need above capacity over the devices; `needs[d]` is what device d needs at least.
 
     A device holds its layers, and one micro-batch's activations of all its stages of a chain before the first backward
-    there. One micro-batch after the other holds no more: no plan needs less. With `order`: what that order holds.
+    there, with gathered parameters. One micro-batch after the other holds no more: no plan needs less. With `order`:
+    what that order holds.
     """
 
     def __init__(self, plan: PlanProblem, choice: Choice, order: Schedule | None = None) -> None:
@@ -31,8 +32,8 @@ class LeastExcess:
             for held in () if order is None else held_at_most(self.partitions, order, device):
                 cp.add(need >= static + held)
             for chain in placement.chains if order is None else ():
-                on = [s % length for s in chain if placement.stage_device[s] == device]
-                cp.add(need >= static + sum(terms[k].activation for k in on))
+                for held in self.partitions.needs([s % length for s in chain if placement.stage_device[s] == device]):
+                    cp.add(need >= static + held)
             cp.add(excess >= need - room)
             self.needs.append(need)
         # Of equals the one that recomputes least.

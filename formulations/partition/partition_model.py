@@ -29,7 +29,8 @@ class StageTerms:
     """What one stage costs and holds: linear in the variables; times in ticks, memory in the problem's integers.
 
     `gradient` is the least time of a pass that sends the gradient on (B where backwards may be split), `work` the
-    least that a micro-batch's passes take in all, `rest` the part of it that is backward.
+    least that a micro-batch's passes take in all, `rest` the part of it that is backward. From `gather` on: what the
+    stage runs, and holds, for its parameters.
     """
 
     forward: Linear
@@ -43,12 +44,17 @@ class StageTerms:
     activation: Linear
     held_for_weight: Linear
     lent: Linear = 0
+    gather: Linear = 0
+    gathered: Linear = 0
+    reduce: Linear = 0
+    step: Linear = 0
 
     @classmethod
     def of_all(cls, pieces: Sequence[StageTerms]) -> StageTerms:
         """Those of a micro-batch of several pieces: before its first backward all that any of them lent is held too."""
         found = {one.name: sum(getattr(piece, one.name) for piece in pieces) for one in fields(cls)}
-        return cls(**found | {"memory": pieces[0].memory, "activation": found["activation"] + found["lent"]})
+        once = {name: getattr(pieces[0], name) for name in ("memory", "gather", "gathered", "reduce", "step")}
+        return cls(**found | once | {"activation": found["activation"] + found["lent"]})
 
 
 # A device's memory is counted in no more steps than this: CP-SAT's presolve was seen to lose solutions of models whose
@@ -85,6 +91,19 @@ class PartitionModel:
         if plan.counts is not None:
             for k, count in enumerate(plan.counts):
                 self.cp.add(sum(self._held(k)) == count)
+
+    def needs(self, chain: Sequence[int]) -> Iterator[Linear]:
+        """What a device holds at least of a micro-batch and gathered parameters, beside its layers.
+
+        `chain`: its stages of a chain, in order. When the forward of each starts, and its backward.
+        """
+        gather = self.plan.model.parameters.gather
+        if gather is None or gather.once:
+            # Gathered once, parameters stay from the first forward to the last backward.
+            yield sum(self.terms[k].activation + self.terms[k].gathered for k in chain)
+            return
+        for at, k in enumerate(chain):
+            yield sum(self.terms[j].activation for j in chain[: at + 1]) + self.terms[k].gathered
 
     def of_stage(self, stage: int) -> StageTerms:
         """Those of a stage as its problem numbers it, where every piece has stages of its own."""
@@ -189,7 +208,22 @@ class PartitionModel:
             activation=self._total(k, model, lambda layer: layer.activation, self.step) - saved,
             held_for_weight=self._total(k, model, lambda layer: layer.activation - layer.freed_by_backward, self.step),
             lent=self._total(k, model, lambda layer: layer.kept_for_later, self.step) if len(self._models) > 1 else 0,
+            **self._of_parameters(k, model),
         )
+
+    def _of_parameters(self, k: int, model: Model) -> dict[str, Linear]:
+        found: dict[str, Linear] = {}
+        gather, reduce, step = model.parameters
+        tick, slower = self.plan.tick, self.plan.tick / self._slowness[k]
+        if gather is not None:
+            found["gather"] = self._total(k, model, lambda one: one.gather, tick) + _whole(gather.of.time, tick)
+            held = self._total(k, model, lambda one: one.gathered, self.step)
+            found["gathered"] = held + _whole(gather.memory, self.step)
+        if reduce is not None:
+            found["reduce"] = self._total(k, model, lambda one: one.reduce, tick) + _whole(reduce.time, tick)
+        if step is not None:
+            found["step"] = self._total(k, model, lambda one: one.step, slower) + _whole(step, slower)
+        return found
 
     def _total(self, k: int, model: Model, of: Callable[[LayerType], Fraction], step: Fraction) -> Linear:
         held = zip(model.layers, self._held(k), strict=True)

@@ -87,17 +87,22 @@ def _orders(plan: PlanProblem, evidence: AllOrders, stated: str) -> Finding:
 
 
 def mean_load(plan: PlanProblem, choice: Choice) -> Fraction:
-    """All work of all micro-batches, spread over the devices by their speed, rounded up to a tick: no plan is below."""
+    """All work of all micro-batches and all steps, spread over the devices by their speed, rounded up to a tick.
+
+    No plan is below.
+    """
     stages, each = len(choice.on(plan.cluster.devices).chains[0]), Fraction(0)
     for model in (piece.model for piece in plan.pieces_of(choice)):
         each += stages * (model.forward_overhead + model.backward_overhead)
         for layer in model.layers:
             split = layer.backward + (layer.weight or 0)
             each += layer.count * (layer.forward + (split if layer.fused is None else min(split, layer.fused)))
-    cluster = plan.cluster
+    # Every copy of a layer steps once.
+    once = stages * (plan.model.parameters.step or 0) + sum(layer.count * layer.step for layer in plan.model.layers)
+    steps, cluster = len(choice.on(plan.cluster.devices).chains) * once, plan.cluster
     # In the time of one layer on a device of its own speed, a device s times as slow does 1/s of one.
     together = sum((1 / slowness for slowness in cluster.slowness), Fraction(0)) or Fraction(cluster.devices)
-    return ceil(plan.microbatches * each / together / plan.tick) * plan.tick
+    return ceil((plan.microbatches * each + steps) / together / plan.tick) * plan.tick
 
 
 def _none(plan: PlanProblem, choice: Choice) -> Finding:

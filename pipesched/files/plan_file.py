@@ -14,6 +14,7 @@ from pipesched.files.other_kinds import Kind, refuse_other_kinds
 from pipesched.files.plans.checks import choices_of, plan_mistakes
 from pipesched.files.plans.device_classes import orders_of, slowness_of, with_device_classes
 from pipesched.files.plans.layers import required_of, with_derived_layers
+from pipesched.files.plans.parameters import parameters_of, times_added
 from pipesched.files.plans.schema import LayerEntry, OverheadSection, PlanFile, PlanMemory
 from pipesched.files.problem_file import ROUNDED, read_document
 from pipesched.files.problems import visualiser_file
@@ -71,7 +72,9 @@ def _build(form: PlanFile, default_name: str) -> PlanProblem:
     overhead = form.stage_overhead or OverheadSection.model_validate({})
     memory = form.memory or PlanMemory.model_validate({})
     more = [overhead.forward or Fraction(0), overhead.backward or Fraction(0)]
-    tick, times_rounded = _tick(form, [*more, transfer, *(lag for row in links for lag in row)])
+    tick, times_rounded = _tick(
+        form, [*more, *times_added(form.parameters), transfer, *(lag for row in links for lag in row)]
+    )
     capacity = None if memory.capacity is None else per(memory.capacity, form.devices)
     step, memory_rounded = _resolution(form, capacity)
     rounded = [f"times to multiples of {short(tick)}"] if times_rounded else []
@@ -95,7 +98,9 @@ def _build(form: PlanFile, default_name: str) -> PlanProblem:
     if entry := form.encoder:
         layer = _layer(entry.as_layer, tick, step, splits)
         encoder = Encoder(layer, entry.serves, EncoderPlacement(entry.placement))
-    model = Model(tuple(_layer(layer, tick, step, splits) for layer in form.layers), *map(time, more))
+    own = parameters_of(form.parameters, time, lambda amount: floor(amount / step) * step)
+    forward, backward = map(time, more)
+    model = Model(tuple(_layer(layer, tick, step, splits) for layer in form.layers), forward, backward, own)
     plan = PlanProblem(
         model,
         cluster,
@@ -105,7 +110,7 @@ def _build(form: PlanFile, default_name: str) -> PlanProblem:
         form.partition == "even",
         () if form.schedule == "free" else (form.schedule,) if isinstance(form.schedule, str) else tuple(form.schedule),
         Decide(form.decide.recompute if form.decide else "free"),
-        Objective(form.objective),
+        Objective.SPAN if form.overlap_next else Objective(form.objective),
         form.name or default_name,
         form.time_unit,
         # A layer takes whole ticks on every device.
@@ -140,7 +145,8 @@ def _tick(form: PlanFile, others: list[Fraction]) -> tuple[Fraction, bool]:
     """The tick of all times, and whether they must be rounded to it."""
     numbers, total = [*others], sum(others, Fraction(0)) * (form.devices or 1) * 4
     for layer in _every_layer(form):
-        own = [x for x in (layer.forward, layer.backward, layer.weight, layer.fused) if x is not None]
+        times = (layer.forward, layer.backward, layer.weight, layer.fused, layer.gather, layer.reduce, layer.step)
+        own = [x for x in times if x is not None]
         own += [way.time for way in layer.recompute or () if way.time is not None]
         numbers += own
         total += layer.count * sum(own, Fraction(0))
@@ -178,12 +184,17 @@ def _resolution(form: PlanFile, capacity: list[Fraction] | None) -> tuple[Fracti
     """The step of all amounts of memory, and whether they must be rounded to it."""
     zero, layers = Fraction(0), _every_layer(form)
     held = [
-        (layer.count, (layer.activation or zero, layer.freed_by_backward or zero, *_kept(layer))) for layer in layers
+        (
+            layer.count,
+            (layer.activation or zero, layer.freed_by_backward or zero, layer.gathered or zero, *_kept(layer)),
+        )
+        for layer in layers
     ]
     numbers = [number for _, own in held for number in own]
     numbers += [end * amount for layer, ends in _with_ends(form) for amount in _amounts(layer) for end in ends]
     total = (form.microbatches or 1) * sum((count * sum(own, Fraction(0)) for count, own in held), Fraction(0))
     also = [*(layer.memory or zero for layer in layers), *(capacity or ())]
+    also += [form.parameters.gather.memory or zero] if form.parameters and form.parameters.gather else []
     return step_of(numbers, total + max(capacity or [zero]), also=also)
 
 
@@ -237,4 +248,8 @@ def _layer(entry: LayerEntry, tick: Fraction, step: Fraction, splits: bool) -> L
         entry.attention,
         entry.attention if entry.attention_backward is None else entry.attention_backward,
         floor((entry.kept_for_later or zero) / step) * step,
+        surely(entry.gather or zero),
+        floor((entry.gathered or zero) / step) * step,
+        surely(entry.reduce or zero),
+        surely(entry.step or zero),
     )

@@ -38,6 +38,9 @@ def _section(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+_PARAMETERS = {f"parameters.{key}.time": Kind.TIME for key in ("gather", "reduce", "step")} | {
+    "parameters.gather.memory": Kind.MEMORY
+}
 PROBLEM = Form(
     {
         "times": Kind.TIME,
@@ -45,10 +48,7 @@ PROBLEM = Form(
         "memory.recompute.time": Kind.TIME,
         "memory.offload.out": Kind.TIME,
         "memory.offload.in": Kind.TIME,
-        "parameters.gather.time": Kind.TIME,
-        "parameters.gather.memory": Kind.MEMORY,
-        "parameters.reduce.time": Kind.TIME,
-        "parameters.step.time": Kind.TIME,
+        **_PARAMETERS,
         "memory.capacity": Kind.MEMORY,
         "memory.static": Kind.MEMORY,
         "memory.activation": Kind.MEMORY,
@@ -66,12 +66,15 @@ PROBLEM = Form(
 PLAN = Form(
     {
         **{f"layers.{key}": Kind.TIME for key in ("forward", "backward", "weight", "fused", "recompute.time")},
+        **{f"layers.{key}": Kind.TIME for key in ("gather", "reduce", "step")},
+        **_PARAMETERS,
         **{f"encoder.{key}": Kind.TIME for key in ("forward", "backward", "weight", "fused")},
         **{f"encoder.{key}": Kind.MEMORY for key in ("memory", "activation", "freed_by_backward")},
         "transfer": Kind.TIME,
         "stage_overhead": Kind.TIME,
         "layers.memory": Kind.MEMORY,
         "layers.activation": Kind.MEMORY,
+        "layers.gathered": Kind.MEMORY,
         "memory.capacity": Kind.MEMORY,
         "cluster.memory": Kind.MEMORY,
         "hardware.memory": Kind.MEMORY,

@@ -31,6 +31,9 @@ class LayerType:
     Where a micro-batch is cut into pieces of its sequence, `attention` is the share of the forward that grows with what
     is before, `attention_backward` that of the full backward; `kept_for_later` is the part of the activation (keys and
     values) that is held to the end of the first piece's backward, recomputed or not.
+
+    For its parameters a stage takes the sums over its layers: `gather` and `reduce` are times of collectives, `step`
+    that of the optimizer, `gathered` the memory of gathered parameters.
     """
 
     name: str
@@ -47,6 +50,10 @@ class LayerType:
     attention: Fraction = Fraction(0)
     attention_backward: Fraction = Fraction(0)
     kept_for_later: Fraction = Fraction(0)
+    gather: Fraction = Fraction(0)
+    gathered: Fraction = Fraction(0)
+    reduce: Fraction = Fraction(0)
+    step: Fraction = Fraction(0)
 
     @property
     def full_backward(self) -> Fraction:

@@ -8,18 +8,21 @@ from functools import cached_property
 from itertools import accumulate
 
 from pipesched.layers.layer import LayerType
+from pipesched.layers.parameters import NO_PARAMETERS, Parameters
 
 
 @dataclass(frozen=True)
 class Model:
     """Layers in their order; entries of one name are equal in all but `count` and `with_previous`.
 
-    `forward_overhead` and `backward_overhead` are what every stage adds to each of its passes, whatever it holds.
+    `forward_overhead` and `backward_overhead` are what every stage adds to each of its passes, whatever it holds;
+    `parameters` say what it runs for its parameters.
     """
 
     layers: tuple[LayerType, ...]
     forward_overhead: Fraction = Fraction(0)
     backward_overhead: Fraction = Fraction(0)
+    parameters: Parameters = NO_PARAMETERS
 
     @cached_property
     def sequence(self) -> tuple[LayerType, ...]:

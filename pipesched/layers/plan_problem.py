@@ -14,6 +14,7 @@ from pipesched.layers.cluster import Cluster
 from pipesched.layers.encoder import Encoder, EncoderPlacement, encoder_stages, with_encoder
 from pipesched.layers.layer import LayerType
 from pipesched.layers.model import Model
+from pipesched.layers.parameters import Gathering
 from pipesched.layers.partition import Partition
 from pipesched.layers.pieces import Lengths, ends_of, of_piece
 from pipesched.layers.recompute_rule import RecomputeRule
@@ -24,7 +25,7 @@ from pipesched.problem.device_resources import Pool
 from pipesched.problem.placement import PLACEMENTS, Placement
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.sequence_chunks import in_sequence_chunks
-from pipesched.problem.stage import Stage
+from pipesched.problem.stage import COMPUTE, Gather, Stage, TaskSpec, most_gathers
 
 
 class Choice(NamedTuple):
@@ -169,10 +170,11 @@ class PlanProblem:
         where = self.costs(placement, partition)
         capacity = cluster.capacity
         limits = [None] * cluster.devices if capacity is None else [self._whole_memory(room) for room in capacity]
+        gather = self.model.parameters.gather
         trunk = Problem(
             replace(placement, devices=cluster.devices),
             self.microbatches,
-            tuple(self._stage(costs, choice.pieces > 1) for costs in where),
+            tuple(self._stage(costs, choice.pieces > 1, len(where)) for costs in where),
             tuple(Pool(limit) for limit in limits),
             self.objective,
             self.name,
@@ -182,11 +184,13 @@ class PlanProblem:
             self.resolution,
             tuple(tuple(self._ticks(lag) for lag in row) for row in cluster.links),
             cluster.transfer_stream,
+            most_gathers=gather.most if gather else None,
+            gather_window=gather.window if gather else None,
             notes=self.notes,
         )
         if self.encoder is not None:
             own = encoder_stages(self.encoder, self.model, cluster)
-            stages = tuple(self._stage(stage.costs, False) for stage in own)
+            stages = tuple(self._stage(stage.costs, False, len(own)) for stage in own)
             return with_encoder(trunk, self.encoder, tuple(stage.device for stage in own), stages)
         return with_shared(trunk, self.shared, cluster) if self.shared else trunk
 
@@ -203,7 +207,9 @@ class PlanProblem:
         """Of each place on a chain: that of its device, which is the same in all chains."""
         return tuple(self.cluster.slowness_of(placement.stage_device[stage]) for stage in placement.chains[0])
 
-    def _stage(self, costs: StageCosts, in_pieces: bool) -> Stage:
+    def _stage(self, costs: StageCosts, in_pieces: bool, stages: int) -> Stage:
+        """One of so many."""
+        own = self.model.parameters
         return Stage(
             forward=self._ticks(costs.forward),
             backward=self._ticks(costs.backward),
@@ -214,7 +220,14 @@ class PlanProblem:
             freed=self._whole_memory(costs.freed),
             static=self._whole_memory(costs.memory),
             lent=self._whole_memory(costs.lent) if in_pieces else 0,
+            gather=None if own.gather is None else self._gather(costs, own.gather, stages),
+            reduce=None if own.reduce is None else TaskSpec(own.reduce.stream, self._ticks(costs.reduce)),
+            step=None if own.step is None else TaskSpec(COMPUTE, self._ticks(costs.step)),
         )
+
+    def _gather(self, costs: StageCosts, own: Gathering, stages: int) -> Gather:
+        most = 1 if own.once else most_gathers(own.most, self.microbatches, stages)
+        return Gather(TaskSpec(own.of.stream, self._ticks(costs.gather)), self._whole_memory(costs.gathered), most)
 
     def _ticks(self, time: Fraction) -> int:
         ticks = time / self.tick

@@ -29,6 +29,10 @@ class StageCosts:
     lent: Fraction = Fraction(0)
     recomputation: Fraction = Fraction(0)
     saved: Fraction = Fraction(0)
+    gather: Fraction = Fraction(0)
+    gathered: Fraction = Fraction(0)
+    reduce: Fraction = Fraction(0)
+    step: Fraction = Fraction(0)
 
     @property
     def work(self) -> Fraction:
@@ -36,7 +40,7 @@ class StageCosts:
         return self.forward + min(self.fused, self.backward + (self.weight or 0))
 
     def slowed(self, slowness: Fraction) -> StageCosts:
-        """On a device where all takes so many times as long."""
+        """On a device where all that it computes takes so many times as long."""
         return replace(
             self,
             forward=self.forward * slowness,
@@ -44,6 +48,7 @@ class StageCosts:
             weight=None if self.weight is None else self.weight * slowness,
             fused=self.fused * slowness,
             recomputation=self.recomputation * slowness,
+            step=self.step * slowness,
         )
 
 
@@ -70,7 +75,7 @@ def costs_of(model: Model, layers: Sequence[LayerType], recomputed: Sequence[Rec
         time += number * way.time
         saved += number * types[name].activation * (1 - way.keeps)
     backward = _total(layer.backward for layer in layers) + model.backward_overhead
-    splits = model.splittable
+    splits, own = model.splittable, model.parameters
     return StageCosts(
         forward=_total(layer.forward for layer in layers) + model.forward_overhead,
         backward=backward + time,
@@ -82,6 +87,10 @@ def costs_of(model: Model, layers: Sequence[LayerType], recomputed: Sequence[Rec
         lent=_total(layer.kept_for_later for layer in layers),
         recomputation=time,
         saved=saved,
+        gather=_total(layer.gather for layer in layers) + (own.gather.of.time if own.gather else 0),
+        gathered=_total(layer.gathered for layer in layers) + (own.gather.memory if own.gather else 0),
+        reduce=_total(layer.reduce for layer in layers) + (own.reduce.time if own.reduce else 0),
+        step=_total(layer.step for layer in layers) + (own.step or 0),
     )
 
 

@@ -51,6 +51,14 @@ class Gather(NamedTuple):
     most: int
 
 
+def most_gathers(in_all: int | None, microbatches: int, stages: int) -> int:
+    """How often one of the stages gathers at most: before each forward, backward and part for the weights.
+
+    Of all that are allowed of them together it leaves each other stage one.
+    """
+    return min(3 * microbatches, (in_all or 3 * microbatches * stages) - stages + 1)
+
+
 @dataclass(frozen=True)
 class Stage:
     """Durations of a stage's passes and what its micro-batches hold.

@@ -73,9 +73,10 @@ class StageRow:
 
 @dataclass(frozen=True)
 class DeviceMemory:
-    """What a device holds at its peak, in the file's unit; `saved` is what the peak would be higher by, not recomputed.
+    """What a device holds at its peak, in the file's unit, gathered parameters with the activations.
 
-    That is counted for the micro-batches in flight at the peak, at the mean of the device's stages.
+    `saved` is what the peak would be higher by, not recomputed. That is counted for the micro-batches in flight at the
+    peak, at the mean of the device's stages.
     """
 
     parameters: Fraction

@@ -1,10 +1,10 @@
-"""Completes an order of the passes of micro-batches by what stages run once an iteration for their parameters."""
+"""Completes an order of the passes of micro-batches by what stages run for their parameters, and the way back."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipesched.problem.passes import BW, Pass, Slot, Task, W
+from pipesched.problem.passes import BW, OF_PARAMETERS, Pass, Slot, Task, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.gather_rule import with_gathers
 from pipesched.schedule.schedule import Schedule
@@ -37,6 +37,12 @@ def completed(problem: Problem, schedule: Schedule) -> Schedule:
         orders.append((*found, *at_end))
     task_orders = {where: tuple(tasks) for where, tasks in streams.items()}
     return with_gathers(problem, Schedule(tuple(orders), schedule.name, task_orders, schedule.waits))
+
+
+def uncompleted(schedule: Schedule) -> Schedule:
+    """The order of the passes of micro-batches alone."""
+    kept = tuple(tuple(slot for slot in order if slot[0].kind not in OF_PARAMETERS) for order in schedule.orders)
+    return schedule if kept == schedule.orders else Schedule(kept, schedule.name)
 
 
 def _last_backwards(problem: Problem, order: Sequence[Slot]) -> dict[int, int]:

@@ -75,7 +75,7 @@ def changed_problems(problem: PlanProblem) -> Iterator[Changed]:
         yield Changed(f"{added} {unit} more memory on every device", replace(problem, cluster=cluster))
     if any(is_vocabulary(layer.name) for layer in problem.model.layers[1:]) and problem.cluster.transfer_stream is None:
         able = tuple(choice for choice in problem.choices if choice.placement != "bidirectional")
-        if able and not problem.schedules and problem.encoder is None:
+        if able and not (problem.schedules or problem.encoder or problem.model.parameters.some):
             shared = replace(problem, choices=able).sharing_vocabulary()
             yield Changed("the vocabulary on all devices, a part on each", shared)
     if problem.cluster.transfer or problem.cluster.links:

@@ -16,6 +16,8 @@ from pipesched.layers.partition import Partition, Recomputed, mistakes
 from pipesched.layers.pieces import Lengths
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from pipesched.layers.recompute_rule import why_not_told
+from pipesched.problem.problem import Objective, Problem
+from tests.support import task_brute_force
 from tests.support.brute_force import optimum
 
 
@@ -57,6 +59,14 @@ def _ways(plan: PlanProblem, held: Counter[str]) -> Iterator[tuple[Recomputed, .
         )
 
 
+def least(problem: Problem, objective: Objective) -> Fraction | None:
+    """The least value of all orders in ticks; None if none fits."""
+    if problem.network.has_collectives:
+        return task_brute_force.optimum(problem, objective)
+    best = optimum(problem, objective)
+    return None if best is None else Fraction(best.value)
+
+
 def best_value(plan: PlanProblem) -> dict[Choice, Fraction | None]:
     """The least value of each placement in the file's unit; None where no plan fits."""
     found: dict[Choice, Fraction | None] = {}
@@ -64,9 +74,9 @@ def best_value(plan: PlanProblem) -> dict[Choice, Fraction | None]:
         values = []
         if len(choice.on(plan.cluster.devices).chains[0]) <= len(plan.model.sequence):
             for partition in partitions(plan, choice):
-                best = optimum(plan.problem(choice, partition), plan.objective)
+                best = least(plan.problem(choice, partition), plan.objective)
                 if best is not None:
-                    values.append(Fraction(best.value) * plan.tick)
+                    values.append(best * plan.tick)
         found[choice] = min(values, default=None)
     return found
 
@@ -131,3 +141,44 @@ def in_pieces(plan: PlanProblem, random: Random) -> PlanProblem:
     # Halves and quarters of whole numbers; equal times are rounded.
     tick, step = plan.tick / 8, plan.resolution / 4
     return replace(plan, model=model, choices=choices, microbatches=few, tick=tick, resolution=step)
+
+
+def with_parameters(random: Random) -> PlanProblem:
+    """Two or three layers on a device or two that reduce, step and gather, so few that all orders can be tried."""
+    devices, chunks, microbatches = random.choice(((1, 1, 2), (2, 1, 1), (2, 1, 1), (1, 2, 1), (2, 1, 2)))
+    gathers = devices * microbatches < 4 and random.random() < 0.6
+
+    def added(key: str) -> dict[str, int]:
+        return {key: random.randint(1, 2)} if random.random() < 0.3 else {}
+
+    parameters: dict[str, Any] = {"reduce": added("time")} if random.random() < 0.7 else {}
+    parameters |= {"step": added("time")} if random.random() < 0.7 else {}
+    if gathers or not parameters:
+        rule = random.choice(({"keep": "always"}, {"most": devices * chunks + 1}, {"most": devices * chunks + 1}))
+        window = {"keep": {"window": 1}} if chunks > 1 and random.random() < 0.3 else {}
+        parameters["gather"] = {"on": random.choice(("dp", "dp", "compute"))} | added("memory") | (window or rule)
+    costs = {"forward": (0, 3), "backward": (1, 4), "memory": (0, 2), "activation": (0, 2)}
+    costs |= {"gather": (0, 2), "gathered": (0, 2)} if "gather" in parameters else {}
+    costs |= {key: (0, 4) for key in ("reduce", "step") if key in parameters}
+    count = random.choice((2, 3))
+    layers = [{"name": f"l{n}"} | {key: random.randint(*ends) for key, ends in costs.items()} for n in range(count)]
+    document: dict[str, Any] = {
+        "devices": devices,
+        "microbatches": microbatches,
+        "layers": layers,
+        "placement": "interleaved" if chunks > 1 else "linear",
+        "chunks": chunks,
+        "parameters": parameters,
+        "objective": "iteration",
+        "overlap_next": random.random() < 0.3,
+        "transfer": random.choice((0, 1)),
+    }
+    if random.random() < 0.7:
+        document["memory"] = {"capacity": random.randint(4, 12)}
+    if devices == 2 and random.random() < 0.3:
+        capacity = document.pop("memory", {}).get("capacity", 20)
+        document["cluster"] = [
+            {"devices": 1, "speed": speed, "memory": capacity} for speed in random.sample((1, 0.5), 2)
+        ]
+        del document["devices"]
+    return plan_problem_from(document)

@@ -33,9 +33,10 @@ class NotTiny(Exception):
 def least_value(problem: Problem, objective: Objective, at_most: int) -> Fraction | None:
     """The least value in ticks that any schedule has, if it is at most so much; None if it is more.
 
-    `NotTiny` where that would take too long to find out, and with arcs between chains, which it does not know.
+    `NotTiny` where that would take too long to find out, and with arcs between chains or collectives, which it
+    does not know.
     """
-    if problem.devices > MOST_DEVICES or problem.stage_arcs:
+    if problem.devices > MOST_DEVICES or problem.stage_arcs or problem.network.has_collectives:
         raise NotTiny
     least, limit = None, at_most * PARTS
     for fused in _ways_to_fuse(problem):

@@ -9,13 +9,13 @@ from commands.reports.html.origin import file_section, reproduce_section
 from commands.reports.plan import (
     CHANGES,
     CHOICES,
-    DEVICES,
-    STAGES,
     change_rows,
     choice_rows,
     memory_cells,
+    memory_columns,
     sentences,
     stage_cells,
+    stage_columns,
 )
 from commands.shared.tables import Column
 from pipesched.results.plan import Plan
@@ -42,7 +42,10 @@ def plan_report(
     units = (("times", problem.time_unit), ("memory", unit))
     stages = f"Its stages ({', '.join(f'{what} in {one}' for what, one in units if one)})"
     sections = [
-        Section("The plan", [Points([step, made_of]), _picture(plan), _table(STAGES, stage_cells(plan, best), stages)]),
+        Section(
+            "The plan",
+            [Points([step, made_of]), _picture(plan), _table(stage_columns(plan), stage_cells(plan, best), stages)],
+        ),
         Section("Placements side by side", [_table(CHOICES, choice_rows(plan), "The best plan of each")]),
         Section("Passes and memory", [*_memory(plan, unit), _timelines(plan)]),
         Section("Why not better", list(map(Paragraph, others))),
@@ -79,7 +82,7 @@ def _memory(plan: Plan, unit: str) -> list[Part]:
     assert plan.best is not None
     if plan.problem.cluster.capacity is None:
         return []
-    return [_table(DEVICES, memory_cells(plan, plan.best), f"Memory at the peak ({unit})")]
+    return [_table(memory_columns(plan), memory_cells(plan, plan.best), f"Memory at the peak ({unit})")]
 
 
 def _timelines(plan: Plan) -> Schedules:

@@ -9,10 +9,12 @@ from fractions import Fraction
 from typing import Any
 
 from pipesched.files.plan_file import plan_problem_from
+from pipesched.files.plans.parameters import OF_LAYERS, parameters_document
 from pipesched.layers.layer import LayerType
 from pipesched.layers.plan_problem import PlanProblem, placement_from
 from pipesched.layers.roles import Role, role_of
 from pipesched.layers.vocabulary import Vocabulary
+from pipesched.problem.problem import Objective
 
 _NUMBER = re.compile(r"-?\d{1,400}(/\d{1,400})?")
 # Keys whose values are text even where they look like numbers.
@@ -46,6 +48,9 @@ def plan_document(plan: PlanProblem) -> dict[str, object]:
     if counts != [1]:
         lengths = sorted({choice.lengths.value for choice in plan.choices if choice.pieces > 1})
         document["sequence_chunks"] = {"count": counts, "lengths": lengths[0] if len(lengths) == 1 else "free"}
+    if own := parameters_document(model.parameters):
+        over = {"objective": Objective.ITERATION.value, "overlap_next": plan.objective is Objective.SPAN}
+        document |= {"parameters": own} | over
     if plan.shared:
         document["vocabulary"] = Vocabulary.SHARED.value
     if plan.encoder is not None:
@@ -85,7 +90,8 @@ def _layer(layer: LayerType) -> dict[str, object]:
     times = {"forward": layer.forward, "backward": layer.backward, "weight": layer.weight, "fused": layer.fused}
     amounts = {"memory": layer.memory, "activation": layer.activation, "freed_by_backward": layer.freed_by_backward}
     pieces = {key: getattr(layer, key) for key in ("attention", "attention_backward", "kept_for_later")}
-    numbers = times | amounts | (pieces if any(pieces.values()) else {})
+    own = {key: value for keys in OF_LAYERS.values() for key in keys if (value := getattr(layer, key))}
+    numbers = times | amounts | (pieces if any(pieces.values()) else {}) | own
     ways = [{"name": way.name, "time": str(way.time), "keeps": str(way.keeps)} for way in layer.recompute]
     given = {key: str(value) for key, value in numbers.items() if value is not None}
     more: dict[str, object] = {"recompute": ways} if ways else {}

@@ -9,6 +9,7 @@ from fractions import Fraction
 from pipesched.files.fields.link_times import is_matrix, latency_of, stream_of, wrong_size
 from pipesched.files.limits import MOST_CELLS, MOST_LAYERS
 from pipesched.files.plans.fields import PieceChoices
+from pipesched.files.plans.parameters import parameter_mistakes
 from pipesched.files.plans.schema import (
     REQUIRED_OF_ENCODER,
     REQUIRED_OF_LAYERS,
@@ -35,6 +36,7 @@ def plan_mistakes(form: PlanFile, wrong: frozenset[str]) -> list[str]:
     found = [] if any(path.split(".")[0] == "layers" for path in wrong) else [*_layers(form)]
     if form.devices is not None and not wrong & {"placement", "chunks"}:
         found += [*_choices(form)]
+    found += parameter_mistakes(form, [] if wrong & {"placement", "chunks"} else choices_of(form), wrong)
     capacity = form.memory.capacity if form.memory else None
     if isinstance(capacity, list) and form.devices is not None and len(capacity) != form.devices:
         found.append(
@@ -97,8 +99,9 @@ def _beside_modules(form: PlanFile, asked: str) -> Iterator[str]:
         yield f"placement: found bidirectional {asked}; allowed: placements that hold each stage once"
     if isinstance(form.partition, list):
         yield f"partition: found a list {asked}; allowed: free or even"
-    if form.sequence_chunks is not None:
-        yield f"sequence_chunks: found {asked}; allowed: one of the two"
+    for key in ("sequence_chunks", "parameters"):
+        if getattr(form, key) is not None:
+            yield f"{key}: found {asked}; allowed: one of the two"
 
 
 def choices_of(form: PlanFile) -> list[Choice]:

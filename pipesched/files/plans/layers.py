@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
 from typing import NamedTuple
 
 from pydantic import ValidationError
@@ -42,9 +44,14 @@ def with_derived_layers(form: PlanFile, wrong: frozenset[str]) -> tuple[Filled, 
     if mistakes or form.hardware is None:
         return Filled(form), mistakes
     derived, step = derived_from(form.model, form.hardware)
+    layers = derived.layers
+    if form.parameters and form.parameters.reduce:
+        # It is then a part of the iteration, and comes on top no more.
+        layers = tuple(replace(one, reduce=step.reduction.get(one.name, Fraction(0))) for one in layers)
+        step = replace(step, reduction={})
     try:
         filled = {
-            "layers": [entry_of(layer) for layer in derived.layers],
+            "layers": [entry_of(layer) for layer in layers],
             "memory": PlanMemory(unit=MEMORY_UNIT, capacity=derived.capacity),
             "time_unit": TIME_UNIT,
             "transfer": derived.transfer if form.transfer is None else form.transfer,
@@ -74,6 +81,10 @@ def entry_of(layer: LayerType) -> LayerEntry:
         attention=layer.attention,
         attention_backward=layer.attention_backward,
         kept_for_later=layer.kept_for_later,
+        gather=layer.gather,
+        gathered=layer.gathered,
+        reduce=layer.reduce,
+        step=layer.step,
     )
 
 
@@ -85,3 +96,7 @@ def _twice(form: PlanFile) -> Iterator[str]:
         yield "memory: found with model; allowed: hardware.memory and hardware.reserved"
     if form.time_unit not in ("", TIME_UNIT):
         yield f"time_unit: found {form.time_unit!r} with model; allowed: {TIME_UNIT}"
+    if form.parameters and form.parameters.gather:
+        yield "parameters.gather: found with model; allowed: with layers, which say what gathering takes"
+    if form.parameters and form.parameters.reduce and form.hardware and form.hardware.data_bandwidth is None:
+        yield "parameters.reduce: found with model without hardware.data_bandwidth; allowed: with it"

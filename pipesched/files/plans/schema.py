@@ -23,10 +23,13 @@ from pipesched.files.plans.fields import (
     WayField,
 )
 from pipesched.files.plans.model_schema import HardwareSection, ModelSection
+from pipesched.files.plans.parameters import PlanParametersSection
 from pipesched.layers.encoder import EncoderPlacement
 from pipesched.layers.plan_problem import Decide
 from pipesched.layers.recompute_rule import RecomputeRule
 from pipesched.layers.vocabulary import Vocabulary
+
+OBJECTIVES = ("makespan", "span", "iteration")
 
 
 class _Section(BaseModel):
@@ -81,6 +84,18 @@ class LayerEntry(_Costs):
     )
     kept_for_later: field_types.Number | None = Field(
         None, description="part of activation (keys and values) held to the first piece's backward; default 0"
+    )
+    gather: field_types.Number | None = Field(
+        None, description="with parameters.gather: time to gather its parameters; default 0"
+    )
+    gathered: field_types.Number | None = Field(
+        None, description="with parameters.gather: memory of its parameters while gathered; default 0"
+    )
+    reduce: field_types.Number | None = Field(
+        None, description="with parameters.reduce: time to reduce its gradients; default 0"
+    )
+    step: field_types.Number | None = Field(
+        None, description="with parameters.step: time of the optimizer for it; default 0"
     )
     recompute: list[RecomputeEntry] | None = Field(None, description="ways to recompute it in the backward")
     with_previous: field_types.YesOrNo = Field(False, description="shares a stage with the layer before it")
@@ -180,9 +195,15 @@ class PlanFile(_Section):
     transfer: TransferField | None = Field(
         None, description="one activation or gradient between two devices: a number, or by pair of devices; default 0"
     )
-    objective: Annotated[
-        str, field_types.one_of("makespan", "span"), WithJsonSchema({"enum": ["makespan", "span"]})
-    ] = Field("makespan", description="what to minimise")
+    parameters: PlanParametersSection | None = Field(
+        None, description="what stages run once an iteration for their parameters; with objective iteration"
+    )
+    objective: Annotated[str, field_types.one_of(*OBJECTIVES), WithJsonSchema({"enum": list(OBJECTIVES)})] = Field(
+        "makespan", description="what to minimise"
+    )
+    overlap_next: field_types.YesOrNo = Field(
+        False, description="with objective iteration: a device begins the next one when its own steps have ended"
+    )
     sweep: SweepField | None = Field(None, description="what `pipesched sweep` changes: fields and their values")
 
 

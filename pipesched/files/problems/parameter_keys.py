@@ -4,89 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import Field
 
 from pipesched.files.exact_numbers import as_number
-from pipesched.files.fields import field_types
-from pipesched.files.fields.field import field, whole_number
+from pipesched.files.fields.parameter_sections import (
+    ALWAYS,
+    GatherSection,
+    ParametersPart,
+    ReduceSection,
+    StepSection,
+    objective_mistakes,
+)
 from pipesched.problem.problem import Problem
-from pipesched.problem.stage import Gather, TaskSpec
+from pipesched.problem.stage import Gather, TaskSpec, most_gathers
 
 if TYPE_CHECKING:
     from pipesched.files.problems.schema import ProblemFile
 
-# The stream of a collective that names none.
-COLLECTIVE_STREAM = "dp"
 GATHER, REDUCE, STEP = ("parameters", "gather"), ("parameters", "reduce"), ("parameters", "step")
 MEMORY = ("parameters", "memory")
-FREE, ALWAYS = "free", "always"
 
 
-def _keep(value: object) -> str | int | None:
-    """One of the two words, or the number of a window."""
-    if isinstance(value, dict) and set(value) == {"window"}:
-        return whole_number(1)(value["window"])
-    return value if value in (FREE, ALWAYS) else None
-
-
-_Keep = Annotated[
-    str | int,
-    field("free, always, or {window: N} with N at least 1", _keep),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"enum": [FREE, ALWAYS]},
-                {
-                    "type": "object",
-                    "properties": {"window": {"type": "integer", "minimum": 1}},
-                    "required": ["window"],
-                    "additionalProperties": False,
-                },
-            ]
-        }
-    ),
-]
-
-
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
-
-
-class GatherSection(_Section):
-    """Gathering the parameters of a stage, which its passes need while they run: an all-gather of shards."""
-
-    time: field_types.Numbers | None = Field(None, description="its duration; default 0")
-    on: field_types.Name = Field(COLLECTIVE_STREAM, description="the stream that runs it; default dp")
-    memory: field_types.Numbers | None = Field(None, description="what they hold while they are gathered")
-    keep: _Keep = Field(
-        FREE,
-        description="always: gathered once; free: dropped, and gathered again, as the schedule says; "
-        "window: the same, with so many stages of a device gathered at once at most",
-    )
-    most: field_types.Count | None = Field(None, description="how often in all, of all stages together; default: any")
-
-    @property
-    def window(self) -> int | None:
-        """How many stages of a device are gathered at once at most; None where memory alone limits that."""
-        return self.keep if isinstance(self.keep, int) else None
-
-
-class ReduceSection(_Section):
-    """The reduction of a stage's gradients, behind its last backward: a reduce-scatter or an all-reduce."""
-
-    time: field_types.Numbers | None = Field(None, description="its duration")
-    on: field_types.Name = Field(COLLECTIVE_STREAM, description="the stream that runs it; default dp")
-
-
-class StepSection(_Section):
-    """The optimizer's step of a stage, behind its reduction, on the first stream."""
-
-    time: field_types.Numbers | None = Field(None, description="its duration")
-
-
-class ParametersSection(_Section):
+class ParametersSection(ParametersPart):
     """What every stage runs once an iteration for its parameters."""
 
     gather: GatherSection | None = Field(None, description="gathering them before they are used")
@@ -119,8 +60,7 @@ def of_stages(
     own = section.gather if section else None
     if own is not None:
         stages = len(found["gather"])
-        # Before every pass at the most: a forward, a backward and its part for the weights.
-        most = 1 if own.keep == ALWAYS else min(3 * microbatches, (own.most or 3 * microbatches * stages) - stages + 1)
+        most = 1 if own.keep == ALWAYS else most_gathers(own.most, microbatches, stages)
         tasks = zip(found["gather"], columns[MEMORY], strict=True)
         found["gather"] = [Gather(task, memory, most) for task, memory in tasks]
     return found
@@ -137,19 +77,10 @@ def _gathers(section: ParametersSection, stages: int | None) -> Iterator[str]:
 
 def parameter_mistakes(form: ProblemFile, stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
     """Every broken rule, one line each; none of what is already known as wrong."""
-    section, wanted = form.parameters, form.objective == "iteration"
-    if form.overlap_next and section is None:
-        yield "overlap_next: found without parameters; allowed: with parameters and objective iteration"
+    yield from objective_mistakes(form, "makespan, span or period", wrong)
+    section = form.parameters
     if section is None:
-        if wanted and not any(path.split(".")[0] == "parameters" for path in wrong):
-            yield "objective: found iteration without parameters; allowed: makespan, span or period"
         return
-    if not wanted and "objective" not in wrong:
-        yield f"objective: found {form.objective} with parameters; allowed: iteration"
-    if (section.gather, section.reduce, section.step) == (None, None, None) and not any(
-        path.startswith("parameters.") for path in wrong
-    ):
-        yield "parameters: found none of gather, reduce and step; allowed: one of them or more"
     for key in ("reduce", "step"):
         own = getattr(section, key)
         if own is not None and own.time is None and f"parameters.{key}.time" not in wrong:

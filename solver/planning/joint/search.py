@@ -14,7 +14,10 @@ from random import Random
 from typing import NamedTuple
 
 from pipesched.layers.plan_problem import Choice, PlanProblem
+from pipesched.problem.without_parameters import without_parameters
 from pipesched.results.plan import Candidate
+from pipesched.schedule.once_an_iteration import completed, uncompleted
+from pipesched.schedule.timeline import Timeline
 from solver.construction.timing import best_times
 from solver.engine.kernels import kernels_for
 from solver.planning.joint.draft import StageSums
@@ -40,8 +43,11 @@ _MOST_TICKS = 2**60
 
 
 def applies(candidate: Candidate) -> bool:
-    """Whether its passes are single tasks of whole micro-batches, of times that the compiled code can add up."""
-    problem = candidate.timeline.problem
+    """Whether its passes are single tasks of whole micro-batches, of times that the compiled code can add up.
+
+    Not counting what stages run for their parameters.
+    """
+    problem = without_parameters(candidate.timeline.problem)
     total = sum(stage.forward + stage.backward + (stage.weight or 0) + stage.fused for stage in problem.stages)
     return problem.sequence_chunks == 1 and problem.network.one_task_each and total * problem.microbatches < _MOST_TICKS
 
@@ -55,10 +61,14 @@ class _State(NamedTuple):
 
 
 class JointSearch:
-    """From one candidate on; `best` is the best met, in ticks of the plan problem."""
+    """From one candidate on; `best` is the best met, in ticks of the plan problem.
+
+    What stages run for their parameters is left out, and added to the best met.
+    """
 
     def __init__(self, plan: PlanProblem, choice: Choice, start: Candidate, free_order: bool, seed: int) -> None:
-        self._plan, self._choice, self._schedule = plan, choice, start.timeline.schedule
+        timeline = _of_microbatches(start.timeline)
+        self._plan, self._choice, self._schedule = plan, choice, timeline.schedule
         self._name = "pipesched" if free_order else start.schedule
         self._random, self._rounds = Random(seed), 0
         placement = choice.on(plan.cluster.devices)
@@ -68,8 +78,8 @@ class JointSearch:
             int(plan.cluster.lag(placement.stage_device[a], placement.stage_device[b]) / plan.tick)
             for a, b in pairwise(placement.chains[0])
         ]
-        self._given = None if free_order else GivenOrder(start.timeline, length)
-        self._orders = OrderArrays(start.timeline, length, lags, free_order)
+        self._given = None if free_order else GivenOrder(timeline, length)
+        self._orders = OrderArrays(timeline, length, lags, free_order)
         self._moves = Moves(plan, choice, self._sums, self._orders, free_order, self._random)
         self._effort = min(_MOST_MOVES, _WORK // len(self._orders.units.slots)) if free_order else 0
         self._loads = Loads(plan, placement, lags)
@@ -144,12 +154,18 @@ class JointSearch:
         schedule = self._schedule
         if self._given is None:
             schedule = self._orders.schedule(proposal.order, self._name)
-        timeline = best_times(self._plan.problem(self._choice, partition), schedule)
-        return Candidate(self._choice, partition, timeline, self._name)
+        problem = self._plan.problem(self._choice, partition)
+        return Candidate(self._choice, partition, best_times(problem, completed(problem, schedule)), self._name)
+
+
+def _of_microbatches(timeline: Timeline) -> Timeline:
+    """The timeline without what stages run for their parameters."""
+    problem = without_parameters(timeline.problem)
+    return timeline if problem is timeline.problem else best_times(problem, uncompleted(timeline.schedule))
 
 
 def kernels_ready(candidate: Candidate, over: Callable[[], bool]) -> bool:
     """Whether the compiled code is there, waiting for it until `over`."""
-    kernels = kernels_for(candidate.timeline.problem)
+    kernels = kernels_for(without_parameters(candidate.timeline.problem))
     kernels.begin()
     return kernels.wait(over)

@@ -27,8 +27,11 @@ def critical_path(timeline: Timeline, device: int | None = None) -> CriticalPath
     present = set(schedule.passes())
     before: dict[Pass, Pass] = {}
     for d in range(problem.devices):
-        row = schedule.passes_on(d)
-        before |= dict(zip(row[1:], row, strict=False))
+        rows: dict[str, list[Pass]] = {}
+        for p in schedule.passes_on(d):
+            rows.setdefault(problem.tasks_of(*p[:2])[0].stream, []).append(p)
+        for row in rows.values():
+            before |= dict(zip(row[1:], row, strict=False))
     last = present if device is None else set(schedule.passes_on(device))
     here = max(last, key=lambda p: (timeline.end(p), p))
     counts: Counter[tuple[PassKind, int]] = Counter()

@@ -97,6 +97,10 @@ def _most_ticks(plan: PlanProblem) -> int:
             + max((way.time for way in layer.recompute), default=0)
             + model.forward_overhead
             + model.backward_overhead
+            + model.parameters.added
+            + layer.gather
+            + layer.reduce
+            + layer.step
             + 2 * farthest
             for layer in model.sequence
         ),

@@ -90,6 +90,7 @@ class MemoryFit:
         self._capacity = [int(room / unit) for room in plan.cluster.capacity]
         # From the first layer on, in units of the resolution: what a stage has is the difference of two.
         self._memory = _sums(layer.memory / unit for layer in model.sequence)
+        self._gathered = _sums(layer.gathered / unit for layer in model.sequence)
         self._kept = _sums(each / unit for each in kept)
         self._split = _sums((one.activation - one.freed_by_backward) / unit for one in model.sequence)
         free = plan.recompute is Decide.FREE
@@ -112,8 +113,10 @@ class MemoryFit:
     def lacking(self, problem: Problem) -> int:
         """What a partition's problem lacks on all devices, in units of the resolution, as far as it is told here."""
         of, static = problem.stages, problem.static
+        gathers = [[s.gather.memory for s in (of[k] for k in own) if s.gather] for own in self._stages_of]
         held = [
             static[device]
+            + max(gathers[device], default=0)
             + max(
                 sum(number * of[s].activation for s, number in one.kept.items())
                 + sum(number * (of[s].activation - of[s].freed) for s, number in one.split.items())
@@ -131,6 +134,9 @@ class MemoryFit:
                 self._between(of, s, cuts) for of in (self._memory, self._kept, self._split)
             )
             lacking += static[:, None] + activation[:, None] * kept + deferred[:, None] * split
+        # One stage's parameters at least are gathered.
+        gathered = [self._between(self._gathered, s, cuts) for s in self._stages_of[device]]
+        lacking += np.max(gathered, axis=0, initial=0)[:, None] if gathered else 0
         savings, time = self._savings[device], np.zeros(len(cuts))
         layers = np.zeros((len(savings), len(cuts)), np.int64)
         for at, one in enumerate(savings):

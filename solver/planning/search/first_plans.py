@@ -36,7 +36,9 @@ class FirstPlans:
     """
 
     def __init__(self, of: ChoiceSearch, name: str, order: Callable[[Problem], Schedule], same: bool) -> None:
-        self._of, self._name, self._order, self._same = of, name, order, same
+        self._of, self._name, self._order = of, name, order
+        # When parameters are gathered depends on the memory.
+        self._same = same and of.plan.model.parameters.gather is None
         self.best: Candidate | None = None
         self._fitting: set[Partition] = set()
 

@@ -31,12 +31,13 @@ def provable(plan: PlanProblem, choice: Choice) -> bool:
     """Whether a path through stages bounds the objective: the makespan, and the span where it is the makespan.
 
     That is so where backwards are not split and there is one way through the stages: the first device then begins
-    first and ends last.
+    first and ends last, but for what stages run for their parameters. When these are gathered depends on the memory.
     """
-    chains = choice.on(plan.cluster.devices).chains
-    if plan.shared or plan.encoder is not None:
+    chains, own = choice.on(plan.cluster.devices).chains, plan.model.parameters
+    if plan.shared or plan.encoder is not None or own.gather is not None:
         return False
-    return plan.objective is Objective.MAKESPAN or not (plan.model.splittable or len(chains) > 1)
+    several = plan.model.splittable or len(chains) > 1 or own.some
+    return plan.objective is not Objective.SPAN or not several
 
 
 class FixedOrder:

@@ -1,0 +1,108 @@
+"""What stages run for their parameters: the keys that problem and plan files share, and the objective they go with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+
+from pipesched.files.fields import field_types
+from pipesched.files.fields.field import field, whole_number
+
+# The stream of a collective that names none.
+COLLECTIVE_STREAM = "dp"
+FREE, ALWAYS = "free", "always"
+
+
+def _keep(value: object) -> str | int | None:
+    """One of the two words, or the number of a window."""
+    if isinstance(value, dict) and set(value) == {"window"}:
+        return whole_number(1)(value["window"])
+    return value if value in (FREE, ALWAYS) else None
+
+
+_Keep = Annotated[
+    str | int,
+    field("free, always, or {window: N} with N at least 1", _keep),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"enum": [FREE, ALWAYS]},
+                {
+                    "type": "object",
+                    "properties": {"window": {"type": "integer", "minimum": 1}},
+                    "required": ["window"],
+                    "additionalProperties": False,
+                },
+            ]
+        }
+    ),
+]
+
+
+class ParametersPart(BaseModel):
+    """A section of `parameters`, or all of it."""
+
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+
+
+class GatherSection(ParametersPart):
+    """Gathering the parameters of a stage, which its passes need while they run: an all-gather of shards."""
+
+    time: field_types.Numbers | None = Field(None, description="its duration; default 0")
+    on: field_types.Name = Field(COLLECTIVE_STREAM, description="the stream that runs it; default dp")
+    memory: field_types.Numbers | None = Field(None, description="what they hold while they are gathered")
+    keep: _Keep = Field(
+        FREE,
+        description="always: gathered once; free: dropped, and gathered again, as the schedule says; "
+        "window: the same, with so many stages of a device gathered at once at most",
+    )
+    most: field_types.Count | None = Field(None, description="how often in all, of all stages together; default: any")
+
+    @property
+    def window(self) -> int | None:
+        """How many stages of a device are gathered at once at most; None where memory alone limits that."""
+        return self.keep if isinstance(self.keep, int) else None
+
+
+class ReduceSection(ParametersPart):
+    """The reduction of a stage's gradients, behind its last backward: a reduce-scatter or an all-reduce."""
+
+    time: field_types.Numbers | None = Field(None, description="its duration")
+    on: field_types.Name = Field(COLLECTIVE_STREAM, description="the stream that runs it; default dp")
+
+
+class StepSection(ParametersPart):
+    """The optimizer's step of a stage, behind its reduction, on the first stream."""
+
+    time: field_types.Numbers | None = Field(None, description="its duration")
+
+
+class _Form(Protocol):
+    """What both files have."""
+
+    overlap_next: bool
+
+    @property
+    def objective(self) -> str: ...
+
+    @property
+    def parameters(self) -> ParametersPart | None: ...
+
+
+def objective_mistakes(form: _Form, others: str, wrong: frozenset[str]) -> Iterator[str]:
+    """Whether parameters and the objective go together; `others` are the objectives without."""
+    section, wanted = form.parameters, form.objective == "iteration"
+    if form.overlap_next and section is None:
+        yield "overlap_next: found without parameters; allowed: with parameters and objective iteration"
+    if section is None:
+        if wanted and not any(path.split(".")[0] == "parameters" for path in wrong):
+            yield f"objective: found iteration without parameters; allowed: {others}"
+        return
+    if not wanted and "objective" not in wrong:
+        yield f"objective: found {form.objective} with parameters; allowed: iteration"
+    if all(getattr(section, key) is None for key in ("gather", "reduce", "step")) and not any(
+        path.startswith("parameters.") for path in wrong
+    ):
+        yield "parameters: found none of gather, reduce and step; allowed: one of them or more"

@@ -1,0 +1,116 @@
+"""What stages run for their parameters, in a plan file: what every stage adds, beside the keys of layers; and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from pipesched.files.fields import field_types
+from pipesched.files.fields.parameter_sections import (
+    ALWAYS,
+    GatherSection,
+    ParametersPart,
+    ReduceSection,
+    StepSection,
+    objective_mistakes,
+)
+from pipesched.layers.parameters import Collective, Gathering, Parameters
+from pipesched.layers.plan_problem import Choice
+
+if TYPE_CHECKING:
+    from pipesched.files.plans.schema import PlanFile
+
+# The keys of layers, by what a stage then runs.
+OF_LAYERS = {"gather": ("gather", "gathered"), "reduce": ("reduce",), "step": ("step",)}
+_ADDED = "what every stage adds to its layers' {}; default 0"
+
+
+class PlanGatherSection(GatherSection):
+    """Gathering the parameters of a stage, which its passes need while they run: an all-gather of shards."""
+
+    time: field_types.Number | None = Field(None, description=_ADDED.format("gather"))
+    memory: field_types.Number | None = Field(None, description=_ADDED.format("gathered"))
+
+
+class PlanReduceSection(ReduceSection):
+    """The reduction of a stage's gradients, behind its last backward: a reduce-scatter or an all-reduce."""
+
+    time: field_types.Number | None = Field(None, description=_ADDED.format("reduce"))
+
+
+class PlanStepSection(StepSection):
+    """The optimizer's step of a stage, behind its reduction, on the first stream."""
+
+    time: field_types.Number | None = Field(None, description=_ADDED.format("step"))
+
+
+class PlanParametersSection(ParametersPart):
+    """What every stage runs once an iteration for its parameters; its layers say how long."""
+
+    gather: PlanGatherSection | None = Field(None, description="gathering them before they are used")
+    reduce: PlanReduceSection | None = Field(None, description="the reduction of its gradients")
+    step: PlanStepSection | None = Field(None, description="the optimizer's step")
+
+
+def parameter_mistakes(form: PlanFile, choices: list[Choice], wrong: frozenset[str]) -> Iterator[str]:
+    """Every broken rule, one line each; none of what is already known as wrong."""
+    yield from objective_mistakes(form, "makespan or span", wrong)
+    section = form.parameters
+    if not any(path.split(".")[0] == "parameters" for path in wrong):
+        for at, layer in enumerate(form.layers or ()):
+            for key, own in OF_LAYERS.items():
+                given = [name for name in own if getattr(layer, name)]
+                if given and getattr(section, key, None) is None:
+                    yield f"layers[{at}].{given[0]}: found without parameters.{key}; allowed: with it"
+    gather = section.gather if section else None
+    if gather is None or gather.most is None or form.devices is None:
+        return
+    least, where = max(((choice.on(form.devices).stages, str(choice)) for choice in choices), default=(0, ""))
+    if gather.most < least:
+        yield f"parameters.gather.most: found {gather.most}; allowed: at least {least}, once for every stage ({where})"
+    elif gather.keep == ALWAYS:
+        yield f"parameters.gather.most: found {gather.most} with keep always; allowed: with keep free or a window"
+
+
+def times_added(section: PlanParametersSection | None) -> list[Fraction]:
+    """The times that stages add to those of their layers."""
+    own = (getattr(section, key, None) for key in OF_LAYERS)
+    return [one.time for one in own if one is not None and one.time is not None]
+
+
+def parameters_of(
+    section: PlanParametersSection | None, time: Callable[[Fraction], Fraction], memory: Callable[[Fraction], Fraction]
+) -> Parameters:
+    """What the section says, with its numbers rounded to the file's steps."""
+    zero = Fraction(0)
+    gather, reduce, step = (getattr(section, key, None) for key in OF_LAYERS)
+    return Parameters(
+        gather
+        and Gathering(
+            Collective(gather.on, time(gather.time or zero)),
+            memory(gather.memory or zero),
+            gather.keep == ALWAYS,
+            gather.most,
+            gather.window,
+        ),
+        reduce and Collective(reduce.on, time(reduce.time or zero)),
+        None if step is None else time(step.time or zero),
+    )
+
+
+def parameters_document(own: Parameters) -> dict[str, object]:
+    """The section of such a file, every number a fraction; empty where stages run nothing."""
+    found: dict[str, object] = {}
+    if (gather := own.gather) is not None:
+        rules: dict[str, object] = {"keep": ALWAYS} if gather.once else {}
+        rules |= {"keep": {"window": gather.window}} if gather.window else {}
+        rules |= {} if gather.most is None else {"most": gather.most}
+        found["gather"] = {"time": str(gather.of.time), "on": gather.of.stream, "memory": str(gather.memory)} | rules
+    if own.reduce is not None:
+        found["reduce"] = {"time": str(own.reduce.time), "on": own.reduce.stream}
+    if own.step is not None:
+        found["step"] = {"time": str(own.step)}
+    return found

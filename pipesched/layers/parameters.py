@@ -1,0 +1,49 @@
+"""What the stages of a plan run for their parameters besides what their layers say: streams, rules, overheads."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import NamedTuple
+
+
+class Collective(NamedTuple):
+    """Gathering or reduction: the stream that runs it, and the time that every stage adds to that of its layers."""
+
+    stream: str
+    time: Fraction = Fraction(0)
+
+
+class Gathering(NamedTuple):
+    """Gathering of parameters; `memory` is what every stage adds to what its layers' hold while they are there.
+
+    `once`: they are gathered once. Of all stages together they are gathered `most` times at most, and those of `window`
+    stages of a device are there at once at most; None: no limit.
+    """
+
+    of: Collective
+    memory: Fraction = Fraction(0)
+    once: bool = False
+    most: int | None = None
+    window: int | None = None
+
+
+class Parameters(NamedTuple):
+    """Which of these the stages run; None where they run none. `step` is the time that every stage adds to its own."""
+
+    gather: Gathering | None = None
+    reduce: Collective | None = None
+    step: Fraction | None = None
+
+    @property
+    def some(self) -> bool:
+        """Whether stages run anything for their parameters."""
+        return any(one is not None for one in self)
+
+    @property
+    def added(self) -> Fraction:
+        """The times that every stage adds to those of its layers, all together."""
+        gather = self.gather.of.time if self.gather else Fraction(0)
+        return gather + (self.reduce.time if self.reduce else 0) + (self.step or 0)
+
+
+NO_PARAMETERS = Parameters()
