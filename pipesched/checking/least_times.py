@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -31,7 +32,9 @@ class LeastTimes(NamedTuple):
 
 def least_times(problem: Problem) -> list[LeastTimes]:
     """By stage."""
-    durations = [_durations(problem, number) for number in range(len(problem.stages))]
+    where = problem.placement
+    mates = [where.stages_of[device] for device in where.stage_device]
+    durations = [least_durations(problem, *one) for one in enumerate(mates)]
     found: dict[int, LeastTimes] = {}
     for chain in problem.placement.chains:
         begins = [0]
@@ -45,13 +48,14 @@ def least_times(problem: Problem) -> list[LeastTimes]:
     return [found[stage] for stage in range(len(problem.stages))]
 
 
-def _durations(problem: Problem, number: int) -> tuple[int, int, int]:
-    """Of the forward, of the gradient pass, and of the whole backward."""
-    stage, where = problem.stages[number], problem.placement
-    mates = (problem.stages[n].overlapped for n in where.stages_of[where.stage_device[number]])
-    blocks = [block for block in mates if block is not None]
-    full = min([stage.fused, *blocks])
-    forward = min([stage.forward, *blocks])
+def least_durations(problem: Problem, number: int, mates: Collection[int]) -> tuple[int, int, int]:
+    """Of the forward, of the gradient pass, and of the whole backward, if they may be in a block with these stages.
+
+    How long a block takes is what the stage of its forward says.
+    """
+    stage = problem.stages[number]
+    full = min([stage.fused, *(block for n in mates if (block := problem.stages[n].overlapped) is not None)])
+    forward = stage.forward if stage.overlapped is None or not mates else min(stage.forward, stage.overlapped)
     if stage.weight is None:
         return forward, full, full
     return forward, min(stage.backward, full), min(stage.backward + stage.weight, full)

@@ -50,9 +50,9 @@ def guide_of(problem: Problem, kept: Kept, fewer: Kept, rest: list[Rests]) -> Gu
     """The guide by what remains after each state of the same or fewer stages of those that are kept."""
     stages, few, steps = kept.stages, fewer.stages, kept.steps
     within = np.array([stage in few for stage in (*stages, *reversed(stages))])
-    ends, at = np.cumsum(steps.lag + steps.ticks), stages.index(few[0])
+    ends, at = kept.ends, stages.index(few[0])
     last = np.maximum.accumulate(np.where(within, ends, 0))
-    first = int(steps.lag[: at + 1].sum() + steps.ticks[:at].sum())
+    first = int(steps.lag[at] + (ends[at - 1] if at else 0))
     return Guide(
         passed=np.append(0, np.cumsum(within)),
         behind=np.append(0, np.where(np.cumsum(within) > 0, ends - last, 0)),

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from pipesched.problem.passes import BW, F, Pass
 from pipesched.problem.problem import Objective, Problem
-from solver.bounds.analytic.critical_paths import Paths
+from solver.bounds.analytic.critical_paths import Paths, durations
 
 Numbers = NDArray[np.int64]
 
@@ -31,13 +31,13 @@ _MOST_TICKS, _MOST_KEYS = 2**36, 2**62
 class Steps(NamedTuple):
     """The way of a micro-batch along the kept stages and back.
 
-    By step: the number of its `device`, its `ticks`, what a backward takes after its gradient (`later`), the `lag`
-    from the end of the step before, and the memory it `takes`, negative where it gives back. `reach[n, d]` is the
-    least time from the end of step n - 1 to a step on device d, -1 where none follows; `blocks[n, g]` are the ticks of
-    a forward and a gradient of a device in one block, or -1. By device: its `room`, -1 without limit; the least memory
-    of a `waiting` weight pass, the `longest` one, the memory of a `whole` micro-batch and the last `forward` step.
-    `in_flight` micro-batches at most are between their first and their last step; `place[n]` is the weight of how many
-    of them have done step n in the key of a state.
+    By step: the number of its `device`, its `ticks` outside of `blocks`, what a backward takes after its gradient
+    then (`later`), the `lag` from the end of the step before, and the memory it `takes`, negative where it gives
+    back. `reach[n, d]` is the least time from the end of step n - 1 to a step on device d, -1 where none follows;
+    `blocks[n, g]` are the ticks of a forward and a gradient of a device in one block, or -1. By device: its `room`,
+    -1 without limit; the least memory of a `waiting` weight pass, the `longest` one, the memory of a `whole`
+    micro-batch and the last `forward` step. `in_flight` micro-batches at most are between their first and their
+    last step; `place[n]` is the weight of how many of them have done step n in the key of a state.
     """
 
     device: Numbers
@@ -59,7 +59,7 @@ class Steps(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """The kept stages of a chain, their steps, and what passes `beside` them.
+    """The kept stages of a chain, their steps, when a micro-batch alone `ends` each, and what passes `beside` them.
 
     Where the chain's first stage is not kept, device 0 of the steps has none, and what counts is the start of the last
     gradient, as nothing on that device starts before the last step did; `beside` is what passes before the first step
@@ -69,6 +69,7 @@ class Kept(NamedTuple):
     chain: tuple[int, ...]
     stages: tuple[int, ...]
     steps: Steps
+    ends: Numbers
     beside: int
 
 
@@ -114,10 +115,11 @@ def kept_stages(problem: Problem, paths: Paths, chain: Sequence[int], stages: Se
     devices = own if from_first else (None, *own)
     of = [[stage for stage in stages if problem.placement.stage_device[stage] == one] for one in devices]
     device = np.array([devices.index(problem.placement.stage_device[s]) for s in (*stages, *stages[::-1])], np.int64)
-    starts, ticks, later = _times(paths, stages)
-    before = np.append(0, (starts + ticks)[:-1])
+    starts, ends = _on_the_way(paths, stages)
+    ticks, later = _outside_of_blocks(problem, stages)
+    before = np.append(0, ends[:-1])
     blocks = _blocks(problem, stages)
-    longest = int(starts[-1] + ticks[-1] + later.sum())
+    longest = int(starts[-1] + ticks.sum() + later.sum())
     if count * longest > _MOST_TICKS or most < 1 or (most + 1) ** (2 * down - 1) > _MOST_KEYS:
         return None
     takes = np.array([problem.stages[stage].activation for stage in stages], np.int64)
@@ -132,7 +134,7 @@ def kept_stages(problem: Problem, paths: Paths, chain: Sequence[int], stages: Se
         blocks=blocks,
         room=np.array([NONE if room is None else room for room in rooms], np.int64),
         waiting=np.array([max(0, min((_waiting(problem, s) for s in own), default=0)) for own in of], np.int64),
-        longest=np.array([max((paths.rest[s] - paths.gradient[s] for s in own), default=0) for own in of], np.int64),
+        longest=np.array([later[device == n].max(initial=0) for n in range(len(devices))], np.int64),
         whole=np.bincount(device[:down], takes, len(devices)).astype(np.int64),
         forward=np.array([max(np.flatnonzero(device[:down] == n), default=0) for n in range(len(devices))], np.int64),
         place=np.array([0, *((most + 1) ** n for n in range(2 * down - 1))], np.int64),
@@ -141,7 +143,7 @@ def kept_stages(problem: Problem, paths: Paths, chain: Sequence[int], stages: Se
         makespan=from_first and problem.objective is Objective.MAKESPAN,
     )
     beside = 0 if from_first else paths.head[first] + paths.gradient[first] + paths.tail(first)
-    return Kept(tuple(chain), tuple(stages), steps, beside)
+    return Kept(tuple(chain), tuple(stages), steps, ends, beside)
 
 
 def longest_of_all(problem: Problem) -> int:
@@ -149,9 +151,9 @@ def longest_of_all(problem: Problem) -> int:
     paths, found = Paths(problem), 0
     for chain in walked_chains(problem):
         once = paths.forward[chain[0]] + paths.round_trip[chain[0]] + paths.gradient[chain[0]]
-        later = sum(paths.rest[stage] - paths.gradient[stage] for stage in chain)
+        alone = sum(int(times.sum()) for times in _outside_of_blocks(problem, chain))
         blocks = int(_blocks(problem, chain).max(axis=1).clip(min=0).sum()) if problem.overlaps else 0
-        found = max(found, len(problem.microbatches_of[chain[0]]) * (once + later + blocks))
+        found = max(found, len(problem.microbatches_of[chain[0]]) * (once + alone + blocks))
     return found
 
 
@@ -160,13 +162,23 @@ def without_blocks(steps: Steps) -> Steps:
     return steps._replace(blocks=np.full_like(steps.blocks, NONE))
 
 
-def _times(paths: Paths, stages: Sequence[int]) -> tuple[Numbers, Numbers, Numbers]:
-    """Of each step: when one micro-batch alone starts it, after its first; its ticks; what a backward takes later."""
+def _on_the_way(paths: Paths, stages: Sequence[int]) -> tuple[Numbers, Numbers]:
+    """When a micro-batch starts and ends each step at the earliest, from the start of its first one."""
     back = [*stages[::-1]]
     starts = [paths.head[s] for s in stages] + [paths.head[s] + paths.forward[s] + paths.round_trip[s] for s in back]
     ticks = [paths.forward[s] for s in stages] + [paths.gradient[s] for s in back]
-    later = [0] * len(back) + [paths.rest[s] - paths.gradient[s] for s in back]
-    return np.array(starts, np.int64) - starts[0], np.array(ticks, np.int64), np.array(later, np.int64)
+    since = np.array(starts, np.int64) - starts[0]
+    return since, since + np.array(ticks, np.int64)
+
+
+def _outside_of_blocks(problem: Problem, stages: Sequence[int]) -> tuple[Numbers, Numbers]:
+    """Of each step its ticks, and what a backward takes later; in a block with a stage that is not kept maybe less."""
+    placement = problem.placement
+    of = [placement.stages_of[placement.stage_device[stage]] for stage in stages]
+    own = [durations(problem, s, [n for n in on if n not in stages]) for s, on in zip(stages, of, strict=True)]
+    ticks = [forward for forward, _, _ in own] + [gradient for _, gradient, _ in own[::-1]]
+    later = [0] * len(own) + [rest - gradient for _, gradient, rest in own[::-1]]
+    return np.array(ticks, np.int64), np.array(later, np.int64)
 
 
 def _blocks(problem: Problem, stages: Sequence[int]) -> Numbers:

@@ -20,7 +20,7 @@ import numpy as np
 
 from pipesched.checking.diagram.walk import Numbers
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
-from pipesched.checking.least_times import LeastTimes, least_times
+from pipesched.checking.least_times import LeastTimes, least_durations, least_times
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.crossing_evidence import CrossingChains
 
@@ -114,19 +114,22 @@ def ways_on(problem: Problem, devices: tuple[int, ...]) -> Ways:
         column += [columns] * len(chain)
         columns += _admitted(problem, chain[0].stage)
     device = np.array([devices.index(where[one.stage]) for one in every], np.int64)
-    ticks = np.array([times[s].gradient if back else times[s].forward for s, back, _, _ in every], np.int64)
-    after = np.array([times[s].backward - times[s].gradient if back else 0 for s, back, _, _ in every], np.int64)
+    least = np.array([times[s].gradient if back else times[s].forward for s, back, _, _ in every], np.int64)
+    # Every block is one of two that are looked at, so outside of those all take their own time.
+    own = {one.stage: least_durations(problem, one.stage, ()) for one in every}
+    ticks = np.array([own[s][1] if back else own[s][0] for s, back, _, _ in every], np.int64)
+    after = np.array([own[s][2] - own[s][1] if back else 0 for s, back, _, _ in every], np.int64)
     start, only = np.array([one.start for one in every], np.int64), problem.objective is Objective.SPAN
     if only:  # a chain's first step here may come at any time
         start -= np.array([chain[0].start for chain in chains for _ in chain], np.int64)
-    ends = np.where(np.array(earlier) == NO_STEP, 0, np.roll(start + ticks, 1))
+    ends = np.where(np.array(earlier) == NO_STEP, 0, np.roll(start + least, 1))
     count = np.array([len(problem.microbatches_of[one.stage]) for one in every], np.int64)
     most = int((count * (start + ticks + after)).sum())
     if most > _MOST_TICKS or (int(count.max()) + 1) ** len(every) > _MOST_STATES:
         raise NotCoveredError("numbers of too many digits")
-    behind = np.array([one.done for one in every], np.int64) - start - ticks
+    behind = np.array([one.done for one in every], np.int64) - start - least
     if only:
-        behind = _until_last_on_first(device, start + ticks, final, -4 * most)
+        behind = _until_last_on_first(device, start + least, final, -4 * most)
     together = _together(problem, every, device)
     backs = [[one.stage for one in every if one.backward and where[one.stage] == own] for own in devices]
     left = [[_open(problem, stage) for stage in own] for own in backs]
@@ -146,7 +149,7 @@ def ways_on(problem: Problem, devices: tuple[int, ...]) -> Ways:
         together=together,
         room=np.array([_free(problem, own) for own in devices], np.int64),
         open_=np.array([max(0, min(own, default=0)) for own in left], np.int64),
-        weight=np.array([max((times[s].backward - times[s].gradient for s in own), default=0) for own in backs]),
+        weight=np.array([after[device == one].max(initial=0) for one in range(len(devices))]),
         won=_won(device, ticks + after, together, len(devices)),
         won_at_once=_won(device, ticks, together, len(devices)),
         columns=columns,

@@ -236,7 +236,7 @@ def _ends_before(times: Numbers, run: Numbers, ways: Ways, below: int) -> bool:
     for n in range(len(run)):
         if ways.earlier[n] != NO_STEP and run[ways.earlier[n]] > run[n]:
             last = times[ways.column[n] + run[ways.earlier[n]] - 1 - run[ways.final[n]]]
-            if last + ways.before[n] + ways.ticks[n] + ways.behind[n] >= below:
+            if last + ways.behind[ways.earlier[n]] >= below:
                 return False
     for one in range(devices):
         if ways.owner >= 0 and one != ways.owner:  # it may end after what counts

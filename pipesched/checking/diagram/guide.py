@@ -44,7 +44,7 @@ def guide_of(problem: Problem, walk: Walk, fewer: Walk, stages: tuple[int, ...],
     """Of the `kept` ones of the stages."""
     steps, layers = walk.steps, completions(fewer)
     own = np.array([n for n, stage in enumerate((*stages, *stages[::-1])) if stage in kept], np.int64)
-    ends = np.cumsum(steps.before + steps.ticks)
+    ends = walk.ends
     before = [own[own < n] for n in range(len(ends) + 1)]
     alone = [0] + [int(ends[n - 1] - ends[one[-1]]) if len(one) else 0 for n, one in enumerate(before) if n]
     return Guide(
@@ -53,7 +53,7 @@ def guide_of(problem: Problem, walk: Walk, fewer: Walk, stages: tuple[int, ...],
         alone=np.array(alone, np.int64),
         columns=_columns(problem, walk, fewer, stages, kept),
         admitted=fewer.steps.admitted,
-        sooner=int(ends[own[0]] - steps.ticks[own[0]]) + walk.beside - fewer.beside,
+        sooner=int(steps.before[own[0]] + (ends[own[0] - 1] if own[0] else 0)) + walk.beside - fewer.beside,
         at=np.append(0, np.cumsum([len(one.keys) for one in layers])),
         keys=np.concatenate([one.keys for one in layers]),
         follows=np.concatenate([one.follows for one in layers]),

@@ -4,7 +4,7 @@ Micro-batches of a chain are alike. If their names are exchanged on each stage b
 what they wait for is still before them, and each device runs the same at the same times. So a stage's forwards run in
 turn, and its gradients too. If each stage that is not kept were on a device of its own without a limit of memory, every
 schedule would stay one, and take no longer: such stages are delays. A pass in a block with one of them is that pass
-alone, in the least time that it can take.
+alone, in the least time that it can take; one that is in no such block takes its own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
-from pipesched.checking.least_times import LeastTimes, least_times
+from pipesched.checking.least_times import LeastTimes, least_durations, least_times
 from pipesched.problem.problem import Objective, Problem
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
@@ -53,13 +53,16 @@ class Steps(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """Steps, their devices, and what the bound is: the latest end of the first `counted`, and the time `beside`.
+    """Steps, when a micro-batch alone `ends` each, their devices, and what the bound is.
+
+    That is the latest end of the first `counted` ones, and the time `beside`.
 
     Where the chain's first stage does not count there is a device before all others, None, on which nothing runs. As
     no step starts before the last one did, on any device, its time is the start of the last step.
     """
 
     steps: Steps
+    ends: Numbers
     devices: tuple[int | None, ...]
     counted: int
     beside: int
@@ -88,7 +91,7 @@ def walk_along(
     devices = (None, *own) if only_last else own
     if not set(whole) <= set(own):
         raise RefusedEvidenceError(f"devices {list(whole)} are not among those that are kept")
-    steps = _steps(problem, times, stages, devices, whole)
+    steps, ends = _steps(problem, times, stages, devices, whole)
     if steps.admitted < 1:
         raise RefusedEvidenceError("nothing is admitted")
     longest = int((steps.ticks + steps.after + steps.before).sum() + steps.together.max(axis=1).clip(0).sum())
@@ -97,7 +100,7 @@ def walk_along(
     first, last = times[chain[0]], times[stages[0]]
     beside = first.turns + first.backward - last.turns + last.begins if only_last else 0
     every = not only_last and problem.objective is Objective.MAKESPAN
-    return Walk(steps, devices, len(devices) if every else 1, beside, steps.microbatches * longest)
+    return Walk(steps, ends, devices, len(devices) if every else 1, beside, steps.microbatches * longest)
 
 
 def _steps(
@@ -106,34 +109,38 @@ def _steps(
     down: tuple[int, ...],
     devices: tuple[int | None, ...],
     whole: Sequence[int],
-) -> Steps:
+) -> tuple[Steps, Numbers]:
+    """They, and the earliest end of each."""
     where, back = problem.placement.stage_device, down[::-1]
     device = np.array([devices.index(where[stage]) for stage in (*down, *back)], np.int64)
     away = times[down[0]].begins
     starts = np.array([times[s].begins - away for s in down] + [times[s].turns - away for s in back], np.int64)
-    ticks = np.array([times[s].forward for s in down] + [times[s].gradient for s in back], np.int64)
-    ends = np.append(0, (starts + ticks)[:-1])
-    after = np.array([0] * len(down) + [times[s].backward - times[s].gradient for s in back], np.int64)
+    least = np.array([times[s].forward for s in down] + [times[s].gradient for s in back], np.int64)
+    before = np.append(0, (starts + least)[:-1])
+    own = [least_durations(problem, s, set(problem.placement.stages_of[where[s]]) - set(down)) for s in down]
+    ticks = np.array([forward for forward, _, _ in own] + [gradient for _, gradient, _ in own[::-1]], np.int64)
+    after = np.array([0] * len(down) + [backward - gradient for _, gradient, backward in own[::-1]], np.int64)
     of = [[s for s in down if where[s] == one] for one in devices]
     memory = np.array([problem.stages[s].activation for s in down], np.int64)
     kind, kind_ticks, first_kind = _kinds(device, after, [devices.index(one) for one in whole], len(devices))
-    return Steps(
+    steps = Steps(
         device=device,
         ticks=ticks,
         after=after,
-        before=starts - ends,
+        before=starts - before,
         memory=np.append(memory, -memory[::-1]),
-        soonest=_soonest(device, starts, ends, len(devices)),
+        soonest=_soonest(device, starts, before, len(devices)),
         together=_together(problem, down),
         room=np.array([-1 if one is None else _room(problem, one) for one in devices], np.int64),
         open_=np.array([min((_open(problem, s) for s in own), default=0) for own in of], np.int64),
-        weight=np.array([max((times[s].backward - times[s].gradient for s in own), default=0) for own in of], np.int64),
+        weight=np.array([after[device == n].max(initial=0) for n in range(len(devices))], np.int64),
         kind=kind,
         kind_ticks=kind_ticks,
         first_kind=first_kind,
         microbatches=len(problem.microbatches_of[down[0]]),
         admitted=_admitted(problem, down[0]),
     )
+    return steps, starts + least
 
 
 def _kinds(device: Numbers, after: Numbers, whole: list[int], devices: int) -> tuple[Numbers, Numbers, Numbers]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import pairwise, product
 
 from pipesched.problem.passes import BW, B, F, Pass, W
@@ -13,7 +13,7 @@ class Paths:
     """Least durations and path lengths of a problem, in ticks; lists by stage.
 
     A forward or a full backward inside an overlapped block lasts as long as the block, which may be less than it
-    takes alone; `forward` and `gradient` allow for that.
+    takes alone; `forward`, `gradient` and `rest`, what a backward takes on its device in all, allow for that.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -22,19 +22,9 @@ class Paths:
         self.problem = problem
         placement = problem.placement
         stages = range(placement.stages)
-        blocks: list[int | None] = [None] * placement.stages
-        for stage in stages:
-            mates = placement.stages_of[placement.stage_device[stage]]
-            found = (problem.stages[mate].overlapped for mate in mates)
-            blocks[stage] = min((block for block in found if block is not None), default=None)
-        self.forward = [_least(problem.duration(Pass(F, s, 0)), blocks[s]) for s in stages]
-        full = [_least(problem.duration(Pass(BW, s, 0)), blocks[s]) for s in stages]
-        self.gradient = full
-        self.rest = full  # what a micro-batch's backward takes on its device in all
-        if problem.splittable:
-            b, w = ([problem.duration(Pass(kind, s, 0)) for s in stages] for kind in (B, W))
-            self.gradient = [min(x, y) for x, y in zip(b, full, strict=True)]
-            self.rest = [min(x + y, z) for x, y, z in zip(b, w, full, strict=True)]
+        mates = [placement.stages_of[device] for device in placement.stage_device]
+        least = [durations(problem, stage, mates[stage]) for stage in stages]
+        self.forward, self.gradient, self.rest = ([one[kind] for one in least] for kind in range(3))
         self._walk()
 
     def _walk(self) -> None:
@@ -130,5 +120,16 @@ def gate_of(problem: Problem, whose: int | None, stage: int) -> int | None:
     return next((one for one in walked if whose is None or placement.stage_device[one] == whose), None)
 
 
-def _least(alone: int, block: int | None) -> int:
-    return alone if block is None else min(alone, block)
+def durations(problem: Problem, stage: int, mates: Collection[int]) -> tuple[int, int, int]:
+    """The least of a forward, of a gradient pass and of a whole backward, alone or in a block with one of the mates.
+
+    A block is as long as its forward's stage says.
+    """
+    own = problem.overlapped_ticks(Pass(F, stage, 0), Pass(BW, stage, 0)) if mates else None
+    forward, full = problem.duration(Pass(F, stage, 0)), problem.duration(Pass(BW, stage, 0))
+    blocks = [problem.overlapped_ticks(Pass(F, mate, 0), Pass(BW, stage, 0)) for mate in mates]
+    forward, full = min(forward, forward if own is None else own), min([full, *(b for b in blocks if b is not None)])
+    if not problem.splittable:
+        return forward, full, full
+    b, w = problem.duration(Pass(B, stage, 0)), problem.duration(Pass(W, stage, 0))
+    return forward, min(b, full), min(b + w, full)

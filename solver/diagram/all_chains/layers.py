@@ -215,7 +215,7 @@ def _too_late(label: Numbers, run: Numbers, steps: ChainSteps, value: int) -> bo
         before = steps.before[step]
         if before != NONE and run[before] > run[step]:
             newest = label[steps.slot[step] + run[before] - 1 - run[steps.last[step]]]
-            if newest + steps.lag[step] + steps.ticks[step] + steps.after[step] >= value:
+            if newest + steps.after[before] >= value:
                 return True
     for device in range(devices):
         if steps.counted not in (NONE, device):

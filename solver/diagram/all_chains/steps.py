@@ -9,7 +9,7 @@ import numpy as np
 
 from pipesched.problem.passes import BW, F, Pass
 from pipesched.problem.problem import Objective, Problem
-from solver.bounds.analytic.critical_paths import Paths
+from solver.bounds.analytic.critical_paths import Paths, durations
 from solver.diagram.steps import Numbers, walked_chains
 
 # Sums of all ticks must stay far below what 64 bits hold, and so must the keys of states.
@@ -20,11 +20,12 @@ NONE = -1
 class ChainSteps(NamedTuple):
     """The ways of micro-batches along their chains and back, on the devices that are kept; others are delays.
 
-    By step: the number of its `device`, its `ticks`, what a backward takes after its gradient (`later`), the `lag` from
-    the end of the step before, or from time 0, the memory it `takes`, negative where it gives back, 1 for a `gradient`;
-    the step `before` it or -1, the `last` one of its chain, how many `microbatches` walk it, where the times of those
-    in flight begin in a label (`slot`), and what is left `after` its end until its chain's first stage is done.
-    `reach[n, d]` is the least time from the end of step n - 1 to a step on device d, -1 where none follows.
+    By step: the number of its `device`, its `ticks` outside of blocks, what a backward takes after its gradient
+    then (`later`), the `lag` from the end of the step before, or from time 0, the memory it `takes`, negative where
+    it gives back, 1 for a `gradient`; the step `before` it or -1, the `last` one of its chain, how many
+    `microbatches` walk it, where the times of those in flight begin in a label (`slot`), and what is left `after`
+    its end until its chain's first stage is done. `reach[n, d]` is the least time from the end of step n - 1 to a
+    step on device d, -1 where none follows.
     With a `counted` device, else -1, only its time counts, from its first start, which is 0: `after` then goes to the
     last step of the chain there, far below 0 where none is left, and `origin` stands for any time before.
     `blocks[n, g]` are the ticks of a forward and a full backward as one, or -1; `place[n]` is the weight of how many
@@ -74,8 +75,10 @@ def chain_steps(problem: Problem, paths: Paths, devices: Sequence[int]) -> Chain
     every = [step for way in ways for step in way]
     count = len(every)
     device = np.array([devices.index(where[one.stage]) for one in every], np.int64)
-    ticks = np.array([(paths.forward if one.forward else paths.gradient)[one.stage] for one in every], np.int64)
-    later = np.array([0 if one.forward else paths.rest[one.stage] - paths.gradient[one.stage] for one in every])
+    least = np.array([(paths.forward if one.forward else paths.gradient)[one.stage] for one in every], np.int64)
+    alone = [durations(problem, one.stage, ()) for one in every]
+    ticks = np.array([own[0 if one.forward else 1] for one, own in zip(every, alone, strict=True)], np.int64)
+    later = np.array([0 if one.forward else own[2] - own[1] for one, own in zip(every, alone, strict=True)], np.int64)
     lag = np.array([one.lag for one in every], np.int64)
     microbatches = np.array([len(problem.microbatches_of[one.stage]) for one in every], np.int64)
     longest = int(((ticks + later + lag) * microbatches).sum())
@@ -86,17 +89,17 @@ def chain_steps(problem: Problem, paths: Paths, devices: Sequence[int]) -> Chain
         return None
     before, last, slot, slots = _places(problem, ways)
     span = problem.objective is Objective.SPAN
-    after = _after(every, ticks, last)
+    after = _after(every, least, last)
     if span:
         lag[before == NONE] = 0
-        after = _after_on_first(device, ticks, lag, last, -2 * longest)
+        after = _after_on_first(device, least, lag, last, -2 * longest)
     blocks = _blocks(problem, every)
     rooms = [NONE if (room := problem.room[one]) is None else room for one in devices]
     held = [[one.stage for one in every if not one.forward and where[one.stage] == own] for own in devices]
     return ChainSteps(
         device=device,
         ticks=ticks,
-        later=later.astype(np.int64),
+        later=later,
         lag=lag,
         takes=np.array([stages[one.stage].activation * (1 if one.forward else -1) for one in every], np.int64),
         gradient=np.array([not one.forward for one in every], np.int64),
@@ -105,12 +108,12 @@ def chain_steps(problem: Problem, paths: Paths, devices: Sequence[int]) -> Chain
         microbatches=microbatches,
         slot=slot,
         after=after,
-        reach=_reach(device, ticks, lag, last, len(devices)),
+        reach=_reach(device, least, lag, last, len(devices)),
         blocks=blocks,
         place=np.array([base**n for n in range(count)], np.int64),
         room=np.array(rooms, np.int64),
         waiting=np.array([max(0, min((_waiting(problem, s) for s in own), default=0)) for own in held], np.int64),
-        longest=np.array([max((paths.rest[s] - paths.gradient[s] for s in own), default=0) for own in held], np.int64),
+        longest=np.array([later[device == own].max(initial=0) for own in range(len(devices))], np.int64),
         saves=_saved(device, ticks + later, blocks, len(devices)),
         sooner=_saved(device, ticks, blocks, len(devices)),
         slots=slots,
@@ -155,31 +158,31 @@ def _in_flight(problem: Problem, stage: int) -> int:
     return count if room is None or taken <= 0 else min(count, room // taken)
 
 
-def _after(every: Sequence[_Step], ticks: Numbers, last: Numbers) -> Numbers:
+def _after(every: Sequence[_Step], least: Numbers, last: Numbers) -> Numbers:
     found = np.array([one.behind for one in every], np.int64)
     for step in reversed(range(len(every))):
         if last[step] != step:
-            found[step] = every[step + 1].lag + ticks[step + 1] + found[step + 1]
+            found[step] = every[step + 1].lag + least[step + 1] + found[step + 1]
     return found
 
 
-def _after_on_first(device: Numbers, ticks: Numbers, lag: Numbers, last: Numbers, never: int) -> Numbers:
+def _after_on_first(device: Numbers, least: Numbers, lag: Numbers, last: Numbers, never: int) -> Numbers:
     """From the end of each step to that of the chain's last one on the first device; `never` where none is left."""
     found = np.full(len(device), never, np.int64)
     for step in reversed(range(len(device))):
         if last[step] != step and found[step + 1] != never:
-            found[step] = lag[step + 1] + ticks[step + 1] + found[step + 1]
+            found[step] = lag[step + 1] + least[step + 1] + found[step + 1]
         elif device[step] == 0:
             found[step] = 0
     return found
 
 
-def _reach(device: Numbers, ticks: Numbers, lag: Numbers, last: Numbers, devices: int) -> Numbers:
+def _reach(device: Numbers, least: Numbers, lag: Numbers, last: Numbers, devices: int) -> Numbers:
     found = np.full((len(device), devices), NONE, np.int64)
     for step in reversed(range(len(device))):
         if last[step] != step:
             further = found[step + 1]
-            found[step] = np.where(further >= 0, lag[step] + ticks[step] + further, NONE)
+            found[step] = np.where(further >= 0, lag[step] + least[step] + further, NONE)
         found[step, device[step]] = lag[step]
     return found
 
