@@ -24,7 +24,9 @@ from solver.diagram.all_orders import plain_passes
 from solver.diagram.certificate import certificate_of
 from solver.diagram.completion import Rests, completion, numbers_of
 from solver.diagram.device_sets import in_even_steps
+from solver.diagram.follow import least_end
 from solver.diagram.guide import guide_of
+from solver.diagram.layers import Least
 from solver.diagram.steps import Kept, kept_stages, stages_on, walked_chains
 from solver.diagram.values import raised
 
@@ -72,7 +74,13 @@ class _Raising:
     def certificates(self, kept: Kept, by: Guiding, width: int, steps: tuple[int, int]) -> Iterator[Certificate]:
         """Each above those before. `steps` from value to value: the first, and the shortest."""
         guide = guide_of(self.problem, kept, by.kept, by.rest)
-        for found in raised(kept, guide, width, (self.best, self.known), steps, self.work, self.stop):
+
+        def least_below(value: int, work: int) -> Least:
+            least = least_end(kept.steps, width, work, self.stop, guide, value - kept.beside)
+            return least._replace(ticks=None if least.ticks is None else least.ticks + kept.beside)
+
+        between = (max(self.best, kept.beside), self.known)
+        for found in raised(least_below, between, steps, self.work, self.stop):
             self.work -= found.work
             if found.ticks > self.best:
                 self.best = found.ticks

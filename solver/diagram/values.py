@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from threading import Event
 from typing import NamedTuple
 
-from solver.diagram.follow import least_end
-from solver.diagram.guide import Guide
-from solver.diagram.steps import Kept
+from solver.diagram.layers import Least
 
 # A step is twice as long as that of a value that was reached with so few labels, and half as long after so many times
 # the labels of the value before; a quarter after one that proved nothing.
@@ -24,24 +22,18 @@ class Reached(NamedTuple):
 
 
 def raised(
-    kept: Kept,
-    guide: Guide,
-    width: int,
-    between: tuple[int, int],
-    steps: tuple[int, int],
-    work: int,
-    stop: Event,
+    least_below: Callable[[int, int], Least], between: tuple[int, int], steps: tuple[int, int], work: int, stop: Event
 ) -> Iterator[Reached]:
-    """What is proved with each value, in ticks with what is beside: above what is proved, up to that of a schedule.
+    """What is proved with each value, in ticks: above what is proved, up to that of a schedule.
 
-    `steps` are the first one from a value to the next, and that below which no shorter one is tried.
+    Of a value and the work that is left, `least_below` says what is proved. `steps` are the first one from a value to
+    the next, and that below which no shorter one is tried.
     """
-    (proved, known), (step, shortest) = between, steps
-    proved, before = max(proved, kept.beside), _FEW
+    (proved, known), (step, shortest), before = between, steps, _FEW
     while proved < known and step >= shortest and work > 0 and not stop.is_set():
         value = min(known, proved + step)
-        least = least_end(kept.steps, width, work, stop, guide, value - kept.beside)
-        ticks = 0 if least.ticks is None else least.ticks + kept.beside
+        least = least_below(value, work)
+        ticks = least.ticks or 0
         yield Reached(ticks, value, least.work)
         if ticks < value:
             step //= 2 if ticks > proved else 4

@@ -24,6 +24,7 @@ value are left out too (`guide.py`): then so few remain that four devices are af
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from math import ceil
 from threading import Event
 from typing import NamedTuple
@@ -44,6 +45,7 @@ from solver.diagram.layers import Labels, Layer, Least, first_layer, joined, sli
 from solver.diagram.reduction import reduced
 from solver.diagram.steps import walked_chains
 from solver.diagram.transitions import NEVER
+from solver.diagram.values import raised
 
 # The name of its certificates.
 KIND = "crossings of all chains"
@@ -53,8 +55,9 @@ WORK, _AT_ONCE, _LAYER = 20_000_000, 10_000, 2_000_000
 _WIDTH, _WIDTHS_OF_SEVERAL = 512, (64,)
 # Rows of what follows on one device kept distinct for a state; the check counts as many. Devices taken together.
 _ROWS, _TOGETHER = 64, 4
-# Values are tried in steps of so much of the gap, as fewer labels are followed the lower the value is.
-_STEP = 16
+# Values are tried in steps of first so much of the gap, as fewer labels are followed the lower the value is; the
+# shortest are so much shorter.
+_STEP, _SHORTEST = 16, 8
 
 
 class _Single(NamedTuple):
@@ -116,17 +119,19 @@ def _raised(
     work: int,
     stop: Event,
 ) -> Iterator[tuple[tuple[int, ...], int, int, int]]:
-    """Devices, width, value and what was proved with them: few devices first, which take half of the work left."""
+    """Devices, width, value and what was proved with them: few devices first, more once these prove no more."""
+    step = max(1, (until - best) // _STEP)
     for count in range(2, _TOGETHER + 1):
         together = _together(problem, paths, singles, count)
         if together is None:
             return
         devices, steps, alone = together
         for width in widths:
-            left = work if count == _TOGETHER else work // 2
-            for value, least in _on_several(steps, alone, width, best, until, left, stop):
-                work, best = work - least.work, max(best, least.ticks or 0)
-                yield devices, width, value, least.ticks or 0
+            # A value for which half of the work is too little is tried nearer to what is proved.
+            least_below = partial(_within_half, steps, alone, width, stop)
+            for found in raised(least_below, (best, until), (step, max(1, step // _SHORTEST)), work, stop):
+                work, best = work - found.work, max(best, found.ticks)
+                yield devices, width, found.below, found.ticks
             if work <= 0 or stop.is_set():
                 return
 
@@ -166,21 +171,13 @@ def _on_one(steps: ChainSteps, proved: int, known: int, work: int, stop: Event) 
         value = (low + high + 1) // 2
 
 
-def _on_several(
-    steps: ChainSteps, alone: Sequence[ChainSteps], width: int, proved: int, known: int, work: int, stop: Event
-) -> Iterator[tuple[int, Least]]:
-    """Values and what was proved with them on several devices, in steps above what is proved."""
-    step = max(1, (known - proved) // _STEP)
-    while proved < known and work > 0 and not stop.is_set():
-        value = min(known, proved + step)
-        least = guided(steps, alone, width, value, work, stop)
-        yield value, least
-        if least.ticks != value:
-            return
-        proved, work = value, work - least.work
+def _within_half(
+    steps: ChainSteps, alone: Sequence[ChainSteps], width: int, stop: Event, value: int, work: int
+) -> Least:
+    return guided(steps, alone, width, stop, value, work // 2)
 
 
-def guided(steps: ChainSteps, alone: Sequence[ChainSteps], width: int, value: int, work: int, stop: Event) -> Least:
+def guided(steps: ChainSteps, alone: Sequence[ChainSteps], width: int, stop: Event, value: int, work: int) -> Least:
     """As `least_of_chains` without what cannot be followed below the value on one of the first devices by itself."""
     guides, used = list[Guide](), 0
     for number, own in enumerate(alone):

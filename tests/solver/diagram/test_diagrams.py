@@ -35,9 +35,12 @@ from pipesched.results.crossing_evidence import (
 from pipesched.results.diagram_evidence import Diagram
 from pipesched.results.evidence import Evidence
 from pipesched.results.evidence_document import evidence_document, evidence_from
+from solver.bounds.analytic import critical_paths
 from solver.bounds.analytic.catalogue import certificates
-from solver.bounds.analytic.critical_paths import Paths
-from solver.diagram import all_orders, below, follow, values
+from solver.bounds.analytic.critical_paths import Paths, durations
+from solver.diagram import all_orders, below, follow
+from solver.diagram import steps as one_chain
+from solver.diagram.all_chains import steps as all_chains
 from solver.diagram.all_chains.bound import bounds_of_chains, guided, least_of_chains
 from solver.diagram.all_chains.steps import ChainSteps, chain_steps
 from solver.diagram.all_orders import bounds_of_all_orders
@@ -460,7 +463,7 @@ def test_a_guide_of_each_device_proves_no_less() -> None:
     steps, alone = steps_of(one, *devices), [steps_of(one, device) for device in devices]
     for value in (95, 105):
         plain = least_of_chains(steps, 64, value, EVERY, Event())
-        guide = guided(steps, alone, 64, value, EVERY, Event())
+        guide = guided(steps, alone, 64, Event(), value, EVERY)
         assert plain.ticks is not None and guide.ticks is not None and plain.ticks <= guide.ticks <= 105
 
 
@@ -527,7 +530,7 @@ ROOM = ("kept_stages", _steps(room=lambda s: np.where(s.room > 0, s.room - 1, s.
         (all_orders, ("kept_stages", _steps(blocks=lambda s: np.where(s.blocks < 0, -1, s.blocks + 1))), "crossings with blocks, one backward", 60),
         (below, ("kept_stages", lambda kept: kept._replace(steps=without_blocks(kept.steps))), "crossings of steps below a value, blocks, one backward", 12),
         (below, MORE_LEFT, "crossings of steps below a value, V", 40),
-        (values, LATER, "crossings of steps of some stages, makespan", 8),
+        (below, LATER, "crossings of steps of some stages, makespan", 8),
         (below, ("kept_stages", lambda kept: kept._replace(beside=kept.beside + 1)), "crossings of steps of some stages, makespan", 8),
         (below, ("guide_of", lambda guide: guide._replace(rests=guide.rests + 1)), "crossings of steps of more stages, makespan", 30),
     ],
@@ -545,3 +548,19 @@ def test_an_attack_finds_what_claims_too_much(
 
     monkeypatch.setattr(where, name, changed)
     assert attack_refutes(branch, count)
+
+
+@pytest.mark.parametrize(
+    ("where", "wrong", "branch"),
+    [
+        (one_chain, lambda problem, stage, _: durations(problem, stage, ()), "crossings of steps below a value, blocks, shorter than a pass"),
+        (all_chains, lambda *given: tuple(ticks + 1 for ticks in durations(*given)), "crossings of all chains, blocks"),
+        (critical_paths, lambda problem, stage, _: durations(problem, stage, ()), "crossings of all chains, blocks, shorter than a pass"),
+    ],
+    ids=["no block with a stage that is not kept", "longer outside of blocks", "no shorter in a block on the way"],
+)  # fmt: skip
+def test_an_attack_finds_durations_that_are_too_long(
+    where: Any, wrong: Callable[..., object], branch: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(where, "durations", wrong)
+    assert attack_refutes(branch)
