@@ -20,7 +20,7 @@ from pipesched.layers.pieces import Lengths, ends_of, of_piece
 from pipesched.layers.recompute_rule import RecomputeRule
 from pipesched.layers.stage_costs import StageCosts, stage_costs
 from pipesched.layers.training_step import TrainingStep
-from pipesched.layers.vocabulary import with_vocabulary, without_vocabulary
+from pipesched.layers.vocabulary import with_shared, without_vocabulary
 from pipesched.problem.device_resources import Pool
 from pipesched.problem.placement import PLACEMENTS, Placement
 from pipesched.problem.problem import Objective, Problem
@@ -192,7 +192,7 @@ class PlanProblem:
             own = encoder_stages(self.encoder, self.model, cluster)
             stages = tuple(self._stage(stage.costs, False, len(own)) for stage in own)
             return with_encoder(trunk, self.encoder, tuple(stage.device for stage in own), stages)
-        return with_vocabulary(trunk, self.shared, cluster) if self.shared else trunk
+        return with_shared(trunk, self.shared, cluster) if self.shared else trunk
 
     def costs(self, placement: Placement, partition: Partition) -> list[StageCosts]:
         """Of every stage of the placement, on its device."""

@@ -62,9 +62,7 @@ def _outcome(found: Solution, known: Timeline) -> BoundAndValue:
 
 
 def _value_of_order(problem: Problem, known: Timeline) -> Value | None:
-    """The order of a schedule run with other times and memory; None if it does not fit, or has other passes."""
-    if problem.placement != known.problem.placement:
-        return None
+    """The order of a schedule run with other times and memory; None if it does not fit."""
     timeline = best_times(problem, known.schedule)
     return None if validate(timeline) else value_of(problem, timeline)
 

@@ -18,7 +18,6 @@ class PerturbationKind(StrEnum):
     PASSES = "passes"
     STREAM = "stream"
     MOVE = "move"
-    SHARE = "share"
 
 
 @dataclass(frozen=True)
