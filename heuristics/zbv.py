@@ -213,7 +213,6 @@ HEURISTICS.register(
         peak="2p chunk activations",
         order=zbv,
         closed_form=_closed_form,
-        ceiling=lambda p, _: 2 * p,
         standing=Standing(promising=True, written=2, roomy=True),
     )
 )

@@ -68,6 +68,8 @@ def show(plan: Plan, changes: Sequence[Change] = (), more: Sequence[str] = (), s
         print(sentence)
     if changes:
         table("what changes would bring", CHANGES, change_rows(plan, changes))
+        if changes[0].plan.value and plan.value and changes[0].plan.value < plan.value:
+            print(f"what helps most: {changes[0].text}")
 
 
 def with_note(found: Plan) -> Plan:

@@ -62,7 +62,8 @@ def ends_of(problem: Problem, number: Mapping[Task, int], p: Pass) -> _Ends:
 def first_parts(network: TaskNetwork, pass_type: PassType) -> tuple[int, ...]:
     """The tasks of a pass that wait for none of the same pass."""
     arcs = network.arcs_into[pass_type]
-    later = {arc.after.part for arc in arcs if any(other.pass_type == pass_type for other in arc.alternatives)}
+    own = (arc for arc in arcs if arc.share is None)
+    later = {arc.after.part for arc in own if any(other.pass_type == pass_type for other in arc.alternatives)}
     return tuple(part for part in range(len(network.tasks[pass_type])) if part not in later)
 
 

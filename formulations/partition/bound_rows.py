@@ -13,7 +13,7 @@ from ortools.sat.python import cp_model
 
 from formulations.partition.chain_ways import ChainWays, Ways
 from formulations.partition.memory_rows import MemoryRows
-from formulations.partition.partition_model import Linear, PartitionModel
+from formulations.partition.partition_model import Linear, PartitionModel, StageTerms
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.problem.problem import Objective
 from pipesched.problem.stage import COMPUTE
@@ -77,9 +77,10 @@ class BoundRows:
         terms = [self.model.terms[k] for k in self._chain.held(device)]
         loads: dict[str, Linear] = {COMPUTE: passes + sum(one.step for one in terms)}
         gather, reduce, _ = self.plan.model.parameters
-        for stream, own in ((gather and gather.of.stream, "gather"), (reduce and reduce.stream, "reduce")):
-            if stream is not None:
-                loads[stream] = loads.get(stream, 0) + sum(getattr(one, own) for one in terms)
+        for collective, own in ((gather and gather.of, "gather"), (reduce, "reduce")):
+            if collective is not None:
+                load = collective.parts * sum(getattr(one, own) for one in terms)
+                loads[collective.stream] = loads.get(collective.stream, 0) + load
         for load in loads.values():
             self.model.cp.add(self.value >= load)
         self.model.cp.add(self.value >= passes + self._around(device))
@@ -90,7 +91,12 @@ class BoundRows:
         return before + self._behind(device)
 
     def _behind(self, device: int) -> Linear:
-        return self._chain.least(device, f"behind{device}", lambda terms: terms.reduce + terms.step)
+        return self._chain.least(device, f"behind{device}", self._once)
+
+    def _once(self, terms: StageTerms) -> Linear:
+        """All buckets wait for the last backward of a stage, whose passes are single tasks."""
+        reduce = self.plan.model.parameters.reduce
+        return terms.reduce * (reduce.parts if reduce else 1) + terms.step
 
     def _work(self, device: int) -> Linear:
         return self.plan.microbatches * sum(self.model.terms[k].work for k in self._chain.held(device))
@@ -102,7 +108,7 @@ class BoundRows:
         gradients = m * sum(terms[k].forward + terms[k].gradient for k in held)
         busy = gradients if self.plan.model.splittable else self._work(device)
         # The way back ends with the first stage's last backward.
-        behind = terms[0].reduce + terms[0].step if first else self._behind(device)
+        behind = self._once(terms[0]) if first else self._behind(device)
         self.model.cp.add(self.value >= start + ways.head[first] + busy + ways.tail[first] + behind)
         if not self.span:
             self.model.cp.add(self.value >= start + ways.head[first] + self._work(device) + self._behind(device))

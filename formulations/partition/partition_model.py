@@ -30,7 +30,7 @@ class StageTerms:
 
     `gradient` is the least time of a pass that sends the gradient on (B where backwards may be split), `work` the
     least that a micro-batch's passes take in all, `rest` the part of it that is backward. From `gather` on: what the
-    stage runs, and holds, for its parameters.
+    stage runs, and holds, for its parameters; `reduce` is one bucket.
     """
 
     forward: Linear
@@ -220,7 +220,8 @@ class PartitionModel:
             held = self._total(k, model, lambda one: one.gathered, self.step)
             found["gathered"] = held + _whole(gather.memory, self.step)
         if reduce is not None:
-            found["reduce"] = self._total(k, model, lambda one: one.reduce, tick) + _whole(reduce.time, tick)
+            bucket = tick * reduce.parts
+            found["reduce"] = self._total(k, model, lambda one: one.reduce, bucket) + _whole(reduce.time, bucket)
         if step is not None:
             found["step"] = self._total(k, model, lambda one: one.step, slower) + _whole(step, slower)
         return found

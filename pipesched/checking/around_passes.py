@@ -6,6 +6,7 @@ every device by itself: what the passes of micro-batches take there is the whole
 
 from __future__ import annotations
 
+from pipesched.problem.passes import BW, W
 from pipesched.problem.problem import Objective, Problem
 
 
@@ -19,7 +20,7 @@ def around_passes(problem: Problem) -> int:
         owners = [problem.stages[problem.holders[s] if problem.holders else s] for s in walked]
         if owners:
             gathering = min(one.gather.task.ticks if one.gather else 0 for one in owners)
-            took = gathering + min(sum(t.ticks for t in (one.reduce, one.step) if t is not None) for one in owners)
+            took = gathering + min(follows(problem, s) for s in walked)
             least = took if least is None else min(least, took)
     return least or 0
 
@@ -31,11 +32,28 @@ def behind_backwards(problem: Problem) -> int:
     """
     least = None
     for stage, walked in enumerate(problem.microbatches_of):
-        owner = problem.stages[problem.holders[stage] if problem.holders else stage]
-        took = sum(task.ticks for task in (owner.reduce, owner.step) if task is not None)
-        if len(walked) and (least is None or took < least):
-            least = took
+        if len(walked) and (least is None or follows(problem, stage) < least):
+            least = follows(problem, stage)
     return least or 0
+
+
+def follows(problem: Problem, stage: int) -> int:
+    """What is reduced and stepped behind the last task for the weights of a stage, at the least.
+
+    A bucket waits for the tasks that have a part of its share. A W's may end in any order, a BW's last one ends it.
+    """
+    owner = problem.stages[problem.holders[stage] if problem.holders else stage]
+    took = 0 if owner.step is None else owner.step.ticks
+    if owner.reduce is None:
+        return took
+    each, own, waiting = owner.buckets, problem.stages[stage], list[int]()
+    if own.weight is not None:
+        tasks = len(own.tasks_of(W))
+        for part in range(tasks):
+            waiting.append(sum(at * tasks < (part + 1) * each and part * each < (at + 1) * tasks for at in range(each)))
+    tasks = len(own.tasks_of(BW))
+    waiting.append(sum((at + 1) * tasks > (tasks - 1) * each for at in range(each)))
+    return took + min(waiting) * owner.reduce.ticks
 
 
 def ahead_of_forwards(problem: Problem) -> int:

@@ -14,7 +14,7 @@ from pipesched.files.other_kinds import Kind, refuse_other_kinds
 from pipesched.files.plans.checks import choices_of, plan_mistakes
 from pipesched.files.plans.device_classes import orders_of, slowness_of, with_device_classes
 from pipesched.files.plans.layers import required_of, with_derived_layers
-from pipesched.files.plans.parameters import parameters_of, times_added
+from pipesched.files.plans.parameters import buckets_of, parameters_of, times_added
 from pipesched.files.plans.schema import LayerEntry, OverheadSection, PlanFile, PlanMemory
 from pipesched.files.problem_file import ROUNDED, read_document
 from pipesched.files.problems import visualiser_file
@@ -100,7 +100,8 @@ def _build(form: PlanFile, default_name: str) -> PlanProblem:
         encoder = Encoder(layer, entry.serves, EncoderPlacement(entry.placement))
     own = parameters_of(form.parameters, time, lambda amount: floor(amount / step) * step)
     forward, backward = map(time, more)
-    model = Model(tuple(_layer(layer, tick, step, splits) for layer in form.layers), forward, backward, own)
+    layers = tuple(_layer(layer, tick, step, splits, buckets_of(form.parameters)) for layer in form.layers)
+    model = Model(layers, forward, backward, own)
     plan = PlanProblem(
         model,
         cluster,
@@ -145,8 +146,8 @@ def _tick(form: PlanFile, others: list[Fraction]) -> tuple[Fraction, bool]:
     """The tick of all times, and whether they must be rounded to it."""
     numbers, total = [*others], sum(others, Fraction(0)) * (form.devices or 1) * 4
     for layer in _every_layer(form):
-        times = (layer.forward, layer.backward, layer.weight, layer.fused, layer.gather, layer.reduce, layer.step)
-        own = [x for x in times if x is not None]
+        once = (layer.gather, layer.reduce and layer.reduce / buckets_of(form.parameters), layer.step)
+        own = [x for x in (layer.forward, layer.backward, layer.weight, layer.fused, *once) if x is not None]
         own += [way.time for way in layer.recompute or () if way.time is not None]
         numbers += own
         total += layer.count * sum(own, Fraction(0))
@@ -207,7 +208,7 @@ def _kept(layer: LayerEntry) -> list[Fraction]:
     return [(layer.activation or 0) * way.keeps for way in layer.recompute or () if way.keeps is not None]
 
 
-def _layer(entry: LayerEntry, tick: Fraction, step: Fraction, splits: bool) -> LayerType:
+def _layer(entry: LayerEntry, tick: Fraction, step: Fraction, splits: bool, buckets: int = 1) -> LayerType:
     """Times rounded to the nearest tick; activations down and what B gives back up, so that what fits still does.
 
     Where other layers split their backward (`splits`), B does all of one that does not, and leaves nothing for its W.
@@ -250,6 +251,6 @@ def _layer(entry: LayerEntry, tick: Fraction, step: Fraction, splits: bool) -> L
         floor((entry.kept_for_later or zero) / step) * step,
         surely(entry.gather or zero),
         floor((entry.gathered or zero) / step) * step,
-        surely(entry.reduce or zero),
+        surely((entry.reduce or zero) / buckets) * buckets,
         surely(entry.step or zero),
     )

@@ -7,10 +7,14 @@ from typing import NamedTuple
 
 
 class Collective(NamedTuple):
-    """Gathering or reduction: the stream that runs it, and the time that every stage adds to that of its layers."""
+    """Gathering or reduction: the stream that runs it, and the time that every stage adds to that of its layers.
+
+    It runs in so many equal `parts`.
+    """
 
     stream: str
     time: Fraction = Fraction(0)
+    parts: int = 1
 
 
 class Gathering(NamedTuple):

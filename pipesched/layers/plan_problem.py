@@ -20,7 +20,7 @@ from pipesched.layers.pieces import Lengths, ends_of, of_piece
 from pipesched.layers.recompute_rule import RecomputeRule
 from pipesched.layers.stage_costs import StageCosts, stage_costs
 from pipesched.layers.training_step import TrainingStep
-from pipesched.layers.vocabulary import with_shared, without_vocabulary
+from pipesched.layers.vocabulary import with_vocabulary, without_vocabulary
 from pipesched.problem.device_resources import Pool
 from pipesched.problem.placement import PLACEMENTS, Placement
 from pipesched.problem.problem import Objective, Problem
@@ -192,7 +192,7 @@ class PlanProblem:
             own = encoder_stages(self.encoder, self.model, cluster)
             stages = tuple(self._stage(stage.costs, False, len(own)) for stage in own)
             return with_encoder(trunk, self.encoder, tuple(stage.device for stage in own), stages)
-        return with_shared(trunk, self.shared, cluster) if self.shared else trunk
+        return with_vocabulary(trunk, self.shared, cluster) if self.shared else trunk
 
     def costs(self, placement: Placement, partition: Partition) -> list[StageCosts]:
         """Of every stage of the placement, on its device."""
@@ -221,7 +221,8 @@ class PlanProblem:
             static=self._whole_memory(costs.memory),
             lent=self._whole_memory(costs.lent) if in_pieces else 0,
             gather=None if own.gather is None else self._gather(costs, own.gather, stages),
-            reduce=None if own.reduce is None else TaskSpec(own.reduce.stream, self._ticks(costs.reduce)),
+            reduce=own.reduce and TaskSpec(own.reduce.stream, self._ticks(costs.reduce / own.reduce.parts)),
+            buckets=own.reduce.parts if own.reduce else 1,
             step=None if own.step is None else TaskSpec(COMPUTE, self._ticks(costs.step)),
         )
 

@@ -11,11 +11,9 @@ from pipesched.layers.cluster import Cluster
 from pipesched.layers.layer import LayerType
 from pipesched.layers.model import Model
 from pipesched.layers.roles import Role, role_of
-from pipesched.problem.module import Module
-from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import Stage
-from pipesched.problem.with_modules import with_modules
+from pipesched.problem.with_modules import with_shared
 
 
 class Vocabulary(StrEnum):
@@ -38,20 +36,13 @@ def is_vocabulary(name: str) -> bool:
     return role_of(name) in (Role.EMBEDDING, Role.HEAD)
 
 
-def with_shared(trunk: Problem, layers: Sequence[LayerType], cluster: Cluster) -> Problem:
+def with_vocabulary(trunk: Problem, layers: Sequence[LayerType], cluster: Cluster) -> Problem:
     """The problem of a trunk of one chain and a part of these layers on each device, in the trunk's ticks.
 
     A head has two collectives a micro-batch; each collective takes as long as the longest transfer.
     """
-    devices, chain = trunk.devices, trunk.placement.chains[0]
-    where, parts = Placement("", devices, tuple(range(devices)), tuple((d,) for d in range(devices))), []
-    for number, layer in enumerate(layers):
-        head = role_of(layer.name) is Role.HEAD
-        first, fed = trunk.placement.stages + number * devices, (chain[-1] if head else chain[0],)
-        module = Module(layer.name, first, 1, devices, fed, 1, shared=True, barriers=2 * head)
-        stages = tuple(_part(trunk, layer, cluster, device) for device in range(devices))
-        parts.append((module, replace(trunk, placement=where, stages=stages, pools=())))
-    return with_modules(trunk, parts)
+    shared = [(layer.name, [_part(trunk, layer, cluster, d) for d in range(trunk.devices)]) for layer in layers]
+    return with_shared(trunk, shared, [layer.name for layer in layers if role_of(layer.name) is Role.HEAD])
 
 
 def _part(trunk: Problem, layer: LayerType, cluster: Cluster, device: int) -> Stage:

@@ -78,9 +78,10 @@ class Stage:
     From F to the backward an activation is kept if the stage `may_keep` it, or moves to the host where there is
     `offload`, or is computed again on `stream` by one of `recompute`.
 
-    After the last backward of all micro-batches the gradients of its parameters are reduced by the task `reduce`, and
-    the optimizer's `step` follows; None where there is none. Where there is `gather`, its passes run only while its
-    parameters are gathered: they are dropped, on `stream` and in no time, and gathered again, as a schedule says.
+    After the last backward of all micro-batches the gradients of its parameters are reduced by the task `reduce`, once
+    for each of `buckets` in turn, and the optimizer's `step` follows; None where there is none. Where there is
+    `gather`, its passes run only while its parameters are gathered: they are dropped, on `stream` and in no time, and
+    gathered again, as a schedule says.
     """
 
     forward: int
@@ -102,6 +103,7 @@ class Stage:
     reduce: TaskSpec | None = None
     step: TaskSpec | None = None
     gather: Gather | None = None
+    buckets: int = 1
 
     @property
     def kinds(self) -> tuple[PassKind, ...]:
@@ -238,13 +240,14 @@ def stages_of(
     reduce: Sequence[TaskSpec | None] | None = None,
     step: Sequence[TaskSpec | None] | None = None,
     gather: Sequence[Gather | None] | None = None,
+    buckets: Sequence[int] | None = None,
 ) -> tuple[Stage, ...]:
     """Stages from one sequence a quantity, each with an entry a stage; what is left out is as in `Stage`."""
     given: dict[str, Sequence[Any] | None] = {
         "forward": forward, "backward": backward, "weight": weight, "fused": fused, "transfer": transfer,
         "overlapped": overlapped, "activation": activation, "freed": freed, "static": static, "tasks": tasks,
         "stream": stream, "offload": offload, "recompute": recompute, "may_keep": may_keep, "lent": lent,
-        "reduce": reduce, "step": step, "gather": gather,
+        "reduce": reduce, "step": step, "gather": gather, "buckets": buckets,
     }  # fmt: skip
     rows = {name: column for name, column in given.items() if column is not None}
     entries = zip(*rows.values(), strict=True)

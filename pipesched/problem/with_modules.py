@@ -14,6 +14,7 @@ from pipesched.problem.module import Module
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import in_common_steps
+from pipesched.problem.stage import Stage
 from pipesched.problem.stage_arc import StageArc
 
 
@@ -57,6 +58,20 @@ def with_modules(trunk: Problem, modules: Sequence[tuple[Module, Problem]]) -> P
         modules=tuple(module for module, _ in modules),
         notes=tuple(dict.fromkeys(note for one in (trunk, *others) for note in one.notes)),
     )
+
+
+def with_shared(trunk: Problem, shared: Sequence[tuple[str, Sequence[Stage]]], heads: Sequence[str]) -> Problem:
+    """One problem of a trunk of one chain and modules of which each device has a part, by name, in the trunk's ticks.
+
+    Those of `heads` follow the last stage, with two barriers each; the others feed the first.
+    """
+    devices, chain = trunk.devices, trunk.placement.chains[0]
+    where, modules = Placement("", devices, tuple(range(devices)), tuple((d,) for d in range(devices))), []
+    for number, (name, parts) in enumerate(shared):
+        first, fed = trunk.placement.stages + number * devices, chain[-1] if name in heads else chain[0]
+        module = Module(name, first, 1, devices, (fed,), 1, shared=True, barriers=2 * (name in heads))
+        modules.append((module, replace(trunk, placement=where, stages=tuple(parts), pools=())))
+    return with_modules(trunk, modules)
 
 
 def _of_head_part(module: Module, part: int) -> list[StageArc]:

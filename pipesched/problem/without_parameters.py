@@ -17,7 +17,7 @@ def without_parameters(problem: Problem, held: Callable[[Iterable[int]], int] = 
     """
     if all(one is None for stage in problem.stages for one in (stage.gather, stage.reduce, stage.step)):
         return problem
-    stages = tuple(replace(stage, reduce=None, step=None, gather=None) for stage in problem.stages)
+    stages = tuple(replace(stage, reduce=None, step=None, gather=None, buckets=1) for stage in problem.stages)
     room = [
         own if own is None else own - gathered_memory(problem, device, held) for device, own in enumerate(problem.room)
     ]

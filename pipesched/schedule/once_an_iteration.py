@@ -27,8 +27,7 @@ def completed(problem: Problem, schedule: Schedule) -> Schedule:
         for place, slot in enumerate(order):
             found.append(slot)
             stage = ending.get(place)
-            for kind in () if stage is None else problem.stages[stage].kinds_once:
-                p = Pass(kind, ending[place], 0)
+            for p in () if stage is None else _once(problem, stage):
                 if p not in schedule.pass_set:
                     stream = problem.tasks_of(*p[:2])[0].stream
                     (at_end if stream == problem.streams[0] else found).append((p,))
@@ -37,6 +36,11 @@ def completed(problem: Problem, schedule: Schedule) -> Schedule:
         orders.append((*found, *at_end))
     task_orders = {where: tuple(tasks) for where, tasks in streams.items()}
     return with_gathers(problem, Schedule(tuple(orders), schedule.name, task_orders, schedule.waits))
+
+
+def _once(problem: Problem, stage: int) -> list[Pass]:
+    kinds = problem.stages[stage].kinds_once
+    return [Pass(kind, stage, n) for kind in kinds for n in problem.network.numbers[kind, stage]]
 
 
 def uncompleted(schedule: Schedule) -> Schedule:

@@ -79,8 +79,10 @@ def needed_of_others(problem: Problem, p: Pass) -> Iterator[tuple[Pass, int]]:
                 if i == p.microbatch:
                     kinds = (B, BW) if backward and not turns else (F,)
                     yield from ((Pass(kind, before, j), ticks) for kind in kinds)
+    if p.kind is REDUCE and p.microbatch:
+        yield p._replace(microbatch=p.microbatch - 1), 0
     if p.kind is STEP and problem.stages[p.stage].reduce is not None:
-        yield Pass(REDUCE, p.stage, 0), 0
+        yield Pass(REDUCE, p.stage, problem.stages[p.stage].buckets - 1), 0
     elif p.kind in (REDUCE, STEP):
         for stage, walked in enumerate(problem.microbatches_of):
             if p.stage == (problem.holders[stage] if problem.holders else stage):
@@ -104,7 +106,23 @@ def met(
 def run_once(problem: Problem, stage: int) -> list[Pass]:
     """What a stage runs once an iteration: the reduction of its gradients and the optimizer's step, if it has them."""
     own = problem.stages[stage]
-    return [Pass(kind, stage, 0) for kind, task in ((REDUCE, own.reduce), (STEP, own.step)) if task is not None]
+    buckets = [] if own.reduce is None else [Pass(REDUCE, stage, n) for n in range(own.buckets)]
+    return [*buckets, *([] if own.step is None else [Pass(STEP, stage, 0)])]
+
+
+def waited_for(problem: Problem, p: Pass, other: Pass) -> range:
+    """The tasks of another pass that must have ended before this one starts: those that end it, all of a W.
+
+    For one of several buckets the gradients of its share of the weights must be there, not of all.
+    """
+    tasks = len(own_tasks(problem, other.kind, other.stage))
+    until, since = tasks, 0
+    if p.kind is REDUCE and other.kind in (W, BW):
+        buckets = problem.stages[p.stage].buckets
+        # Rounded outwards: a task that is partly of the bucket must have ended.
+        since = tasks * p.microbatch // buckets
+        until = (tasks * (p.microbatch + 1) + buckets - 1) // buckets
+    return range(since if other.kind is W else until - 1, until)
 
 
 def needs_input(problem: Problem, kind: PassKind, stage: int) -> int:

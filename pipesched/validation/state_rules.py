@@ -18,6 +18,7 @@ from pipesched.validation.pass_rules import (
     own_tasks,
     run_once,
     stream_owner,
+    waited_for,
 )
 from pipesched.validation.violation import Violation
 
@@ -93,21 +94,21 @@ def _needed(problem: Problem, task: Task) -> Iterator[tuple[Task, int]]:
         yield Task(p, part - 1), 0
     if part == needs_input(problem, p.kind, p.stage):
         for kind, stage, lag in needed(problem, p.kind, p.stage):
-            yield from _ends(problem, Pass(kind, stage, p.microbatch), lag)
+            yield from _ends(problem, Pass(kind, stage, p.microbatch), lag, p)
     if part == 0:
         for other, lag in needed_of_others(problem, p):
-            yield from _ends(problem, other, lag)
+            yield from _ends(problem, other, lag, p)
 
 
-def _ends(problem: Problem, p: Pass, lag: int) -> Iterator[tuple[Task, int]]:
-    """The tasks with which a pass ends, or the one that sends its tensor on where that takes a stream's time."""
+def _ends(problem: Problem, p: Pass, lag: int, before: Pass) -> Iterator[tuple[Task, int]]:
+    """The tasks with which a pass ends for another one, or that which sends its tensor on, if that takes a stream."""
     if p.kind in (B, W) and not problem.splittable:
         return
     own = len(own_tasks(problem, p.kind, p.stage))
     if lag and problem.transfer_stream is not None:
         yield Task(p, own), 0
     else:
-        yield from ((Task(p, part), lag) for part in (range(own) if p.kind is W else (own - 1,)))
+        yield from ((Task(p, part), lag) for part in waited_for(problem, before, p))
 
 
 def _memory(problem: Problem, tasks: Mapping[Task, Ran]) -> Iterator[Violation]:

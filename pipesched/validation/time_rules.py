@@ -8,7 +8,7 @@ import numpy as np
 
 from pipesched.problem.formatting import amount
 from pipesched.problem.pass_names import pass_text
-from pipesched.problem.passes import B, F, Pass, PassKind, Task, W
+from pipesched.problem.passes import REDUCE, B, F, Pass, PassKind, Task, W
 from pipesched.problem.stage import TaskSpec
 from pipesched.schedule.pass_table import Ints, Whole
 from pipesched.schedule.start_table import StartTable
@@ -23,6 +23,7 @@ from pipesched.validation.pass_rules import (
     needs_input,
     own_tasks,
     run_once,
+    waited_for,
 )
 from pipesched.validation.violation import Violation
 
@@ -89,8 +90,17 @@ def between_chains(timeline: Timeline) -> Iterator[Violation]:
     held = timeline.schedule.pass_set
     for p in timeline.schedule.passes():
         for other, lag in needed_of_others(timeline.problem, p):
-            if other in held and timeline.start(p) < timeline.end(other) + lag:
-                yield _too_early(timeline, other, p, timeline.end(other) + lag)
+            if other in held and timeline.start(p) < (come := _given(timeline, p, other) + lag):
+                yield _too_early(timeline, other, p, come)
+
+
+def _given(timeline: Timeline, p: Pass, other: Pass) -> int:
+    """When a pass has ended as far as another one waits for it."""
+    tasks = own_tasks(timeline.problem, other.kind, other.stage)
+    parts = waited_for(timeline.problem, p, other)
+    if len(tasks) == 1 or p.kind is not REDUCE:
+        return timeline.end(other)
+    return max(timeline.starts[Task(other, part)] + tasks[part].ticks for part in parts)
 
 
 def inside(timeline: Timeline) -> Iterator[Violation]:

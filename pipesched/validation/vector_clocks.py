@@ -11,7 +11,7 @@ from pipesched.problem.passes import B, Pass, Task, W
 from pipesched.schedule.pass_table import Ints
 from pipesched.schedule.timeline import Timeline, block_ticks
 from pipesched.validation.gather_rules import tied_by_gathers
-from pipesched.validation.pass_rules import all_tasks, needed, needed_of_others, needs_input, own_tasks
+from pipesched.validation.pass_rules import all_tasks, needed, needed_of_others, needs_input, own_tasks, waited_for
 from pipesched.validation.task_order_rules import streams_of
 
 
@@ -90,8 +90,7 @@ class VectorClocks:
         for other, lag in (*own, *needed_of_others(problem, p)):
             if other in held:
                 sent = 1 if lag and problem.transfer_stream is not None else 0
-                last = len(own_tasks(problem, other.kind, other.stage)) - 1 + sent
-                for part in range(last + 1) if other.kind is W else (last,):
+                for part in (n + sent for n in waited_for(problem, p, other)):
                     yield self._task(Task(other, part)), self._task(Task(p, needs_input(problem, p.kind, p.stage)))
 
     def _ended(self, before: dict[Task, list[Task]]) -> dict[Task, Ints]:

@@ -90,14 +90,16 @@ class Exporter:
         problem, passes = timeline.problem, [*timeline.schedule.passes()]
         plain = problem.network.has_collectives and without_parameters(problem).network.one_task_each
         whole = all(len([*problem.tasks(p)]) == 1 for p in passes)
-        holds_streams = self.streams or (whole and self.copies) or (plain and self.collectives)
+        at_once = all(stage.buckets == 1 for stage in problem.stages)
+        holds_streams = self.streams or (whole and self.copies) or (plain and self.collectives and at_once)
         if not holds_streams and (timeline.schedule.task_orders or timeline.schedule.waits):
             several = len(problem.streams) > 1
             held = "orders the tasks of several streams" if several else "orders tasks and has waits between them"
             return f"the schedule {held}, and this format orders whole passes only"
         saving = next((p for p in passes if p.kind not in (F, B, W, BW)), None)
         if not holds_streams and saving is not None:
-            return f"the schedule runs {saving}, and this format has neither copies nor recomputation"
+            held = "neither copies nor recomputation" if at_once else "no buckets of gradients"
+            return f"the schedule runs {saving}, and this format has {held}"
         if not self.unequal and problem.microbatch_scale:
             return "the micro-batches are unequal, and this format is for micro-batches of one shape"
         if not self.pieces and problem.sequence_chunks > 1:

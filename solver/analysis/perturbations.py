@@ -11,6 +11,7 @@ from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import coarsest, finer, finer_memory, numbers_of
 from pipesched.problem.stage import Stage, TaskSpec, mapped_stage
 from pipesched.results.analysis.explanation import Perturbation, PerturbationKind
+from solver.analysis.shared_ends import sharing_ends
 
 # Whether a task of passes of a kind takes a tenth less.
 _Wanted = Callable[[PassKind, TaskSpec], bool]
@@ -23,7 +24,7 @@ def changes(problem: Problem, device: int, busiest: int) -> list[Perturbation]:
     fine = finer_memory(finer(problem, 10), 10)  # in which tenths are whole
     moves = [move for origin in dict.fromkeys((busiest, device)) for move in _moves(fine, origin)]
     faster = [*_faster_transfer(fine), *_faster_passes(fine, device), *_faster_streams(fine)]
-    return [*memory[:2], *faster, *moves, *memory[2:]]
+    return [*memory[:2], *sharing_ends(problem), *faster, *moves, *memory[2:]]
 
 
 def _more_memory(problem: Problem) -> Iterator[Perturbation]:

@@ -62,7 +62,9 @@ def _outcome(found: Solution, known: Timeline) -> BoundAndValue:
 
 
 def _value_of_order(problem: Problem, known: Timeline) -> Value | None:
-    """The order of a schedule run with other times and memory; None if it does not fit."""
+    """The order of a schedule run with other times and memory; None if it does not fit, or has other passes."""
+    if problem.placement != known.problem.placement:
+        return None
     timeline = best_times(problem, known.schedule)
     return None if validate(timeline) else value_of(problem, timeline)
 

@@ -173,7 +173,7 @@ class _Run:
         return all(before in self.passes for before in self._before(p))
 
     def _before(self, p: Pass) -> Iterator[Pass]:
-        for alternatives, _, optional, share in self._needs[p.kind, p.stage]:
+        for alternatives, _, optional, share, _ in self._needs[p.kind, p.stage]:
             kind, stage = alternatives[0]
             if not optional:
                 numbers = (p.microbatch,) if share is None else share.numbers(p.microbatch)

@@ -77,7 +77,8 @@ def changed_problems(problem: PlanProblem) -> Iterator[Changed]:
         able = tuple(choice for choice in problem.choices if choice.placement != "bidirectional")
         if able and not (problem.schedules or problem.encoder or problem.model.parameters.some):
             shared = replace(problem, choices=able).sharing_vocabulary()
-            yield Changed("the vocabulary on all devices, a part on each", shared)
+            names = " and ".join(dict.fromkeys(layer.name for layer in shared.shared))
+            yield Changed(f"{names} in equal parts on all devices", shared)
     if problem.cluster.transfer or problem.cluster.links:
         halved = replace(
             problem.cluster,
@@ -88,7 +89,7 @@ def changed_problems(problem: PlanProblem) -> Iterator[Changed]:
 
 
 def sensitivity(found: Plan, limits: Limits, stop: Event | None = None) -> list[Change]:
-    """The changes in turn, each with an equal share of the limits."""
+    """The changes, each with an equal share of the limits; those that bring most come first."""
     problems = list(changed_problems(found.problem))
     work = None if limits.deterministic is None else limits.deterministic / len(problems)
     each = replace(limits, seconds=limits.seconds / len(problems), deterministic=work)
@@ -98,7 +99,7 @@ def sensitivity(found: Plan, limits: Limits, stop: Event | None = None) -> list[
             made = plan(problem, each, stop=stop, start=found.best)
             bound = made.lower_bound if saves is None else max(made.lower_bound, found.lower_bound - saves)
             changes.append(Change(text, made, bound, slower=saves == 0))
-    return changes
+    return sorted(changes, key=lambda one: (one.plan.value is None, one.plan.value or 0))
 
 
 def _faster(layer: LayerType) -> LayerType:

@@ -151,7 +151,8 @@ def with_parameters(random: Random) -> PlanProblem:
     def added(key: str) -> dict[str, int]:
         return {key: random.randint(1, 2)} if random.random() < 0.3 else {}
 
-    parameters: dict[str, Any] = {"reduce": added("time")} if random.random() < 0.7 else {}
+    buckets = {"buckets": random.choice((1, 1, 2, 3))} if devices * microbatches < 4 else {}
+    parameters: dict[str, Any] = {"reduce": added("time") | buckets} if random.random() < 0.7 else {}
     parameters |= {"step": added("time")} if random.random() < 0.7 else {}
     if gathers or not parameters:
         rule = random.choice(({"keep": "always"}, {"most": devices * chunks + 1}, {"most": devices * chunks + 1}))

@@ -152,17 +152,27 @@ class Game:
 
     def _run_once(self, stage: int) -> None:
         """The reduction of a stage's gradients behind every backward for its parameters, and its step behind that."""
-        device, before = self.problem.placement.stage_device[stage], list[Task]()
-        for p, own in self.passes.items():
-            if p.kind in (W, BW) and self.holder(p.stage) == stage:
-                before += own.ends
-        own_stage = self.problem.stages[stage]
-        for kind, spec in ((REDUCE, own_stage.reduce), (STEP, own_stage.step)):
-            if spec is not None:
-                task = Task(Pass(kind, stage, 0))
-                self.ticks[task], self.stream[task] = spec.ticks, (device, spec.stream)
-                self.lags |= dict.fromkeys(((one, task) for one in before), 0)
-                before = [task]
+        device, own_stage = self.problem.placement.stage_device[stage], self.problem.stages[stage]
+        own = [p for p in self.passes if p.kind in (W, BW) and self.holder(p.stage) == stage]
+        whole, last = [task for p in own for task in self.passes[p].ends], list[Task]()
+        buckets = 0 if own_stage.reduce is None else own_stage.buckets
+        for kind, spec, k in (*((REDUCE, own_stage.reduce, k) for k in range(buckets)), (STEP, own_stage.step, 0)):
+            if spec is None:
+                continue
+            task = Task(Pass(kind, stage, k))
+            self.ticks[task], self.stream[task] = spec.ticks, (device, spec.stream)
+            before = last or whole
+            if kind is REDUCE:
+                # The k-th of so many equal shares of a pass, as long as no task of it is cut.
+                before = [*last]
+                for p in own:
+                    parts = len(self.problem.stages[p.stage].tasks_of(p.kind))
+                    shares = [
+                        n for n in range(parts) if n * buckets < (k + 1) * parts and (n + 1) * buckets > k * parts
+                    ]
+                    before += [Task(p, n) for n in (shares if p.kind is W else shares[-1:])]
+            self.lags |= dict.fromkeys(((one, task) for one in before), 0)
+            last = [task]
 
     def _unequal(self, scale: Sequence[Fraction], fused: frozenset[tuple[int, int]]) -> None:
         """Every micro-batch takes and holds as much as its factor says; forwards and backwards in line if they are."""
@@ -550,6 +560,8 @@ def with_parameters(rng: Random, problem: Problem) -> Problem:
     step = once(streams[:1]) if reduce is nothing or rng.random() < 0.7 else nothing
     objective = rng.choice((Objective.ITERATION, Objective.ITERATION, Objective.SPAN))
     found = replace(problem.with_stages(reduce=reduce, step=step), objective=objective)
+    if reduce is not nothing and rng.random() < 0.4:
+        found = found.with_stages(buckets=[rng.choice((2, 2, 3))] * len(problem.stages))
     if problem.placement.chains != TWO_CHAINS.chains:
         return found
     # Both chains compute with the parameters of the first stage.

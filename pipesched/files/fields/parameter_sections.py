@@ -69,8 +69,11 @@ class GatherSection(ParametersPart):
 class ReduceSection(ParametersPart):
     """The reduction of a stage's gradients, behind its last backward: a reduce-scatter or an all-reduce."""
 
-    time: field_types.Numbers | None = Field(None, description="its duration")
+    time: field_types.Numbers | None = Field(None, description="its duration, of all buckets together")
     on: field_types.Name = Field(COLLECTIVE_STREAM, description="the stream that runs it; default dp")
+    buckets: field_types.Count = Field(
+        1, description="equal parts of it, each begun when its share of the weights' gradients is there; default 1"
+    )
 
 
 class StepSection(ParametersPart):

@@ -78,7 +78,12 @@ def parameter_mistakes(form: PlanFile, choices: list[Choice], wrong: frozenset[s
 def times_added(section: PlanParametersSection | None) -> list[Fraction]:
     """The times that stages add to those of their layers."""
     own = (getattr(section, key, None) for key in OF_LAYERS)
-    return [one.time for one in own if one is not None and one.time is not None]
+    return [one.time / getattr(one, "buckets", 1) for one in own if one is not None and one.time is not None]
+
+
+def buckets_of(section: PlanParametersSection | None) -> int:
+    """In how many parts gradients are reduced."""
+    return section.reduce.buckets if section and section.reduce else 1
 
 
 def parameters_of(
@@ -96,7 +101,7 @@ def parameters_of(
             gather.most,
             gather.window,
         ),
-        reduce and Collective(reduce.on, time(reduce.time or zero)),
+        reduce and Collective(reduce.on, time((reduce.time or zero) / reduce.buckets) * reduce.buckets, reduce.buckets),
         None if step is None else time(step.time or zero),
     )
 
@@ -110,7 +115,7 @@ def parameters_document(own: Parameters) -> dict[str, object]:
         rules |= {} if gather.most is None else {"most": gather.most}
         found["gather"] = {"time": str(gather.of.time), "on": gather.of.stream, "memory": str(gather.memory)} | rules
     if own.reduce is not None:
-        found["reduce"] = {"time": str(own.reduce.time), "on": own.reduce.stream}
+        found["reduce"] = {"time": str(own.reduce.time), "on": own.reduce.stream, "buckets": own.reduce.parts}
     if own.step is not None:
         found["step"] = {"time": str(own.step)}
     return found

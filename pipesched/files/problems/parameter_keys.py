@@ -36,11 +36,12 @@ class ParametersSection(ParametersPart):
 
 
 def parameter_times(section: ParametersSection | None) -> Iterator[tuple[tuple[str, str], Fraction | list[Fraction]]]:
-    """The times that the file gives, by column."""
+    """The times that the file gives, by column; of a reduction that of a bucket."""
     for column in (GATHER, REDUCE, STEP):
         own = getattr(section, column[1], None)
         if own is not None:
-            yield column, own.time or Fraction(0)
+            time, parts = own.time or Fraction(0), getattr(own, "buckets", 1)
+            yield column, [each / parts for each in time] if isinstance(time, list) else time / parts
 
 
 def parameter_memory(section: ParametersSection | None) -> Iterator[tuple[tuple[str, str], Fraction | list[Fraction]]]:
@@ -57,6 +58,8 @@ def of_stages(
     for column, _ in parameter_times(section):
         stream = getattr(getattr(section, column[1]), "on", first)
         found[column[1]] = [TaskSpec(stream, ticks) for ticks in columns[column]]
+    if section and section.reduce:
+        found["buckets"] = [section.reduce.buckets] * len(found["reduce"])
     own = section.gather if section else None
     if own is not None:
         stages = len(found["gather"])
@@ -102,12 +105,14 @@ def parameter_keys(problem: Problem) -> dict[str, object]:
             for stage in stages
             if (task := getattr(stage, key)) is not None
         ]
-        if own and len(own) < len(stages):
-            raise ValueError("a problem file has every stage reduce its gradients, and step, or none")
+        if (own and len(own) < len(stages)) or len({stage.buckets for stage in stages}) > 1:
+            raise ValueError("a problem file has every stage reduce its gradients, and step, alike, or none")
         if own:
-            times = [as_number(task.ticks * problem.tick) for task in own]
+            parts = stages[0].buckets if key == "reduce" else 1
+            times = [as_number(task.ticks * parts * problem.tick) for task in own]
             section[key] = {"time": times[0] if len(set(times)) == 1 else times}
             section[key] |= {} if key == "step" else {"on": own[0].stream}  # type: ignore[operator]
+            section[key] |= {"buckets": parts} if parts > 1 else {}  # type: ignore[operator]
     gathers = [stage.gather for stage in stages if stage.gather is not None]
     if gathers:
         held = [as_number(one.memory * problem.resolution) for one in gathers]

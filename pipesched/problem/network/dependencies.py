@@ -57,10 +57,7 @@ class Dependencies:
         Which gathering of parameters a pass waits for depends on the order (`pipesched.schedule.gathered`).
         """
         if kind in (REDUCE, STEP):
-            if kind is STEP and self.stages[stage].reduce is not None:
-                return [Need(((REDUCE, stage),), 0)]
-            whole = ((one, Share(self.walks[one], range(1))) for one in self.computing_with(stage))
-            return [Need(((W, one), (BW, one)), 0, share=share) for one, share in whole]
+            return self._behind_backwards(kind, stage)
         if kind in (UNSHARD, RESHARD):
             return []
         alone = {W: B, RELOAD: OFFLOAD, OFFLOAD: F, **dict.fromkeys(RECOMPUTATIONS, F)}
@@ -78,6 +75,18 @@ class Dependencies:
         if saving:
             needs.append(Need(saving, 0, optional=True))
         return needs
+
+    def _behind_backwards(self, kind: PassKind, stage: int) -> list[Need]:
+        """Of a reduction or a step: the step waits for the last bucket, each bucket for the one before."""
+        number = self.stages[stage].buckets if self.stages[stage].reduce is not None else 0
+        if kind is STEP and number:
+            return [Need(((REDUCE, stage),), 0, share=Share((number - 1,), range(1)))]
+        in_turn = [Need(((REDUCE, stage),), 0, share=Share(range(number - 1), range(1, number)))] if number > 1 else []
+        return in_turn + [
+            Need(((W, one), (BW, one)), 0, share=Share(self.walks[one], (at,)), bucket=(at, max(1, number)))
+            for at in range(max(1, number))
+            for one in self.computing_with(stage)
+        ]
 
     def _arcs_into(self, stage: int, kinds: tuple[PassKind, ...]) -> list[Need]:
         """What passes of these kinds need of other chains."""
@@ -103,7 +112,8 @@ class Dependencies:
         gather = self.stages[stage].gather
         if gather is not None and kind in (UNSHARD, RESHARD):
             return range(gather.most)
-        return range(1) if kind in (REDUCE, STEP) else self.walks[stage]
+        once = {REDUCE: range(self.stages[stage].buckets), STEP: range(1)}
+        return once.get(kind, self.walks[stage])
 
     def lag(self, sender: int, receiver: int) -> int:
         """Ticks from a pass's end to its tensor's arrival at a neighbour on the chain: activation, or gradient back."""
@@ -130,10 +140,15 @@ class Dependencies:
                 found[kind, s] = (*stage.tasks_of(kind), *sending)
         return found
 
-    def ends_of(self, kind: PassKind, stage: int) -> tuple[int, ...]:
-        """The parts of a pass after all of which it has ended; what sends its tensor on comes after that."""
+    def ends_of(self, kind: PassKind, stage: int, bucket: tuple[int, int] | None = None) -> tuple[int, ...]:
+        """The parts of a pass after all of which it has ended; what sends its tensor on comes after that.
+
+        Or those after which the gradients of a bucket are there: as large a share of its tasks.
+        """
         own = len(self.stages[stage].tasks_of(kind))
-        return tuple(range(own)) if kind is W else (own - 1,)
+        at, number = bucket or (0, 1)
+        parts = range(at * own // number, -(-(at + 1) * own // number))
+        return tuple(parts) if kind is W else (parts[-1],)
 
     def resource(self, device: int, stream: str) -> Resource:
         """The stream of a device; of one that devices share, that of the first of them."""

@@ -73,9 +73,9 @@ def _arcs(passes: Dependencies, after: PassType, tasks: Mapping[PassType, tuple[
     own = passes.tasks[after]
     apart = after[0] is W
     entry = passes.stages[after[1]].entry if after[0] is F else 0
-    for alternatives, lag, optional, share in passes.needs(*after):
+    for alternatives, lag, optional, share, bucket in passes.needs(*after):
         sent = passes.sends(lag)
-        ends = [(one, passes.ends_of(*one)) for one in alternatives if one in tasks]
+        ends = [(one, passes.ends_of(*one, bucket)) for one in alternatives if one in tasks]
         for part, task in enumerate(own if apart else own[entry : entry + 1], 0 if apart else entry):
             # Of passes that end with several tasks each of these is waited for.
             for n in range(max(len(parts) for _, parts in ends)):

@@ -84,13 +84,15 @@ class Arc(NamedTuple):
 class Need(NamedTuple):
     """A pass starts no sooner than `lag` ticks after the end of that one of the alternatives that runs, if any does.
 
-    They are passes of the same micro-batch, or of those that `share` says.
+    They are passes of the same micro-batch, or of those that `share` says. All their tasks must have ended, or where
+    there is a `bucket`, its number and that of all, as large a part of them.
     """
 
     alternatives: tuple[PassType, ...]
     lag: int
     optional: bool = False
     share: Share | None = None
+    bucket: tuple[int, int] | None = None
 
 
 class HostMemory(NamedTuple):
@@ -143,7 +145,9 @@ class TaskNetwork:
         Where passes are several tasks, some may start sooner than this; an order of passes that keeps it can be run.
         """
         return {
-            after: tuple(dict.fromkeys(self._need(arc) for arc in arcs if arc.alternatives[0].pass_type != after))
+            after: tuple(
+                dict.fromkeys(self._need(arc) for arc in arcs if arc.share or arc.alternatives[0].pass_type != after)
+            )
             for after, arcs in self.arcs_into.items()
         }
 
@@ -159,7 +163,7 @@ class TaskNetwork:
 
         Of alternatives it is the one that is present, or the first if none is and one must be.
         """
-        for alternatives, lag, optional, share in self.needs[p[:2]]:
+        for alternatives, lag, optional, share, _ in self.needs[p[:2]]:
             for j in (p.microbatch,) if share is None else share.numbers(p.microbatch):
                 passes = [Pass(kind, stage, j) for kind, stage in alternatives]
                 found = next((other for other in passes if other in present), None if optional else passes[0])

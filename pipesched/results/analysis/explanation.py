@@ -18,6 +18,7 @@ class PerturbationKind(StrEnum):
     PASSES = "passes"
     STREAM = "stream"
     MOVE = "move"
+    SHARE = "share"
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -9,6 +10,7 @@ from functools import partial
 from pipesched.problem.formatting import amount
 from pipesched.problem.least_held import holding_least
 from pipesched.problem.microbatch_chains import without_scale
+from pipesched.problem.passes import BW, REDUCE, STEP, PassKind, W
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.without_lookups import without_lookups
 from pipesched.problem.without_parameters import without_parameters
@@ -121,4 +123,15 @@ def _gathering(problem: Problem, stage: int) -> int:
 def _once(problem: Problem, stage: int) -> int:
     holder = problem.holders[stage] if problem.holders else stage
     kinds = problem.stages[holder].kinds_once
-    return sum(task.ticks for kind in kinds for task in problem.tasks_of(kind, holder))
+    ticks = {kind: problem.tasks_of(kind, holder)[0].ticks for kind in kinds}
+    return ticks.get(STEP, 0) + ticks.get(REDUCE, 0) * _buckets_behind(problem, stage, holder)
+
+
+def _buckets_behind(problem: Problem, stage: int, holder: int) -> int:
+    """Of the reduction how many buckets begin behind the last task for the weights of a stage, whichever that is."""
+    of, number = problem.dependencies, problem.stages[holder].buckets
+    waiting = Counter[tuple[PassKind, int]]()
+    kinds = [kind for kind in (W, BW) if (kind, stage) in problem.network.tasks]
+    for kind in kinds:
+        waiting.update((kind, part) for at in range(number) for part in of.ends_of(kind, stage, (at, number)))
+    return min(count for (kind, part), count in waiting.items() if kind is W or part == of.ends_of(kind, stage)[-1])

@@ -60,7 +60,9 @@ def test_the_better_of_one_device_and_all_is_found() -> None:
     for solved in getattr(result.evidence, "solved", ()):
         finding = partition_finding(shared.problem, result.lower_bound or 0, result.choice, solved)
         assert finding.verdict in (Verdict.VERIFIED, Verdict.TRUSTED)
-    assert "the vocabulary on all devices, a part on each" in [change.text for change in changed_problems(one.problem)]
+    assert "embedding and head in equal parts on all devices" in [
+        change.text for change in changed_problems(one.problem)
+    ]
 
 
 @pytest.mark.parametrize(

@@ -13,20 +13,24 @@ import pytest
 
 from commands.main import main
 from commands.reports.sensitivity import lines, rows
+from pipesched.files.problem_file import problem_from, read_document, read_problem
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.rescale import coarsest
 from pipesched.results.analysis.bottleneck import Cause, story
-from pipesched.results.analysis.explanation import BoundAndValue, Effect, Explanation, Perturbation
+from pipesched.results.analysis.explanation import BoundAndValue, Effect, Explanation, Perturbation, PerturbationKind
 from pipesched.results.certificate import Certificate
 from solver.analysis.bottleneck import bottleneck
 from solver.analysis.perturbations import changes
 from solver.analysis.sensitivity import explain
+from solver.analysis.shared_ends import sharing_ends
 from solver.limits import Limits
 from solver.solve import solve
-from tests.support.brute_force import SHAPES, optimum, tiny_problem
+from tests.support.brute_force import SHAPES, TooManyOrdersError, optimum, tiny_problem
 from tests.support.columns import costs_of
 from tests.support.makers import problem
 from tests.support.report_text import report_text
 
+EXAMPLES = Path(__file__).parents[3] / "examples"
 SURE = Limits(seconds=600, workers=1, deterministic=60)
 SMALL = tuple(shape for shape in SHAPES if shape[0].devices < 3)
 
@@ -95,7 +99,11 @@ def test_what_is_said_of_every_change_holds_against_brute_force(seed: int) -> No
     it = explained(one)
     for found in it.effects:
         changed = found.change.problem
-        truth = optimum(changed, one.objective)
+        try:
+            truth = optimum(changed, one.objective, most=5_000)
+        except TooManyOrdersError:  # parts on all devices are passes more
+            assert found.change.kind is PerturbationKind.SHARE
+            continue
         assert (truth is None) == bool(found.reason), found.change.text
         if truth is None:
             assert it.gain(found) is None
@@ -111,6 +119,27 @@ def test_what_is_said_of_every_change_holds_against_brute_force(seed: int) -> No
             assert it.known.value is not None
             assert found.outcome.value <= it.known.value
     assert it.known.lower_bound <= it.as_it_is.lower_bound <= best.value * one.tick
+
+
+def test_a_heavy_end_on_all_devices_is_the_vocabulary_there() -> None:
+    """The problem of examples/shared-vocabulary.yaml, whose optimum tests/solver/tasks/test_modules.py knows."""
+    document = read_document(EXAMPLES / "shared-vocabulary.yaml")
+    assert isinstance(document, dict)
+    head = document.pop("modules")["head"]["times"]
+    last = {key: [value] * 7 + [value + 8 * head[key]] for key, value in document["times"].items()}
+    (change,) = sharing_ends(problem_from(document | {"times": last}))
+    expected = read_problem(EXAMPLES / "shared-vocabulary.yaml")
+    assert change.problem.content_key == replace(coarsest(expected), modules=change.problem.modules).content_key
+    assert [module[1:] for module in change.problem.modules] == [module[1:] for module in expected.modules]
+    assert change.text.startswith("what stage 7 takes beyond the others (output layer) in equal parts")
+    both = problem(3, 2, times={"forward": [3, 1, 2], "backward": [1, 1, 4]}, memory={"activation": [3, 2, 2]})
+    (change,) = sharing_ends(both)
+    assert [module.name for module in change.problem.modules] == ["embedding", "output layer"]
+    ticks = [(stage.forward, stage.fused) for stage in change.problem.stages]
+    assert ticks == [(3, 3)] * 3 + [(2, 0)] * 3 + [(1, 3)] * 3
+    assert [stage.activation for stage in change.problem.stages[3:]] == [1, 1, 1, 0, 0, 0]
+    for other in (problem(3, 2, times={"forward": [1, 2, 1], "backward": 1}), change.problem):
+        assert not list(sharing_ends(other))
 
 
 def test_no_row_is_weaker_than_what_is_proved_nor_tells_the_searchs_own_noise() -> None:
@@ -180,6 +209,14 @@ def test_changes_keep_what_they_do_not_name() -> None:
     assert weight.stages[1].weight * weight.tick == Fraction("9.337")
 
 
+def test_the_same_limits_give_the_same_answer() -> None:
+    limits = replace(SURE, deterministic=0.5)
+    one = problem(3, 5, times={"forward": 7, "backward": 6, "weight": 4, "transfer": 1}, memory={"capacity": 2})
+    first, second = (explain(solve(one, limits), limits) for _ in range(2))
+    assert [e.outcome for e in first.effects] == [e.outcome for e in second.effects]
+    assert first.again == second.again
+
+
 def test_what_a_search_proves_beyond_words_is_part_of_the_story() -> None:
     one = profile(4)
     words = bottleneck(one)
@@ -242,3 +279,11 @@ def test_solve_explain_prints_the_story_and_writes_it(
     report = report_text(out / "report.html")
     assert "## Why not better" in report
     assert "\ntransfers 10 % faster | " in report
+
+
+@pytest.mark.parametrize("flag", ["--explain", "--then-memory", "--memory-within=1%"])
+def test_the_period_is_neither_explained_nor_traded_for_memory(
+    small: str, flag: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["solve", small, flag, "--objective", "period"]) == 2
+    assert "objective: found period" in capsys.readouterr().err

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -13,9 +15,10 @@ from heuristics.catalogue import HEURISTICS
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
 from pipesched.errors import BadInput
-from pipesched.files.problem_file import with_objective
+from pipesched.files.problem_file import problem_from, read_document, with_objective
 from pipesched.files.problems.document import problem_document
-from pipesched.problem.passes import REDUCE, STEP, Pass, Task
+from pipesched.files.schedule_file import ScheduleFile, schedule_document, schedule_from
+from pipesched.problem.passes import BW, REDUCE, STEP, Pass, Task, W
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.solution import Status
 from pipesched.schedule.metrics import measure
@@ -24,21 +27,33 @@ from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.idle_causes import IdleCause, idle_times
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate, validate_schedule
+from runtime.exporters.catalogue import EXPORTERS
 from solver.limits import Limits
 from solver.solve import solve
+from tests.support.brute_force import TooManyOrdersError
 from tests.support.collective_problems import tiny_collectives
 from tests.support.makers import problem
 from tests.support.piece_problems import compared
+from tests.support.task_brute_force import tiny_reductions
 
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 SURE = Limits(seconds=600, workers=1, deterministic=20)
 BOTH: dict[str, Any] = {"parameters": {"reduce": {"time": 8}, "step": {"time": 3}}, "objective": "iteration"}
 TIMES = {"forward": 4, "backward": 4, "weight": 3, "transfer": 1}
 
 
+@pytest.mark.parametrize("first", range(0, 60, 20))
+def test_solutions_and_bounds_against_brute_force(first: int) -> None:
+    """Every order of every stream is tried."""
+    for seed in range(first, first + 20):
+        with suppress(TooManyOrdersError):
+            compared(tiny_reductions(Random(seed)))
+
+
 def test_with_each_other_part_against_brute_force() -> None:
     """What the attack draws: pieces, offload, recomputation and lookups besides."""
     counts: Counts = {}
-    for number in range(100):
+    for number in range(40):
         count(number, counts, KINDS["collectives"])
     assert counts["all"]["wrong"] == 0
     assert all(counts[f"collectives and {part}"] for part in ("pieces", "offload or recomputation", "lookups"))
@@ -61,6 +76,35 @@ def test_the_next_iteration_begins_on_each_device_when_its_own_steps_have_ended(
     assert overlapped.certificate is not None
     assert check_bound(overlapped.problem, overlapped.certificate).verdict is not Verdict.REFUSED
     assert problem_document(overlapped.problem)["overlap_next"] is True
+
+
+def in_buckets(number: int) -> Problem:
+    document: Any = read_document(EXAMPLES / "gradient-buckets.yaml")
+    document["parameters"]["reduce"]["buckets"] = number
+    return problem_from(document, "")
+
+
+def test_a_bucket_begins_when_its_share_of_the_weights_is_there() -> None:
+    assert [solve(in_buckets(number), SURE).value for number in (1, 2, 4)] == [65.5, 59.5, 56.5]
+    one = in_buckets(2)
+    assert problem_from(problem_document(one), "").content_key == one.content_key
+    found = solve(one, SURE).timeline
+    assert found is not None and validate(found) == []
+    starts, tick = dict(found.starts), int(1 / one.tick)
+    ready = {part: max(starts[t] for t in starts if t.of.kind in (W, BW) and t.of.stage == 1 and t.part == part)
+             for part in (1, 3)}  # fmt: skip
+    first = Task(Pass(REDUCE, 1, 0))
+    assert any(starts[first] < starts[t] for t in starts if t.of.kind in (W, BW) and t.of.stage == 1)
+    # Of a W the first two of four tasks, of a BW the first four of eight.
+    parts = {p: range(2) if p.kind is W else range(4) for p in found.schedule.passes() if p.kind in (W, BW)}
+    last = max(starts[Task(p, n)] + tick for p, own in parts.items() if p.stage == 1 for n in own)
+    assert last <= starts[first]
+    assert ready[1] < ready[3]
+    for early in (last - 1, 0):
+        assert {v.rule for v in validate(Timeline(one, found.schedule, starts | {first: early}))} >= {"precedence"}
+    late = starts | {Task(Pass(REDUCE, 1, 1)): starts[first]}
+    assert {v.rule for v in validate(Timeline(one, found.schedule, late))} >= {"precedence"}
+    assert EXPORTERS["torch-csv-comms"].lacks(found) is not None and EXPORTERS["program"].lacks(found) is None
 
 
 def test_what_follows_the_last_backward_is_part_of_every_bound() -> None:
@@ -134,6 +178,18 @@ def test_pieces_and_pipelines_reduce_once() -> None:
             assert len(backwards) == sum(len(one.microbatches_of[s]) for s in sharing) > 0
             assert found.timeline.start(p) >= max(map(found.timeline.end, backwards))
             assert found.timeline.start(Pass(STEP, p.stage, 0)) >= found.timeline.end(p)
+
+
+@pytest.mark.parametrize("keys", [{}, {"sequence_chunks": 2}, {"placement": "interleaved", "chunks": 2}])
+def test_files_keep_them(keys: dict[str, Any]) -> None:
+    stages = 4 if "chunks" in keys else 2
+    section = {"reduce": {"time": [n + 1.5 for n in range(stages)], "on": "net"}, "step": {"time": 3}}
+    one = problem(2, 2, times={"forward": 1, "backward": 2}, parameters=section, objective="iteration", **keys)
+    assert problem_from(problem_document(one), "test", "test").content_key == one.content_key
+    found = solve(one, SURE)
+    assert found.timeline is not None
+    read = schedule_from(schedule_document(ScheduleFile.of(found, found.timeline)), "test")
+    assert read.timeline.starts == dict(found.timeline.starts) and validate(read.timeline) == []
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,61 @@
+"""What a first or last stage takes beyond the others, an embedding or output layer, in equal parts on all devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.rescale import coarsest, finer, finer_memory
+from pipesched.problem.stage import Stage
+from pipesched.problem.with_modules import with_shared
+from pipesched.results.analysis.explanation import Perturbation, PerturbationKind
+
+_ENDS = (("embedding", 0), ("output layer", -1))
+
+
+def sharing_ends(problem: Problem) -> Iterator[Perturbation]:
+    """One change at most: of the ends of a chain those with more work than any stage between have no more of it.
+
+    The parts run as vocabulary parallelism does (arXiv 2411.05288, algorithm 1), with collectives as long as the
+    longest transfer. A stage keeps its ways of saving memory, and then all of its activation.
+    """
+    if not _may_have_modules(problem):
+        return
+    chain = problem.placement.chains[0]
+    usual = max(chain[1:-1] or [min(chain, key=problem.least_work)], key=problem.least_work)
+    ends = {chain[at]: name for name, at in _ENDS if problem.least_work(chain[at]) > problem.least_work(usual)}
+    if not ends:
+        return
+    fine = finer_memory(finer(problem, problem.devices), problem.devices)
+    longest = max([stage.transfer for stage in fine.stages] + [lag for row in fine.links for lag in row])
+    stages, shared = list(fine.stages), []
+    for stage, name in ends.items():
+        stages[stage], part = _divided(fine.stages[stage], fine.stages[usual], fine.devices)
+        shared.append((name, [replace(part, transfer=longest)] * fine.devices))
+    made = with_shared(replace(fine, stages=tuple(stages)), shared, [_ENDS[1][0]])
+    which = " and ".join(map(str, sorted(ends)))
+    text = (
+        f"what stage{'s' * (len(ends) > 1)} {which} take{'s' * (len(ends) == 1)} beyond the others "
+        f"({', '.join(ends.values())}) in equal parts on all devices"
+    )
+    yield Perturbation(PerturbationKind.SHARE, text, coarsest(made), False)
+
+
+def _may_have_modules(problem: Problem) -> bool:
+    """Whether the problem is made of nothing that modules do not go with, and has several devices."""
+    one = len(problem.placement.chains) == 1 and problem.sequence_chunks == 1 and problem.devices > 1
+    plain = problem.objective in (Objective.MAKESPAN, Objective.SPAN) and not problem.overlaps
+    own = any(stage.tasks or stage.kinds_of_parameters or stage.lent or stage.collected for stage in problem.stages)
+    return one and plain and not own and not problem.microbatch_scale and problem.transfer_stream is None
+
+
+def _divided(stage: Stage, usual: Stage, devices: int) -> tuple[Stage, Stage]:
+    """The stage with no more than a usual one has, and of the rest the part of a device."""
+    times = ("forward", "backward", "weight", "fused")
+    keys = (*times, *(() if stage.saving_kinds else ("activation",)), "static")
+    kept = {key: min(getattr(stage, key), getattr(usual, key)) for key in keys if getattr(stage, key) is not None}
+    left = {key: (getattr(stage, key) - value) // devices for key, value in kept.items()}
+    activation = kept.get("activation", stage.activation)
+    part = Stage(**{"weight": None, "activation": 0} | left, stream=stage.stream)
+    return replace(stage, **kept, freed=min(stage.freed, activation)), part
