@@ -26,6 +26,7 @@ def successors_of_chains(
     count, width = len(steps.ticks), layer.labels.shape[1]
     run, after, may = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64)
     moves = np.empty((count * (count + 1), 2), np.int64)
+    latest, waiting = np.empty(width, np.int64), np.empty((count, 3), np.int64)
     sizes = np.zeros(2, np.int64)
     for state in range(since, until):
         found = _moves(layer.keys[state], steps, run, may, moves)
@@ -43,20 +44,22 @@ def successors_of_chains(
             if gradient != NONE:
                 after[gradient] += 1
                 key += steps.place[gradient]
+            uncounted, over = _none_counted(run, steps), _is_over(after, steps)
+            waits = waiting[: _waiting(after, steps, waiting)]
+            _latest(after, steps, value, latest)
             for label in range(layer.first[state], layer.first[state + 1]):
                 new = labels[near] if gradient == NONE else far[further]
                 new[:] = layer.labels[label]
-                end = _advance(new, step, gradient, run, may[step], steps)
-                if steps.counted != NONE and _all_counted(after, steps):
-                    ended = min(ended, new[steps.slots + len(steps.room) + steps.counted])
-                    continue
-                if steps.counted == NONE and (after == steps.microbatches).all():
-                    ended = min(ended, max(new[steps.slots + len(steps.room) :].max(), np.int64(end)))
+                end = _advance(new, step, gradient, run, may[step], uncounted, steps)
+                if over:
+                    whole = new[steps.slots + len(steps.room) :]
+                    last = max(whole.max(), np.int64(end)) if steps.counted == NONE else whole[steps.counted]
+                    ended = min(ended, last)
                     continue
                 if end >= value:
                     continue
-                _lift(new, after, steps)
-                if _too_late(new, after, steps, value):
+                _lift(new, waits, steps)
+                if not _in_time(new, latest):
                     continue
                 if gradient == NONE:
                     keys[near] = key
@@ -68,10 +71,10 @@ def successors_of_chains(
 
 
 @compiled
-def _all_counted(run: Numbers, steps: ChainSteps) -> bool:
-    """Whether the device that counts has run all of its steps."""
+def _is_over(run: Numbers, steps: ChainSteps) -> bool:
+    """Whether all steps have run, or those of the device that counts."""
     for step in range(len(run)):
-        if steps.device[step] == steps.counted and run[step] < steps.microbatches[step]:
+        if steps.counted in (NONE, steps.device[step]) and run[step] < steps.microbatches[step]:
             return False
     return True
 
@@ -127,7 +130,9 @@ def _pending(step: int, run: Numbers, steps: ChainSteps) -> int:
 
 
 @compiled
-def _advance(label: Numbers, step: int, gradient: int, run: Numbers, pending: int, steps: ChainSteps) -> int:
+def _advance(
+    label: Numbers, step: int, gradient: int, run: Numbers, pending: int, uncounted: bool, steps: ChainSteps
+) -> int:
     """Change a label by a step or a block; when all that its micro-batches still do can end at the earliest."""
     devices, device = len(steps.room), steps.device[step]
     free, whole = steps.slots + device, steps.slots + devices + device
@@ -136,7 +141,7 @@ def _advance(label: Numbers, step: int, gradient: int, run: Numbers, pending: in
         start = max(start, _comes(label, gradient, run, steps))
     if pending >= 0:
         start = max(start, label[whole] - pending * steps.longest[device])
-    if _none_counted(run, steps):
+    if uncounted:
         if device != steps.counted:
             _ended(label, step, run, steps.origin, steps)
             if gradient != NONE:
@@ -181,25 +186,36 @@ def _ended(label: Numbers, step: int, run: Numbers, end: int, steps: ChainSteps)
 
 
 @compiled
-def _lift(label: Numbers, run: Numbers, steps: ChainSteps) -> None:
+def _waiting(run: Numbers, steps: ChainSteps, waiting: Numbers) -> int:
+    """Fill in the steps that are left, and which times of a label are those of micro-batches that come to each next.
+
+    None for the first step of a chain. How many steps.
+    """
+    found = 0
+    for step in range(len(run)):
+        before, oldest = steps.before[step], steps.slot[step] + run[step] - run[steps.last[step]]
+        since, until = (0, 0) if before == NONE else (oldest, oldest + run[before] - run[step])
+        if since < until or (before == NONE and run[step] < steps.microbatches[step]):
+            waiting[found, 0], waiting[found, 1], waiting[found, 2] = step, since, until
+            found += 1
+    return found
+
+
+@compiled
+def _lift(label: Numbers, waits: Numbers, steps: ChainSteps) -> None:
     """Raise the times of a label to those before which nothing that is left can start anyway."""
     devices, slots = len(steps.room), steps.slots
     for device in range(devices):
         soonest = np.int64(NEVER)
-        for step in range(len(run)):
-            before, here = steps.before[step], label[slots + steps.device[step]]
-            comes = here
-            if before == NONE:
-                if run[step] == steps.microbatches[step]:
-                    continue
-                comes = max(np.int64(steps.origin), here - steps.lag[step])
+        for entry in range(len(waits)):
+            step, since, until = waits[entry, 0], waits[entry, 1], waits[entry, 2]
+            comes = label[slots + steps.device[step]] - steps.lag[step]
+            if since < until:
+                for time in range(since, until):
+                    label[time] = max(label[time], comes)
+                comes = label[since]
             else:
-                if run[step] == run[before]:
-                    continue
-                oldest = steps.slot[step] + run[step] - run[steps.last[step]]
-                for time in range(oldest, oldest + run[before] - run[step]):
-                    label[time] = max(label[time], here - steps.lag[step])
-                comes = label[oldest]
+                comes = max(np.int64(steps.origin), comes)
             if steps.reach[step, device] >= 0:
                 soonest = min(soonest, comes + steps.reach[step, device])
         if soonest < NEVER:
@@ -208,15 +224,15 @@ def _lift(label: Numbers, run: Numbers, steps: ChainSteps) -> None:
 
 
 @compiled
-def _too_late(label: Numbers, run: Numbers, steps: ChainSteps, value: int) -> bool:
-    """Whether a micro-batch in flight, or the work left on a device, cannot end below the value."""
+def _latest(run: Numbers, steps: ChainSteps, value: int, latest: Numbers) -> None:
+    """For each time of a label the first one too late for a micro-batch in flight, or the work left on a device."""
     devices, slots = len(steps.room), steps.slots
+    latest[:] = NEVER
     for step in range(len(run)):
         before = steps.before[step]
         if before != NONE and run[before] > run[step]:
-            newest = label[steps.slot[step] + run[before] - 1 - run[steps.last[step]]]
-            if newest + steps.after[before] >= value:
-                return True
+            newest = steps.slot[step] + run[before] - 1 - run[steps.last[step]]
+            latest[newest] = min(latest[newest], value - steps.after[before])
     for device in range(devices):
         if steps.counted not in (NONE, device):
             continue
@@ -233,8 +249,14 @@ def _too_late(label: Numbers, run: Numbers, steps: ChainSteps, value: int) -> bo
             else:
                 forwards += left
         blocks = min(forwards, gradients)
-        if label[slots + devices + device] + work - blocks * steps.saves[device] >= value:
-            return True
-        if gradients and label[slots + device] + passes - blocks * steps.sooner[device] + way >= value:
-            return True
-    return False
+        latest[slots + devices + device] = value - work + blocks * steps.saves[device]
+        if gradients:
+            latest[slots + device] = value - passes + blocks * steps.sooner[device] - way
+
+
+@compiled
+def _in_time(label: Numbers, latest: Numbers) -> bool:
+    for time in range(len(label)):  # noqa: SIM110 - Numba compiles no generator
+        if label[time] >= latest[time]:
+            return False
+    return True
