@@ -25,6 +25,7 @@ class IdleCause(StrEnum):
     COOL_DOWN = "cool-down"  # its last pass has ended
     OTHER_DEVICES = "other devices"  # they still compute what its next passes need
     TRANSFER = "transfer"  # what they need is on its way
+    CHUNK = "chunk"  # what they are to compute lacks only an earlier or later piece
     COLLECTIVE = "collective"  # parameters are being gathered, or gradients reduced
     OTHER_STREAMS = "other streams"  # its own streams still copy or exchange what they need
     MEMORY = "memory"  # some pass could start, but its activation does not fit
@@ -75,6 +76,7 @@ class _Nodes:
         self._arrives = [0] * len(tasks)
         self._last = [-1] * len(tasks)  # what is needed and there last; -1 for nothing
         self._others = [0] * len(tasks)  # when all is there that is needed and not a collective
+        self._own = [(0, -1)] * len(tasks)  # as `_arrives` and `_last`, without other pieces of the micro-batch
         self._find_needs()
 
     def _find_needs(self) -> None:
@@ -88,6 +90,22 @@ class _Nodes:
             if needed:
                 self._arrives[node], self._last[node] = max(needed)
                 self._others[node] = max((at for at, one in needed if one not in self._collective), default=0)
+                self._own[node] = max((own for own in needed if not self._other_piece(own[1], node)), default=(0, -1))
+
+    def _other_piece(self, one: int, node: int) -> bool:
+        """Whether a node is of another piece, on the stage of this one."""
+        count = self._timeline.problem.sequence_chunks
+        earlier, later = (self._graph.tasks[each][0].of.stage for each in (one, node))
+        return earlier != later and earlier // count == later // count
+
+    def _for_pieces(self, node: int, since: int, until: int) -> int:
+        """How long in this time a node, or one that it waits for, has all that it needs but another piece."""
+        found = 0
+        while node >= 0 and self._arrives[node] > since:
+            at, before = self._own[node]
+            found += max(0, min(until, self._arrives[node]) - max(since, at))
+            node = before
+        return found
 
     def idle(self, device: int, makespan: int) -> Idle:
         """The device's idle ticks."""
@@ -142,7 +160,9 @@ class _Nodes:
         sent = min(max(self._end[needed], since), ready)
         own = self._device[needed] == device
         beside = IdleCause.COLLECTIVE if needed in self._collective else IdleCause.OTHER_STREAMS
-        yield sent - since, beside if own else IdleCause.OTHER_DEVICES
+        pieces = self._for_pieces(first, since, sent)
+        yield pieces, IdleCause.CHUNK
+        yield sent - since - pieces, beside if own else IdleCause.OTHER_DEVICES
         yield ready - sent, IdleCause.TRANSFER
 
     def _fits(self, node: int, device: int, level: int) -> bool:

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from heuristics.catalogue import HEURISTICS
 from pipesched.problem.passes import Task, parse_pass
 from pipesched.problem.problem import Problem
 from pipesched.schedule.metrics import measure
@@ -13,6 +14,7 @@ from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.idle_causes import idle_times
 from pipesched.simulation.simulator import simulate
 from tests.support.makers import problem, random_order, schedule
+from tests.support.piece_problems import tiny_pieces
 
 FUSED = {"forward": 1, "backward": 2}
 
@@ -49,6 +51,13 @@ def test_what_the_own_streams_have_not_finished() -> None:
     assert causes(simulate(one, schedule("F0.0 BW0.0"))) == [{"other streams": 3}]
 
 
+def test_what_waits_for_an_earlier_piece_of_its_micro_batch() -> None:
+    """F1.0.1 could start at 2, when F0.0.1 has ended, and F1.0.0 runs until 6; then F1.0.1 and BW1.0.1, until 8."""
+    one = problem(2, 1, sequence_chunks=2, times={"forward": [[1, 1], [5, 1]], "backward": 1})
+    timeline = simulate(one, HEURISTICS["seq1f1b"].order(one))
+    assert causes(timeline) == [{"chunk": 4, "other devices": 2}, {"warm-up": 1, "cool-down": 1}]
+
+
 def test_a_pass_that_starts_later_than_it_could_waits_for_the_order() -> None:
     one = problem(1, 1, times=FUSED)
     starts = {Task(parse_pass("F0.0")): 0, Task(parse_pass("BW0.0")): 5}
@@ -69,7 +78,19 @@ def test_the_causes_add_up_to_the_idle_time(keys: dict[str, object]) -> None:
     one: Problem = problem(3 if "placement" not in keys else 4, 4, **keys)
     for seed in range(8):
         timeline = simulate(one, random_order(one, Random(seed), pairs=0.3))
-        found, metrics = idle_times(timeline), measure(timeline)
-        assert [sum(idle.values()) for idle in found.devices] == [metrics.makespan - work for work in metrics.work]
-        assert sum(found.shares().values()) == pytest.approx(metrics.idle_ratio)
-        assert all(ticks > 0 for idle in found.devices for ticks in idle.values())
+        adds_up(timeline)
+
+
+@pytest.mark.parametrize("seed", [18, 20, 28])
+def test_the_causes_add_up_where_pieces_wait_for_each_other(seed: int) -> None:
+    one = tiny_pieces(Random(seed))
+    timeline = simulate(one, HEURISTICS["slimpipe" if seed == 28 else "terapipe"].order(one))
+    adds_up(timeline)
+    assert "chunk" in {cause for idle in causes(timeline) for cause in idle}
+
+
+def adds_up(timeline: Timeline) -> None:
+    found, metrics = idle_times(timeline), measure(timeline)
+    assert [sum(idle.values()) for idle in found.devices] == [metrics.makespan - work for work in metrics.work]
+    assert sum(found.shares().values()) == pytest.approx(metrics.idle_ratio)
+    assert all(ticks > 0 for idle in found.devices for ticks in idle.values())
