@@ -119,7 +119,11 @@ def test_megatron_timers_are_totals_of_a_step(tmp_path: Path) -> None:
 
 def write_blocks(path: Path) -> None:
     """Two layers: attention computes while tokens are dispatched; what a dispatch waits for is not its work."""
-    events: list[dict[str, Any]] = []
+    events = list[dict[str, Any]]()
+
+    def add(category: str, name: str, start: int, duration: int, **args: int) -> None:
+        events.append({"cat": category, "name": name, "ts": start, "dur": duration, "args": args})
+
     at = {7: 0, 27: 0}
     blocks = [
         ("attn(F)", 7, 900),
@@ -129,36 +133,16 @@ def write_blocks(path: Path) -> None:
         ("attn(W)", 7, 500),
     ]
     for number, (name, stream, length) in enumerate(blocks * 2):
-        host, n = 40 * number, 10 * number
-        events.append({"cat": "user_annotation", "name": name, "ts": host, "dur": 30})
-        wait = 1000 if stream == 27 else 0
+        add("user_annotation", name, 40 * number, 30)
         parts = (
-            [("cast", 20), ("notify_dispatch", wait), ("tokens", length)]
-            if wait
-            else [("a", length // 2), ("b", length // 2)]
+            [("cast", 20), ("notify_dispatch", 1000), ("tokens", length)] if stream == 27 else [("a", length // 2)] * 2
         )
         for place, (kernel, long) in enumerate(parts):
-            events.append(
-                {
-                    "cat": "cuda_runtime",
-                    "name": "launch",
-                    "ts": host + 3 * place + 1,
-                    "dur": 1,
-                    "args": {"correlation": n + place},
-                }
-            )
-            events.append(
-                {
-                    "cat": "kernel",
-                    "name": kernel,
-                    "ts": 5000 + at[stream],
-                    "dur": long,
-                    "args": {"correlation": n + place, "stream": stream},
-                }
-            )
+            add("cuda_runtime", "launch", 40 * number + 3 * place + 1, 1, correlation=10 * number + place)
+            add("kernel", kernel, 5000 + at[stream], long, correlation=10 * number + place, stream=stream)
             at[stream] += long
         at[stream] += 50
-    events.append({"cat": "user_annotation", "name": "ProfilerStep#1", "ts": 0, "dur": 10**6})
+    add("user_annotation", "ProfilerStep#1", 0, 10**6)
     path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
 
 
