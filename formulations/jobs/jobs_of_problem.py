@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from formulations.jobs.gathers import Gathers, first_parts
@@ -10,12 +10,18 @@ from formulations.jobs.jobs import Choice, Holding, Job, Jobs, Precedence, limit
 from pipesched.problem.attainable_spans import largest_denominator
 from pipesched.problem.mode_gains import fused_is_dominated
 from pipesched.problem.network.task_network import Mode
-from pipesched.problem.passes import BW, RESHARD, UNSHARD, B, F, Pass, Task, W
+from pipesched.problem.passes import BW, RESHARD, UNSHARD, B, F, Pass, PassKind, Task, W
 from pipesched.problem.problem import Problem
 
+# Of an activation the sets of passes of one of which all run, by stage and micro-batch.
+Ways = Mapping[tuple[int, int], Sequence[frozenset[PassKind]]]
 
-def jobs_of(problem: Problem, passes: Collection[Pass] | None = None) -> Jobs:
-    """The jobs of all passes, or of these alone: what others would have to end before them is then left out."""
+
+def jobs_of(problem: Problem, passes: Collection[Pass] | None = None, ways: Ways | None = None) -> Jobs:
+    """The jobs of all passes, or of these alone: what others would have to end before them is then left out.
+
+    `ways`: of each activation, by stage and micro-batch, the sets of passes of which one runs, where not all are open.
+    """
     if problem.microbatch_scale:
         raise ValueError("unequal micro-batches are solved as chains (`microbatch_chains`)")
     network = problem.network
@@ -27,7 +33,7 @@ def jobs_of(problem: Problem, passes: Collection[Pass] | None = None) -> Jobs:
         if (passes is None or Pass(kind, stage, j) in passes)
         and not (kind is BW and dominated[stage] and (passes is None or Pass(B, stage, j) in passes))
     )
-    chosen = _Chosen(problem, held)
+    chosen = _Chosen(problem, held, ways or {})
     types = network.tasks
     zeros = sum(task.ticks == 0 for p in held for task in types[p.kind, p.stage])
     zeros += sum(p.kind is F and problem.stages[p.stage].overlapped == 0 for p in held)
@@ -55,18 +61,19 @@ def jobs_of(problem: Problem, passes: Collection[Pass] | None = None) -> Jobs:
 class _Chosen:
     """The `choices` of backwards in both modes, of activations with several options, and of further gatherings."""
 
-    def __init__(self, problem: Problem, held: Collection[Pass]) -> None:
-        self._problem = problem
+    def __init__(self, problem: Problem, held: Collection[Pass], ways: Ways) -> None:
+        self._problem, self._ways = problem, ways
         modes: dict[tuple[int, int], set[bool]] = {}
         for p in held:
             if p.kind in (B, W, BW):
                 modes.setdefault((p.stage, p.microbatch), set()).add(p.kind is BW)
         backwards = [Choice(*where, len(Mode)) for where, found in sorted(modes.items()) if len(found) == len(Mode)]
         activations = [
-            Choice(stage, j, len(options))
-            for stage, options in problem.network.options.items()
+            Choice(stage, j, len(self._options(stage, j)))
+            for stage in problem.network.options
             for j in problem.microbatches_of[stage]
-            if len(options) > 1 and any(Pass(kind, stage, j) in held for kind in problem.stages[stage].saving_kinds)
+            if len(self._options(stage, j)) > 1
+            and any(Pass(kind, stage, j) in held for kind in problem.stages[stage].saving_kinds)
         ]
         again = [Choice(*p[1:], 2, gathers=True) for p in held if p.kind is UNSHARD and p.microbatch]
         self.choices = [*backwards, *activations, *again]
@@ -74,6 +81,9 @@ class _Chosen:
         self._backward, self._activation, self._again = (
             {one[:2]: next(number) for one in ones} for ones in (backwards, activations, again)
         )
+
+    def _options(self, stage: int, j: int) -> Sequence[frozenset[PassKind]]:
+        return self._ways.get((stage, j), self._problem.network.options[stage])
 
     def decides(self, p: Pass) -> tuple[int | None, int]:
         """The choice that decides whether a pass runs, and the option under which it does."""
@@ -83,8 +93,8 @@ class _Chosen:
             return self._again.get(p[1:]), int(p.microbatch > 0)
         if p.kind not in self._problem.stages[p.stage].saving_kinds:
             return None, 0
-        options = self._problem.network.options[p.stage]
-        return self._activation.get(p[1:]), next(n for n, option in enumerate(options) if p.kind in option)
+        choice, options = self._activation.get(p[1:]), self._options(*p[1:])
+        return choice, 0 if choice is None else next(n for n, option in enumerate(options) if p.kind in option)
 
 
 def _of_network(problem: Problem, held: Collection[Pass], number: dict[Task, int], scale: int) -> list[Precedence]:

@@ -13,7 +13,8 @@ from pipesched.problem.state import State
 
 def jobs_that_remain(problem: Problem, state: State) -> Jobs:
     """What runs when the state is taken is a job from then on to its end, ahead of all others of its stream."""
-    return _Remaining(jobs_of(problem, state.passes(problem)), state).jobs()
+    whole = jobs_of(problem, state.passes(problem), state.ways_to_save(problem))
+    return _Remaining(whole, state).jobs()
 
 
 class _Remaining:
@@ -67,4 +68,6 @@ class _Remaining:
                 self._room[one.pool] = room - one.takes + one.gives - gives
             takes = 0 if begun else one.takes
             if takes or gives:
-                yield Holding(one.pool, takes, gives, last if begun else first, last, (last if begun else first)[0])
+                # Where that pass has begun, too, it is known to run.
+                where = self._number.get(one.where, (last if begun else first)[0])
+                yield Holding(one.pool, takes, gives, last if begun else first, last, where)

@@ -20,7 +20,7 @@ from pipesched.files.schedules.task_texts import TaskReader
 from pipesched.files.schema_errors import parse_model
 from pipesched.problem.formatting import amount, memory_text
 from pipesched.problem.network.task_network import Resource
-from pipesched.problem.passes import BW, UNSHARD, B, Pass, Task, W
+from pipesched.problem.passes import BW, RECOMPUTATIONS, UNSHARD, B, F, Pass, PassKind, Task, W
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.rescale import finer
 from pipesched.problem.state import Ran, State
@@ -36,6 +36,9 @@ class BegunPass(BaseModel):
     )
     start: field_types.Number | None = Field(None, description="in the problem's unit")
     end: field_types.Number | None = Field(None, description="in the problem's unit; after now where it still runs")
+    recompute: field_types.Text | None = Field(
+        None, description="of a forward: the way in which its activation is to be recomputed; default: it is not"
+    )
 
 
 class StateFile(BaseModel):
@@ -78,7 +81,8 @@ def state_from(document: object, problem: Problem, source: str = "state") -> tup
             raise BadInput("times: found more digits than exact sums allow; allowed: fewer, or a coarser unit")
         problem = finer(problem, parts)
         ran, found = _tasks(form, problem)
-        state = State(_ticks(form.now, problem), ran)
+        recomputed = {} if found else _recomputed(form, problem, found)
+        state = State(_ticks(form.now, problem), ran, recomputed)
         found += [] if found else [*_mistakes(problem, state)]
         if found:
             raise BadInput(*found)
@@ -91,7 +95,6 @@ def _refuse(problem: Problem) -> None:
     """Problems of which a state does not tell enough."""
     network = problem.network
     what = {
-        "offload or recomputation": bool(network.options),
         "overlapped blocks": bool(problem.overlaps),
         "microbatch_scale": bool(problem.microbatch_scale),
         "gathered parameters": any(kind is UNSHARD for kind, _ in network.tasks),
@@ -138,6 +141,25 @@ def _tasks(form: StateFile, problem: Problem) -> tuple[dict[Task, Ran], list[str
     return ran, found
 
 
+def _recomputed(form: StateFile, problem: Problem, found: list[str]) -> dict[tuple[int, int], PassKind]:
+    """How activations are to be recomputed, by stage and micro-batch; what is wrong is added to what was found."""
+    told: dict[tuple[int, int], PassKind] = {}
+    reader = TaskReader(problem)
+    for at, one in enumerate(form.passes or ()):
+        if one.recompute is not None:
+            p = reader.task(one.name or "").of
+            known = {
+                way.name: kind for kind, way in zip(RECOMPUTATIONS, problem.stages[p.stage].recompute, strict=False)
+            }
+            if p.kind is not F or one.recompute not in known:
+                allowed = ", ".join(known) or "none, since the stage recomputes nothing"
+                allowed = allowed if p.kind is F else "with a forward"
+                found.append(f"passes[{at}].recompute: found {one.recompute!r}; allowed: {allowed}")
+            else:
+                told[p[1:]] = known[one.recompute]
+    return told
+
+
 def _mistakes(problem: Problem, state: State) -> Iterator[str]:
     """What cannot have been: two tasks of a stream at once, or one before what it needs."""
     ran, network, text = state.ran, problem.network, problem.task_text
@@ -157,16 +179,37 @@ def _mistakes(problem: Problem, state: State) -> Iterator[str]:
             if before not in ran or ran[before].end > ran[task].start:
                 says = "has not begun" if before not in ran else "ends later"
                 yield f"passes: {text(task)} needs {text(before)}, which {says}"
-    held = [0] * problem.devices
-    for p in begun:
-        change = network.change[p.kind, p.stage]
-        ends = (ran.get(Task(p, part)) for part in network.ends[p.kind, p.stage])
+    for (stage, j), ways in state.ways_to_save(problem).items():
+        if not ways:
+            name = text(Task(Pass(F, stage, j)))
+            yield f"passes: the activation of {name} can no longer be held, copied or recomputed as the problem says"
+    yield from _held_too_much(problem, state)
+
+
+def _held_too_much(problem: Problem, state: State) -> Iterator[str]:
+    """Devices and hosts that hold more by what has begun than they have."""
+    network, devices, hosts = problem.network, [0] * problem.devices, [0] * len(problem.network.hosts)
+    for p in dict.fromkeys(task.of for task in state.ran):
+        ends = (state.ran.get(Task(p, part)) for part in network.ends[p.kind, p.stage])
         ended = all(one is not None and one.end <= state.now for one in ends)
-        held[problem.device(p)] += change.at_start + (change.at_end if ended else 0)
-    for device, (room, there) in enumerate(zip(problem.room, held, strict=True)):
+        change, host = network.change[p.kind, p.stage], network.host_change.get((p.kind, p.stage))
+        devices[problem.device(p)] += change.total if ended else change.at_start
+        way = state.recomputed.get(p[1:]) if p.kind is F and ended else None
+        devices[problem.device(p)] -= network.given_up[way, p.stage] if way else 0
+        for number, own in enumerate(network.hosts):
+            if host is not None and problem.device(p) in own.devices:
+                hosts[number] += host.total if ended else host.at_start
+    rooms = [
+        (f"device {n}", room, level, problem.static[n])
+        for n, (room, level) in enumerate(zip(problem.room, devices, strict=True))
+    ]
+    rooms += [
+        (f"host {n}", host.room, level, 0) for n, (host, level) in enumerate(zip(network.hosts, hosts, strict=True))
+    ]
+    for where, room, there, static in rooms:
         if room is not None and there > room:
-            more, most = (memory_text(problem, level + problem.static[device]) for level in (there, room))
-            yield f"passes: device {device} holds {more} by them; its capacity is {most}"
+            more, most = (memory_text(problem, level + static) for level in (there, room))
+            yield f"passes: {where} holds {more} by them; its capacity is {most}"
 
 
 def _needed(problem: Problem, task: Task, ran: Mapping[Task, Ran]) -> Iterator[Task]:

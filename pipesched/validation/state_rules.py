@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 from pipesched.problem.pass_names import stage_text
-from pipesched.problem.passes import BW, B, F, Pass, Task, W
+from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, Pass, Task, W
 from pipesched.problem.problem import Problem
 from pipesched.problem.state import Ran, State
 from pipesched.validation.pass_rules import (
     all_tasks,
+    dropped,
+    host_changes,
     memory_changes,
     needed,
     needed_of_others,
@@ -19,19 +21,24 @@ from pipesched.validation.pass_rules import (
     run_once,
     stream_owner,
     waited_for,
+    ways_to_save,
 )
 from pipesched.validation.violation import Violation
 
 
 def validate_from_state(problem: Problem, state: State, tasks: Mapping[Task, Ran]) -> list[Violation]:
-    """Every rule that is broken, of problems that neither offload, recompute nor gather; `tasks` are all, in ticks."""
-    found = [*_complete(problem, tasks)]
+    """Every rule that is broken, of problems that gather no parameters; `tasks` are all, in ticks."""
+    found = [*_complete(problem, state, tasks)]
     return found or [*_kept(problem, state, tasks), *_turns(problem, state, tasks), *_needs(problem, state, tasks),
                      *_memory(problem, tasks)]  # fmt: skip
 
 
-def _complete(problem: Problem, tasks: Mapping[Task, Ran]) -> Iterator[Violation]:
-    """Of each backward one mode, of each pass every task, and nothing else."""
+def _complete(problem: Problem, state: State, tasks: Mapping[Task, Ran]) -> Iterator[Violation]:
+    """Of each backward one mode, of each activation one way, of each pass every task, and nothing else.
+
+    A forward that has begun is recomputed where the state says so, and only there.
+    """
+    forwards = {task.of[1:] for task in state.ran if task.of.kind is F}
     passes = {task.of for task in tasks}
     expected = [p for stage in range(problem.placement.stages) for p in run_once(problem, stage)]
     for stage, walked in enumerate(problem.microbatches_of):
@@ -40,6 +47,13 @@ def _complete(problem: Problem, tasks: Mapping[Task, Ran]) -> Iterator[Violation
             expected += [Pass(kind, stage, j) for kind in kinds]
             if kinds != [F, BW] and not (problem.splittable and kinds == [F, B, W]):
                 have = ", ".join(sorted(kinds)) or "nothing"
+                yield Violation("complete", (Pass(F, stage, j),), f"{stage_text(problem, stage, j)} runs {have}")
+            saving = frozenset(kind for kind in (OFFLOAD, RELOAD, *RECOMPUTATIONS) if Pass(kind, stage, j) in passes)
+            expected += [Pass(kind, stage, j) for kind in saving]
+            told = state.recomputed.get((stage, j))
+            again = next(iter(saving.intersection(RECOMPUTATIONS)), None)
+            if saving not in ways_to_save(problem, stage) or ((stage, j) in forwards and again != told):
+                have = ", ".join(sorted(saving)) or "none of its copies and recomputations"
                 yield Violation("complete", (Pass(F, stage, j),), f"{stage_text(problem, stage, j)} runs {have}")
     whole = {Task(p, part) for p in expected for part in range(len(all_tasks(problem, p.kind, p.stage)))}
     for task in sorted(whole ^ tasks.keys()):
@@ -113,7 +127,7 @@ def _ends(problem: Problem, p: Pass, lag: int, before: Pass) -> Iterator[tuple[T
 
 def _memory(problem: Problem, tasks: Mapping[Task, Ran]) -> Iterator[Violation]:
     """A pass takes with its first task, and gives back when all have ended but that which sends; an end comes first."""
-    several = len(problem.streams) > 1
+    several, passes = len(problem.streams) > 1, {task.of for task in tasks}
     for device, room in enumerate(problem.room):
         events: list[tuple[int, bool, int, int, Pass]] = []
         order = [task for task in sorted(tasks, key=tasks.__getitem__) if problem.device(task.of) == device]
@@ -123,10 +137,25 @@ def _memory(problem: Problem, tasks: Mapping[Task, Ran]) -> Iterator[Violation]:
             takes, gives = memory_changes(problem, p.kind, p.stage)
             # On one stream what takes no time gives back in its turn.
             events.append((begin, True, 2 * turn, takes, p))
+            again = [kind for kind in RECOMPUTATIONS if p.kind is F and p._replace(kind=kind) in passes]
+            gives -= sum(dropped(problem, kind, p.stage) for kind in again)
             events.append((end, begin == end or not several, 2 * turn + 1, gives, p))
-        level = 0
-        for _, _, _, change, p in sorted(events):
-            level += change
-            if room is not None and change > 0 and level > room:
-                yield Violation("memory", (p,), f"device {device} has no room for {problem.task_text(Task(p))}")
-                break
+        yield from _over(problem, events, room, f"device {device}")
+    for number, (room, devices) in enumerate(problem.host_pools):
+        events = []
+        copies = [p for p in passes if p.kind in (OFFLOAD, RELOAD) and problem.device(p) in devices]
+        for p in copies:
+            takes, gives = host_changes(problem, p.kind, p.stage)
+            events += [(tasks[Task(p)].start, True, 0, takes, p), (tasks[Task(p)].end, False, 0, gives, p)]
+        yield from _over(problem, events, room, f"host {number}")
+
+
+def _over(
+    problem: Problem, events: list[tuple[int, bool, int, int, Pass]], room: int | None, where: str
+) -> Iterator[Violation]:
+    level = 0
+    for _, _, _, change, p in sorted(events):
+        level += change
+        if room is not None and change > 0 and level > room:
+            yield Violation("memory", (p,), f"{where} has no room for {problem.task_text(Task(p))}")
+            break

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 
 from formulations.jobs.jobs import Jobs
-from pipesched.problem.passes import F, W
-from solver.tasks.job_graph import JobGraph, graph_of, with_modes
+from pipesched.problem.passes import BW, B, F, PassKind, W
+from solver.tasks.job_graph import JobGraph, graph_of
 
 Rank = tuple[float, ...]
 
@@ -15,11 +16,12 @@ Rank = tuple[float, ...]
 def first_orders(jobs: Jobs) -> Iterator[dict[int, int]]:
     """The starts of the jobs that run, in steps, as each rule has them; nothing of a rule that memory stops.
 
-    Backwards fused and split; first what is longest from its end to the last one, backwards first, and one micro-batch
-    after the other, which memory stops only where it stops all.
+    Backwards fused and split, activations held in each way; first what is longest from its end to the last one,
+    backwards first, and one micro-batch after the other, which memory stops only where it stops all.
     """
-    for fused in (True, False) if jobs.choices else (True,):
-        graph = graph_of(jobs, with_modes(jobs, fused))
+    most = max((choice.options for choice in jobs.choices), default=1)
+    for fused, way in product((True, False) if jobs.choices else (True,), range(most)):
+        graph = graph_of(jobs, _running(jobs, fused, way))
         tails = graph.tails()
 
         def longest(n: int, start: int, tails: Mapping[int, int] = tails) -> Rank:
@@ -35,6 +37,16 @@ def first_orders(jobs: Jobs) -> Iterator[dict[int, int]]:
         yield from _placed(graph, longest)
         yield from _placed(graph, backwards)
         yield from _placed(graph, in_turn)
+
+
+def _running(jobs: Jobs, fused: bool, way: int) -> list[int]:
+    """The jobs that run where every choice takes this one of its options, or its last."""
+
+    def option(choice: int, kind: PassKind) -> int:
+        return min(int(fused) if kind in (B, W, BW) else way, jobs.choices[choice].options - 1)
+
+    chosen = ((n, job, job.choice) for n, job in enumerate(jobs.jobs))
+    return [n for n, job, choice in chosen if choice is None or job.option == option(choice, job.task.of.kind)]
 
 
 def _placed(graph: JobGraph, rank: Callable[[int, int], Rank]) -> Iterator[dict[int, int]]:

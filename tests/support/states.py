@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import replace
 from itertools import islice, product
 from random import Random
 
 from pipesched.problem.device_resources import Pool
-from pipesched.problem.passes import BW, B, Pass, Task
+from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, Pass, PassKind, Task
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.state import Ran, State
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
 from tests.support.makers import problem, random_order
 from tests.support.piece_problems import random_sequence
-from tests.support.task_brute_force import Game, tiny_reductions, tiny_tasks
+from tests.support.task_brute_force import Game, savings, tiny_reductions, tiny_tasks
+from tests.support.tiny_memory import tiny_memory
 
 _SHAPES = (
     (1, {}, 3),
@@ -70,6 +71,36 @@ def tiny_state_of_tasks(random: Random) -> tuple[Problem, State]:
     return one, State(now + random.randint(0, 2), ran)
 
 
+def tiny_state_of_memory(random: Random) -> tuple[Problem, State]:
+    """Activations that are kept, offloaded or recomputed, run for a while in one way; what is recomputed is told."""
+    one = replace(tiny_memory(random), objective=Objective.MAKESPAN)
+    pairs = [(s, j) for s in range(one.placement.stages) for j in one.microbatches_of[s]]
+    ways, orders = random.choice(list(savings(one, pairs))), _Orders(0)
+    fused = frozenset(pair for pair in pairs if not one.splittable or random.random() < 0.5)
+    orders.play(Game(one, fused, ways))
+    ran, now = dict[Task, Ran](), 0
+    for _ in range(random.randint(0, 6)):
+        able = list(orders.able({task: end for task, (_, end) in ran.items()}, now))
+        if able:
+            task, now = random.choice(able)
+            ran[task] = Ran(now, now + random.randint(0, 4))
+    begun = {task.of[1:] for task in ran if task.of.kind is F}
+    recomputed = {pair: way for pair, way in ways.items() if way in RECOMPUTATIONS and pair in begun}
+    return one, State(now + random.randint(0, 2), ran, recomputed)
+
+
+def _may_save(state: State, begun: Set[Pass], pair: tuple[int, int], way: PassKind | None) -> bool:
+    """Whether an activation may be held in this way, where these passes have begun."""
+    again = way if way in RECOMPUTATIONS else None
+    if Pass(F, *pair) in begun and again != state.recomputed.get(pair):
+        return False
+    if any(Pass(kind, *pair) in begun for kind in (OFFLOAD, RELOAD)) and way is not OFFLOAD:
+        return False
+    if any(Pass(kind, *pair) in begun for kind in (B, BW)):
+        return way is None or Pass(RELOAD if way is OFFLOAD else way, *pair) in begun
+    return True
+
+
 def least_end(one: Problem, state: State, most: int = 200_000) -> int | None:
     """The least end of all orders of what remains, in every mode; None if memory lets none run to its end.
 
@@ -83,8 +114,10 @@ def least_end(one: Problem, state: State, most: int = 200_000) -> int | None:
         for pair in pairs
     ]  # fmt: skip
     found = _Orders(most)
-    for way in product(*ways):
-        found.play(Game(one, frozenset(pair for pair, fused in zip(pairs, way, strict=True) if fused)))
+    for way, saving in product(product(*ways), list(savings(one, pairs))):
+        if not all(_may_save(state, begun, pair, saving.get(pair)) for pair in pairs):
+            continue
+        found.play(Game(one, frozenset(pair for pair, fused in zip(pairs, way, strict=True) if fused), saving))
         found.try_all({task: end for task, (_, end) in state.ran.items()}, state.now)
     return found.best
 

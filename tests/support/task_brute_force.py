@@ -427,7 +427,7 @@ def optimum(
     best: Fraction | None = None
     pairs = [(s, j) for s in range(problem.placement.stages) for j in problem.microbatches_of[s]]
     ways = chain.from_iterable(combinations(pairs, n) for n in range(len(pairs) + 1)) if problem.splittable else [pairs]
-    for fused, saving, gathers in product(list(ways), list(_savings(problem, pairs)), list(_gathers(problem))):
+    for fused, saving, gathers in product(list(ways), list(savings(problem, pairs)), list(_gathers(problem))):
         game = Game(problem, frozenset(fused), saving, gathers)
         events = game.waits()
         if len(events) > most_waits:
@@ -447,7 +447,7 @@ def _gathers(problem: Problem) -> Iterator[dict[int, int]]:
             yield dict(zip(most, counts, strict=True))
 
 
-def _savings(problem: Problem, pairs: Sequence[tuple[int, int]]) -> Iterator[Ways]:
+def savings(problem: Problem, pairs: Sequence[tuple[int, int]]) -> Iterator[Ways]:
     """Every way for every activation: kept, offloaded, or recomputed."""
     able = [
         [

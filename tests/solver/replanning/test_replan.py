@@ -15,7 +15,7 @@ import pytest
 from commands.main import main
 from pipesched.errors import BadInput
 from pipesched.files.state_file import json_schema, state_from
-from pipesched.problem.passes import BW, B, F, Pass, Task
+from pipesched.problem.passes import BW, RECOMPUTATIONS, B, F, Pass, Task
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import TaskSpec
 from pipesched.problem.state import Ran, State
@@ -28,7 +28,7 @@ from solver.limits import Limits
 from solver.replanning.replan import replan
 from tests.support.columns import with_tasks
 from tests.support.makers import problem
-from tests.support.states import least_end, tiny_state, tiny_state_of_tasks
+from tests.support.states import least_end, tiny_state, tiny_state_of_memory, tiny_state_of_tasks
 from tests.support.task_brute_force import tiny_gathers
 
 SURE = Limits(workers=1, deterministic=5)
@@ -37,10 +37,15 @@ STATES = Path(__file__).resolve().parents[3] / "examples" / "states"
 
 @pytest.mark.parametrize(
     ("first", "tiny"),
-    [*((n, tiny_state) for n in range(0, 120, 20)), *((n, tiny_state_of_tasks) for n in range(0, 60, 20))],
+    [
+        *((n, tiny_state) for n in range(0, 120, 20)),
+        *((n, tiny_state_of_tasks) for n in range(0, 60, 20)),
+        *((n, tiny_state_of_memory) for n in range(0, 60, 20)),
+    ],
 )
 def test_against_every_order_of_what_remains(first: int, tiny: Callable[[Random], tuple[Problem, State]]) -> None:
-    """Changed times and transfers, split and fused, pieces, several stages a device, several tasks a pass, parameters."""
+    """Changed times and transfers, split and fused, pieces, several stages a device, several tasks a pass, parameters;
+    copies and recomputations that have begun, are told, or are open."""
     compared = 0
     for seed in range(first, first + 20):
         one, state = tiny(Random(seed))
@@ -154,6 +159,49 @@ def test_what_a_state_does_not_tell_enough_of_is_refused() -> None:
     gathered = tiny_gathers(Random(0))
     with pytest.raises(BadInput, match="found gathered parameters in the problem; allowed with a state"):
         state_from({"now": 0, "passes": []}, gathered)
+
+
+SAVING: dict[str, Any] = {
+    "streams": ["compute", "copy"],
+    "times": {"forward": 2, "backward": 3},
+    "memory": {
+        "capacity": 3, "activation": 2, "recompute": [{"name": "full", "time": 2, "keeps": 1}],
+        "offload": {"out": 1, "in": 1, "on": "copy", "host_capacity": 2},
+    },
+}  # fmt: skip
+
+
+def test_a_forward_that_has_begun_is_recomputed_where_the_state_says_so() -> None:
+    one = problem(1, 2, **SAVING)
+    begun: dict[str, Any] = {"name": "F0.0", "start": 0, "end": 2}
+    values = {}
+    for told in (None, "full"):
+        found, state = state_from({"now": 2, "passes": [begun | ({"recompute": told} if told else {})]}, one)
+        best = replan(found, state, SURE)
+        assert best.tasks is not None and (best.value, best.status) == (least_end(found, state), Status.OPTIMAL)
+        values[told] = [
+            str(p) for p in {task.of for task in best.tasks} if p.kind in RECOMPUTATIONS and p[1:] == (0, 0)
+        ]
+        other = replace(state, recomputed={} if told else {(0, 0): RECOMPUTATIONS[0]})
+        assert "complete" in {violation.rule for violation in validate_from_state(found, other, best.tasks)}
+    assert values == {None: [], "full": ["R0.0"]}
+    for name, way, allowed in (("F0.0", "some", "allowed: full"), ("BW0.0", "full", "allowed: with a forward")):
+        with pytest.raises(BadInput, match=allowed):
+            state_from(
+                {"now": 9, "passes": [begun, {"name": name, "start": 4, "recompute": way}][name == "F0.0" :]}, one
+            )
+
+
+def test_what_has_begun_fits_the_memory_of_devices_and_hosts() -> None:
+    one = problem(1, 3, **SAVING)
+    passes = [{"name": f"F0.{j}", "start": 2 * j, "recompute": "full"} for j in range(3)]
+    with pytest.raises(BadInput, match="device 0 holds 4 activations by them; its capacity is 3"):
+        state_from({"now": 5, "passes": passes}, one)
+    copies = [{"name": f"{kind}0.{j}", "start": 3 * j + 2 * (kind == "O")} for j in range(2) for kind in "FO"]
+    with pytest.raises(BadInput, match="host 0 holds 4 activations by them; its capacity is 2"):
+        state_from({"now": 6, "passes": copies}, one)
+    with pytest.raises(BadInput, match="can no longer be held, copied or recomputed"):
+        state_from({"now": 4, "passes": [passes[0], {"name": "O0.0", "start": 2}]}, one)
 
 
 def test_a_pass_of_several_tasks_is_told_task_by_task() -> None:
