@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -23,7 +22,6 @@ from pipesched.results.solution import Status
 from pipesched.schedule.timeline import Timeline
 from pipesched.validation.violation import Violation
 from solver.analysis import published_comparison, robustness
-from solver.backends.background import BackgroundIterator
 from solver.backends.interruptible import OutOfTime, end_thread, run_until, run_within
 from solver.bounds.analytic.catalogue import BOUNDS
 from solver.construction import list_scheduling
@@ -91,16 +89,6 @@ def test_work_within_work_and_solvers_end_too() -> None:
 
     assert run_within(60, stop, nested) is None
     assert interrupted.is_set()
-
-
-def test_bounds_beside_are_ended() -> None:
-    def items() -> Iterator[int]:
-        yield 1
-        forever()
-
-    background = BackgroundIterator(items())
-    background.end(0.05)
-    assert list(background.found()) == [1] and background.over
 
 
 def test_a_published_schedule_that_takes_forever_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
