@@ -55,7 +55,7 @@ class Row(NamedTuple):
 
     @property
     def makespan(self) -> int:
-        return measure(self.timeline).makespan
+        return measure(self.timeline).makespan_ticks
 
     @property
     def exposed(self) -> Fraction:
@@ -80,7 +80,7 @@ def rows(problem: Problem, limits: Limits | None) -> list[Row]:
 
 
 def _bound(problem: Problem) -> Fraction:
-    return Fraction(certificates(problem, problem.objective)[0].value)
+    return Fraction(certificates(problem, problem.objective)[0].value_ticks)
 
 
 def steady(timeline: Timeline) -> Fraction:
@@ -98,7 +98,7 @@ def steady(timeline: Timeline) -> Fraction:
 def free_transfers(timeline: Timeline) -> int:
     """The makespan of the same order if transfers between devices took no time."""
     free = timeline.problem.with_stages(transfer=(0,) * len(timeline.problem.stages))
-    return measure(simulate(free, timeline.schedule)).makespan
+    return measure(simulate(free, timeline.schedule)).makespan_ticks
 
 
 def schedules_table(problem: Problem, limits: Limits) -> str:
@@ -109,8 +109,8 @@ def schedules_table(problem: Problem, limits: Limits) -> str:
     lines = []
     for row in rows(problem, limits):
         own, metrics = row.timeline.problem, measure(row.timeline)
-        held = [peak + static for peak, static in zip(metrics.peak_memory, own.static, strict=True)]
-        fits = all(room is None or peak <= room for peak, room in zip(metrics.peak_memory, own.room, strict=True))
+        held = [peak + static for peak, static in zip(metrics.peak_quanta, own.static, strict=True)]
+        fits = all(room is None or peak <= room for peak, room in zip(metrics.peak_quanta, own.room, strict=True))
         gap = 1 - row.bound / row.makespan
         lines.append(
             [

@@ -124,7 +124,7 @@ def attack(problem: Problem, best: Fraction, random: Random, tally: Tally, each:
         for _ in range(each):
             forged = mutated(problem, genuine, best, kinds, random)
             accepted = check_bound(problem, forged).verdict is Verdict.VERIFIED
-            if forged.value > best:
+            if forged.value_ticks > best:
                 (tally.false_accepted if accepted else tally.false_refused)[row] += 1
             elif forged.evidence != genuine.evidence:
                 (tally.true_accepted if accepted else tally.true_refused)[row] += 1
@@ -140,7 +140,7 @@ def _period_certificates(problem: Problem) -> Iterator[Certificate]:
 
 
 def _certificates(problem: Problem, best: Fraction, random: Random) -> Iterator[Certificate]:
-    found = [one for one in certificates(problem, problem.objective) if one.value > 0]
+    found = [one for one in certificates(problem, problem.objective) if one.value_ticks > 0]
     if problem.network.has_collectives:
         # Tasks on streams are not covered by every argument.
         yield from (one for one in found if check_bound(problem, one).verdict is not Verdict.NOT_VERIFIED)

@@ -48,7 +48,7 @@ def problem(room: int | None, ratio: float | None, recompute: bool) -> Problem:
 def published(one: Problem, name: str) -> float | None:
     """The makespan of a published schedule, with the waits that memory needs; None where it does not fit."""
     found = candidate(one, HEURISTICS[name])
-    return one.in_units(found.metrics.makespan) if found.fits and found.metrics is not None else None
+    return one.in_units(found.metrics.makespan_ticks) if found.fits and found.metrics is not None else None
 
 
 def rows(limits: Limits) -> Iterator[list[str]]:

@@ -104,9 +104,9 @@ def published(problem: Problem, names: Sequence[str] | None = None) -> tuple[str
         except DoesNotApply:
             continue
         metrics = measure(timeline)
-        peaks = zip(metrics.peak_memory, problem.room, strict=True)
+        peaks = zip(metrics.peak_quanta, problem.room, strict=True)
         if all(room is None or peak <= room for peak, room in peaks):
-            found.append((metrics.value(problem.objective), heuristic.name))
+            found.append((metrics.value_ticks(problem.objective), heuristic.name))
     return (min(found)[1], min(found)[0]) if found else None
 
 

@@ -71,10 +71,10 @@ def _again(file: ScheduleFile, finding: Finding, args: Namespace) -> Finding:
     assert file.certificate is not None
     problem, certificate = as_proved(without_scale(file.timeline.problem), file.certificate)
     assert isinstance(certificate.evidence, Refutation)
-    stated = amount(problem, certificate.value)
+    stated = amount(problem, certificate.value_ticks)
     try:
         with interrupt_sets(stop):
-            same = refuted_again(problem, certificate.value, certificate.evidence, limits_of(args), stop)
+            same = refuted_again(problem, certificate.value_ticks, certificate.evidence, limits_of(args), stop)
     except Disagreement as wrong:
         return Finding(Verdict.REFUSED, str(wrong))
     except NotCoveredError as why:
@@ -89,12 +89,11 @@ def _again(file: ScheduleFile, finding: Finding, args: Namespace) -> Finding:
 
 
 def _document(path: str, file: ScheduleFile, wrong: list[str], finding: Finding | None) -> dict[str, object]:
-    problem = file.timeline.problem
     return {
         "schedule": path,
         "valid": not wrong,
         "wrong": wrong,
-        "lower_bound": None if file.lower_bound is None else problem.in_units(file.lower_bound),
+        "lower_bound": file.lower_bound,
         "bound": None if finding is None else finding.verdict.value,
         "text": None if finding is None else finding.text,
         "optimal": not wrong and reaches_bound(file, finding),

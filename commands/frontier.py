@@ -18,13 +18,11 @@ from commands.options.values import span_of, whole
 from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_problem, picture_kind, problem_of
 from commands.shared.output import complain, files_written, idle_shown, percent, write_json
-from commands.shared.output import time as time_text
 from commands.shared.tables import Column, table
 from commands.shared.watch import add_watch, stop_event
 from pipesched.errors import BadInput
 from pipesched.files.atomic_write import make_folder, write_whole
-from pipesched.problem.attainable_spans import Value
-from pipesched.problem.formatting import plain, size
+from pipesched.problem.formatting import plain, size, with_unit
 from pipesched.problem.problem import Problem
 from pipesched.results.analysis.frontier import Frontier, Point
 from pipesched.schedule.metrics import BUBBLE, IDLE, measure
@@ -95,8 +93,7 @@ def _levels(problem: Problem, asked: tuple[Fraction, Fraction]) -> tuple[Fractio
     """A range in the file's unit or in per cents, as levels; `BadInput` where no schedule fits it."""
     levels = MemoryLevels(problem)
     scale = levels.scale
-    unit = Fraction(100) if scale.by_share else 1 / problem.resolution
-    low, high = (number / unit if scale.by_share else number * unit for number in asked)
+    low, high = (number / 100 if scale.by_share else number for number in asked)
     if high < levels.least():
         raise BadInput(
             f"--memory: found {plain(float(asked[0]))}..{plain(float(asked[1]))}; allowed: a range that reaches "
@@ -132,14 +129,9 @@ def _print(found: Frontier, asked: int) -> None:
         complain("interrupted: these are the points found until then")
 
 
-def _row(found: Frontier, point: Point, last: Value | None) -> list[str]:
-    problem = found.problem
-    level = found.scale.number(point.level) * (100 if found.scale.by_share else 1)
-
-    def say(ticks: Value | None) -> str:
-        return time_text(problem, ticks).removesuffix(problem.time_unit).strip()
-
-    row = [plain(level), say(point.value), say(point.lower_bound)]
+def _row(found: Frontier, point: Point, last: Fraction | None) -> list[str]:
+    level = float(100 * point.level if found.scale.by_share else point.level)
+    row = [plain(level), "" if point.value is None else plain(float(point.value)), plain(float(point.lower_bound))]
     if point.value is None or point.timeline is None:
         return [*row, "", "", "", ""]
     slower = "" if last is None else percent(float(point.value / last - 1) if last else 0.0)
@@ -158,9 +150,10 @@ def _findings(found: Frontier) -> list[str]:
     if ample and last.value is not None:
         with_ = "with any memory" if found.within is None else f"with up to {say(found.within[1])}"
         proved = f"none is faster {with_}" if last.value == last.lower_bound else (
-            f"{with_} none is below {time_text(problem, last.lower_bound)}"
+            f"{with_} none is below {with_unit(last.lower_bound, problem.time_unit)}"
         )  # fmt: skip
-        lines.append(f"the fastest found, {time_text(problem, last.value)}, takes {say(ample[0].level)}; {proved}")
+        fastest = with_unit(last.value, problem.time_unit)
+        lines.append(f"the fastest found, {fastest}, takes {say(ample[0].level)}; {proved}")
     if first.level > found.least and found.within is None:
         lines.append("time limit reached before the least memory was found")
     if found.own is not None and found.own > last.level and found.within is None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from threading import Event
 
-from commands.options.plan_progress import plan_line
+from commands.options.plan_progress import PlanLines
 from commands.options.search import add_limits, interrupt_sets, limits_of, not_interrupted, progress_line
 from commands.options.training import add_sizes, add_training, missing, wanted_of
 from commands.options.values import whole
@@ -60,10 +60,11 @@ def run(args: Namespace) -> Exit:
     wanted = wanted_of(args, 1, None)
     stop, limits = stop_event(args), limits_of(args)
     moments: list[PlanProgress] = []
+    line = PlanLines("ms")
     with interrupt_sets(stop), progress_line() as say:
 
         def tell(moment: PlanProgress) -> None:
-            say(plan_line(moment, "ms"))
+            say(line(moment))
             moments.append(moment)
 
         given = {name: getattr(args, name) for name in _SIZES}

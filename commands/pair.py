@@ -10,9 +10,10 @@ from commands.options.search import add_limits, interrupt_sets, limits_of, not_i
 from commands.options.values import whole
 from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_json, draw, picture_kind, problem_of
-from commands.shared.output import files_written, in_file_units, time, write_json
+from commands.shared.output import files_written, time, write_json
 from commands.shared.tables import table
 from commands.shared.watch import add_watch, stop_event
+from pipesched.problem.formatting import with_unit
 from pipesched.problem.passes import BW, B, Task
 from pipesched.results.solution import Status
 from solver.tasks.pair import Pair, best_pair
@@ -51,12 +52,11 @@ def run(args: Namespace) -> Exit:
 
 
 def _document(pair: Pair) -> dict[str, object]:
-    problem = pair.problem
     return {
-        "value": in_file_units(problem, pair.value),
-        "lower_bound": in_file_units(problem, pair.lower_bound),
+        "value": float(pair.value),
+        "lower_bound": float(pair.lower_bound),
         "status": pair.status.value,
-        "in_turn": in_file_units(problem, pair.in_turn),
+        "in_turn": float(pair.in_turn),
         "orders": {where.stream: [_name(pair, task) for task in tasks] for where, tasks in pair.orders.items()},
     }
 
@@ -75,12 +75,12 @@ def _print(pair: Pair) -> None:
         for where, tasks in pair.orders.items()
     ]
     table(problem.name, [("stream", False), ("busy", True), ("order", False)], rows)
-    value, bound = time(problem, pair.value), time(problem, pair.lower_bound)
+    value, bound, in_turn = (with_unit(one, problem.time_unit) for one in (pair.value, pair.lower_bound, pair.in_turn))
     if pair.status is Status.OPTIMAL:
         print(f"optimal: {value}; no order of the streams is shorter")
     else:
         print(f"best found: {value}; none is below {bound}")
-    print(f"one pass after the other: {time(problem, pair.in_turn)}")
+    print(f"one pass after the other: {in_turn}")
 
 
 def _busy(pair: Pair, tasks: Sequence[Task]) -> int:

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 from pathlib import Path
 
-from commands.options.plan_progress import plan_line
+from commands.options.plan_progress import PlanLines
 from commands.options.search import add_limits, interrupt_sets, limits_of, not_interrupted, progress_line
 from commands.reports.html.origin import typed
 from commands.reports.html.plan import plan_report
@@ -63,18 +63,17 @@ def run(args: Namespace) -> Exit:
         note(f"assumed: {text}")
     folder, as_typed = plan_folder(args.output), typed(args.plan)
     moments: list[PlanProgress] = []
+    line = PlanLines(problem.time_unit)
     stop = stop_event(args)
     limits = limits_of(args)
     with interrupt_sets(stop), progress_line() as say:
 
         def tell(moment: PlanProgress) -> None:
-            say(plan_line(moment, problem.time_unit))
+            say(line(moment))
             if not moments or (moments[-1].value, moments[-1].lower_bound) != (moment.value, moment.lower_bound):
                 moments.append(moment)
 
-        answer = planned(
-            whole, problem, args.target, forms, limits, tell, lambda one: say(plan_line(one, problem.time_unit)), stop
-        )
+        answer = planned(whole, problem, args.target, forms, limits, tell, lambda one: say(line(one)), stop)
         found, narrowed, settings = with_note(answer.found), answer.narrowed, answer.settings
         half = replace(limits, seconds=limits.seconds / 2)
         changes = sensitivity(found, half, stop) if args.explain and found.best and not stop.is_set() else []

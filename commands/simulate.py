@@ -21,7 +21,6 @@ from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.formatting import size
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.memory_decisions import decisions_document
-from pipesched.results.memory_figures import peak_memory
 from pipesched.results.stream_figures import streams_document
 from pipesched.schedule.metrics import Metrics, measure
 from pipesched.schedule.schedule import slot_text
@@ -115,13 +114,13 @@ def _document(timeline: Timeline, metrics: Metrics, fits: bool, lower_bound: Val
     return {
         "name": problem.name,
         "schedule": timeline.schedule.name,
-        "makespan": in_file_units(problem, metrics.makespan),
-        "span": in_file_units(problem, metrics.span),
+        "makespan": in_file_units(problem, metrics.makespan_ticks),
+        "span": in_file_units(problem, metrics.span_ticks),
         "bubble": metrics.bubbles,
         "idle": metrics.idles,
         "idle_ratio": metrics.idle_ratio,
         "idle_causes": idle_times(timeline).shares(),
-        "peak_memory": peak_memory(problem, metrics),
+        "peak_memory": metrics.peak_memory,
         "streams": streams_document(timeline),
         **decisions_document(timeline.problem, timeline.schedule),
         "fits": fits,
@@ -140,7 +139,7 @@ def _lower_bound(problem: Problem) -> Value | None:
     """The best bound that words prove; None where no schedule fits, and for a period, which a timeline has none of."""
     if problem.objective is Objective.PERIOD or why_infeasible(problem):
         return None
-    return certificates(problem, problem.objective)[0].value
+    return certificates(problem, problem.objective)[0].value_ticks
 
 
 COMMANDS.register(

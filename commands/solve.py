@@ -202,7 +202,7 @@ def _extras(found: Found, args: Namespace, files: list[Path]) -> dict[str, objec
         "files": [str(path) for path in files],
         "recommended": None if found.recommended is None else found.recommended._asdict(),
         "idle_causes": None if solution.timeline is None else idle_times(solution.timeline).shares(),
-        "under_noise": None if found.noise is None else found.noise.document(solution.problem),
+        "under_noise": None if found.noise is None else found.noise.document(),
     }
     if args.memory_within is not None:
         extras["least_memory"] = None if memory is None else memory.document()

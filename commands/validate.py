@@ -45,8 +45,8 @@ def run(args: Namespace) -> Exit:
             fits = not any(violation.rule == "memory" for violation in violations)
             problem = file.timeline.problem
             title = f"{file.timeline.schedule.name} on {problem.name}: {size(problem)}"
-            title += "; lower bound as the file states it" if file.lower_bound is not None else ""
-            figures.show(title, file.timeline, file.metrics, fits, file.lower_bound)
+            title += "; lower bound as the file states it" if file.lower_bound_ticks is not None else ""
+            figures.show(title, file.timeline, file.metrics, fits, file.lower_bound_ticks)
         for violation in violations:
             print(f"{violation.rule}: {violation.text}")
         if cycle:

@@ -86,32 +86,31 @@ class Heuristic:
         object.__setattr__(self, "order", lambda problem: completed(problem, own(without_parameters(problem, max))))
 
 
-HEURISTICS: Registry[Heuristic] = Registry("heuristics", "schedule")
-
-
-# What others call them.
-OTHER_NAMES = {
+# What others call them; capitals, `-` and `_` make no difference.
+_OTHER_NAMES = {
     "vpp": "interleaved-1f1b",
     "1f1b-interleaved": "interleaved-1f1b",
-    "zb-v": "zbv",
-    "dualpipev": "dualpipe-v",
-    "vhalf": "v-half",
-    "vmin": "v-min",
+    "zero-bubble": "zb",
+    "interleaved-zero-bubble": "interleaved-zb",
+    "zero-bubble-v": "zbv",
+    "zbv-zero-bubble": "zbv",
 }
+HEURISTICS: Registry[Heuristic] = Registry("heuristics", "schedule", _OTHER_NAMES)
 
 
 def schedule_named(name: str) -> Heuristic:
     """The published schedule of this name, with its parameter where one is given: `interleaved-1f1b:8`; `BadInput`."""
     base, colon, number = name.partition(":")
-    base = OTHER_NAMES.get(base, base)
     found = HEURISTICS[base]
     if not colon:
         return found
     parameter = found.parameter
     if parameter is None:
-        raise BadInput(f"schedule: found {name!r}; allowed: {base}, which has no parameter")
+        raise BadInput(f"schedule: found {name!r}; allowed: {found.name}, which has no parameter")
     if not (number.isascii() and number.isdigit() and int(number)):
-        raise BadInput(f"schedule: found {name!r}; allowed: {base}:NUMBER, a whole number from 1 on: {parameter.what}")
+        raise BadInput(
+            f"schedule: found {name!r}; allowed: {found.name}:NUMBER, a whole number from 1 on: {parameter.what}"
+        )
     value = int(number)
 
     def order(problem: Problem) -> Schedule:

@@ -49,7 +49,7 @@ class _Search:
         self.goal = Objective.MAKESPAN if problem.objective is Objective.MAKESPAN else Objective.SPAN
         self.best, self.of_best = published, simulate(problem, published)
         found = measure(self.of_best)
-        self.ceiling, self.least, self.load = found.peak_memory, found.value(self.goal), max(found.work)
+        self.ceiling, self.least, self.load = found.peak_quanta, found.value_ticks(self.goal), max(found.work_ticks)
 
     def may_improve(self) -> bool:
         """Whether the best is longer than its busiest device works: else nothing is better."""
@@ -93,9 +93,9 @@ class _Search:
         schedule = schedule_of(((passes[n] for n in order) for order in built.orders), self.best.name)
         timeline = simulate(self.problem, schedule)
         found = measure(timeline)
-        within = all(peak <= most for peak, most in zip(found.peak_memory, self.ceiling, strict=True))
-        if within and found.value(self.goal) < self.least:
-            self.best, self.of_best, self.least = schedule, timeline, found.value(self.goal)
+        within = all(peak <= most for peak, most in zip(found.peak_quanta, self.ceiling, strict=True))
+        if within and found.value_ticks(self.goal) < self.least:
+            self.best, self.of_best, self.least = schedule, timeline, found.value_ticks(self.goal)
 
     def value(self, starts: Sequence[float]) -> float:
         """The makespan or span of these starts."""

@@ -46,10 +46,10 @@ def defect_note(text: str) -> str:
     return f"A DEFECT OF PIPESCHED: {text.rstrip('.')}. Please report this with the problem file."
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`; did you mean X?` for the known word nearest to a misspelt one, or nothing."""
+def did_you_mean(word: str, known: Iterable[str], alike: float = 0.6) -> str:
+    """`; did you mean X?` for the known word nearest to a misspelt one, or nothing where none is as much alike."""
     spelt = {name.lower(): name for name in known}
     letters = sorted(word.lower())
     swapped = [name for name in spelt if sorted(name) == letters]  # two letters exchanged, as zvb for zbv
-    near = swapped or get_close_matches(word.lower(), spelt, n=1)
+    near = swapped or get_close_matches(word.lower(), spelt, n=1, cutoff=alike)
     return f"; did you mean {spelt[near[0]]!r}?" if near else ""

@@ -51,7 +51,9 @@ class Registry(Generic[Item]):
 
     def __getitem__(self, name: str) -> Item:
         self._load()
-        name = self._others.get(name, name)
+        if name not in self._items:
+            spelt = {_plain(one): self._others.get(one, one) for one in (*self._items, *self._others)}
+            name = spelt.get(_plain(name), name)
         if name not in self._items:
             known = ", ".join(self.names())
             raise BadInput(f"unknown {self._noun} {name!r}; known: {known}{did_you_mean(name, self._items)}")
@@ -73,3 +75,8 @@ class Registry(Generic[Item]):
             package = importlib.import_module(self._package)
             for module in pkgutil.iter_modules(package.__path__):
                 importlib.import_module(f"{self._package}.{module.name}")
+
+
+def _plain(name: str) -> str:
+    """A name without what people spell in different ways: `zb_v`, `ZBV` and `zb-v` are one."""
+    return name.lower().replace("-", "").replace("_", "")

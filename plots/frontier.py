@@ -63,14 +63,14 @@ def _memory_label(found: Frontier) -> str:
 
 def _draw_all(found: Frontier, axes: Axes) -> None:
     """What the frontier holds, in the units of the axes: the file's, or per cent of each capacity."""
-    problem, scale = found.problem, found.scale
+    scale = found.scale
 
     def memory(level: Fraction) -> float:
-        return (100 if scale.by_share else 1) * scale.number(level)
+        return float(100 * level if scale.by_share else level)
 
-    spots = [Spot(memory(p.level), problem.in_units(p.value)) for p in found.points if p.value is not None]
-    bounds = [(memory(level), problem.in_units(bound)) for level, bound in found.steps]
-    known = [Known(one.name, memory(one.level), problem.in_units(one.value)) for one in found.published]
+    spots = [Spot(memory(p.level), float(p.value)) for p in found.points if p.value is not None]
+    bounds = [(memory(level), float(bound)) for level, bound in found.steps]
+    known = [Known(one.name, memory(one.level), float(one.value)) for one in found.published]
     own = None if found.own is None else memory(found.own)
     within = None
     if found.within is not None:

@@ -41,11 +41,11 @@ def expressed(solution: Solution, target: str, whole: Problem) -> Solution:
     if solution.timeline is None:
         return solution
     found = [timeline for timeline in _known(solution, one) if not validate(timeline) and _takes(one, timeline)]
-    best = min(found, key=lambda timeline: measure(timeline).value(problem.objective), default=None)
+    best = min(found, key=lambda timeline: measure(timeline).value_ticks(problem.objective), default=None)
     if best is None:
         raise BadInput(f"--for {target}: none of the schedules found can be expressed; allowed: a longer --time-limit")
     metrics = measure(best)
-    value = metrics.value(problem.objective)
+    value = metrics.value_ticks(problem.objective)
     notes = [_note(target, one.words(whole))]
     if solution.value_ticks is not None and value > solution.value_ticks:
         notes.append(f"the best schedule found cannot be expressed by {target}; this is the best known that can")

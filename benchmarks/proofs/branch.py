@@ -98,15 +98,15 @@ class Branch:
         objective = problem.objective
         found = [*self.further(problem)] if self.kind in _FURTHER else BOUNDS[self.kind].certify(problem, objective)
         own = [one for one in found if self._says(one.text, problem, one.device)]
-        value = max((one.value for one in own), default=None)
+        value = max((one.value_ticks for one in own), default=None)
         if value is None:
             return None
-        best = max((one.value for one in found if one not in own), default=Fraction(0))
+        best = max((one.value_ticks for one in found if one not in own), default=Fraction(0))
         for name in self._others:
             if best > value:
                 return None
-            best = max([best, *(one.value for one in BOUNDS[name].certify(problem, objective))])
-        strongest = next(one for one in own if one.value == value)
+            best = max([best, *(one.value_ticks for one in BOUNDS[name].certify(problem, objective))])
+        strongest = next(one for one in own if one.value_ticks == value)
         return None if best > value else Claim(Fraction(value), strongest.text, float(1 - best / max(1, value)))
 
     @cached_property

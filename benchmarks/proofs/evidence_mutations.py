@@ -20,8 +20,8 @@ def mutated(
     """The certificate with its value raised, its evidence changed, or both; now and then with another argument."""
     assert genuine.evidence is not None
     above = least_attainable_above(problem, best)
-    value = random.choice((genuine.value, above, above, above + random.randint(1, 20)))
-    forged = replace(genuine, value=value)
+    value = random.choice((genuine.value_ticks, above, above, above + random.randint(1, 20)))
+    forged = replace(genuine, value_ticks=value)
     for _ in range(random.choice((0, 1, 1, 2, 3))):
         evidence = forged.evidence
         assert evidence is not None

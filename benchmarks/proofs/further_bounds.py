@@ -45,24 +45,24 @@ def crossings_below(problem: Problem) -> Iterable[Certificate]:
     By small steps, and to the value of a schedule that is no good. Nothing below what was claimed before is looked for
     again: no value proves more than itself.
     """
-    proved, known = ceil(certificates(problem, problem.objective)[0].value), _known(problem)
+    proved, known = ceil(certificates(problem, problem.objective)[0].value_ticks), _known(problem)
     claimed = proved - 1.0
     for width in (1, 64):
         for most in (known, proved + 16):
             for one in bounds_of_devices(problem, Event(), claimed, most, (width,)):
-                claimed = max(claimed, float(one.value))
+                claimed = max(claimed, float(one.value_ticks))
                 yield one
 
 
 def crossings_of_stages(problem: Problem) -> Iterable[Certificate]:
     """From each device's stages on, as crossings below a value; as much as of devices before, so each may claim."""
-    proved, known = ceil(certificates(problem, problem.objective)[0].value), _known(problem)
+    proved, known = ceil(certificates(problem, problem.objective)[0].value_ticks), _known(problem)
     claimed = proved - 1.0
     for device in range(problem.devices):
         since = claimed
         for width, most in ((1, known), (64, known), (64, proved + 16)):
             for one in bounds_of_stages(problem, Event(), since, most, device, width):
-                since = float(one.value)
+                since = float(one.value_ticks)
                 claimed = max(claimed, since - 1)
                 yield one
 
@@ -74,7 +74,7 @@ def crossings_of_more_stages(problem: Problem) -> Iterable[Certificate]:
 
 def more_stages_with_blocks(problem: Problem) -> Iterable[Certificate]:
     """Guided by the stages of each device of a chain, and by its first and its middle stage alone; likewise."""
-    proved, known = ceil(certificates(problem, problem.objective)[0].value), _known(problem)
+    proved, known = ceil(certificates(problem, problem.objective)[0].value_ticks), _known(problem)
     claimed = proved - 1.0
     for chain in walked_chains(problem):
         where = problem.placement.stage_device
@@ -83,7 +83,7 @@ def more_stages_with_blocks(problem: Problem) -> Iterable[Certificate]:
             since = claimed
             for width, most in ((1, known), (64, known), (64, proved + 16)):
                 for one in bounds_of_more_stages(problem, Event(), since, most, guide, width):
-                    since = float(one.value)
+                    since = float(one.value_ticks)
                     claimed = max(claimed, since - 1)
                     yield one
 
@@ -98,8 +98,8 @@ def crossings_of_chains(problem: Problem) -> Iterable[Certificate]:
 
     Up to what other bounds prove, too, so that all may claim.
     """
-    proved, known = ceil(certificates(problem, problem.objective)[0].value), _known(problem)
+    proved, known = ceil(certificates(problem, problem.objective)[0].value_ticks), _known(problem)
     for most in (known, proved + 16):
         for one in bounds_of_chains(problem, Event(), proved - 1.0, most, (1, 64)):
-            proved = max(proved, int(one.value))
+            proved = max(proved, int(one.value_ticks))
             yield one

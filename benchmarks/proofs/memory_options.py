@@ -67,7 +67,7 @@ def bounds(problem: Problem) -> Outcome:
     if why_infeasible(problem) is not None:
         return ()
     found = certificates(problem, problem.objective)
-    if found[0].kind != KIND or found[0].value == found[1].value:
+    if found[0].kind != KIND or found[0].value_ticks == found[1].value_ticks:
         return ()
     exact = _exact(problem)
     return () if exact is None else ("problems", *_against(found, exact[0], problem))
@@ -75,9 +75,9 @@ def bounds(problem: Problem) -> Outcome:
 
 def _against(found: list[Certificate], best: Fraction | int, problem: Problem) -> Outcome:
     for one in found:
-        assert one.value <= best, one
+        assert one.value_ticks <= best, one
         assert check_bound(problem, one).verdict is Verdict.VERIFIED, one
-    return ("strongest bound attained",) * (found[0].value == best)
+    return ("strongest bound attained",) * (found[0].value_ticks == best)
 
 
 def _exact(problem: Problem) -> tuple[Fraction | int, Fraction | int] | None:
@@ -98,7 +98,7 @@ def _exact(problem: Problem) -> tuple[Fraction | int, Fraction | int] | None:
         schedule = schedule_back(chains, schedule)
         again = timeline_back(chains, timeline)
         timeline = simulate(problem, schedule) if problem.objective is Objective.MAKESPAN else again
-        assert measure(again).peak_memory == measure(timeline_into(chains, again)).peak_memory
+        assert measure(again).peak_quanta == measure(timeline_into(chains, again)).peak_quanta
     assert validate(timeline) == []
     assert len(model.jobs.jobs) > _MOST_VISITED or always_fits(problem, schedule)
     return value_of(problem, timeline), model.bound(solver.best_objective_bound)

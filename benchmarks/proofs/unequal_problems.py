@@ -67,7 +67,7 @@ def _known(problem: Problem) -> int:
 def bounds(problem: Problem) -> Iterator[tuple[str, Fraction]]:
     """Every analytic bound, by its kind, in ticks."""
     for one in certificates(problem, problem.objective):
-        yield one.kind, Fraction(one.value)
+        yield one.kind, Fraction(one.value_ticks)
 
 
 def solved(problem: Problem, deterministic: float, seed: int) -> tuple[Fraction, Fraction]:

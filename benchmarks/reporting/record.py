@@ -8,7 +8,6 @@ from itertools import pairwise
 from time import perf_counter
 
 from pipesched.errors import PipeschedError
-from pipesched.problem.attainable_spans import Value
 from pipesched.problem.problem import Problem
 from pipesched.results.solution import Solution, Status
 from solver.engine.engine import ENGINE
@@ -77,7 +76,7 @@ def record(name: str, solution: Solution, limits: Limits) -> Record:
     """What a solution says, read off once."""
     problem = solution.problem
     history = solution.history
-    value = solution.value_ticks
+    value = None if solution.value_ticks is None else solution.value_ticks * problem.tick
     first = next((moment.seconds for moment in history if moment.value is not None), None)
     best = None if value is None else next((moment.seconds for moment in history if moment.value == value), None)
     proof = next((moment.seconds for moment in history if moment.value == moment.lower_bound), None)
@@ -97,7 +96,7 @@ def record(name: str, solution: Solution, limits: Limits) -> Record:
         wall=solution.wall_seconds,
         proved_by="" if solution.certificate is None else solution.certificate.kind,
         greedy=greedy,
-        history=tuple((m.seconds, _units(problem, m.value), problem.in_units(m.lower_bound)) for m in history),
+        history=tuple((m.seconds, None if m.value is None else float(m.value), float(m.lower_bound)) for m in history),
         published=min((c.value for c in solution.candidates if c.fits and c.value is not None), default=None),
         notes=solution.notes,
         parts=tuple((name, round(seconds, 3)) for name, seconds in solution.parts),
@@ -120,7 +119,3 @@ def gap_over_time(found: Record) -> list[tuple[float, float]]:
     """(seconds, gap) at every moment it changed, from the first schedule on; before it nothing is known."""
     moments = [(s, (value - bound) / value) for s, value, bound in found.history if value]
     return moments[:1] + [later for earlier, later in pairwise(moments) if later[1] != earlier[1]]
-
-
-def _units(problem: Problem, ticks: Value | None) -> float | None:
-    return None if ticks is None else problem.in_units(ticks)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from commands.options.compared import published
-from commands.options.plan_progress import plan_line
+from commands.options.plan_progress import PlanLines
 from commands.options.search import interrupt_sets, limits_of, progress_line
 from commands.shared.output import note
 from commands.shared.watch import stop_event
@@ -56,11 +56,11 @@ def plan_rows(path: str, args: Namespace) -> PlanRows:
         note(f"note: {path}: {text}")
     names = published(args.schedules) or HEURISTICS.names()
     orders = {name: orders_of(problem, name) for name in names}
-    stop, limits = stop_event(args), limits_of(args)
+    stop, limits, line = stop_event(args), limits_of(args), PlanLines(problem.time_unit)
     with interrupt_sets(stop), progress_line() as say:
         rows = compared_schedules(
             problem, orders, None if args.no_optimal else FREE, replace(limits, seconds=_SEARCH_SHARE * limits.seconds),
-            lambda moment: say(plan_line(moment, problem.time_unit)), stop,
+            lambda moment: say(line(moment)), stop,
         )  # fmt: skip
         runtimes = dict[str, list[str]]()
         for row in rows:

@@ -1,17 +1,22 @@
-"""A line for each moment of a search for plans."""
+"""A line for each moment of the searches for plans of one command."""
 
 from __future__ import annotations
 
-from pipesched.problem.formatting import plain
+import time
+
+from pipesched.problem.formatting import with_unit
 from solver.planning.progress import PlanProgress
 
 
-def plan_line(moment: PlanProgress, unit: str) -> str:
-    """Value, bound, placements closed (solved or no better), and what is under way."""
+class PlanLines:
+    """The seconds are the command's own: it may search several times, each search counts its own from 0."""
 
-    def said(number: object) -> str:
-        return f"{plain(float(number))} {unit}".rstrip()  # type: ignore[arg-type]
+    def __init__(self, unit: str) -> None:
+        self._unit, self._began = unit, time.monotonic()
 
-    best = "no plan yet" if moment.value is None else f"best {said(moment.value)}"
-    settled = f"{moment.settled} of {moment.choices} placements closed"
-    return f"{moment.seconds:6.1f} s  {best}, bound {said(moment.lower_bound)}, {settled}  ({moment.phase})"
+    def __call__(self, moment: PlanProgress) -> str:
+        """Value, bound, placements done (solved, or shown to be no better), and what is under way."""
+        best = "no plan yet" if moment.value is None else f"best {with_unit(moment.value, self._unit)}"
+        bound = with_unit(moment.lower_bound, self._unit)
+        done = f"{moment.settled} of {moment.choices} placements done"
+        return f"{time.monotonic() - self._began:6.1f} s  {best}, bound {bound}, {done}  ({moment.phase})"

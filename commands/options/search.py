@@ -7,6 +7,7 @@ import sys
 from argparse import ArgumentParser, Namespace, _ArgumentGroup
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from threading import Event
 from types import FrameType
 
@@ -16,12 +17,11 @@ from rich.text import Text
 
 from commands.options.values import seconds, share, whole
 from commands.shared.console import redraws
-from commands.shared.output import time
 from commands.shared.termination import end, terminated
 from commands.shared.watch import stop_event
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
-from pipesched.problem.attainable_spans import Value
+from pipesched.problem.formatting import with_unit
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.gap import gap
 from pipesched.results.solution import Progress, Solution
@@ -114,7 +114,7 @@ def _handled(handler: Callable[[int, FrameType | None], object] | signal.Handler
 @contextmanager
 def _progress(problem: Problem) -> Iterator[Callable[[Progress], None]]:
     """The progress of one solve: where no terminal shows it live, one line for each new value or bound."""
-    last: list[tuple[Value | None, Value, bool, bool]] = []
+    last: list[tuple[Fraction | None, Fraction, bool, bool]] = []
     with progress_line() as say:
 
         def report(moment: Progress) -> None:
@@ -139,8 +139,9 @@ def progress_line() -> Iterator[Callable[[str], None]]:
 def _line(problem: Problem, moment: Progress) -> str:
     """Value, bound and what is under way; until there is a schedule, that is what is being tried."""
     published = f"published schedule {moment.phase}" if moment.phase in HEURISTICS.names() else moment.phase
-    bound = f"bound {time(problem, moment.lower_bound)}"
+    unit = problem.time_unit
+    bound = f"bound {with_unit(moment.lower_bound, unit)}"
     if moment.value is None:
         return f"{moment.seconds:6.1f} s  no schedule yet, {bound}  (trying {published})"
     apart = f"gap {100 * gap(moment.value, moment.lower_bound):.2f} %"
-    return f"{moment.seconds:6.1f} s  best {time(problem, moment.value)}, {bound}, {apart}  ({published})"
+    return f"{moment.seconds:6.1f} s  best {with_unit(moment.value, unit)}, {bound}, {apart}  ({published})"

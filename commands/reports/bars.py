@@ -32,7 +32,7 @@ class Bar(NamedTuple):
 
 def bar_of(metrics: Metrics, objective: Objective, bound: int) -> Bar:
     """A schedule that breaks the memory cap may lie below the bound, and has no part above it."""
-    value = float(metrics.value(objective))
+    value = float(metrics.value_ticks(objective))
     work = value * (1 - (metrics.bubble(objective) or 0.0))
     return Bar(work, max(work, min(value, float(bound))), value)
 

@@ -26,7 +26,7 @@ def show(title: str, timeline: Timeline, metrics: Metrics, fits: bool, lower_bou
     rows += [(f"{IDLE}, of {time.value}", percent(metrics.idle(time))) for time in ends]
     rows += [(f"{BUBBLE}, of {time.value}", percent(metrics.bubble(time))) for time in ends]
     rows += [
-        (f"peak memory ({problem.memory_unit})", memory_range(problem, metrics)),
+        (f"peak memory ({problem.memory_unit})", memory_range(metrics)),
         *_streams(timeline),
         *((f"idle: {cause}", percent(share)) for cause, share in idle_times(timeline).shares().items()),
         ("fits the memory", "yes" if fits else "no"),
@@ -53,4 +53,4 @@ def share_open(value: Value | None, lower_bound: Value | None) -> float | None:
 
 def known(metrics: Metrics, time: Objective) -> Value | None:
     """A time in ticks; None for the period of a timeline that does not tell it."""
-    return metrics.period if time is Objective.PERIOD else metrics.value(time)
+    return metrics.period_ticks if time is Objective.PERIOD else metrics.value_ticks(time)

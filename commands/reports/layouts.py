@@ -11,7 +11,6 @@ from pipesched.files.model_configs.layouts import Layout
 from pipesched.files.model_configs.plan_of_config import Wanted
 from pipesched.problem.formatting import plain
 from pipesched.results.gap import gap
-from pipesched.results.memory_figures import peak_memory
 from pipesched.results.plan_figures import step_time
 from pipesched.schedule.metrics import IDLE, measure
 from solver.planning.race import NO_TIME, Raced
@@ -123,7 +122,7 @@ def record(one: Raced[Layout], wanted: Wanted, gpus: int) -> dict[str, Any]:
         "step": float(time.total), "pipeline_time": float(time.pipeline), "gap": gap(time.pipeline, one.bound),
         "tokens_per_second": training.tokens(one.problem.microbatches) / seconds,
         "mfu": float(training.operations) * steps / (seconds * peak),
-        "idle": metrics.idle(one.problem.objective), "peak_memory": peak_memory(best.timeline.problem, metrics),
+        "idle": metrics.idle(one.problem.objective), "peak_memory": metrics.peak_memory,
         "recomputed_layers": sum(sum(stage.values()) for stage in best.partition.recompute_counts()),
         "placement": str(best.choice), "partition": list(best.partition.counts), "schedule": best.schedule,
     }  # fmt: skip

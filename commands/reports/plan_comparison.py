@@ -8,7 +8,6 @@ from commands.shared.output import idle_shown, percent
 from commands.shared.tables import Column, table
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.formatting import plain
-from pipesched.results.memory_figures import peak_memory
 from pipesched.results.plan import Candidate
 from pipesched.results.solution import Status
 from pipesched.schedule.metrics import BUBBLE, IDLE, measure
@@ -65,7 +64,7 @@ def _cells(found: PlanRows, row: ComparedSchedule) -> list[str]:
         plain(float(best.value)),
         bound,
         *(percent(share) for _, share in idle_shown(one, metrics)),
-        plain(round(max(peak_memory(one, metrics)), 3)),
+        plain(round(max(metrics.peak_memory), 3)),
         _fits(problem, row, best),
         str(sum(sum(stage.values()) for stage in counts)),
         str(best.choice),

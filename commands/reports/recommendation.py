@@ -29,7 +29,7 @@ def recommendation(solution: Solution, found: Robustness | None, robust: bool = 
         return None
     if best is None or best.metrics is None:
         return Recommendation(OURS, "since none of the published schedules tried fits")
-    ahead = best.metrics.value(problem.objective) / value - 1
+    ahead = best.metrics.value_ticks(problem.objective) / value - 1
     equal = f"which takes {time_text(problem, value)} as {best.name} does"
     shorter = f"since {best.name}, the best published one that fits, takes {percent(ahead)} longer"
     if found is None or found.best_published is None:
@@ -38,7 +38,7 @@ def recommendation(solution: Solution, found: Robustness | None, robust: bool = 
     means = f"{mean_text(problem, rival.mean)} against {mean_text(problem, found.mean)} on average"
     theirs = next(one for one in solution.candidates if one.name == rival.name)
     assert theirs.metrics is not None
-    more = theirs.metrics.value(problem.objective) / value - 1
+    more = theirs.metrics.value_ticks(problem.objective) / value - 1
     if found.reverses and not more:
         return Recommendation(rival.name, f"which takes as long as the order found and less {under}: {means}")
     if found.reverses:

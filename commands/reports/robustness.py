@@ -7,9 +7,8 @@ from math import ceil, log10
 
 from commands.options.search import interrupt_sets, limits_of, progress_line
 from commands.options.values import share
-from commands.shared.output import time as time_text
 from commands.shared.watch import stop_event
-from pipesched.problem.formatting import counted, plain
+from pipesched.problem.formatting import counted, plain, with_unit
 from pipesched.problem.problem import Problem
 from pipesched.results.analysis.robustness import Robustness
 from pipesched.results.solution import Solution
@@ -55,13 +54,13 @@ def _noise(args: Namespace) -> Noise:
     return USUAL._replace(deviation=deviation, seed=args.seed)
 
 
-def sentences(problem: Problem, found: Robustness, value: int | None) -> list[str]:
+def sentences(problem: Problem, found: Robustness, value: float | None) -> list[str]:
     """The mean compared with that of the best published schedule."""
     best, noise = found.best_published, found.noise
     samples = f"{counted(noise.samples, 'sample')}, seed {noise.seed}"
     said = f"under {noise_text(noise)} noise ({samples}): mean {problem.objective} {mean_text(problem, found.mean)}"
     if value:
-        said += f" ({100 * (found.mean / value - 1):+.2f} % from {time_text(problem, value)} without noise)"
+        said += f" ({100 * (found.mean / value - 1):+.2f} % from {with_unit(value, problem.time_unit)} without noise)"
     if best is None:
         return [f"{said}; no published schedule that fits comes near"]
     return [f"{said}; the best published one, {best.name}: {mean_text(problem, best.mean)}"]
@@ -72,8 +71,7 @@ def noise_text(noise: Noise) -> str:
     return f"{plain(100 * noise.deviation)} %"
 
 
-def mean_text(problem: Problem, ticks: float) -> str:
-    """In the file's unit, to the digits in which a change of 0.01 % shows."""
-    number = ticks * float(problem.tick)
+def mean_text(problem: Problem, number: float) -> str:
+    """With the file's unit, to the digits in which a change of 0.01 % shows."""
     digits = ceil(-log10(_LEAST_CHANGE * number)) if number > 0 else 0
     return f"{number:.{max(0, digits)}f} {problem.time_unit}".rstrip()

@@ -36,7 +36,7 @@ class RunReport:
 
     @property
     def predicted_ticks(self) -> int:
-        return measure(self.plan).makespan
+        return measure(self.plan).makespan_ticks
 
     @property
     def error(self) -> float | None:

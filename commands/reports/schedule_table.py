@@ -57,13 +57,13 @@ def _columns(problem: Problem) -> list[Column]:
 
 
 def _row(problem: Problem, candidate: Candidate, metrics: Metrics, lower_bound: int) -> list[Cell]:
-    value = metrics.value(problem.objective)
-    values = [time_text(problem, metrics.value(time)) for time in times_shown(problem)]
+    value = metrics.value_ticks(problem.objective)
+    values = [time_text(problem, metrics.value_ticks(time)) for time in times_shown(problem)]
     times = [text.removesuffix(problem.time_unit).strip() for text in values]
     excess = percent(gap(value, lower_bound)) if candidate.fits else "–"
     shares = [percent(share) for _, share in idle_shown(problem, metrics)]
     fits = "yes" if candidate.fits else "no"
-    return [candidate.name, *times, *shares, memory_range(problem, metrics), fits, excess]
+    return [candidate.name, *times, *shares, memory_range(metrics), fits, excess]
 
 
 def _with_bars(columns: list[Column], rows: list[list[Cell]], lengths: Sequence[Bar]) -> bool:

@@ -62,7 +62,7 @@ def _cells(solution: Solution, candidate: Candidate | None) -> tuple[str, str]:
     problem = solution.problem
     if candidate is None or candidate.metrics is None:
         return "–", ""
-    value = candidate.metrics.value(problem.objective)
+    value = candidate.metrics.value_ticks(problem.objective)
     text = time_text(problem, value).removesuffix(problem.time_unit).strip()
     if candidate.fits:
         return text, percent(gap(value, solution.lower_bound_ticks))
@@ -73,11 +73,11 @@ def _needed(problem: Problem, metrics: Metrics) -> str:
     """What the device that lacks most memory would hold, and what there is; a host where every device holds it."""
     over = [
         (peak - room, d)
-        for d, (peak, room) in enumerate(zip(metrics.peak_memory, problem.room, strict=True))
+        for d, (peak, room) in enumerate(zip(metrics.peak_quanta, problem.room, strict=True))
         if room is not None and peak > room
     ]
     if not over:
         return "memory of a host"
     _, d = max(over)
-    held, room = metrics.peak_memory[d] + problem.static[d], (problem.room[d] or 0) + problem.static[d]
+    held, room = metrics.peak_quanta[d] + problem.static[d], (problem.room[d] or 0) + problem.static[d]
     return f"needs {memory_amount(problem, held)} of {memory_amount(problem, room)} {problem.memory_unit}"

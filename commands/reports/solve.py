@@ -68,7 +68,7 @@ def show(found: Found, why_not: bool) -> None:
     if solution.certificate:
         print(f"why none is below the bound ({solution.certificate.name}): {solution.certificate.text}")
     if found.noise:
-        print("\n".join(robustness.sentences(problem, found.noise, solution.value_ticks)))
+        print("\n".join(robustness.sentences(problem, found.noise, solution.value)))
     for text in solution.notes:
         if text not in problem.notes:  # those were said as the file was read
             print(f"note: {text}")

@@ -48,7 +48,7 @@ def problem_of(path: str, objective: str | None) -> Problem:
 def caption(metrics: Metrics, problem: Problem) -> str:
     """The line under a picture's title: no more than the metrics tell, which may not know the period."""
     rates = metrics.bubbles
-    times = [f"{time} {amount(problem, metrics.value(time))}" for time in times_shown(problem) if time in rates]
+    times = [f"{time} {amount(problem, metrics.value_ticks(time))}" for time in times_shown(problem) if time in rates]
     shares = [f"{name} {percent(share)}" for name, share in idle_shown(problem, metrics) if share is not None]
     return " · ".join([", ".join(times), *shares])
 

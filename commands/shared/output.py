@@ -11,7 +11,7 @@ import simplejson
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.formatting import amount, plain, visible
 from pipesched.problem.problem import Objective, Problem
-from pipesched.results.memory_figures import peak_memory, static_memory
+from pipesched.results.memory_figures import static_memory
 from pipesched.schedule.metrics import BUBBLE, IDLE, Metrics
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.idle_causes import idle_times
@@ -81,13 +81,13 @@ def idle_line(timeline: Timeline) -> str:
 def memory_line(problem: Problem, metrics: Metrics) -> str:
     """The peak memory of each device in a line, and what of it is static."""
     line = f"peak memory of each device ({problem.memory_unit}): "
-    line += ", ".join(map(plain, peak_memory(problem, metrics)))
+    line += ", ".join(map(plain, metrics.peak_memory))
     static = static_memory(problem).get("static_memory")
     return line if static is None else f"{line}; of which static: {', '.join(map(plain, static))}"
 
 
-def memory_range(problem: Problem, metrics: Metrics) -> str:
+def memory_range(metrics: Metrics) -> str:
     """Peak memory over the devices, in short: one value, or least to most."""
-    amounts = peak_memory(problem, metrics)
+    amounts = metrics.peak_memory
     least, most = min(amounts), max(amounts)
     return plain(most) if least == most else f"{plain(least)} – {plain(most)}"

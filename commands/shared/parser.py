@@ -20,6 +20,8 @@ _OUTPUT = frozenset(
     {"--json", "--watch", "-o", "--text", "--bars", "--why-not", "--settings", "--store", "--parquet", "--write"}
 )
 
+_SURE = 0.7  # options less alike than this, as --schedule and --seed, are not meant for each other
+
 
 class _Parser(ArgumentParser):
     """A parser whose complaints are one line and suggest the nearest name."""
@@ -65,12 +67,21 @@ class _CommandParser(_Parser):
         known, left = super().parse_known_args(args, namespace)
         unknown = [word.partition("=")[0] for word in left if word.startswith("--")]
         for word in unknown:
-            complain(
-                f"unknown option {word}{did_you_mean(word, self._option_string_actions)} (see `{self.prog} --help`)"
-            )
+            complain(f"unknown option {word}{self._instead_of(word)} (see `{self.prog} --help`)")
         if unknown:
             raise SystemExit(Exit.BAD_INPUT)
         return known, left
+
+    def _instead_of(self, word: str) -> str:
+        """That it is a key of the file which the command reads, or the nearest option."""
+        from pipesched.files.plans.schema import PlanFile
+        from pipesched.files.problems.schema import ProblemFile
+
+        keys = {"plan": PlanFile.model_fields, "problem": ProblemFile.model_fields}
+        key = word.removeprefix("--")
+        if any(key in keys.get(action.dest, ()) for action in self._positionals._group_actions):
+            return f"; `{key}` is a key of the file"
+        return did_you_mean(word, self._option_string_actions, _SURE)
 
     def add_mutually_exclusive_group(self, **keywords: Any) -> _MutuallyExclusiveGroup:
         """Of what is asked."""

@@ -117,13 +117,13 @@ def check_bound(problem: Problem, certificate: Certificate) -> Finding:
         problem, certificate = as_proved(problem, certificate)
     except RefusedEvidenceError as why:
         return Finding(Verdict.REFUSED, f"{certificate.name}: {why}")
-    name, stated = certificate.name, amount(problem, certificate.value)
+    name, stated = certificate.name, amount(problem, certificate.value_ticks)
     try:
         if isinstance(certificate.evidence, Refutation):
             require_search(problem, certificate.evidence)
             text = f"{stated} rests on an exhaustive search by CP-SAT, which is not repeated here"
             return Finding(Verdict.TRUSTED, text)
-        certificate = replace(certificate, value=certificate.value - besides)
+        certificate = replace(certificate, value_ticks=certificate.value_ticks - besides)
         proved = _proved(problem, certificate)
         if problem.objective is not Objective.PERIOD:
             proved = least_attainable(problem, proved)
@@ -131,7 +131,7 @@ def check_bound(problem: Problem, certificate: Certificate) -> Finding:
         return Finding(Verdict.NOT_VERIFIED, str(why))
     except RefusedEvidenceError as why:
         return Finding(Verdict.REFUSED, f"{name}: {why}")
-    if proved < certificate.value:
+    if proved < certificate.value_ticks:
         found = amount(problem, proved + besides)
         return Finding(Verdict.REFUSED, f"{name}: the evidence proves {found}, and {stated} is stated")
     return Finding(Verdict.VERIFIED, f"no schedule is below {stated} ({name}, checked from its evidence)")
@@ -140,7 +140,7 @@ def check_bound(problem: Problem, certificate: Certificate) -> Finding:
 def _proved(problem: Problem, certificate: Certificate) -> Fraction | int:
     """What the evidence proves, in ticks. Raises `NotCoveredError` and `RefusedEvidenceError`."""
     kind, evidence = certificate.kind, in_own_ticks(problem, certificate.evidence)
-    if certificate.value <= 0:
+    if certificate.value_ticks <= 0:
         return 0  # no time is below zero
     if isinstance(evidence, UnknownForm):
         form = visible(evidence.form[:60])
@@ -157,4 +157,4 @@ def _proved(problem: Problem, certificate: Certificate) -> Fraction | int:
     require_covered(problem, _BESIDES.get(type(evidence), frozenset()))
     if type(evidence) not in argument:
         raise RefusedEvidenceError("evidence of another argument")
-    return argument[type(evidence)](problem, evidence, certificate.value)
+    return argument[type(evidence)](problem, evidence, certificate.value_ticks)

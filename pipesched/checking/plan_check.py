@@ -146,10 +146,10 @@ def partition_finding(plan: PlanProblem, bound: Fraction, choice: Choice, one: S
     reason = why_infeasible(problem)
     if reason is not None:
         return Finding(Verdict.VERIFIED, f"{where} fits no memory: {reason}")
-    if one.certificate is None or (one.bound is None and one.certificate.value * problem.tick < bound):
+    if one.certificate is None or (one.bound is None and one.certificate.value_ticks * problem.tick < bound):
         # Of published orders the value is simulated, with --again.
         verdict = Verdict.TRUSTED if plan.schedules else Verdict.NOT_VERIFIED
         return Finding(verdict, f"{where}: without a certificate of so much")
-    if one.certificate.value * problem.tick < bound:
+    if one.certificate.value_ticks * problem.tick < bound:
         return Finding(Verdict.REFUSED, f"{where}: its certificate speaks of less")
     return check_bound(problem, one.certificate)

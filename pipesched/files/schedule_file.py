@@ -32,12 +32,12 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True)
 class ScheduleFile:
-    """What a schedule file holds."""
+    """What a schedule file holds; value and bound in the file's unit, and those named so in ticks of its problem."""
 
     timeline: Timeline
-    lower_bound: int | None = None
+    lower_bound_ticks: int | None = None
     certificate: Certificate | None = None
-    value: int | None = field(default=None, compare=False)  # as stated; the timeline has its own
+    value_ticks: int | None = field(default=None, compare=False)  # as stated; the timeline has its own
 
     @classmethod
     def of(cls, solution: Solution, timeline: Timeline) -> ScheduleFile:
@@ -45,24 +45,38 @@ class ScheduleFile:
         return cls(timeline, solution.lower_bound_ticks, solution.certificate, solution.value_ticks)
 
     @property
+    def value(self) -> float | None:
+        """As stated; None where the file states none."""
+        return self._in_units(self.value_ticks)
+
+    @property
+    def lower_bound(self) -> float | None:
+        """As stated; None where the file states none."""
+        return self._in_units(self.lower_bound_ticks)
+
+    def _in_units(self, ticks: int | None) -> float | None:
+        return None if ticks is None else self.timeline.problem.in_units(ticks)
+
+    @property
     def metrics(self) -> Metrics:
         """The metrics of the timeline, and the period as stated, which a timeline does not have."""
-        found = measure(self.timeline)
-        return replace(found, period=self.value) if self.timeline.problem.objective is Objective.PERIOD else found
+        found, aim = measure(self.timeline), self.timeline.problem.objective
+        return replace(found, period_ticks=self.value_ticks) if aim is Objective.PERIOD else found
 
     def false_claims(self) -> list[str]:
         """Where the figures a file states are not those of its own timeline; for timelines that are valid."""
         problem, found = self.timeline.problem, []
         if validate(self.timeline):
             return []
-        value = self.metrics.period if problem.objective is Objective.PERIOD else self.metrics.value(problem.objective)
+        metrics, aim = self.metrics, problem.objective
+        value = metrics.period_ticks if aim is Objective.PERIOD else metrics.value_ticks(aim)
         if value is None:
             return []
-        if self.value is not None and self.value != value:
-            stated, true = amount(problem, self.value), amount(problem, value)
+        if self.value_ticks is not None and self.value_ticks != value:
+            stated, true = amount(problem, self.value_ticks), amount(problem, value)
             found.append(f"the file states a {problem.objective} of {stated}; its timeline has {true}")
-        certified = self.certificate.value if self.certificate else None
-        for name, bound in (("lower bound", self.lower_bound), ("certificate", certified)):
+        certified = self.certificate.value_ticks if self.certificate else None
+        for name, bound in (("lower bound", self.lower_bound_ticks), ("certificate", certified)):
             if bound is not None and bound > value:
                 stated, true = amount(problem, bound), amount(problem, value)
                 found.append(f"the file states a {name} of {stated}, above its own timeline's {true}")
@@ -77,8 +91,9 @@ def to_text(file: ScheduleFile) -> str:
 def schedule_document(file: ScheduleFile) -> dict[str, object]:
     """What the file's text says; ValueError as there."""
     timeline, problem = file.timeline, file.timeline.problem
+    aim = problem.objective
     # No timeline tells its period: it is stated, or unknown.
-    value = file.value if problem.objective is Objective.PERIOD else measure(timeline).value(problem.objective)
+    value = file.value_ticks if aim is Objective.PERIOD else measure(timeline).value_ticks(aim)
     return {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -88,7 +103,7 @@ def schedule_document(file: ScheduleFile) -> dict[str, object]:
         "tick": str(problem.tick),
         "objective": problem.objective.value,
         "value": value,
-        "lower_bound": file.lower_bound,
+        "lower_bound": file.lower_bound_ticks,
         "certificate": certificate_document(file.certificate),
         "orders": [[slot_text(slot, problem) for slot in order] for order in timeline.schedule.orders],
         **task_keys(problem, timeline.schedule),
@@ -114,7 +129,7 @@ def certificate_document(certificate: Certificate | None) -> dict[str, object] |
         return None
     document: dict[str, object] = {
         "kind": certificate.kind,
-        "value": certificate.value,
+        "value": certificate.value_ticks,
         "text": certificate.text,
         "device": certificate.device,
     }

@@ -55,7 +55,7 @@ def compared(measured: Measured, problem: Problem) -> Comparison:
     schedule = _matching(measured, problem)
     tick = float(seconds_per_unit(problem, measured) * problem.tick)
     predicted = simulate(problem, schedule)
-    work = measure(predicted).work
+    work = measure(predicted).work_ticks
     replay = run_under(problem, schedule, lambda tasks, _: measured.seconds[tasks[0].of] / tick)
     ends = [median(_end(step, device) for step in measured.steps) for device in range(problem.devices)]
     devices = tuple(
@@ -71,7 +71,7 @@ def compared(measured: Measured, problem: Problem) -> Comparison:
     return Comparison(
         schedule=measured.schedule,
         steps=len(measured.steps),
-        predicted=measure(predicted).makespan * tick,
+        predicted=measure(predicted).makespan_ticks * tick,
         replayed=float(replay.makespan[0]) * tick,
         measured=median(measured.makespans),
         best=min(measured.makespans),

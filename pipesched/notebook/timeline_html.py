@@ -28,7 +28,7 @@ def timeline_html(timeline: Timeline) -> str:
 
     line = (
         f"{timeline.schedule.name or 'schedule'} on {problem.name}: {size(problem)} · "
-        f"makespan {amount(problem, metrics.makespan)}, span {amount(problem, metrics.span)} · "
+        f"makespan {amount(problem, metrics.makespan_ticks)}, span {amount(problem, metrics.span_ticks)} · "
         f"{IDLE} {shares(metrics.idles)} · {BUBBLE} {shares(metrics.bubbles)}"
     )
     return framed(line, timeline_svg(timeline))

@@ -11,7 +11,12 @@ from pipesched.problem.problem import Problem
 
 def amount(problem: Problem, ticks: int | Fraction) -> str:
     """A time in the file's unit."""
-    return f"{plain(problem.in_units(ticks))} {problem.time_unit}".rstrip()
+    return with_unit(problem.in_units(ticks), problem.time_unit)
+
+
+def with_unit(number: float | Fraction, unit: str) -> str:
+    """A number and its unit, which may have no name."""
+    return f"{plain(float(number))} {unit}".rstrip()
 
 
 def memory_amount(problem: Problem, level: int) -> str:

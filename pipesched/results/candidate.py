@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.gap import gap
-from pipesched.results.memory_figures import peak_memory
 from pipesched.schedule.metrics import Metrics
 from pipesched.schedule.timeline import Timeline
 
@@ -30,19 +29,19 @@ class Candidate:
     @property
     def value(self) -> float | None:
         """The objective's value in the file's time unit; None where it does not apply."""
-        if self.metrics is None or self.timeline is None:
+        if self.metrics is None:
             return None
-        return self._in_units(self.metrics.value(self.timeline.problem.objective))
+        return self.metrics.problem.in_units(self.metrics.value_ticks(self.metrics.problem.objective))
 
     @property
     def makespan(self) -> float | None:
         """In the file's time unit; None where it does not apply."""
-        return self._in_units(None if self.metrics is None else self.metrics.makespan)
+        return None if self.metrics is None else self.metrics.makespan
 
     @property
     def span(self) -> float | None:
         """In the file's time unit; None where it does not apply."""
-        return self._in_units(None if self.metrics is None else self.metrics.span)
+        return None if self.metrics is None else self.metrics.span
 
     def record(self, problem: Problem, lower_bound: int) -> dict[str, object]:
         """A row of `compare --json`, in the file's units; the problem is its own, with the bound in its ticks."""
@@ -51,15 +50,15 @@ class Candidate:
             nothing = dict.fromkeys(("value", "makespan", "span", "bubble", "idle", "peak_memory", "gap"))
             status = {"fits": False, "status": "does not apply", "reason": self.reason}
             return {"schedule": self.name, **nothing, **status}
-        value = metrics.value(problem.objective)
+        value = metrics.value_ticks(problem.objective)
         return {
             "schedule": self.name,
             "value": problem.in_units(value),
-            "makespan": problem.in_units(metrics.makespan),
-            "span": problem.in_units(metrics.span),
+            "makespan": metrics.makespan,
+            "span": metrics.span,
             "bubble": metrics.bubbles,
             "idle": metrics.idles,
-            "peak_memory": peak_memory(problem, metrics),
+            "peak_memory": metrics.peak_memory,
             "fits": self.fits,
             # A schedule that breaks the memory cap may lie below the bound of those that keep it.
             "gap": gap(value, lower_bound) if self.fits else None,
@@ -67,15 +66,12 @@ class Candidate:
             "reason": self.reason,
         }
 
-    def _in_units(self, ticks: int | None) -> float | None:
-        return None if ticks is None or self.timeline is None else self.timeline.problem.in_units(ticks)
-
 
 def ranked(candidates: Iterable[Candidate], objective: Objective) -> list[Candidate]:
     """Best first: those that fit by value, then those that do not fit, then those that do not apply."""
 
     def rank(one: Candidate) -> tuple[bool, bool, int]:
-        return one.metrics is None, not one.fits, 0 if one.metrics is None else one.metrics.value(objective)
+        return one.metrics is None, not one.fits, 0 if one.metrics is None else one.metrics.value_ticks(objective)
 
     return sorted(candidates, key=rank)
 

@@ -11,14 +11,14 @@ from pipesched.results.evidence import Evidence
 
 @dataclass(frozen=True)
 class Certificate:
-    """No schedule of the problem is below `value` ticks, a fraction of a tick where a span can be one.
+    """No schedule of the problem is below `value_ticks`, a fraction of a tick where a span can be one.
 
     `kind` names the argument. `device` is the one it speaks of, None if it speaks of the whole. `evidence` is what a
     check needs that does not know the solver (`pipesched/checking`), None for arguments that it cannot check.
     """
 
     kind: str
-    value: Value
+    value_ticks: Value
     text: str
     device: int | None = None
     evidence: Evidence | None = None

@@ -1,14 +1,8 @@
-"""Memory of each device in the file's unit, as programs read it: peak, static part and capacity."""
+"""Memory of each device in the file's unit, as programs read it: static part and capacity."""
 
 from __future__ import annotations
 
 from pipesched.problem.problem import Problem
-from pipesched.schedule.metrics import Metrics
-
-
-def peak_memory(problem: Problem, metrics: Metrics) -> list[float]:
-    """Peak memory of each device in the file's unit, with what it always holds."""
-    return [float((peak + problem.static[d]) * problem.resolution) for d, peak in enumerate(metrics.peak_memory)]
 
 
 def static_memory(problem: Problem) -> dict[str, list[float]]:

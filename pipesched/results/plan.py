@@ -13,7 +13,7 @@ from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.problem.formatting import plain
 from pipesched.results.certificate import Certificate
 from pipesched.results.gap import gap
-from pipesched.results.memory_figures import memory_capacity, peak_memory
+from pipesched.results.memory_figures import memory_capacity
 from pipesched.results.plan_evidence import PlanEvidence
 from pipesched.results.solution import Status
 from pipesched.results.tabular import Tabular
@@ -34,7 +34,7 @@ class Candidate:
     def value(self) -> Fraction:
         """The objective in the file's time unit."""
         problem = self.timeline.problem
-        return measure(self.timeline).value(problem.objective) * problem.tick
+        return measure(self.timeline).value_ticks(problem.objective) * problem.tick
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,8 @@ class VariantResult(NamedTuple):
 class Plan(Tabular):
     """The answer to a plan: the best of all choices. Values are in the file's time unit.
 
-    `certificate.value` counts in the plan problem's ticks; it speaks of all plans that the file allows. Where these are
-    several `variants`, the best first, `problem` and `choices` are the best one's.
+    `certificate` speaks of all plans that the file allows, in ticks of `problem`. Where these are several `variants`,
+    the best first, `problem` and `choices` are the best one's.
     """
 
     problem: PlanProblem
@@ -123,7 +123,7 @@ class Plan(Tabular):
 
     @property
     def lower_bound(self) -> Fraction:
-        return Fraction(0) if self.certificate is None else self.certificate.value * self.problem.tick
+        return Fraction(0) if self.certificate is None else self.certificate.value_ticks * self.problem.tick
 
     @property
     def gap(self) -> float | None:
@@ -174,7 +174,7 @@ class Plan(Tabular):
             "schedule": None if best is None else best.schedule,
             "bubble": None if metrics is None else metrics.bubbles,
             "idle": None if metrics is None else metrics.idles,
-            "peak_memory": None if problem is None or metrics is None else peak_memory(problem, metrics),
+            "peak_memory": None if problem is None or metrics is None else metrics.peak_memory,
             "memory_capacity": None if problem is None else memory_capacity(problem),
             "choices": [choice.document() for choice in self.choices],
             "certificate": None if self.certificate is None else self.certificate.document(),

@@ -88,7 +88,7 @@ class DeviceMemory:
 def time_parts(plan: PlanProblem, best: Candidate) -> TimeParts:
     """What the value of a plan is made of."""
     problem, cluster = best.timeline.problem, plan.all_devices
-    work = [ticks * problem.tick for ticks in measure(best.timeline).work]
+    work = [ticks * problem.tick for ticks in measure(best.timeline).work_ticks]
     # A device that takes twice a layer's time does half of what another does in the same time.
     done = sum((each / cluster.slowness_of(at) for at, each in enumerate(work)), Fraction(0))
     again = sum(
@@ -144,7 +144,7 @@ def device_memory(plan: PlanProblem, best: Candidate) -> list[DeviceMemory]:
     """What each device holds at its peak."""
     problem, capacity = best.timeline.problem, plan.all_devices.capacity
     rows = stage_rows(plan, best)
-    peaks = measure(best.timeline).peak_memory
+    peaks = measure(best.timeline).peak_quanta
     found = []
     for device in range(problem.devices):
         own = [row.costs for row in rows if row.device == device]

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from fractions import Fraction
 from typing import Any
 
-from pipesched.problem.attainable_spans import Value
 from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Problem
 from pipesched.results.candidate import Candidate, best_fitting, ranked
 from pipesched.results.certificate import Certificate
 from pipesched.results.gap import gap
 from pipesched.results.memory_decisions import decisions_document
-from pipesched.results.memory_figures import memory_capacity, peak_memory, static_memory
+from pipesched.results.memory_figures import memory_capacity, static_memory
 from pipesched.results.solution_html import solution_html
 from pipesched.results.stream_figures import streams_document
 from pipesched.results.tabular import Tabular
@@ -32,15 +32,15 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Progress:
-    """A moment of the search: seconds since its start, best value and lower bound so far in ticks, and the phase.
+    """A moment of the search: seconds since its start, best value and lower bound so far in the file's unit, the phase.
 
     `timeline` is the best schedule so far, in ticks of its own problem. None where there is none yet, under the
     objective period, and in the history of a solution, which would keep every schedule of the search in memory.
     """
 
     seconds: float
-    value: Value | None
-    lower_bound: Value
+    value: Fraction | None
+    lower_bound: Fraction
     phase: str
     timeline: Timeline | None = field(default=None, compare=False, repr=False)
 
@@ -50,7 +50,7 @@ class Solution(Tabular):
     """The answer to a solve. Values are in the file's time unit; those named so are in ticks of its problem.
 
     That is the problem solved in finer ticks where value or bound are a fraction of its own; `in_ticks_of` converts.
-    `metrics` and `certificate` count in ticks too (`problem.in_units` converts). `reason` says why an infeasible
+    `reason` says why an infeasible
     problem is so. `candidates` are the published schedules, `history` the moments at which value or bound improved.
     `interrupted` tells that the user stopped the search, `notes` what else the user should know. `parts` are the
     parts of the engine that ran, with the seconds that each took; some run beside others.
@@ -100,7 +100,6 @@ class Solution(Tabular):
     def document(self) -> dict[str, object]:
         """The object of `solve --json`, in the file's units."""
         problem, metrics, best = self.problem, self.metrics, self.best_candidate
-        period = metrics.period if metrics else None
         document: dict[str, object] = {
             "name": problem.name,
             "objective": problem.objective.value,
@@ -110,11 +109,11 @@ class Solution(Tabular):
             "gap": self.gap,
             "makespan": self.makespan,
             "span": self.span,
-            "period": None if period is None else problem.in_units(period),
+            "period": metrics.period if metrics else None,
             "bubble": metrics.bubbles if metrics else None,
             "idle": metrics.idles if metrics else None,
             "idle_ratio": metrics.idle_ratio if metrics else None,
-            "peak_memory": peak_memory(problem, metrics) if metrics else None,
+            "peak_memory": metrics.peak_memory if metrics else None,
             "memory_capacity": memory_capacity(problem),
             "streams": streams_document(self.timeline) if self.timeline else None,
             **(decisions_document(self.timeline.problem, self.timeline.schedule) if self.timeline else {}),
@@ -139,12 +138,12 @@ class Solution(Tabular):
     @property
     def makespan(self) -> float | None:
         """In the file's time unit; None without a schedule."""
-        return None if self.metrics is None else self.problem.in_units(self.metrics.makespan)
+        return None if self.metrics is None else self.metrics.makespan
 
     @property
     def span(self) -> float | None:
         """In the file's time unit; None without a schedule."""
-        return None if self.metrics is None else self.problem.in_units(self.metrics.span)
+        return None if self.metrics is None else self.metrics.span
 
     @property
     def idle(self) -> float | None:
@@ -158,7 +157,7 @@ class Solution(Tabular):
 
     @property
     def value_ticks(self) -> int | None:
-        return None if self.metrics is None else self.metrics.value(self.problem.objective)
+        return None if self.metrics is None else self.metrics.value_ticks(self.problem.objective)
 
     @property
     def gap(self) -> float | None:

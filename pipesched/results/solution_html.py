@@ -9,7 +9,6 @@ from pipesched.notebook.timeline_html import framed, timeline_svg
 from pipesched.problem.formatting import amount, plain
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
-from pipesched.results.memory_figures import peak_memory
 from pipesched.schedule.metrics import BUBBLE, IDLE, Metrics
 from pipesched.schedule.timeline import Timeline
 
@@ -25,10 +24,10 @@ def solution_html(
     goal = problem.objective
 
     def row(name: str, metrics: Metrics, fits: bool) -> str:
-        peak = max(peak_memory(problem, metrics), default=0.0)
+        peak = max(metrics.peak_memory, default=0.0)
         cells = [
             name,
-            amount(problem, metrics.value(goal)),
+            amount(problem, metrics.value_ticks(goal)),
             *("" if one is None else f"{100 * one:.2f} %" for one in (metrics.idle(goal), metrics.bubble(goal))),
             f"{plain(peak)} {problem.memory_unit}",
             "yes" if fits else "no",

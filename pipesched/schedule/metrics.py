@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from pipesched.arguments import A_TIMELINE, refuse_other
 from pipesched.problem.passes import F, PassKind
-from pipesched.problem.problem import Objective
+from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.microbatch_factors import by_microbatch
 from pipesched.schedule.pass_table import Whole, whole
 from pipesched.schedule.timeline import Timeline, blocks
@@ -19,34 +19,56 @@ IDLE, BUBBLE = "idle (mean over devices)", "bubble rate (busiest device)"  # as 
 
 @dataclass(frozen=True)
 class Metrics:
-    """Times in ticks, memory in the memory's integers; one entry a device in the tuples.
+    """Times and memory in the file's units, times named so in ticks of `problem`; one entry a device in the tuples.
 
-    `period` is None unless the timeline is a pattern unrolled: finitely many micro-batches have no steady state to
-    read it from.
+    `peak_quanta` is the peak of what passes hold, in whole units of the memory's resolution. A period is None unless
+    the timeline is a pattern unrolled: finitely many micro-batches have no steady state to read it from.
     """
 
-    makespan: int
-    span: int
-    work: tuple[int, ...]
-    peak_memory: tuple[int, ...]
-    period: int | None = None
-    microbatches: int = 0
+    problem: Problem = field(repr=False, compare=False)
+    makespan_ticks: int
+    span_ticks: int
+    work_ticks: tuple[int, ...]
+    peak_quanta: tuple[int, ...]
+    period_ticks: int | None = None
 
-    def value(self, objective: Objective) -> int:
+    @property
+    def makespan(self) -> float:
+        return self.problem.in_units(self.makespan_ticks)
+
+    @property
+    def span(self) -> float:
+        return self.problem.in_units(self.span_ticks)
+
+    @property
+    def period(self) -> float | None:
+        return None if self.period_ticks is None else self.problem.in_units(self.period_ticks)
+
+    @property
+    def work(self) -> list[float]:
+        return list(map(self.problem.in_units, self.work_ticks))
+
+    @property
+    def peak_memory(self) -> list[float]:
+        """With what each device always holds."""
+        held = zip(self.peak_quanta, self.problem.static, strict=True)
+        return [float(sum(both) * self.problem.resolution) for both in held]
+
+    def value_ticks(self, objective: Objective) -> int:
         """The value of the objective; ValueError for the period of a timeline that is no unrolled pattern."""
         if objective is Objective.PERIOD:
-            if self.period is None:
+            if self.period_ticks is None:
                 raise ValueError("a finite timeline has no period")
-            return self.period
-        return self.span if objective is Objective.SPAN else self.makespan
+            return self.period_ticks
+        return self.span_ticks if objective is Objective.SPAN else self.makespan_ticks
 
     def idle(self, objective: Objective) -> float | None:
         """Idle time, mean over the devices: 1 - mean work / objective value; None without a period."""
-        return self._idle(sum(self.work), len(self.work), objective)
+        return self._idle(sum(self.work_ticks), len(self.work_ticks), objective)
 
     def bubble(self, objective: Objective) -> float | None:
         """The papers' bubble rate: 1 - busiest device's work / objective value; None without a period."""
-        return self._idle(max(self.work), 1, objective)
+        return self._idle(max(self.work_ticks), 1, objective)
 
     @property
     def idles(self) -> dict[str, float]:
@@ -61,13 +83,13 @@ class Metrics:
     @property
     def idle_ratio(self) -> float:
         """1 - total work / (devices x makespan)."""
-        return self._idle(sum(self.work), len(self.work), Objective.MAKESPAN) or 0.0
+        return self._idle(sum(self.work_ticks), len(self.work_ticks), Objective.MAKESPAN) or 0.0
 
     def _idle(self, work: int, devices: int, objective: Objective) -> float | None:
         """The share of the time of so many devices that this work leaves; a period's is that of all micro-batches."""
-        if objective is Objective.PERIOD and self.period is None:
+        if objective is Objective.PERIOD and self.period_ticks is None:
             return None
-        value = self.value(objective) * (self.microbatches if objective is Objective.PERIOD else 1)
+        value = self.value_ticks(objective) * (self.problem.microbatches if objective is Objective.PERIOD else 1)
         return 1 - work / (devices * value) if value else 0.0
 
 
@@ -83,11 +105,11 @@ def measure(timeline: Timeline) -> Metrics:
     devices = range(timeline.problem.devices)
     reach = [device_reach(timeline, device) for device in devices]
     return Metrics(
-        makespan=max(end for _, end in reach),
-        span=max(end - start for start, end in reach),
-        work=_work(timeline),
-        peak_memory=tuple(int(_memory(timeline, device)[1].max()) for device in devices),
-        microbatches=timeline.problem.microbatches,
+        timeline.problem,
+        makespan_ticks=max(end for _, end in reach),
+        span_ticks=max(end - start for start, end in reach),
+        work_ticks=_work(timeline),
+        peak_quanta=tuple(int(_memory(timeline, device)[1].max()) for device in devices),
     )
 
 

@@ -33,13 +33,14 @@ def finer_metrics(metrics: Metrics, parts: int) -> Metrics:
     """The same metrics in finer ticks."""
     return replace(
         metrics,
-        makespan=metrics.makespan * parts,
-        span=metrics.span * parts,
-        work=tuple(work * parts for work in metrics.work),
-        period=None if metrics.period is None else metrics.period * parts,
+        problem=finer(metrics.problem, parts),
+        makespan_ticks=metrics.makespan_ticks * parts,
+        span_ticks=metrics.span_ticks * parts,
+        work_ticks=tuple(work * parts for work in metrics.work_ticks),
+        period_ticks=None if metrics.period_ticks is None else metrics.period_ticks * parts,
     )
 
 
 def value_of(problem: Problem, timeline: Timeline) -> Value:
     """The objective's value of a timeline, which may be in finer ticks, in ticks of the problem."""
-    return in_ticks_of(problem, measure(timeline).value(problem.objective), timeline.problem)
+    return in_ticks_of(problem, measure(timeline).value_ticks(problem.objective), timeline.problem)

@@ -51,7 +51,7 @@ class IdleTimes:
 
 def idle_times(timeline: Timeline) -> IdleTimes:
     """Of each device's first stream, the one that computes."""
-    makespan = measure(timeline).makespan
+    makespan = measure(timeline).makespan_ticks
     nodes = _Nodes(timeline)
     return IdleTimes(tuple(nodes.idle(device, makespan) for device in range(timeline.problem.devices)), makespan)
 

@@ -78,8 +78,8 @@ def under_noise(timeline: Timeline, noise: float, samples: int, seed: int) -> No
         reaches.append(run_under(problem, timeline.schedule, ticks_of, count, held))
     nominal = measure(timeline)
     return Noisy(
-        Distribution(nominal.makespan, np.concatenate([reach.makespan for reach in reaches])),
-        Distribution(nominal.span, np.concatenate([reach.span for reach in reaches])),
+        Distribution(nominal.makespan_ticks, np.concatenate([reach.makespan for reach in reaches])),
+        Distribution(nominal.span_ticks, np.concatenate([reach.span for reach in reaches])),
     )
 
 

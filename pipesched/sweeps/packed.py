@@ -49,7 +49,7 @@ def schedule_text(known: Outcome) -> str:
 def with_bound(file: ScheduleFile, bound: Fraction | None, argument: Certificate) -> ScheduleFile:
     """The file with another bound, in the file's unit, by this argument; itself where it states this bound already."""
     problem = file.timeline.problem
-    if bound is None or (file.lower_bound is not None and file.lower_bound * problem.tick == bound):
+    if bound is None or (file.lower_bound_ticks is not None and file.lower_bound_ticks * problem.tick == bound):
         return file
     if problem.objective is Objective.PERIOD:
         return file
@@ -58,11 +58,11 @@ def with_bound(file: ScheduleFile, bound: Fraction | None, argument: Certificate
         ticks = Fraction(ceil(ticks))  # there is no value between two ticks
     timeline = finer_timeline(file.timeline, ticks.denominator)
     whole = int(ticks * ticks.denominator)
-    value = None if file.value is None else file.value * ticks.denominator
+    value = None if file.value_ticks is None else file.value_ticks * ticks.denominator
     return replace(
         file,
         timeline=timeline,
-        lower_bound=whole,
-        certificate=replace(argument, value=simplest(Fraction(whole))),
-        value=value,
+        lower_bound_ticks=whole,
+        certificate=replace(argument, value_ticks=simplest(Fraction(whole))),
+        value_ticks=value,
     )

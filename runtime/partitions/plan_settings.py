@@ -8,7 +8,7 @@ from fractions import Fraction
 from pipesched.errors import BadInput
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.formatting import plain
-from pipesched.results.memory_figures import memory_capacity, peak_memory
+from pipesched.results.memory_figures import memory_capacity
 from pipesched.results.plan import Candidate, Plan
 from pipesched.results.plan_figures import searched, step_time
 from pipesched.results.solution import Status
@@ -45,7 +45,7 @@ class PlanSettings:
         told = {
             "runtime": self.form.name,
             "value": float(self.plan.best.value),
-            "peak_memory": peak_memory(problem, metrics),
+            "peak_memory": metrics.peak_memory,
             "memory_capacity": memory_capacity(problem),
             "lower_bound": float(self.plan.lower_bound),
             "free_value": None if self.free.value is None else float(self.free.value),
@@ -121,7 +121,7 @@ def figures(form: PartitionFormat, plan: Plan, free: Plan) -> tuple[str, ...]:
 
 def _memory(best: Candidate) -> str:
     problem = best.timeline.problem
-    peaks = peak_memory(problem, measure(best.timeline))
+    peaks = measure(best.timeline).peak_memory
     rooms = memory_capacity(problem)
     device = max(range(len(peaks)), key=lambda at: peaks[at] - (rooms[at] or 0))
     room = rooms[device]

@@ -19,17 +19,17 @@ def bottleneck(problem: Problem, proved: Certificate | None = None) -> Bottlenec
     """
     found = certificates(problem, problem.objective)
     strongest = found[0]
-    if proved is None or proved.value <= strongest.value:
+    if proved is None or proved.value_ticks <= strongest.value_ticks:
         proved = strongest
     close: dict[int, Certificate] = {}
     for certificate in found:
         device = certificate.device
-        if device not in (None, strongest.device) and certificate.value >= (1 - CLOSE) * strongest.value:
+        if device not in (None, strongest.device) and certificate.value_ticks >= (1 - CLOSE) * strongest.value_ticks:
             assert device is not None
             close.setdefault(device, certificate)
     works = list(map(Paths(without_scale(problem)).work, range(problem.devices)))
     free = problem.with_room((None,) * problem.devices)
     at_once = (0,) * problem.placement.stages
     near, free_and_near = (replace(p.with_stages(transfer=at_once), links=()) for p in (problem, free))
-    values = [certificates(p, p.objective)[0].value for p in (free, near, free_and_near)]
+    values = [certificates(p, p.objective)[0].value_ticks for p in (free, near, free_and_near)]
     return Bottleneck(problem, proved, strongest, tuple(close.values()), works.index(max(works)), max(works), *values)

@@ -22,21 +22,22 @@ class MemoryLevels:
     `shares_of` are the capacities to count by where the problem's own are not.
     """
 
-    def __init__(self, problem: Problem, shares_of: Sequence[int] | None = None) -> None:
+    def __init__(self, problem: Problem, shares_of: Sequence[Fraction] | None = None) -> None:
         self.problem = problem
-        own = weights_of(problem)
-        weights = own if shares_of is None else shares_of
-        self.scale = MemoryScale(problem, tuple(weights), shares_of is not None or len(set(own)) > 1)
+        own = [Fraction(weight) for weight in weights_of(problem)]
+        by_share = shares_of is not None or len(set(own)) > 1
+        weights = (shares_of or own) if by_share else [1 / problem.resolution] * problem.devices
+        self.scale = MemoryScale(problem, tuple(weights), by_share)
         self._chains = without_scale(problem)
         self._devices = [_Device(self._chains, device) for device in range(problem.devices)]
 
     def least(self) -> Fraction:
         """No schedule is below this level: a device must hold all activations of one micro-batch at once."""
-        return max(Fraction(_one_microbatch(self._chains, d), w) for d, w in enumerate(self.scale.weights))
+        return max(_one_microbatch(self._chains, d) / w for d, w in enumerate(self.scale.weights))
 
     def most(self) -> Fraction:
         """No schedule takes more than this level."""
-        return max(Fraction(device.most, w) for device, w in zip(self._devices, self.scale.weights, strict=True))
+        return max(device.most / w for device, w in zip(self._devices, self.scale.weights, strict=True))
 
     def capacities(self, level: Fraction) -> tuple[int, ...]:
         """The most that each device can hold at this level; what the problem itself allows is not exceeded."""
@@ -51,7 +52,7 @@ class MemoryLevels:
 
     def snapped(self, level: Fraction) -> Fraction:
         """The highest level that a schedule can have and that is not above this one."""
-        return max(Fraction(c, w) for c, w in zip(self.capacities(level), self.scale.weights, strict=True))
+        return max(c / w for c, w in zip(self.capacities(level), self.scale.weights, strict=True))
 
     def above(self, level: Fraction) -> Fraction | None:
         """The lowest level of a schedule that exceeds these capacities; None if the problem's own allow no more."""
@@ -59,7 +60,7 @@ class MemoryLevels:
         for device, cap in enumerate(self.capacities(level)):
             more, own = self._devices[device].above(cap), self.problem.room[device]
             if more is not None and (own is None or more <= own):
-                found.append(Fraction(more, self.scale.weights[device]))
+                found.append(more / self.scale.weights[device])
         return min(found, default=None)
 
 

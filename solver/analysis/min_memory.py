@@ -115,7 +115,7 @@ class _Search:
 
     def _rank(self, metrics: Metrics, value: Value) -> tuple[Fraction, Value, int]:
         """What is made small: the level, then the value, then what all devices take together."""
-        return self.scale.of(metrics), value, sum(metrics.peak_memory)
+        return self.scale.of(metrics), value, sum(metrics.peak_quanta)
 
     def _own(self, timeline: Timeline) -> Timeline:
         """The same order and times, as a schedule of the problem with the file's own capacities."""
@@ -174,7 +174,7 @@ class _Search:
         reason = why_infeasible(problem)
         if reason is None:
             strongest = certificates(problem, problem.objective)[0]
-            if strongest.value <= self.allowed:
+            if strongest.value_ticks <= self.allowed:
                 return False
             reason = strongest.text
         self.refute(level, reason)

@@ -56,7 +56,7 @@ class ParetoFront:
     def bound(self, level: Fraction) -> Certificate:
         """The strongest that is proved at this level or a higher one."""
         held = [c for known in (self._proved, self._analytic) for at, c in known.items() if at >= level]
-        return max(held, key=lambda certificate: certificate.value)
+        return max(held, key=lambda certificate: certificate.value_ticks)
 
     def points(self) -> list[Point]:
         """A point at each level that was asked about, up to the top, and at each at which a faster schedule fits."""
@@ -66,16 +66,16 @@ class ParetoFront:
         steps = {known.level for known in self._schedules if self._is_step(known)}
         return [self._point(level) for level in sorted({level for level in self._proved if level < top} | steps)]
 
-    def bounds(self) -> list[tuple[Fraction, Value]]:
-        """The bound at every level it was worked out for, up to the top."""
+    def bounds(self) -> list[tuple[Fraction, Fraction]]:
+        """The bound, in the file's unit, at every level it was worked out for, up to the top."""
         top = self.top()
         if top is None:
             return []
         least = self.levels.least()
         at = sorted(level for level in {*self._analytic, *self._proved} if least <= level < top)
-        return [(level, self.bound(level).value) for level in [*at, top]]
+        return [(level, self.bound(level).value_ticks * self.problem.tick) for level in [*at, top]]
 
-    def steps(self, bounds: Sequence[tuple[Fraction, Value]]) -> list[tuple[Fraction, Value]]:
+    def steps(self, bounds: Sequence[tuple[Fraction, Fraction]]) -> list[tuple[Fraction, Fraction]]:
         """Bounds as steps, each to the level given: up to the next level that a schedule can have, nothing changes."""
         ends = [(self.levels.above(level) or level, bound) for level, bound in bounds[:-1]]
         return [*bounds[:1], *ends, *bounds[-1:]]
@@ -90,5 +90,6 @@ class ParetoFront:
     def _point(self, level: Fraction) -> Point:
         fitting = [known for known in self._schedules if known.level <= level]
         best = min(fitting, key=lambda known: known.value, default=None)
-        value, timeline = (None, None) if best is None else (best.value, best.timeline)
-        return Point(level, value, self.bound(level).value, timeline, self.bound(level))
+        value, timeline = (None, None) if best is None else (best.value * self.problem.tick, best.timeline)
+        bound = self.bound(level)
+        return Point(level, value, bound.value_ticks * self.problem.tick, timeline, bound)

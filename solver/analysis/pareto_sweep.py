@@ -10,7 +10,6 @@ from math import log, sqrt
 from threading import Event
 
 from pipesched.arguments import A_PROBLEM, refuse_other
-from pipesched.problem.attainable_spans import Value
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.rescale import in_ticks_of
 from pipesched.results.analysis.frontier import Frontier, Point
@@ -34,7 +33,7 @@ FLAT = 0.02
 _JUST_BELOW = 1 - Fraction(1, 10**12)
 
 
-def _reach(numbers: Sequence[Value]) -> float:
+def _reach(numbers: Sequence[Fraction]) -> float:
     """The logarithm of how far apart the least and the greatest are; 0 where it has none."""
     return log(max(numbers) / min(numbers)) if numbers and min(numbers) > 0 else 0.0
 
@@ -58,7 +57,7 @@ def frontier(
     The next point lies in the interval over which the curve falls most, so that points gather where it bends.
     `limits` are for the whole sweep, and `seconds` their time limit. The file's capacities limit nothing; they are one
     of the points, and where they differ they set the unit (a level is then a share of them). `within` are the least and
-    the greatest level to look at, in the unit of `MemoryScale`. ValueError for the objective period, for fewer than two
+    the greatest level to look at, as `MemoryScale` counts. ValueError for the objective period, for fewer than two
     points, and for a range that no schedule fits.
     """
     refuse_other("frontier", problem, Problem, A_PROBLEM)
@@ -96,7 +95,7 @@ class _Sweep:
         self.scale = replace(self.levels.scale, problem=problem)
         first = problem.room[0]
         alike = first is not None and first > 0 and set(problem.room) == {first}
-        self.own = Fraction(1) if own.by_share else Fraction(first) if alike and first is not None else None
+        self.own = Fraction(1) if own.by_share else first * problem.resolution if alike and first is not None else None
         least, most = self.levels.least(), self.levels.most()
         low, high = (least, most) if within is None else (max(least, within[0]), min(most, within[1]))
         self.low, self.high = self.levels.snapped(low), self.levels.snapped(high)
@@ -141,7 +140,7 @@ class _Sweep:
         self.notes += [note for note in solution.notes if note not in self.notes]
         if solution.certificate is not None:
             bound = in_ticks_of(self.problem, solution.lower_bound_ticks, solution.problem)
-            self.front.prove(level, replace(solution.certificate, value=bound))
+            self.front.prove(level, replace(solution.certificate, value_ticks=bound))
         if solution.timeline is not None:
             self.front.keep(solution.timeline)
         return solution
@@ -162,7 +161,7 @@ class _Sweep:
                 continue
             if log(low.value / high.value) < FLAT * fall:
                 continue
-            reachable = max(high.value, min(low.value, self.front.analytic(level).value))
+            reachable = max(high.value, min(low.value, self.front.analytic(level).value_ticks * self.problem.tick))
             area = log(low.value / reachable) * log(high.level / low.level)
             if area > 0:
                 wide = log(high.level / low.level) * self.points > _NARROW * whole
@@ -176,7 +175,7 @@ class _Sweep:
     def _middle(self, low: Fraction, high: Fraction) -> Fraction | None:
         """Near the geometric mean: a whole number of the largest activations, or else any level between."""
         mean = Fraction(sqrt(low * high))
-        unit = 0 if self.scale.by_share else max(self.problem.network.held_in_flight)
+        unit = 0 if self.scale.by_share else max(self.problem.network.held_in_flight) * self.problem.resolution
         wanted = [mean]
         if unit:
             below = Fraction(mean // unit * unit)

@@ -59,7 +59,7 @@ def _with_best_published(solution: Solution) -> Solution:
     if problem.objective is Objective.PERIOD:
         return solution
     found = [
-        (one.metrics.value(problem.objective), one)
+        (one.metrics.value_ticks(problem.objective), one)
         for one in solution.candidates
         if one.fits and one.metrics is not None and one.timeline is not None and one.timeline.problem == problem
     ]

@@ -83,8 +83,8 @@ def most_robust(
 
     Starts are the solution's schedule, the published ones that fit, and list schedules; walks change their orders,
     each order judged on the same samples. Its value without noise may be larger; the lower bound stays that of the
-    problem without noise. `on_progress` gets every better mean. The solution as it is where it has no schedule,
-    ValueError for the period.
+    problem without noise. `on_progress` gets every better mean, in the file's unit. The solution as it
+    is where it has no schedule, ValueError for the period.
     """
     refuse_other("most_robust", solution, Solution, A_SOLUTION)
     if solution.problem.objective is Objective.PERIOD:
@@ -185,11 +185,12 @@ class _Search:
 def _value(candidate: Candidate) -> int:
     assert candidate.timeline is not None
     assert candidate.metrics is not None
-    return candidate.metrics.value(candidate.timeline.problem.objective)
+    return candidate.metrics.value_ticks(candidate.timeline.problem.objective)
 
 
 def _samples(timeline: Timeline, noise: Noise) -> Floats:
-    return under_noise(timeline, *noise).of(timeline.problem.objective).samples
+    """In the file's unit: a timeline may be in finer ticks than another one of its problem."""
+    return under_noise(timeline, *noise).of(timeline.problem.objective).samples * float(timeline.problem.tick)
 
 
 def _mean(timeline: Timeline, noise: Noise) -> float:

@@ -71,7 +71,7 @@ def _load(unit: Problem, paths: Paths, device: int) -> PeriodCertificate:
 
 def _of_stream(unit: Problem, one: Certificate) -> PeriodCertificate:
     """One task at a time."""
-    value = Fraction(one.value, unit.microbatches)
+    value = Fraction(one.value_ticks, unit.microbatches)
     assert one.device is not None and one.evidence is not None
     text = f"For every {_each(unit)}: {one.text} That is {amount(unit, value)} a micro-batch."
     return PeriodCertificate("load", value, text, one.device, one.evidence)

@@ -231,4 +231,4 @@ def best_unrolled(pattern: Pattern, problem: Problem, latest: float = inf) -> Ti
             timelines.append(best_times(problem, unroll(pattern, problem, first)))
     if problem.objective is not Objective.PERIOD:
         return min(timelines, key=partial(value_of, problem))
-    return min(timelines, key=lambda timeline: measure(timeline).makespan)
+    return min(timelines, key=lambda timeline: measure(timeline).makespan_ticks)

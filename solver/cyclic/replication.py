@@ -88,7 +88,7 @@ def _stretches(timeline: Timeline) -> Iterator[Stretch]:
         except Deadlock:
             # A slot of two passes that run in turn may begin before the moment, and its second pass wait for later.
             continue
-        yield Stretch(measure(longer).value(short.objective) * longer.problem.tick, timeline, one, other)
+        yield Stretch(measure(longer).value_ticks(short.objective) * longer.problem.tick, timeline, one, other)
 
 
 def _repeating(timeline: Timeline) -> Iterator[tuple[Cut, Cut]]:

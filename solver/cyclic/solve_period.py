@@ -68,7 +68,7 @@ def solve_period(
         seconds = time.monotonic() - started
         moments.append((seconds, pattern.period))
         if report is not None:
-            report(Progress(seconds, ceil(pattern.period), floor(certificates[0].value), "periodic"))
+            report(_moment(problem, seconds, pattern.period, certificates[0].value))
 
     found = best_period(problem, _to_search(problem, limits), stop, on_progress).found if search else None
     pattern = None if found is None else found.pattern
@@ -95,11 +95,15 @@ def solve_period(
         timeline=timeline,
         metrics=metrics,
         candidates=_published(problem, fine, parts, until, stop),
-        history=tuple(Progress(at, ceil(p * parts), bound, "periodic") for at, p in moments),
+        history=tuple(_moment(problem, at, period, certificate.value) for at, period in moments),
         wall_seconds=time.monotonic() - started,
         interrupted=stop.is_set(),
         notes=(*problem.notes, *notes),
     )
+
+
+def _moment(problem: Problem, seconds: float, period: Fraction, bound: Fraction) -> Progress:
+    return Progress(seconds, period * problem.tick, bound * problem.tick, "periodic")
 
 
 def _to_search(problem: Problem, limits: Limits) -> Limits:
@@ -121,7 +125,7 @@ def _unrolled(pattern: Pattern, fine: Problem, notes: list[str], latest: float) 
 
 def _with_period(metrics: Metrics, pattern: Pattern, parts: int) -> Metrics:
     """The metrics of an unrolled pattern: its period, rounded up where these ticks are too coarse for it."""
-    return replace(metrics, period=ceil(pattern.period * parts))
+    return replace(metrics, period_ticks=ceil(pattern.period * parts))
 
 
 def _checked(problem: Problem, certificates: Sequence[PeriodCertificate], notes: list[str]) -> list[PeriodCertificate]:

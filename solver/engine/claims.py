@@ -46,12 +46,12 @@ def claim_found(search: Search, bounds: Iterator[Certificate], slice_: Slice) ->
     found, times = list[_Timed](), _CHECKED
     ended = run_within(_FINDING * slice_.left(), search.stop, partial(_find, search, bounds, found))
     while fitting := [one for one in found if times * one.seconds <= search.clock.allowed()]:
-        strongest, began = max(fitting, key=lambda one: one.certificate.value), time.monotonic()
+        strongest, began = max(fitting, key=lambda one: one.certificate.value_ticks), time.monotonic()
         claim(search, [one.certificate for one in fitting])
         checked = time.monotonic() - began
         if checked >= _SOME_SECONDS and strongest.seconds > 0:
             times = min(times, _STRONGER * checked / strongest.seconds)
-        found = [one for one in found if one.certificate.value > strongest.certificate.value]
+        found = [one for one in found if one.certificate.value_ticks > strongest.certificate.value_ticks]
     return bool(ended)
 
 
@@ -60,9 +60,9 @@ def _find(search: Search, bounds: Iterator[Certificate], found: list[_Timed]) ->
     since = time.monotonic()
     for certificate in bounds:
         found.append(_Timed(certificate, time.monotonic() - since))
-        search.found_bound(certificate.value)
+        search.found_bound(certificate.value_ticks)
         value, since = search.incumbent.value, time.monotonic()
-        if value is not None and gap(value, certificate.value) <= search.limits.gap:
+        if value is not None and gap(value, certificate.value_ticks) <= search.limits.gap:
             return True
     return True
 
@@ -72,9 +72,9 @@ def claim(search: Search, found: Sequence[Certificate]) -> None:
 
     A check may take longer than what it checks: one that is not through in time is ended, and nothing claimed.
     """
-    incumbent, strongest = search.incumbent, max(found, key=lambda one: one.value)
+    incumbent, strongest = search.incumbent, max(found, key=lambda one: one.value_ticks)
     finding = None
-    if strongest.value > incumbent.lower_bound:
+    if strongest.value_ticks > incumbent.lower_bound:
         check = partial(check_bound, search.problem, strongest)
         finding = run_within(search.clock.allowed() + _LATE, search.stop, check)
         if finding is None:

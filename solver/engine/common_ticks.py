@@ -19,28 +19,17 @@ def in_common_ticks(solution: Solution, best: Timeline | None, certificate: Cert
     """The solution with this schedule, in any ticks of the problem, and this certificate, in those of the solution."""
     problem = solution.problem
     times = Fraction(1) if best is None else problem.tick / best.problem.tick
-    parts = lcm(times.numerator, certificate.value.denominator)
-    bound = int(certificate.value * parts)
+    parts = lcm(times.numerator, certificate.value_ticks.denominator)
+    bound = int(certificate.value_ticks * parts)
     timeline = None if best is None else finer_timeline(best, int(parts / times))
-    history = solution.history
-    if parts > 1:
-        history = tuple(
-            replace(
-                moment,
-                value=None if moment.value is None else moment.value * parts,
-                lower_bound=moment.lower_bound * parts,
-            )
-            for moment in history
-        )
     return replace(
         solution,
         problem=finer(problem, parts),
         lower_bound_ticks=bound,
-        certificate=replace(certificate, value=bound),
+        certificate=replace(certificate, value_ticks=bound),
         timeline=timeline,
         metrics=None if timeline is None else measure(timeline),
         candidates=tuple(finer_candidate(one, parts) for one in solution.candidates),
-        history=history,
     )
 
 

@@ -130,7 +130,7 @@ def _as_good(solution: Solution) -> list[Timeline]:
         return best_times(problem, one.timeline.schedule) if one.fits and one.timeline is not None else None
 
     found = [timeline for timeline in map(timed, solution.candidates) if timeline is not None]
-    return [timeline for timeline in found if measure(timeline).value(problem.objective) == solution.value_ticks]
+    return [timeline for timeline in found if measure(timeline).value_ticks(problem.objective) == solution.value_ticks]
 
 
 def _less_memory(solution: Solution, seed: int, halt: Array) -> Solution:
@@ -148,7 +148,7 @@ def _more_slack(solution: Solution, seed: int, halt: Array) -> Solution:
     timeline, problem = solution.timeline, solution.problem
     assert timeline is not None
     assert solution.metrics is not None
-    held = problem.with_room(solution.metrics.peak_memory)
+    held = problem.with_room(solution.metrics.peak_quanta)
     search = equal_value_search(replace(timeline, problem=held))
     if search is None:
         return solution
@@ -174,9 +174,9 @@ def _rank(solution: Solution) -> tuple[int, Fraction, int]:
     """What is made small: the value, then the fullest device's memory, then what all devices take together."""
     metrics: Metrics | None = solution.metrics
     assert metrics is not None
-    levels = zip(metrics.peak_memory, weights_of(solution.problem), strict=True)
+    levels = zip(metrics.peak_quanta, weights_of(solution.problem), strict=True)
     return (
-        metrics.value(solution.problem.objective),
+        metrics.value_ticks(solution.problem.objective),
         max(Fraction(peak, weight) for peak, weight in levels),
-        sum(metrics.peak_memory),
+        sum(metrics.peak_quanta),
     )

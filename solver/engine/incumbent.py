@@ -102,7 +102,7 @@ class Incumbent:
             model += f" of devices {', '.join(map(str, devices))}, the others relaxed to delays,"
         text = (
             f"CP-SAT searched {model} to the end of every branch below {amount(self._problem, bound)} and found "
-            f"no schedule there. The strongest analytic bound gives {amount(self._problem, strongest.value)}: "
+            f"no schedule there. The strongest analytic bound gives {amount(self._problem, strongest.value_ticks)}: "
             f"{strongest.text}"
         )
         evidence = Refutation(None if devices is None else tuple(devices))
@@ -142,7 +142,9 @@ class Incumbent:
         """The state after a change; reported where value or bound have changed."""
         with self._replacing:
             before, changed = self._state, change(self._state)
-            moment = Progress(self._clock.seconds, changed.value, changed.lower_bound, self.phase, changed.timeline)
+            value, tick = changed.value, changed.problem.tick
+            value = None if value is None else value * tick
+            moment = Progress(self._clock.seconds, value, changed.lower_bound * tick, self.phase, changed.timeline)
             improved = (changed.value, changed.lower_bound) != (before.value, before.lower_bound)
             self._state = changed.with_moment(moment) if report or improved else changed
         if report or improved:

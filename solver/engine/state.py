@@ -34,7 +34,7 @@ class State:
 
     @property
     def lower_bound(self) -> Value:
-        return self.certificate.value
+        return self.certificate.value_ticks
 
     def with_timeline(self, timeline: Timeline, value: Value) -> State:
         """With a valid timeline, if it is better; every kind of argument that claims more than it has is dropped."""
@@ -49,14 +49,14 @@ class State:
         """With one more certificate with an argument in words."""
         if certificate.kind in self.distrusted:
             return self
-        certificates = tuple(sorted([*self.certificates, certificate], key=lambda one: -one.value))
+        certificates = tuple(sorted([*self.certificates, certificate], key=lambda one: -one.value_ticks))
         return replace(self, certificates=certificates).with_certificate(certificate)
 
     def with_certificate(self, certificate: Certificate) -> State:
         """With a certificate that beats those before it, unless its kind is distrusted; a wrong one is dropped."""
-        if certificate.value <= self.lower_bound or certificate.kind in self.distrusted:
+        if certificate.value_ticks <= self.lower_bound or certificate.kind in self.distrusted:
             return self
-        if self.value is not None and certificate.value > self.value:
+        if self.value is not None and certificate.value_ticks > self.value:
             return self._without_wrong(certificate, self.value)
         return replace(self, certificate=certificate)
 
@@ -78,7 +78,7 @@ class State:
         return replace(self, history=(*self.history, replace(moment, timeline=None)))
 
     def _without_wrong(self, certificate: Certificate, value: Value) -> State:
-        claimed, has = amount(self.problem, certificate.value), amount(self.problem, value)
+        claimed, has = amount(self.problem, certificate.value_ticks), amount(self.problem, value)
         text = (
             f"the bound of {claimed} by {certificate.name} is above a valid schedule of {has}; bounds of this kind are "
             f"left out. It was: {certificate.text}"

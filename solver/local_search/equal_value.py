@@ -116,7 +116,7 @@ def with_timeline(solution: Solution, timeline: Timeline) -> Solution:
     if violations:
         raise Disagreement(f"{timeline.schedule.name} retimed gave a schedule that is not valid: {violations[0].text}")
     metrics = measure(timeline)
-    proved = metrics.value(solution.problem.objective) == solution.lower_bound_ticks
+    proved = metrics.value_ticks(solution.problem.objective) == solution.lower_bound_ticks
     status = Status.OPTIMAL if proved else Status.FEASIBLE
     return replace(solution, timeline=timeline, metrics=metrics, status=status)
 

@@ -56,4 +56,4 @@ class Pool:
 def length(timeline: Timeline) -> float:
     """What the objective makes of a timeline, in units of the file: its ticks may be finer than those of another."""
     problem = timeline.problem
-    return problem.in_units(measure(timeline).value(problem.objective))
+    return problem.in_units(measure(timeline).value_ticks(problem.objective))

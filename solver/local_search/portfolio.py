@@ -207,5 +207,5 @@ def _timed(problem: Problem, schedule: Schedule) -> Timeline | None:
         timeline = best_times(problem, schedule)
     except Deadlock:
         return None
-    levels = zip(measure(timeline).peak_memory, problem.room, strict=True)
+    levels = zip(measure(timeline).peak_quanta, problem.room, strict=True)
     return timeline if all(capacity is None or peak <= capacity for peak, capacity in levels) else None

@@ -10,7 +10,6 @@ from pipesched.errors import BadInput
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.picture import Picture
 from pipesched.problem.formatting import plain
-from pipesched.results.memory_figures import peak_memory
 from pipesched.results.plan import Candidate, Plan
 from pipesched.results.tabular import Tabular
 from pipesched.schedule.metrics import measure
@@ -68,7 +67,7 @@ class ComparedSchedule:
             "idle_ratio": metrics.idle_ratio,
             "idle": metrics.idles,
             "bubble": metrics.bubbles,
-            "peak_memory": peak_memory(best.timeline.problem, metrics),
+            "peak_memory": metrics.peak_memory,
             "partition": list(best.partition.counts),
             "recompute": list(best.partition.recompute_counts()),
             **best.choice.document(),

@@ -14,7 +14,6 @@ from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.problem.formatting import plain
 from pipesched.problem.problem import Problem
-from pipesched.results.memory_figures import peak_memory
 from pipesched.results.plan import Candidate
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule
@@ -32,7 +31,7 @@ def least_lacking(problem: PlanProblem) -> Candidate | None:
 
 def lacking(problem: PlanProblem, candidate: Candidate) -> tuple[float, int]:
     """How much memory is lacking where most is, and the device."""
-    peaks = peak_memory(candidate.timeline.problem, measure(candidate.timeline))
+    peaks = measure(candidate.timeline).peak_memory
     rooms = problem.all_devices.capacity or (Fraction(0),) * len(peaks)
     return max((peak - float(room), device) for device, (peak, room) in enumerate(zip(peaks, rooms, strict=True)))
 

@@ -100,7 +100,7 @@ def _by_paths(master: Master, order: Schedule, ticks: int, limits: Limits, stop:
         timeline = simulate(master.plan.problem(master.choice, answer.partition), order)
         if validate(timeline):
             master.exclude(answer.partition)
-        elif measure(timeline).value(master.plan.objective) < ticks:
+        elif measure(timeline).value_ticks(master.plan.objective) < ticks:
             return False
         else:
             master.add_path(critical_path(timeline))

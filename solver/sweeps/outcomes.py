@@ -84,10 +84,10 @@ def published_timeline(name: str, timeline: Timeline, fits: bool) -> Published:
     return Published(
         name,
         fits,
-        metrics.value(problem.objective) * problem.tick,
-        metrics.makespan * problem.tick,
-        metrics.span * problem.tick,
-        max(own + problem.static[d] for d, own in enumerate(metrics.peak_memory)) * problem.resolution,
+        metrics.value_ticks(problem.objective) * problem.tick,
+        metrics.makespan_ticks * problem.tick,
+        metrics.span_ticks * problem.tick,
+        max(own + problem.static[d] for d, own in enumerate(metrics.peak_quanta)) * problem.resolution,
     )
 
 
@@ -97,7 +97,7 @@ def rebased(known: Outcome, timeline: Timeline, choice: Mapping[str, Any] | None
     return replace(
         _with_metrics(known, problem, metrics),
         status=Status.FEASIBLE,
-        value=metrics.value(problem.objective) * problem.tick,
+        value=metrics.value_ticks(problem.objective) * problem.tick,
         choice=choice,
         reason="",
         schedule=_packed(ScheduleFile(timeline)),
@@ -108,11 +108,11 @@ def _with_metrics(known: Outcome, problem: Problem, metrics: Metrics) -> Outcome
     tick = problem.tick
     return replace(
         known,
-        makespan=metrics.makespan * tick,
-        span=metrics.span * tick,
-        period=None if metrics.period is None else metrics.period * tick,
-        work=max(metrics.work) * tick,
-        peak_memory=tuple((own + problem.static[d]) * problem.resolution for d, own in enumerate(metrics.peak_memory)),
+        makespan=metrics.makespan_ticks * tick,
+        span=metrics.span_ticks * tick,
+        period=None if metrics.period_ticks is None else metrics.period_ticks * tick,
+        work=max(metrics.work_ticks) * tick,
+        peak_memory=tuple((own + problem.static[d]) * problem.resolution for d, own in enumerate(metrics.peak_quanta)),
         bubble=metrics.bubbles,
         idle_ratio=metrics.idle_ratio,
     )

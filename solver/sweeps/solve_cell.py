@@ -70,7 +70,7 @@ def _solution(problem: Problem, task: Task, met: MetBound) -> Solution:
     """Goes on from the start where the validator accepts it here."""
 
     def report(moment: Progress) -> None:
-        met.see(None if moment.value is None else moment.value * problem.tick)
+        met.see(moment.value)
 
     start = None if task.start is None or task.start.schedule is None else unpack(task.start.schedule).timeline
     if start is not None:

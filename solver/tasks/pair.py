@@ -14,12 +14,12 @@ from formulations.jobs.jobs_of_problem import jobs_of
 from formulations.jobs.schedule_of_starts import schedule_of_starts
 from pipesched.arguments import A_PROBLEM, refuse_other
 from pipesched.errors import BadInput, Disagreement
-from pipesched.problem.attainable_spans import Value
 from pipesched.problem.device_resources import Pool
 from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import BW, B, F, Pass, Task, W
 from pipesched.problem.placement import explicit
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.without_parameters import without_parameters
 from pipesched.results.solution import Status
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.stream_orders import stream_orders
@@ -38,14 +38,14 @@ _FORWARD = Pass(F, 0, 0)
 
 @dataclass(frozen=True)
 class Pair:
-    """What was found, in ticks; `timeline` holds the pair alone, from time 0 on.
+    """What was found, in the file's unit; `timeline` holds the pair alone, from time 0 on.
 
     `in_turn` is the time of the passes one after the other.
     """
 
-    value: int
-    lower_bound: Value
-    in_turn: int
+    value: Fraction
+    lower_bound: Fraction
+    in_turn: Fraction
     timeline: Timeline
     interrupted: bool = False
 
@@ -94,7 +94,8 @@ def pair(
     bound = max(least, model.bound(answer.bound))
     if bound > value:
         raise Disagreement(f"CP-SAT proves {bound} ticks of a pair that takes {value}", EXHAUSTIVE)
-    return Pair(value, bound, _in_turn(own), timeline, stop.is_set())
+    tick = own.tick
+    return Pair(value * tick, bound * tick, _in_turn(own) * tick, timeline, stop.is_set())
 
 
 best_pair = pair  # its name before there was a command of that name
@@ -102,7 +103,7 @@ best_pair = pair  # its name before there was a command of that name
 
 def pair_problem(problem: Problem, forward: int, backward: int) -> Problem:
     """Two stages alone on a device of their own. `BadInput` where they are on two, or there are no such stages."""
-    problem = problem.keeping_activations()
+    problem = without_parameters(problem.keeping_activations(), max)
     where = problem.placement.stage_device
     for option, stage in (("--forward-stage", forward), ("--backward-stage", backward)):
         if not 0 <= stage < len(where):

@@ -46,7 +46,7 @@ def with_blocks(problem: Problem, limits: Limits, stop: Event) -> Problem:
         for mate in where.on_device_of(s):
             both = stage, problem.stages[mate]
             if both not in lengths:
-                lengths[both] = best_pair(problem, s, mate, limits, stop).value
+                lengths[both] = int(best_pair(problem, s, mate, limits, stop).value / problem.tick)
         mates = [lengths[stage, problem.stages[mate]] for mate in where.on_device_of(s)]
         stages.append(_plain(stage, {kind: stage.ticks(kind) for kind in stage.kinds}, stage.transfer, max(mates)))
     return replace(problem, stages=tuple(stages), transfer_stream=None, stream_names=(), name=f"{problem.name}: blocks")

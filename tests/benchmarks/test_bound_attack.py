@@ -78,7 +78,7 @@ def test_a_comparison_says_what_the_optimum_does(branch: Branch) -> None:
         problem = draw(random, branch.likely)
         for _ in range(3):
             problem = changed(random, problem, branch.likely)
-        above = ceil(certificates(problem, problem.objective)[0].value * 11 / 10) + 1
+        above = ceil(certificates(problem, problem.objective)[0].value_ticks * 11 / 10) + 1
         with suppress(NotTiny):
             least = least_value(problem, problem.objective, above)
             compared_to += 1

@@ -62,10 +62,12 @@ def test_the_options_of_a_command_are_grouped(capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize(
     ("words", "meant"),
     [
-        (["solve", "examples/start.yaml", "--time-limt", "3"], "--time-limit"),
-        (["solve", "--timelimit=3", "examples/start.yaml"], "--time-limit"),
-        (["plan", "examples/start.yaml", "--settigs", "all"], "--settings"),
-        (["new", "--from", "x", "--num-microbatches", "8"], "--microbatches"),
+        (["solve", "examples/start.yaml", "--time-limt", "3"], "; did you mean '--time-limit'?"),
+        (["solve", "--timelimit=3", "examples/start.yaml"], "; did you mean '--time-limit'?"),
+        (["solve", "examples/start.yaml", "--schedule", "gpipe"], "--schedule (see"),
+        (["plan", "examples/start.yaml", "--settigs", "all"], "; did you mean '--settings'?"),
+        (["plan", "examples/start.yaml", "--schedule", "gpipe"], "; `schedule` is a key of the file"),
+        (["new", "--from", "x", "--num-microbatches", "8"], "; did you mean '--microbatches'?"),
     ],
 )
 def test_a_misspelt_option_is_refused_with_the_nearest_one(
@@ -76,7 +78,7 @@ def test_a_misspelt_option_is_refused_with_the_nearest_one(
     said = capsys.readouterr().err
     assert left.value.code == 2 and len(said.splitlines()) == 1
     assert said.startswith("pipesched: unknown option --") and f"(see `pipesched {words[0]} --help`)" in said
-    assert f"did you mean '{meant}'?" in said
+    assert meant in said
 
 
 def test_go_names_every_command() -> None:

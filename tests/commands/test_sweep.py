@@ -104,7 +104,7 @@ def test_a_bound_from_another_cell_is_written_and_checked(small: Path, capsys: p
     file = read_schedule("one.json")
     tick = file.timeline.problem.tick
     assert file.certificate is not None and file.certificate.kind == CARRIED
-    assert (file.lower_bound or 0) * tick == weaker.lower_bound and (file.value or 0) * tick == known.value
+    assert (file.lower_bound_ticks or 0) * tick == weaker.lower_bound and (file.value_ticks or 0) * tick == known.value
     assert main(["validate", "one.json"]) == 0
     assert "a device works so long" in (small / "one.json").read_text()
 

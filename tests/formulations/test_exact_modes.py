@@ -96,10 +96,10 @@ def test_blocks_that_are_too_many_are_left_out_and_bound_nothing(most: int, monk
     times = {"forward": 10, "backward": 20, "overlapped": 20}
     one = problem(1, 3, times=times)
     known = simulate(one, by_pairs(one))
-    model = improving(one, known, measure(known).makespan, 0, -1)
+    model = improving(one, known, measure(known).makespan_ticks, 0, -1)
     assert model.bounds_everything == (most > 0)
     found = improve(model, SURE, 60, Event(), lambda *_: None)
-    assert found.bound == (measure(known).makespan if most else 0)
+    assert found.bound == (measure(known).makespan_ticks if most else 0)
     assert found.timeline is None or validate(found.timeline) == []
 
 
@@ -117,4 +117,4 @@ def test_what_a_block_gives_back_is_there_when_it_ends() -> None:
     found = improve(improving(one, start, value_of(one, start), 0), SURE, 60, Event(), lambda *_: None)
     assert found.timeline is not None
     assert validate(found.timeline) == []
-    assert found.bound == measure(found.timeline).makespan == 10 + 3 * 6 + 15
+    assert found.bound == measure(found.timeline).makespan_ticks == 10 + 3 * 6 + 15

@@ -41,7 +41,7 @@ def run(problem: Problem, name: str) -> Timeline:
 
 
 def idle(found: Metrics, device: int) -> int:
-    return found.makespan - found.work[device]
+    return found.makespan_ticks - found.work_ticks[device]
 
 
 class Steps:
@@ -135,8 +135,8 @@ def test_the_published_picture_of_dualpipe() -> None:
     assert all(row[-1].startswith("W") and "&" in row[len(row) // 2] for row in rows)
     assert not any("&" in text for row in rows for text in row[-5:])
     assert rows[0][:10] == [*own, "F15.10", "B15.10", "W15.10"]
-    assert measure(timeline).makespan == 66
-    assert set(measure(timeline).peak_memory) == {9}
+    assert measure(timeline).makespan_ticks == 66
+    assert set(measure(timeline).peak_quanta) == {9}
 
 
 @pytest.mark.parametrize("name", ("dualpipe", "dualpipe-v"))
@@ -157,10 +157,10 @@ def test_the_papers_bubble_and_memory(name: str) -> None:
         problem = alike(where, m, f, f, w, block)
         found = measure(run(problem, name))
         assert idle(found, half - 1) == (half - 1) * (block + (f + w) - 3 * w)
-        assert set(found.peak_memory) == {2 * half + 1}
+        assert set(found.peak_quanta) == {2 * half + 1}
         form = HEURISTICS[name].closed_form(problem)
         assert form is not None
-        assert (form.makespan, form.span, form.peak) == (found.makespan, found.span, found.peak_memory)
+        assert (form.makespan, form.span, form.peak) == (found.makespan_ticks, found.span_ticks, found.peak_quanta)
 
 
 FIGURES = [
@@ -185,7 +185,7 @@ def test_dualpipe_v_is_the_first_half_of_dualpipe() -> None:
     """On p devices with m micro-batches it has the steps, and so the times, of DualPipe on 2p with 2m."""
     whole = run(alike(placement.bidirectional(8), 24, 2, 2, 1, 4), "dualpipe")
     half = run(alike(placement.v_shape(4), 12, 2, 2, 1, 4), "dualpipe-v")
-    assert measure(whole).makespan == measure(half).makespan
+    assert measure(whole).makespan_ticks == measure(half).makespan_ticks
     for d in range(4):
         kinds = [[[(p.kind, p.stage == d) for p in slot] for slot in one.schedule.orders[d]] for one in (whole, half)]
         assert kinds[0] == kinds[1]
@@ -198,9 +198,9 @@ def test_chimera_s_bubble_and_memory(p: int, units: int) -> None:
     m = units * p
     found = measure(run(alike(placement.bidirectional(p), m, 1, 1, None), "chimera"))
     assert found.bubble(Objective.MAKESPAN) == pytest.approx((p - 2) / (2 * m + p - 2))
-    assert (min(found.peak_memory), max(found.peak_memory)) == (p // 2 + 1, p)
+    assert (min(found.peak_quanta), max(found.peak_quanta)) == (p // 2 + 1, p)
     longer = measure(run(alike(placement.bidirectional(p), p, 1, 2, None), "chimera"))
-    assert longer.makespan == p * 1 + (2 * p - 2) * 2
+    assert longer.makespan_ticks == p * 1 + (2 * p - 2) * 2
 
 
 @pytest.mark.parametrize("p", (1, 2, 3, 5))
@@ -209,8 +209,8 @@ def test_hanayo_s_bubble_shrinks_with_the_waves(p: int, waves: int) -> None:
     """2(p-1) slots of one chunk, of which a device has twice as many as waves."""
     m, f, b = p, 12, 24  # of a whole device
     found = measure(run(alike(placement.wave(p, 2 * waves), m, f // (2 * waves), b // (2 * waves), None), "hanayo"))
-    assert found.makespan - m * (f + b) == 2 * (p - 1) * b // (2 * waves)
-    assert max(found.peak_memory) == 2 * waves * p
+    assert found.makespan_ticks - m * (f + b) == 2 * (p - 1) * b // (2 * waves)
+    assert max(found.peak_quanta) == 2 * waves * p
 
 
 REFUSALS = [

@@ -153,7 +153,7 @@ def test_valid_free_of_deadlock_and_within_its_peak_wherever_it_applies(
             each = max(
                 a + max(0, -freed) for a, freed in zip(network.held_in_flight, network.freed_by_backward, strict=True)
             )
-            peaks = measure(timeline).peak_memory
+            peaks = measure(timeline).peak_quanta
             assert all(peak <= chunks * each for peak, chunks in zip(peaks, most, strict=True))
     other = any(key in heuristic.needs for key in OF_OTHER_PROBLEMS)
     defined = not other and (p % 2 == 0 or heuristic.name not in EVEN_DEVICES)
@@ -193,9 +193,9 @@ def test_closed_form_is_what_the_simulator_finds(heuristic: Heuristic, p: int) -
             form = heuristic.closed_form(problem)
             if form is not None:
                 found = measure(simulate(problem, schedule))
-                assert form.makespan in (None, found.makespan)
-                assert form.span in (None, found.span)
-                assert form.peak in (None, found.peak_memory)
+                assert form.makespan in (None, found.makespan_ticks)
+                assert form.span in (None, found.span_ticks)
+                assert form.peak in (None, found.peak_quanta)
 
 
 CLOSED_FORMS = ("gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-h2", "zb-1p", "zb-2p")
@@ -215,7 +215,7 @@ def test_gpipe_idles_three_of_35() -> None:
     found = run(alike(placement.linear(4), 32, 2, 4, None), "gpipe")
     assert found.bubble(Objective.MAKESPAN) == pytest.approx(3 / 35)
     assert found.idle_ratio == pytest.approx(3 / 35)
-    assert found.peak_memory == (4 * 32,) * 4
+    assert found.peak_quanta == (4 * 32,) * 4
 
 
 SIZES = [(p, m) for p in (1, 2, 3, 4, 6, 8) for m in (2 * p, 2 * p + 1, 3 * p)]
@@ -232,21 +232,21 @@ def test_bubbles_and_peaks_of_the_papers_table(p: int, m: int, f: int, b: int, w
     work, workers = m * (f + b + w), range(1, p + 1)
 
     found = run(problem, "1f1b")
-    assert found.makespan == found.span == work + (p - 1) * (f + b + w)
-    assert found.peak_memory == tuple((p - i + 1) * m_b for i in workers)
+    assert found.makespan_ticks == found.span_ticks == work + (p - 1) * (f + b + w)
+    assert found.peak_quanta == tuple((p - i + 1) * m_b for i in workers)
 
     found = run(problem, "zb-h1")
-    assert found.makespan == found.span == work + (p - 1) * (f + b - w)
-    assert found.peak_memory == tuple((p - i + 1) * m_b + (i - 1) * m_w for i in workers)
+    assert found.makespan_ticks == found.span_ticks == work + (p - 1) * (f + b - w)
+    assert found.peak_quanta == tuple((p - i + 1) * m_b + (i - 1) * m_w for i in workers)
 
     found = run(problem, "zb-h2")
-    assert found.span == work + (p - 1) * (f + b - 2 * w)
-    assert found.peak_memory == tuple((2 * p - 2 * i + 1) * m_b + (2 * i - 2) * m_w for i in workers)
+    assert found.span_ticks == work + (p - 1) * (f + b - 2 * w)
+    assert found.peak_quanta == tuple((2 * p - 2 * i + 1) * m_b + (2 * i - 2) * m_w for i in workers)
 
 
 def test_zb_2p_at_unit_costs_has_no_bubble_of_span() -> None:
     found = run(replace(alike(placement.linear(8), 24, 1, 1, 1), objective=Objective.SPAN), "zb-2p")
-    assert (found.span, found.makespan) == (72, 79)
+    assert (found.span_ticks, found.makespan_ticks) == (72, 79)
 
 
 @pytest.mark.parametrize("v", (1, 2, 3, 4))
@@ -254,7 +254,7 @@ def test_zb_2p_at_unit_costs_has_no_bubble_of_span() -> None:
 def test_interleaving_divides_the_bubble_by_v(p: int, v: int) -> None:
     m, f, b = 2 * p, 12, 24  # of a whole device; a chunk takes a v-th
     found = run(alike(placement.interleaved(p, v), m, f // v, b // v, None), "interleaved-1f1b")
-    assert found.makespan - m * (f + b) == (p - 1) * (f + b) // v
+    assert found.makespan_ticks - m * (f + b) == (p - 1) * (f + b) // v
 
 
 @pytest.mark.parametrize("name", ("zb", "zb-1p", "zb-2p", "zb-h1", "zb-h2"))

@@ -128,7 +128,7 @@ def test_peers_formula_is_attained(p: int, v: int, m: int, f: int, b: int, block
     f_, b_, block_ = (int(x * scale) for x in whole)
     problem = chunks(p, v, m, f_, b_, None, block_)
     for name in ("interleaved-1f1b-overlap", "kimi-k2"):
-        assert run(problem, name).makespan == scale * peer_total(p, v, m, f, b, block)
+        assert run(problem, name).makespan_ticks == scale * peer_total(p, v, m, f, b, block)
 
 
 @pytest.mark.parametrize(("p", "v", "m"), [(2, 2, 4), (4, 2, 8), (4, 3, 16), (8, 2, 16)])
@@ -137,8 +137,8 @@ def test_kimi_k2_is_shorter_than_the_peers_formula_where_weights_can_be_cut(p: i
     f, b, w, block = 2, 2, 1, 4
     peer = (p - 1) * (f + b + w) + (p * (v - 1) + 1) * (f + b + w) + (m * v - p * (v - 1) - 1) * block
     problem = chunks(p, v, m, f, b, w, block)
-    assert run(problem, "interleaved-1f1b-overlap").makespan == peer
-    assert run(problem, "kimi-k2").makespan == peer - (p - 2) * w
+    assert run(problem, "interleaved-1f1b-overlap").makespan_ticks == peer
+    assert run(problem, "kimi-k2").makespan_ticks == peer - (p - 2) * w
 
 
 @pytest.mark.parametrize("name", OVERLAPPED)
@@ -153,7 +153,7 @@ def test_closed_forms_with_blocks_are_what_the_simulator_finds(name: str) -> Non
         form, found = HEURISTICS[name].closed_form(problem), run(problem, name)
         if form is not None:
             held += 1
-            assert (form.makespan, form.span, form.peak) == (found.makespan, found.span, found.peak_memory)
+            assert (form.makespan, form.span, form.peak) == (found.makespan_ticks, found.span_ticks, found.peak_quanta)
     assert held > 15
 
 
@@ -162,14 +162,14 @@ def test_closed_forms_with_blocks_are_what_the_simulator_finds(name: str) -> Non
 def test_bubbles_at_unit_times(p: int, v: int) -> None:
     """In chunk times: VPP and BFS (p-1)(F+BW) = 3(p-1), zero bubble (p-1)(F+B-W) = p-1, generalised in between."""
     problem, load = chunks(p, v, 4 * p), 4 * p * v * 3
-    assert run(problem, "interleaved-1f1b").makespan == load + 3 * (p - 1)
-    assert run(problem, "looped-bfs").makespan == load + 3 * (p - 1)
-    assert run(problem, "interleaved-zb").makespan == load + p - 1
+    assert run(problem, "interleaved-1f1b").makespan_ticks == load + 3 * (p - 1)
+    assert run(problem, "looped-bfs").makespan_ticks == load + 3 * (p - 1)
+    assert run(problem, "interleaved-zb").makespan_ticks == load + p - 1
     for g in range(p // 2, p + 1):
         if (4 * p) % g == 0:
             found = timed(problem, generalised_interleaved(problem, g))
-            assert found.makespan == load + 2 * (p - 1) + (v - 1) * (p - g)
-            assert max(found.peak_memory) == 4 * ((v - 1) * g + p)
+            assert found.makespan_ticks == load + 2 * (p - 1) + (v - 1) * (p - g)
+            assert max(found.peak_quanta) == 4 * ((v - 1) * g + p)
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_groups_of_microbatches_hide_transfers(transfer: Fraction) -> None:
     one = chunks(4, 2, 16, 2, 4, None)
     problem = one.with_stages(transfer=(int(2 * transfer),) * 8)
     for group, value in GROUPS[transfer].items():
-        assert run_named(problem, f"interleaved-1f1b:{group}").makespan == 2 * value
+        assert run_named(problem, f"interleaved-1f1b:{group}").makespan_ticks == 2 * value
     assert (
         schedule_named("interleaved-1f1b:4").order(problem).orders
         == HEURISTICS["interleaved-1f1b"].order(problem).orders
@@ -205,7 +205,7 @@ def test_groups_of_microbatches_hide_transfers(transfer: Fraction) -> None:
 
 def test_a_group_of_twice_the_devices_holds_more() -> None:
     problem = chunks(4, 2, 16, 1, 2, None)
-    peaks = [run_named(problem, f"interleaved-1f1b:{group}").peak_memory[0] for group in (4, 8, 16)]
+    peaks = [run_named(problem, f"interleaved-1f1b:{group}").peak_quanta[0] for group in (4, 8, 16)]
     assert peaks == [each * problem.network.held_in_flight[0] for each in (11, 15, 23)]
 
 
@@ -223,7 +223,7 @@ def test_groups_that_megatron_refuses_do_not_apply(m: int, group: int) -> None:
         with pytest.raises(DoesNotApply):
             schedule_named(f"interleaved-1f1b:{group}").order(problem)
     else:
-        assert run_named(problem, f"interleaved-1f1b:{group}").makespan > 0
+        assert run_named(problem, f"interleaved-1f1b:{group}").makespan_ticks > 0
 
 
 @pytest.mark.parametrize("name", ["gpipe:4", "interleaved-1f1b:", "interleaved-1f1b:x", "interleaved-1f1b:0", "none:4"])

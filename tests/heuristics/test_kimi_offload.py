@@ -72,7 +72,7 @@ def test_four_activations_are_enough_whatever_tasks_and_copies_take() -> None:
     """The capacity is four, and the validator lets no order pass that may hold more if tasks take other times."""
     random, most = Random(15), 0
     for _ in range(40):
-        peaks = measure(run(drawn(random))).peak_memory
+        peaks = measure(run(drawn(random))).peak_quanta
         most = max(most, *peaks)
     assert most == 4
 
@@ -103,9 +103,9 @@ def test_copies_shorter_than_a_slot_cost_next_to_nothing() -> None:
     kept = HEURISTICS["kimi-k2"]
     without = measure(simulate(example, kept.order(example)))
     found = measure(run(example))
-    assert found.makespan <= 1.002 * without.makespan
-    assert found.peak_memory == (4 * 59,) * 4
-    assert max(without.peak_memory) == 12 * 59
+    assert found.makespan_ticks <= 1.002 * without.makespan_ticks
+    assert found.peak_quanta == (4 * 59,) * 4
+    assert max(without.peak_quanta) == 12 * 59
 
 
 def test_it_needs_offload_on_every_stage() -> None:

@@ -31,7 +31,7 @@ def test_uniform_recomputation_runs_every_forward_again_right_before_its_backwar
         "F0.0 F0.1 F0.2 R0.0 BW0.0 F0.3 R0.1 BW0.1 R0.2 BW0.2 R0.3 BW0.3"
     )
     # In quarters: one whole activation, and what is kept of the others; the last device has one at a time.
-    assert measure(timeline).peak_memory == (6, 5, 4)
+    assert measure(timeline).peak_quanta == (6, 5, 4)
 
 
 def test_offload_copies_out_behind_the_forward_and_back_a_pass_ahead() -> None:
@@ -79,8 +79,8 @@ def test_closed_forms(name: str) -> None:
         assert validate(timeline) == []
         found, form = measure(timeline), HEURISTICS[name].closed_form(one)
         assert form is not None
-        assert form.makespan == found.makespan
-        assert form.peak in (None, found.peak_memory)
+        assert form.makespan == found.makespan_ticks
+        assert form.peak in (None, found.peak_quanta)
         stated += form.peak is not None
     assert stated or name == "pipeoffload-half"
 

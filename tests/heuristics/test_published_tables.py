@@ -37,7 +37,7 @@ def test_the_greedy_at_every_cap(row: Row, cap: Fraction) -> None:
     problem = row.problem(cap)
     found = run(problem, "zb")
     assert found.bubble(Objective.SPAN) == pytest.approx(GREEDY[row][cap], abs=5e-4)
-    assert max(found.peak_memory) <= problem.room[0]
+    assert max(found.peak_quanta) <= problem.room[0]
 
 
 @pytest.mark.parametrize("row", ROWS[:1], ids=str)
@@ -45,7 +45,7 @@ def test_zb_at_the_files_capacity_is_zb_1p_and_zb_2p_at_theirs(row: Row) -> None
     for cap, name in ((1, "zb-1p"), (2, "zb-2p")):
         problem = row.problem(cap)
         assert HEURISTICS["zb"].order(problem).orders == HEURISTICS[name].order(row.problem(5)).orders
-        assert max(run(problem, name).peak_memory) <= problem.room[0]
+        assert max(run(problem, name).peak_quanta) <= problem.room[0]
 
 
 def three_chunks(row: Row) -> Problem:

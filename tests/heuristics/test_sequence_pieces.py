@@ -22,7 +22,7 @@ def test_seq1f1b_is_the_optimum_with_its_memory() -> None:
     """213 is proved for two sequences of four growing pieces with memory for seven."""
     one = problem(4, 2, sequence_chunks=4, times=GROWING)
     found = measure(simulate(one, HEURISTICS["seq1f1b"].order(one)))
-    assert found.makespan == 213 and max(found.peak_memory) == 7
+    assert found.makespan_ticks == 213 and max(found.peak_quanta) == 7
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -35,9 +35,9 @@ def test_pieces_alike_take_the_time_and_memory_of_the_formulas(name: str, seed: 
     timeline = simulate(one, HEURISTICS[name].order(one))
     assert validate(timeline) == []
     found = measure(timeline)
-    assert found.makespan * one.tick == (m * c + p - 1) * (f + b)
+    assert found.makespan_ticks * one.tick == (m * c + p - 1) * (f + b)
     most = [min(m * c, p - i + c - 1) if name == "seq1f1b" else m * c for i in range(p)]
-    assert list(found.peak_memory) == most
+    assert list(found.peak_quanta) == most
 
 
 @pytest.mark.parametrize("chunks", [1, 2, 3])
@@ -51,9 +51,9 @@ def test_slimpipe_takes_the_time_and_memory_of_its_formulas(chunks: int, seed: i
     timeline = simulate(one, HEURISTICS["slimpipe"].order(one))
     assert validate(timeline) == []
     found = measure(timeline)
-    assert found.makespan * one.tick == (m * c * chunks + p - 1) * (f + b)
+    assert found.makespan_ticks * one.tick == (m * c * chunks + p - 1) * (f + b)
     hop = 2 if chunks > 1 else 1
-    assert list(found.peak_memory) == [min(m * c * chunks, c * chunks + hop * (p - 1 - i)) for i in range(p)]
+    assert list(found.peak_quanta) == [min(m * c * chunks, c * chunks + hop * (p - 1 - i)) for i in range(p)]
 
 
 def test_slimpipe_is_seq1f1b_where_a_device_has_one_chunk() -> None:

@@ -53,7 +53,7 @@ def test_valid_in_the_memory_that_its_order_of_passes_needs(heuristic: Heuristic
         timeline = simulate(problem, schedule)
         assert validate(timeline) == []
         if heuristic.name in INTERLEAVED:
-            limited = problem.with_room(measure(simulate(problem, Schedule(schedule.orders))).peak_memory)
+            limited = problem.with_room(measure(simulate(problem, Schedule(schedule.orders))).peak_quanta)
             assert validate(simulate(limited, heuristic.order(limited))) == []
 
 
@@ -112,5 +112,7 @@ def test_pairs_hide_communication(name: str) -> None:
     where = {"1f1b-overlap": placement.linear(2), "dualpipe": placement.bidirectional(2)}
     problem = mean_layers(where.get(name, placement.interleaved(2, 2)), 8)
     schedule = HEURISTICS[name].order(problem)
-    together, in_turn = (measure(simulate(problem, one)).makespan for one in (schedule, Schedule(schedule.orders)))
+    together, in_turn = (
+        measure(simulate(problem, one)).makespan_ticks for one in (schedule, Schedule(schedule.orders))
+    )
     assert together < in_turn

@@ -54,8 +54,8 @@ def test_never_worse_and_never_a_higher_peak(name: str, p: int) -> None:
         problem = uneven(p, m, random)
         goal = Objective.MAKESPAN if problem.objective is Objective.MAKESPAN else Objective.SPAN
         published, aware = run(problem, name), run(problem, f"{name}-cost-aware")
-        assert aware.value(goal) <= published.value(goal)
-        assert all(a <= b for a, b in zip(aware.peak_memory, published.peak_memory, strict=True))
+        assert aware.value_ticks(goal) <= published.value_ticks(goal)
+        assert all(a <= b for a, b in zip(aware.peak_quanta, published.peak_memory, strict=True))
 
 
 @every_one
@@ -64,14 +64,14 @@ def test_unequal_stages_are_mostly_better(name: str) -> None:
     random, better = Random(name), 0
     for _ in range(8):
         problem = replace(uneven(4, 8, random), objective=Objective.SPAN)
-        better += run(problem, f"{name}-cost-aware").span < run(problem, name).span
+        better += run(problem, f"{name}-cost-aware").span_ticks < run(problem, name).span
     assert better >= 5
 
 
 @pytest.mark.parametrize("name", ("v-half", "v-min"))
 def test_better_on_a_real_profile(name: str) -> None:
     problem = profile(8, 24)
-    assert run(problem, f"{name}-cost-aware").span < run(problem, name).span
+    assert run(problem, f"{name}-cost-aware").span_ticks < run(problem, name).span
 
 
 @every_one

@@ -55,24 +55,24 @@ def test_at_unit_costs() -> None:
         for objective in (Objective.MAKESPAN, Objective.SPAN):
             found = run(v_problem(8, 24, *UNIT, objective), name)
             assert found.bubble(Objective.MAKESPAN) == pytest.approx(rate, abs=5e-5)
-    assert run(v_problem(8, 24, *UNIT), "zbv").span == 6 * 24
+    assert run(v_problem(8, 24, *UNIT), "zbv").span_ticks == 6 * 24
 
 
 @pytest.mark.parametrize("p", (*range(1, 9), 16, 24, 32))
 def test_peaks_in_chunk_activations(p: int) -> None:
     """V-Min: 4, 8, 12, 18, 24 at p = 4, 8, 16, 24, 32."""
     problem = v_problem(p, 2 * p, *UNIT)
-    assert max(run(problem, "v-half").peak_memory) == 2 * ((p + 2) // 2)
-    assert max(run(problem, "v-min").peak_memory) == 2 * ((p + 4) // 3)
+    assert max(run(problem, "v-half").peak_quanta) == 2 * ((p + 2) // 2)
+    assert max(run(problem, "v-min").peak_quanta) == 2 * ((p + 4) // 3)
     if p <= 8:
-        assert set(run(problem, "zbv").peak_memory) == {2 * p}
+        assert set(run(problem, "zbv").peak_quanta) == {2 * p}
 
 
 @pytest.mark.parametrize("name", ("v-half", "v-min"))
 def test_orders_of_the_blocks_ignore_times_and_zbv_does_not(name: str) -> None:
     unit, real = v_problem(8, 24, *UNIT), v_problem(8, 24, *PROFILE[48])
     assert HEURISTICS[name].order(unit).orders == HEURISTICS[name].order(real).orders
-    assert simulated_and_validated(real, HEURISTICS["zbv"].order(unit)).span > run(real, "zbv").span
+    assert simulated_and_validated(real, HEURISTICS["zbv"].order(unit)).span_ticks > run(real, "zbv").span
 
 
 def uneven(p: int, m: int, random: Random) -> Problem:
@@ -95,7 +95,7 @@ def test_any_number_of_microbatches(p: int) -> None:
         problem = uneven(p, m, random)
         biggest = max(problem.network.held_in_flight)
         for name, most in (("zbv", 2 * p), ("v-half", 2 * ((p + 2) // 2)), ("v-min", 2 * ((p + 4) // 3))):
-            assert max(run(problem, name).peak_memory) <= most * biggest
+            assert max(run(problem, name).peak_quanta) <= most * biggest
         simulated_and_validated(problem, HEURISTICS["v-block"].order(problem))
 
 
@@ -129,7 +129,7 @@ def test_closed_forms_and_what_is_needed(name: str) -> None:
             problem = v_problem(p, m, 2, 2, 2, 0)
             form, found = heuristic.closed_form(problem), run(problem, name)
             assert form is not None
-            assert (form.makespan, form.span, form.peak) == (found.makespan, found.span, found.peak_memory)
+            assert (form.makespan, form.span, form.peak) == (found.makespan_ticks, found.span_ticks, found.peak_quanta)
     assert heuristic.closed_form(v_problem(4, 12, 3, 2, 1, 0)) is None
     assert heuristic.closed_form(v_problem(4, 12, 1, 1, 1, 1)) is None
     fused = v_problem(3, 3, *UNIT)

@@ -41,8 +41,8 @@ def test_valid_and_as_its_closed_form_says(p: int) -> None:
         form, found = VOCABULARY.closed_form(problem), measure(timeline)
         assert (form is None) == (len(problem.modules) == 2)
         if form is not None:
-            assert form.peak == found.peak_memory
-            assert form.makespan in (None, found.makespan)
+            assert form.peak == found.peak_quanta
+            assert form.makespan in (None, found.makespan_ticks)
             timed += form.makespan is not None
     assert timed > 2
 
@@ -57,8 +57,8 @@ def test_the_bubble_is_that_of_1f1b_however_large_the_vocabulary() -> None:
                 | {"memory": {"activation": 1}}
             )
             found = measure(simulate(problem, VOCABULARY.order(problem)))
-            assert found.makespan * problem.tick == 8 * (3 + 2 * size) + 3 * 3
-            assert found.peak_memory[0] * problem.resolution == most
+            assert found.makespan_ticks * problem.tick == 8 * (3 + 2 * size) + 3 * 3
+            assert found.peak_quanta[0] * problem.resolution == most
 
 
 def test_what_it_is_not_for() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from math import nan
 from pathlib import Path
 
@@ -12,12 +13,16 @@ from heuristics.catalogue import HEURISTICS
 from pipesched import (
     BadInput,
     Limits,
+    Noise,
     compare,
+    frontier,
+    pair,
     plan,
     plan_problem_from,
     problem_from,
     read_problem,
     read_schedule,
+    robustness,
     save,
     schedule_of,
     simulate,
@@ -75,10 +80,16 @@ def test_a_notebook_shows_a_table_and_no_ones_markup(solution: Solution) -> None
 def test_values_are_in_the_files_unit_and_ticks_are_named_so(problem: Problem, solution: Solution) -> None:
     assert problem.tick != 1
     assert solution.metrics is not None
-    assert solution.value_ticks == solution.metrics.span
-    assert solution.value == solution.span == float(solution.metrics.span * problem.tick)
+    assert solution.value_ticks == solution.metrics.span_ticks
+    assert solution.value == solution.span == solution.metrics.span == float(solution.metrics.span_ticks * problem.tick)
+    assert max(solution.metrics.peak_memory) == 2 and max(solution.metrics.work) == 4 * (1.5 + 1.5 + 0.5)
+    assert float(solution.history[-1].value) == solution.value
+    assert robustness(solution, Noise(1e-9, 4, 0)).mean == pytest.approx(solution.value)
+    points = frontier(problem, 2, SURE).points
+    assert points[0].level == 1 and points[-1].value == Fraction("15.7") == min(one.value for one in points)
+    assert pair(problem, 0, 0, SURE).value == 1.5 + 1.5 + 0.5
     assert solution.lower_bound == float(solution.lower_bound_ticks * problem.tick)
-    assert solution.makespan == float(solution.metrics.makespan * problem.tick)
+    assert solution.makespan == float(solution.metrics.makespan_ticks * problem.tick)
     nothing = Solution(problem, solution.status, 3, None)
     assert (nothing.value, nothing.span, nothing.makespan, nothing.gap) == (None, None, None, None)
 
@@ -122,7 +133,7 @@ def test_what_is_saved_is_read_back(problem: Problem, solution: Solution, tmp_pa
     assert solution.timeline is not None
     file = read_schedule(save(solution, tmp_path / "one.json"))
     assert file.timeline == solution.timeline
-    assert (file.value, file.lower_bound) == (solution.value_ticks, solution.lower_bound_ticks)
+    assert (file.value_ticks, file.lower_bound_ticks) == (solution.value_ticks, solution.lower_bound_ticks)
     alone = simulate(problem, HEURISTICS["gpipe"].order(problem))
     assert read_schedule(save(alone, tmp_path / "two.json")).timeline == alone
     with pytest.raises(BadInput, match="without a schedule"):

@@ -44,9 +44,9 @@ def test_times_and_memory_scale_and_static_memory_does_not() -> None:
     assert starts(problem, timeline) == expected
     assert validate(timeline) == []
     found = measure(timeline)
-    assert found.makespan * problem.tick == 16
-    assert [work * problem.tick for work in found.work] == [9, 9]
-    assert [peak * problem.resolution for peak in found.peak_memory] == [Fraction("1.5"), 1]
+    assert found.makespan_ticks * problem.tick == 16
+    assert [work * problem.tick for work in found.work_ticks] == [9, 9]
+    assert [peak * problem.resolution for peak in found.peak_quanta] == [Fraction("1.5"), 1]
     assert [static * problem.resolution for static in problem.static] == [10, 10]
 
 
@@ -110,13 +110,13 @@ def test_copies_and_recomputation_scale_in_time_and_memory() -> None:
     timeline = simulate(problem, moves)
     assert validate(timeline) == []
     # F 2, out 6, in 2, BW 4 of the first; then 1, 3, 1 and 2.
-    assert measure(timeline).makespan * problem.tick == 14 + 7
+    assert measure(timeline).makespan_ticks * problem.tick == 14 + 7
     assert max(level for _, level in host_steps(timeline, (0,))) * unit == 3
     levels = [(tick * problem.tick, level * unit) for tick, level in memory_steps(timeline, 0)[1:]]
     assert levels == [(0, 4), (8, 1), (8, 4), (14, 0), (14, 2), (18, Fraction(1, 2)), (18, 2), (21, 0)]
     timeline = simulate(problem, drops)
     assert validate(timeline) == []
-    assert measure(timeline).makespan * problem.tick == 8 + 4
+    assert measure(timeline).makespan_ticks * problem.tick == 8 + 4
     levels = [(tick * problem.tick, level * unit) for tick, level in memory_steps(timeline, 0)[1:]]
     assert levels == [(0, 4), (2, 1), (2, 4), (8, 0), (8, 2), (9, Fraction(1, 2)), (9, 2), (12, 0)]
 

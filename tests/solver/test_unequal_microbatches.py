@@ -94,7 +94,7 @@ def test_a_start_in_the_terms_of_the_problem() -> None:
     known = simulate(problem, next(iter(list_schedules(problem))))
     found = solve(problem, Limits(workers=1, deterministic=0), start=known)
     assert found.value is not None
-    assert Fraction(found.value) <= measure(known).makespan * problem.tick
+    assert Fraction(found.value) <= measure(known).makespan_ticks * problem.tick
     assert found.timeline is not None
     assert found.timeline.problem.microbatch_scale == problem.microbatch_scale
 

@@ -68,7 +68,7 @@ def attained(bounds: Callable[[Problem, int], Iterable[Certificate]], objective:
         problem = replace(tiny_problem(Random(seed)), objective=objective)
         best = optimum(problem, objective)
         if best is not None:
-            found = [bound.value for bound in bounds(problem, best.value + 3)]
+            found = [bound.value_ticks for bound in bounds(problem, best.value + 3)]
             assert max(found, default=0) <= best.value, seed
             tight += max(found, default=0) == best.value
     return tight

@@ -20,7 +20,7 @@ def assert_proved_and_no_more(one: Problem, found: Iterable[Certificate]) -> Non
     assert certificates, f"no certificate of {one.name}"
     for genuine in certificates:
         assert verdict(one, genuine) is Verdict.VERIFIED, genuine
-        assert verdict(one, replace(genuine, value=genuine.value + 1)) is Verdict.REFUSED, genuine
+        assert verdict(one, replace(genuine, value_ticks=genuine.value_ticks + 1)) is Verdict.REFUSED, genuine
         assert genuine.evidence is not None
         assert evidence_from(evidence_document(genuine.evidence)) == genuine.evidence
 

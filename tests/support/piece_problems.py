@@ -178,7 +178,7 @@ def compared(one: Problem) -> tuple[str, ...]:
     if found.timeline is not None:
         assert validate(found.timeline) == [], "the validator refuses what solve found"
         value = value_of(one, found.timeline)
-        assert max(bound.value for bound in bounds) <= value, f"a bound is above {value}"
+        assert max(bound.value_ticks for bound in bounds) <= value, f"a bound is above {value}"
     best = least_of(one)
     if best is None:
         # Where a host's memory alone lets nothing fit, that is not proved.
@@ -188,11 +188,11 @@ def compared(one: Problem) -> tuple[str, ...]:
     assert why_infeasible(one) is None, "an order fits"
     _agrees(one, found, best)
     for bound in bounds:
-        assert bound.value <= best, f"{bound.kind} claims {bound.value}, an order takes {best}"
+        assert bound.value_ticks <= best, f"{bound.kind} claims {bound.value_ticks}, an order takes {best}"
         verdict = check_bound(one, bound).verdict
         unknown = _not_covered(one) and verdict is Verdict.NOT_VERIFIED
         assert unknown or verdict is Verdict.VERIFIED, f"{bound.kind} is not confirmed"
-    return ("a bound attained",) * (max(bound.value for bound in bounds) == best)
+    return ("a bound attained",) * (max(bound.value_ticks for bound in bounds) == best)
 
 
 def _not_covered(one: Problem) -> bool:

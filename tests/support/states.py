@@ -46,11 +46,11 @@ def tiny_state(random: Random) -> tuple[Problem, State]:
     before = problem(devices, microbatches, times=times(), memory=memory, **keys)
     order = random_sequence(before, random) if pieces else random_order(before, random)
     timeline = simulate(before, order)
-    now = random.randint(0, measure(timeline).makespan)
+    now = random.randint(0, measure(timeline).makespan_ticks)
     ran = {Task(p): Ran(timeline.start(p), timeline.end(p)) for p in order.passes() if timeline.start(p) <= now}
     changed = problem(devices, microbatches, times=times(), memory=memory, **keys)
     if random.random() < 0.7:
-        peaks = measure(timeline).peak_memory
+        peaks = measure(timeline).peak_quanta
         changed = replace(changed, pools=tuple(Pool(peak + random.randint(0, 1)) for peak in peaks))
     return changed, State(now, ran)
 

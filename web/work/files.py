@@ -73,7 +73,7 @@ def _send(channel: Channel, file: ScheduleFile, name: str) -> None:
 def _titles(file: ScheduleFile) -> tuple[str, str]:
     timeline, problem = file.timeline, file.timeline.problem
     metrics = measure(timeline)
-    caption = f"makespan {amount(problem, metrics.makespan)}, span {amount(problem, metrics.span)}"
+    caption = f"makespan {amount(problem, metrics.makespan_ticks)}, span {amount(problem, metrics.span_ticks)}"
     return f"{problem.name} · {timeline.schedule.name}", caption
 
 

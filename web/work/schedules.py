@@ -122,7 +122,7 @@ def _row(problem: Problem, one: Candidate, bound: int) -> dict[str, Any]:
     rows = comparison_document(problem, [one], bound)["rows"]
     assert isinstance(rows, list)
     row: Mapping[str, Any] = rows[0]
-    period = one.metrics.period if one.metrics else None
+    period = one.metrics.period_ticks if one.metrics else None
     return {
         **row,
         "period": None if period is None else problem.in_units(period),

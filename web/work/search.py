@@ -7,7 +7,6 @@ from threading import Event, Thread
 
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.files.schedule_file import ScheduleFile, to_text
-from pipesched.problem.problem import Problem
 from pipesched.results.gap import gap
 from pipesched.results.solution import Progress, Solution
 from pipesched.schedule.timeline import Timeline
@@ -38,7 +37,7 @@ def solve(
     whole = problem = problem_of(asked, settings)
     if target is not None:
         problem = restricted(whole, target)
-    teller = _Teller(channel, problem)
+    teller = _Teller(channel)
     try:
         solution = search(problem, limits, teller.heard, channel.stop)
     finally:
@@ -61,8 +60,8 @@ def _solution_document(solution: Solution) -> dict[str, object]:
 class _Teller:
     """Sends what the search reports, on a thread of its own and not more often than is worth it."""
 
-    def __init__(self, channel: Channel, problem: Problem) -> None:
-        self._channel, self._problem = channel, problem
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
         self._last: Progress | None = None
         self._charted: Timeline | None = None
         self._not_before = 0.0
@@ -96,8 +95,8 @@ class _Teller:
         value, bound = moment.value, moment.lower_bound
         return {
             "seconds": round(moment.seconds, 2),
-            "value": None if value is None else self._problem.in_units(value),
-            "bound": self._problem.in_units(bound),
+            "value": None if value is None else float(value),
+            "bound": float(bound),
             "gap": None if value is None else gap(value, bound),
             "phase": moment.phase,
         }

@@ -123,5 +123,5 @@ def _wrong(problem: Problem, known: Outcome) -> list[str]:
     found = broken_rules(file)
     if found or problem.objective is Objective.PERIOD:
         return found
-    value = measure(file.timeline).value(problem.objective) * own.tick
+    value = measure(file.timeline).value_ticks(problem.objective) * own.tick
     return [] if value == known.value else [f"claim: a value of {known.value}; its schedule has {value}"]

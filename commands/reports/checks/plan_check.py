@@ -72,7 +72,7 @@ def plan_findings(answer: PlanAnswer) -> list[Finding]:
 def plan_value(answer: PlanAnswer) -> Fraction:
     """What its schedule takes, in the plan file's unit."""
     problem = answer.schedule.timeline.problem
-    return measure(answer.schedule.timeline).value(problem.objective) * problem.tick
+    return measure(answer.schedule.timeline).value_ticks(problem.objective) * problem.tick
 
 
 def broken_plan(answer: PlanAnswer) -> list[str]:

@@ -28,13 +28,13 @@ def broken_rules(file: ScheduleFile) -> list[str]:
 
 def bound_finding(file: ScheduleFile) -> Finding | None:
     """The check of the lower bound that the file states."""
-    if file.lower_bound is None:
+    if file.lower_bound_ticks is None:
         return None
     if file.certificate is None:
         return Finding(Verdict.NOT_VERIFIED, "the file states a lower bound without a certificate")
-    if file.certificate.value < file.lower_bound:
+    if file.certificate.value_ticks < file.lower_bound_ticks:
         problem = file.timeline.problem
-        stated, own = amount(problem, file.lower_bound), amount(problem, file.certificate.value)
+        stated, own = amount(problem, file.lower_bound_ticks), amount(problem, file.certificate.value_ticks)
         return Finding(Verdict.REFUSED, f"the file states a lower bound of {stated}; its certificate speaks of {own}")
     return check_bound(file.timeline.problem, file.certificate)
 
@@ -43,13 +43,13 @@ def value_text(file: ScheduleFile) -> str:
     """The value of its schedule, as the end of a sentence; of a period whether the order repeats in it."""
     problem = file.timeline.problem
     if problem.objective is Objective.PERIOD:
-        if file.value is None:
+        if file.value_ticks is None:
             return ""
-        stated = amount(problem, file.value)
+        stated = amount(problem, file.value_ticks)
         return (
             f", with a period of {stated}" if _repeats(file) else f"; its period, {stated} as stated, is not verified"
         )
-    value = amount(problem, measure(file.timeline).value(problem.objective))
+    value = amount(problem, measure(file.timeline).value_ticks(problem.objective))
     return f", with {problem.objective.with_article} of {value}"
 
 
@@ -59,11 +59,11 @@ def reaches_bound(file: ScheduleFile, finding: Finding | None) -> bool:
     if finding is None or finding.verdict is not Verdict.VERIFIED:
         return False
     if objective is Objective.PERIOD:
-        return file.lower_bound == file.value and _repeats(file)
-    return file.lower_bound == measure(file.timeline).value(objective)
+        return file.lower_bound_ticks == file.value_ticks and _repeats(file)
+    return file.lower_bound_ticks == measure(file.timeline).value_ticks(objective)
 
 
 def _repeats(file: ScheduleFile) -> bool:
     """Whether the order, repeated, runs a micro-batch in every period that the file states."""
-    timeline, period = file.timeline, file.value
+    timeline, period = file.timeline, file.value_ticks
     return period is not None and repeats_every(timeline.problem, timeline.schedule, period)

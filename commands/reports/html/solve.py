@@ -11,7 +11,7 @@ from commands.reports.solve import Found, verdict
 from commands.shared import not_applicable
 from commands.shared.output import idle_line, idle_shown, memory_line, memory_range, percent, times_shown
 from commands.shared.output import time as time_text
-from pipesched.problem.formatting import size
+from pipesched.problem.formatting import size, with_unit
 from pipesched.results.analysis.explanation_text import footnotes
 from pipesched.results.comparison import OURS, with_solution
 from pipesched.results.gap import gap
@@ -53,7 +53,7 @@ def sentence(solution: Solution, said: str) -> str:
     said = capitalised(said) + "."
     if best is None or best.metrics is None or not value:
         return said + (" No published schedule applies and fits." if best is None else "")
-    more = best.metrics.value(problem.objective) / value - 1
+    more = best.metrics.value_ticks(problem.objective) / value - 1
     if not more:
         return f"{said} The published schedule {best.name} is as good."
     apart = f"{percent(abs(more))} {'more' if more > 0 else 'less'}"
@@ -77,9 +77,11 @@ def _table(solution: Solution) -> Table:
             continue
         if candidate.name == OURS:
             strong.append(len(rows))
-        cells = [candidate.name, *(time_text(problem, found.value(one)) for one in times)]
-        cells += [*(percent(share) for _, share in idle_shown(problem, found)), memory_range(problem, found)]
-        excess = percent(gap(found.value(problem.objective), solution.lower_bound_ticks)) if candidate.fits else "–"
+        cells = [candidate.name, *(time_text(problem, found.value_ticks(one)) for one in times)]
+        cells += [*(percent(share) for _, share in idle_shown(problem, found)), memory_range(found)]
+        excess = (
+            percent(gap(found.value_ticks(problem.objective), solution.lower_bound_ticks)) if candidate.fits else "–"
+        )
         rows.append([*cells, "yes" if candidate.fits else "no", excess])
     return Table(headers, rows, f"Lower bound: {time_text(problem, solution.lower_bound_ticks)}", strong)
 
@@ -118,7 +120,7 @@ def _why_not_better(found: Found) -> list[Part]:
 def _sections(found: Found) -> list[Section]:
     sections = []
     if found.noise:
-        said = robustness.sentences(found.solution.problem, found.noise, found.solution.value_ticks)
+        said = robustness.sentences(found.solution.problem, found.noise, found.solution.value)
         sections.append(Section("Under noise", [Points(said)]))
     if found.memory:
         sections.append(Section("Least memory", [Points(min_memory.sentences(found.memory))]))
@@ -128,12 +130,7 @@ def _sections(found: Found) -> list[Section]:
 def _course(solution: Solution) -> Course:
     problem = solution.problem
     moments = [
-        Moment(
-            one.seconds,
-            None if one.value is None else problem.in_units(one.value),
-            problem.in_units(one.lower_bound),
-            one.phase,
-        )
+        Moment(one.seconds, None if one.value is None else float(one.value), float(one.lower_bound), one.phase)
         for one in solution.history
     ]
     return Course(problem.objective.value, problem.time_unit, moments, solution.wall_seconds)
@@ -144,7 +141,7 @@ def _moments(solution: Solution) -> Table:
     for one in solution.history:
         best, apart = "none yet", ""
         if one.value is not None:
-            best, apart = time_text(problem, one.value), percent(gap(one.value, one.lower_bound))
-        rows.append([f"{one.seconds:.2f}", best, time_text(problem, one.lower_bound), apart, one.phase])
+            best, apart = with_unit(one.value, problem.time_unit), percent(gap(one.value, one.lower_bound))
+        rows.append([f"{one.seconds:.2f}", best, with_unit(one.lower_bound, problem.time_unit), apart, one.phase])
     headers = [("seconds", True), ("best", True), ("bound", True), ("gap", True), ("by", False)]
     return Table(headers, rows)

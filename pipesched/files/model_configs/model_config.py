@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipesched.errors import BadInput
+from pipesched.files.schema_errors import shown
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,8 @@ class Keys:
             except ValueError:
                 whole = -1
             if isinstance(value, bool) or whole < 0:
-                self.mistakes.append(f"{self._source}: {name}: found {value!r}; allowed: a whole number of at least 1")
+                allowed = "a whole number of at least 1"
+                self.mistakes.append(f"{self._source}: {name}: found {shown(value)}; allowed: {allowed}")
                 return 1
             return whole or None
         return None

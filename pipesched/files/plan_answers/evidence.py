@@ -72,7 +72,7 @@ def _solved_document(one: SolvedPartition) -> dict[str, object]:
         return document
     said: dict[str, object] = {
         "kind": certificate.kind,
-        "value": str(certificate.value),
+        "value": str(certificate.value_ticks),
         "text": certificate.text,
         "device": certificate.device,
     }

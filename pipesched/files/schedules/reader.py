@@ -94,7 +94,7 @@ class ScheduleReader:
         device = held.get("device")
         return Certificate(
             kind=visible(str(held.get("kind"))),
-            value=self._whole("certificate.value", held.get("value")),
+            value_ticks=self._whole("certificate.value", held.get("value")),
             text=visible(str(held.get("text"))),
             device=device if isinstance(device, int) else None,
             evidence=self._evidence(held.get("evidence")),

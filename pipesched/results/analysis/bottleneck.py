@@ -68,14 +68,14 @@ class Bottleneck:
         The load, if the work is almost all of it; the interplay, if most of the rest is not analytic. What makes at
         least half as much as the first is named behind it.
         """
-        bound = self.strongest.value
-        if self.proved.value - self.work <= CLOSE * self.proved.value:
+        bound = self.strongest.value_ticks
+        if self.proved.value_ticks - self.work <= CLOSE * self.proved.value_ticks:
             return (Cause.LOAD,)
         parts = {
             Cause.MEMORY: bound - self.without_memory,
             Cause.TRANSFERS: bound - self.without_transfers,
             Cause.LATENCY if self.stream is None else Cause.STREAM: self.without_both - self.work,
-            Cause.INTERPLAY: self.proved.value - bound,
+            Cause.INTERPLAY: self.proved.value_ticks - bound,
         }
         most = max(parts.values())
         return tuple(sorted((name for name in parts if 2 * parts[name] >= most), key=lambda name: -parts[name]))
@@ -83,16 +83,16 @@ class Bottleneck:
 
 def story(it: Bottleneck) -> list[str]:
     """The bottleneck in sentences: what it is, what it is made of, and what comes next."""
-    problem, bound = it.problem, it.strongest.value
+    problem, bound = it.problem, it.strongest.value_ticks
     device = f"device {it.device}"
 
     def say(ticks: Value) -> str:
         return amount(problem, ticks)
 
     name = problem.objective.value
-    share = float(100 * it.work / it.proved.value) if it.proved.value else 100.0
+    share = float(100 * it.work / it.proved.value_ticks) if it.proved.value_ticks else 100.0
     lines = [
-        f"Device {it.busiest} computes {say(it.work)} of any {name}'s {say(it.proved.value)}, {share:.1f} %: "
+        f"Device {it.busiest} computes {say(it.work)} of any {name}'s {say(it.proved.value_ticks)}, {share:.1f} %: "
         + ("the work is the bottleneck." if it.binds == (Cause.LOAD,) else "most of the rest is as follows.")
     ]
     headlines = {
@@ -109,10 +109,10 @@ def story(it: Bottleneck) -> list[str]:
         if ticks < bound:
             parts.append(f"without {cause} it would be {say(ticks)}")
     lines.append(f"The strongest analytic bound is {say(bound)}: {'; '.join(parts)}.")
-    if it.proved.value > bound:
+    if it.proved.value_ticks > bound:
         where = "" if it.proved.device is None else f" about device {it.proved.device}"
-        lines.append(f"A proof by computation{where} goes further ({it.proved.name}): {say(it.proved.value)}.")
+        lines.append(f"A proof by computation{where} goes further ({it.proved.name}): {say(it.proved.value_ticks)}.")
     if it.close:
-        others = ", ".join(f"device {c.device} ({c.name}, {say(c.value)})" for c in it.close)
+        others = ", ".join(f"device {c.device} ({c.name}, {say(c.value_ticks)})" for c in it.close)
         lines.append(f"Within 1 % of it, the next bottleneck once it is relieved: {others}.")
     return lines

@@ -18,7 +18,7 @@ def explanation_document(it: Explanation) -> dict[str, object]:
         "device": bottleneck.device,
         "story": [*advice(it), *story(bottleneck)],
         "certificates": [
-            {"kind": c.kind, "device": c.device, "value": problem.in_units(c.value), "text": c.text}
+            {"kind": c.kind, "device": c.device, "value": problem.in_units(c.value_ticks), "text": c.text}
             for c in certificates
         ],
         "bound_without_memory": problem.in_units(bottleneck.without_memory),

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from pipesched.problem.attainable_spans import Value
 from pipesched.problem.problem import Problem
 from pipesched.results.analysis.memory_scale import MemoryScale
 from pipesched.results.candidate import Candidate
@@ -14,21 +13,20 @@ from pipesched.results.certificate import Certificate
 from pipesched.results.gap import gap
 from pipesched.results.tabular import Tabular
 from pipesched.schedule.metrics import measure
-from pipesched.schedule.rescale import value_of
 from pipesched.schedule.timeline import Timeline
 
 
 @dataclass(frozen=True)
 class Point:
-    """One capacity: `level` as `MemoryScale` counts it, values in ticks.
+    """One capacity: `level` in the file's unit, or as a share of capacities (`MemoryScale`); times in the file's unit.
 
     `timeline` has the value and fits the level; `certificate` proves the bound at this level or at a higher one, for
     less memory can only be worse. Either may come from a solve at another level, or be a published schedule.
     """
 
     level: Fraction
-    value: Value | None
-    lower_bound: Value
+    value: Fraction | None
+    lower_bound: Fraction
     timeline: Timeline | None
     certificate: Certificate
 
@@ -39,19 +37,20 @@ class Point:
 
 
 class Published(NamedTuple):
-    """A published schedule: the level of memory that it takes, and its value in ticks."""
+    """A published schedule: the level of memory that it takes, and its value in the file's unit."""
 
     name: str
     level: Fraction
-    value: Value
+    value: Fraction
 
 
 @dataclass(frozen=True, repr=False)
 class Frontier(Tabular):
     """The points of a sweep by rising level, the published schedules with no memory limit, and the file's own level.
 
-    `bounds` are (level, ticks) at more levels: no schedule that fits the level is faster. `steps` are the same bounds,
-    each to the level up to which nothing changes: the first begins at the least level, the last holds with any memory.
+    `bounds` are (level, time) at more levels, in the file's units as all else here: no schedule that fits the level is
+    faster. `steps` are the same bounds, each to the level up to which nothing changes: the first begins at the least
+    level, the last holds with any memory.
     `least` is the level that every schedule needs. `untried` is how many of the points asked for the time did not
     last, `not_needed` how many would have shown nothing new. `within` is the range of levels that was asked about.
     """
@@ -59,8 +58,8 @@ class Frontier(Tabular):
     scale: MemoryScale
     least: Fraction
     points: tuple[Point, ...]
-    bounds: tuple[tuple[Fraction, Value], ...]
-    steps: tuple[tuple[Fraction, Value], ...]
+    bounds: tuple[tuple[Fraction, Fraction], ...]
+    steps: tuple[tuple[Fraction, Fraction], ...]
     candidates: tuple[Candidate, ...]
     own: Fraction | None
     within: tuple[Fraction, Fraction] | None = None
@@ -77,7 +76,7 @@ class Frontier(Tabular):
     def published(self) -> tuple[Published, ...]:
         """The published schedules that apply, wherever they lie."""
         return tuple(
-            Published(one.name, self.scale.of(one.metrics), value_of(self.problem, one.timeline))
+            Published(one.name, self.scale.of(one.metrics), _value(one.timeline))
             for one in self.candidates
             if one.metrics is not None and one.timeline is not None
         )
@@ -93,11 +92,10 @@ class Frontier(Tabular):
         return [self._point(point) for point in self.points]
 
     def _point(self, point: Point) -> dict[str, Any]:
-        problem = self.problem
         return {
-            "memory": self.scale.number(point.level),
-            "value": None if point.value is None else problem.in_units(point.value),
-            "lower_bound": problem.in_units(point.lower_bound),
+            "memory": float(point.level),
+            "value": None if point.value is None else float(point.value),
+            "lower_bound": float(point.lower_bound),
             "gap": point.gap,
             **_idle(point),
         }
@@ -110,20 +108,21 @@ class Frontier(Tabular):
             "name": problem.name,
             "objective": problem.objective.value,
             "by_share": scale.by_share,
-            "least_memory": scale.number(self.least),
-            "memory_in_file": None if self.own is None else scale.number(self.own),
+            "least_memory": float(self.least),
+            "memory_in_file": None if self.own is None else float(self.own),
             "points": [self._point(point) | {"certificate": point.certificate.document()} for point in self.points],
-            "bounds": [
-                {"memory": scale.number(level), "lower_bound": problem.in_units(bound)} for level, bound in self.bounds
-            ],
+            "bounds": [{"memory": float(level), "lower_bound": float(bound)} for level, bound in self.bounds],
             "schedules": [
-                {"name": one.name, "memory": scale.number(one.level), "value": problem.in_units(one.value)}
-                for one in self.published
+                {"name": one.name, "memory": float(one.level), "value": float(one.value)} for one in self.published
             ],
             "not_tried": self.untried,
             "not_needed": self.not_needed,
             "interrupted": self.interrupted,
         }
+
+
+def _value(timeline: Timeline) -> Fraction:
+    return measure(timeline).value_ticks(timeline.problem.objective) * timeline.problem.tick
 
 
 def _idle(point: Point) -> dict[str, object]:

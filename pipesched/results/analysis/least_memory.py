@@ -39,9 +39,9 @@ class LeastMemory:
             "best_value": problem.in_units(self.best),
             "allowed_value": problem.in_units(self.allowed),
             "by_share": scale.by_share,
-            "before": scale.number(self.before),
-            "value": scale.number(self.level),
-            "lower_bound": scale.number(self.lower_bound),
+            "before": float(self.before),
+            "value": float(self.level),
+            "lower_bound": float(self.lower_bound),
             "proved": self.proved,
             "text": self.why,
         }

@@ -16,24 +16,21 @@ class MemoryScale:
 
     Most counts in the file's unit where all devices have the same capacity or some have none; where capacities differ,
     as a share of the device's own (`by_share`), since it is the fullest device that fails. A level is that number:
-    an amount in the memory's integers, or a share. `weights` is what each device's memory is divided by.
+    an amount in the file's unit, or a share. `weights` is what each device's memory, in whole units of the resolution,
+    is divided by.
     """
 
     problem: Problem
-    weights: tuple[int, ...]
+    weights: tuple[Fraction, ...]
     by_share: bool
 
     def of(self, metrics: Metrics) -> Fraction:
         """The level of a schedule."""
-        return max(Fraction(peak, weight) for peak, weight in zip(metrics.peak_memory, self.weights, strict=True))
+        return max(peak / weight for peak, weight in zip(metrics.peak_quanta, self.weights, strict=True))
 
     def text(self, level: Fraction) -> str:
         """A level as text; static memory is not part of it, and this is said where there is some."""
         what = " for activations" if any(self.problem.static) else ""
         if self.by_share:
             return f"{plain(round(100 * float(level), 4))} % of its capacity{what}"
-        return memory_text(self.problem, int(level)) + what
-
-    def number(self, level: Fraction) -> float:
-        """A level for programs: in the file's unit, or a share from 0 to 1."""
-        return float(level if self.by_share else level * self.problem.resolution)
+        return memory_text(self.problem, int(level / self.problem.resolution)) + what

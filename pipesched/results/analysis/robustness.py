@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pipesched.problem.problem import Problem
 from pipesched.simulation.noise import Noise
 
 
 class Rival(NamedTuple):
-    """A published schedule under the same noise: its mean, and the standard error of the difference to ours, in ticks.
+    """A published schedule under the same noise: its mean, and the standard error of the difference to ours.
 
     Both see the same durations, so that the difference is far better known than either mean.
     """
@@ -22,7 +21,7 @@ class Rival(NamedTuple):
 
 @dataclass(frozen=True)
 class Robustness:
-    """The mean value of a schedule over random durations, in ticks, and that of published ones nearly as good.
+    """The mean value of a schedule over random durations, in the file's unit, and that of published ones as good.
 
     `fresh_mean` is over as many other samples: a search that has seen the samples may have learnt them by heart.
     """
@@ -46,15 +45,15 @@ class Robustness:
         best = self.best_published
         return best is not None and best.mean + 2 * best.error < self.mean
 
-    def document(self, problem: Problem) -> dict[str, object]:
+    def document(self) -> dict[str, object]:
         """The object under `under_noise` of `solve --json`; values in the file's unit."""
-        best, unit = self.best_published, float(problem.tick)
+        best = self.best_published
         return {
             "relative_standard_deviation": self.noise.deviation,
             "samples": self.noise.samples,
             "seed": self.noise.seed,
-            "mean": self.mean * unit,
-            "mean_on_fresh_samples": self.fresh_mean * unit,
-            "best_published": None if best is None else {"name": best.name, "mean": best.mean * unit},
+            "mean": self.mean,
+            "mean_on_fresh_samples": self.fresh_mean,
+            "best_published": None if best is None else {"name": best.name, "mean": best.mean},
             "reverses": self.reverses,
         }

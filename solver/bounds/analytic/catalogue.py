@@ -60,4 +60,4 @@ def certificates(
             continue
         certify = partial(bound.certify, whole if bound.between_chains else problem, objective)
         found += certify() if run is None or bound.name == "load" else run(bound.name, certify)
-    return sorted(found, key=lambda certificate: -certificate.value)
+    return sorted(found, key=lambda certificate: -certificate.value_ticks)

@@ -65,7 +65,7 @@ def cool_down(problem: Problem, objective: Objective) -> list[Certificate]:
     for device, chains in visited(problem):
         if len(chains) == 1:
             certificates = _of_device(problem, paths, objective, device, chains[0])
-            found += sorted(certificates, key=lambda certificate: -certificate.value)[:1]
+            found += sorted(certificates, key=lambda certificate: -certificate.value_ticks)[:1]
     return found
 
 

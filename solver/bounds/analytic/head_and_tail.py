@@ -65,7 +65,7 @@ def head_and_tail(problem: Problem, objective: Objective, in_order: bool = False
             for last_forward, (busy, back) in ((False, (always, min(tails))), (True, shortest)):
                 around = _Around(ends.owner, last_forward, head, busy, back)
                 certificates.append(_certificate(problem, device, around, in_order))
-        found += sorted(certificates, key=lambda certificate: -certificate.value)[:1]
+        found += sorted(certificates, key=lambda certificate: -certificate.value_ticks)[:1]
     return found
 
 

@@ -59,7 +59,7 @@ def certificates(
     found = [one for name, certify in own.items() for one in (certify() if run is None else run(name, certify))]
     for one in catalogue.certificates(holding_least(problem), objective, run):
         found.append(replace(one, text=f"{one.text} {_RELAXED}"))
-    return sorted(found, key=lambda certificate: -certificate.value)
+    return sorted(found, key=lambda certificate: -certificate.value_ticks)
 
 
 def with_parameters(problem: Problem, found: Certificate) -> Certificate:
@@ -69,7 +69,9 @@ def with_parameters(problem: Problem, found: Certificate) -> Certificate:
         besides, text = least_of_a_device(problem), _ON_DEVICE
     if not besides:
         return found
-    return replace(found, value=found.value + besides, text=f"{found.text} {text.format(amount(problem, besides))}")
+    return replace(
+        found, value_ticks=found.value_ticks + besides, text=f"{found.text} {text.format(amount(problem, besides))}"
+    )
 
 
 def plain_relaxation(problem: Problem) -> Problem | None:

@@ -34,7 +34,7 @@ class MicrobatchOrders:
         assert search.chains is not None
         fitting = [one for one in search.candidates if one.fits and one.timeline is not None]
         value = search.problem.objective
-        fitting.sort(key=lambda one: one.metrics.value(value) if one.metrics is not None else 0)
+        fitting.sort(key=lambda one: one.metrics.value_ticks(value) if one.metrics is not None else 0)
         for one in fitting[: self.most]:
             assert one.timeline is not None
             search.start_from_timeline(one.timeline)

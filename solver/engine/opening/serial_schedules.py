@@ -53,5 +53,5 @@ class SerialSchedules:
     def _ranks(self, search: Search, serial: Serial) -> Iterator[Ranks]:
         yield from (serial.by_microbatch(apart, later) for apart in _APART for later in _LATER)
         timelines = [one.timeline for one in search.candidates if one.timeline is not None]
-        for timeline in sorted(timelines, key=lambda one: measure(one).makespan)[: self.published]:
+        for timeline in sorted(timelines, key=lambda one: measure(one).makespan_ticks)[: self.published]:
             yield np.array(task_ranks(timeline, [serial.jobs.jobs[n].task for n in serial.running]))

@@ -56,7 +56,7 @@ class TaskSchedules:
         if search.problem.network.options:
             published = [one.timeline for one in search.candidates if one.timeline is not None]
             published = [timeline for timeline in published if _keeps_all(timeline.schedule)]
-            published.sort(key=lambda timeline: measure(timeline).makespan)
+            published.sort(key=lambda timeline: measure(timeline).makespan_ticks)
             yield from _decided(search.problem, [timeline.schedule for timeline in published])
             return
         passes = without_parameters(search.problem, max)

@@ -40,7 +40,7 @@ class PlainRelaxation:
             slice_ = yield
             other = searched(search, relaxed, self.engine, slice_)
             found = with_parameters(problem, other.incumbent.state.certificate)
-            search.found_bound(found.value)
+            search.found_bound(found.value_ticks)
             claim(search, [found])
             for timeline in () if problem.network.options else (other.incumbent.timeline, *other.starts()):
                 for schedule in () if timeline is None else expanded(jobs_of(problem), timeline.schedule):

@@ -38,8 +38,8 @@ class SolvedPartitions:
         if solution.status is Status.INFEASIBLE:
             self._known[partition] = SolvedPartition(partition, None, certificate)
         elif certificate is not None and (before is None or before.bound is None or lower * tick > before.bound):
-            ticks = simplest(Fraction(certificate.value) * solution.problem.tick / tick)
-            self._known[partition] = SolvedPartition(partition, lower * tick, replace(certificate, value=ticks))
+            ticks = simplest(Fraction(certificate.value_ticks) * solution.problem.tick / tick)
+            self._known[partition] = SolvedPartition(partition, lower * tick, replace(certificate, value_ticks=ticks))
         return lower
 
     def add_published(self, partition: Partition, values: Sequence[Fraction]) -> None:

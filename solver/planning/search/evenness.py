@@ -63,7 +63,7 @@ def evened(of: ChoiceSearch, best: Candidate) -> Candidate:
 
 def _key(sums: StageSums, candidate: Candidate) -> _Key:
     """Value, work of the stages from the longest on, and peaks from the highest on."""
-    peaks = tuple(sorted(measure(candidate.timeline).peak_memory, reverse=True))
+    peaks = tuple(sorted(measure(candidate.timeline).peak_quanta, reverse=True))
     return candidate.value, _works(sums, candidate.partition), peaks
 
 

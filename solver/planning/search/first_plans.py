@@ -148,5 +148,5 @@ def _load(problem: Problem) -> int:
 
 def _excess(timeline: Timeline) -> list[int]:
     """The memory that each device lacks, in units of the resolution."""
-    peaks, room = measure(timeline).peak_memory, timeline.problem.room
+    peaks, room = measure(timeline).peak_quanta, timeline.problem.room
     return [0 if most is None else max(0, peak - most) for peak, most in zip(peaks, room, strict=True)]

@@ -82,12 +82,12 @@ def test_the_load_of_a_stream_is_that_of_its_tasks() -> None:
     forward = [{"name": "attn", "time": 3}, {"name": "send", "on": "comm", "time": 2}]
     tasks = {"forward": forward, "backward": [*forward, {"name": "mlp", "time": 1}]}
     one = problem_from({"devices": 2, "microbatches": 3, "streams": ["compute", "comm"], "tasks": tasks})
-    found = {(c.evidence, c.value) for c in certificates(one, one.objective) if c.kind == "load"}
+    found = {(c.evidence, c.value_ticks) for c in certificates(one, one.objective) if c.kind == "load"}
     assert (OnStream(0, "compute"), 3 * (3 + 4)) in found and (OnStream(1, "comm"), 3 * 4) in found
     for evidence, value in found:
         claim = Certificate("load", value, "", None, evidence)
         assert check_bound(one, claim).verdict is Verdict.VERIFIED
-        assert check_bound(one, replace(claim, value=value + 1)).verdict is Verdict.REFUSED
+        assert check_bound(one, replace(claim, value_ticks=value + 1)).verdict is Verdict.REFUSED
     assert check_bound(one, Certificate("load", 1, "", 0, OnStream(0, "none"))).verdict is Verdict.REFUSED
     assert check_bound(one, Certificate("load", 1, "", 0, OnDevice(0))).verdict is Verdict.NOT_VERIFIED
 
@@ -158,7 +158,7 @@ def test_refutations_by_cp_sat_are_trusted_and_repeated(tmp_path: Path) -> None:
     claim = Certificate("exhaustive search by CP-SAT", best, "", None, searched)
     path = save(ScheduleFile(solution.timeline, best, claim), tmp_path / "schedule.json")
     assert main(["check", str(path), "--again", "--workers", "1"]) == 0
-    claim = replace(claim, value=best - 1)
+    claim = replace(claim, value_ticks=best - 1)
     path = save(ScheduleFile(solution.timeline, best, claim), tmp_path / "schedule.json")
     assert main(["check", str(path)]) == 1  # the file states more than its certificate
 

@@ -53,7 +53,7 @@ def test_bounds_of_periods_are_verified() -> None:
             certificate = Certificate(each.kind, simplest(each.value), "", each.device, each.evidence)
             assert check_bound(one, certificate).verdict is Verdict.VERIFIED
             if each.value:  # where nothing is claimed, the check may prove a little
-                more = replace(certificate, value=simplest(each.value * 2 + 1))
+                more = replace(certificate, value_ticks=simplest(each.value * 2 + 1))
                 assert check_bound(one, more).verdict is Verdict.REFUSED
             kinds[each.kind] = kinds.get(each.kind, 0) + 1
     assert len(kinds) == 4 and min(kinds.values()) > 10
@@ -85,7 +85,7 @@ def test_a_bound_with_more_memory_holds_with_less(tmp_path: Path, capsys: pytest
     assert evidence_from(json.loads(json.dumps(evidence_document(held)))) == held
     carried = replace(strongest, kind="bound with more memory", evidence=held)
     assert check_bound(less, carried).verdict is Verdict.VERIFIED
-    assert check_bound(less, replace(carried, value=carried.value * 2)).verdict is Verdict.REFUSED
+    assert check_bound(less, replace(carried, value_ticks=carried.value_ticks * 2)).verdict is Verdict.REFUSED
     limited = replace(held, capacities=(Fraction(1), Fraction(2)))
     assert check_bound(more, replace(carried, evidence=limited)).verdict is Verdict.REFUSED
     assert check_bound(less, replace(carried, evidence=replace(held, capacities=()))).verdict is Verdict.REFUSED
@@ -93,7 +93,7 @@ def test_a_bound_with_more_memory_holds_with_less(tmp_path: Path, capsys: pytest
     best = solve(less, WORK)
     assert best.timeline is not None
     claim = replace(carried, evidence=searched)
-    path = save(ScheduleFile(best.timeline, int(claim.value), claim), tmp_path / "schedule.json")
+    path = save(ScheduleFile(best.timeline, int(claim.value_ticks), claim), tmp_path / "schedule.json")
     assert main(["check", str(path), "--again", "--workers", "1"]) == 0
     assert "with other parameters it proved the same" in capsys.readouterr().out
     within = {"form": "more memory", "capacities": ["1"], "kind": "load", "evidence": evidence_document(held)}

@@ -43,7 +43,7 @@ def written(one: Problem, claim: Certificate, path: Path, **keys: Any) -> str:
     """A schedule file of the problem with this certificate, and what else it says."""
     found = solve(one, WORK)
     assert found.timeline is not None
-    save(ScheduleFile(found.timeline, int(claim.value), claim, found.value_ticks), path)
+    save(ScheduleFile(found.timeline, int(claim.value_ticks), claim, found.value_ticks), path)
     path.write_text(json.dumps(json.loads(path.read_text()) | keys))
     return str(path)
 
@@ -92,7 +92,7 @@ def test_evidence_of_orders_below_a_value_holds_in_finer_ticks() -> None:
         one = draw(random, random.choice(BRANCHES).likely)
         if one.objective is Objective.PERIOD or one.microbatch_scale:
             continue
-        near = ceil(max((each.value for each in certificates(one, one.objective)), default=1)) + 1
+        near = ceil(max((each.value_ticks for each in certificates(one, one.objective)), default=1)) + 1
         for bounds in (bounds_of_devices, bounds_of_chains):
             for genuine in bounds(one, Event(), near // 2, near):
                 kinds[genuine.kind] = kinds.get(genuine.kind, 0) + 1
@@ -107,11 +107,11 @@ def _holds_in_finer_ticks(one: Problem, genuine: Certificate) -> None:
     assert genuine.evidence is not None
     assert evidence_from(evidence_document(genuine.evidence)) == genuine.evidence
     # Where no schedule has the next value either, the check says so.
-    exact = check_bound(one, replace(genuine, value=genuine.value + 1)).verdict is Verdict.REFUSED
+    exact = check_bound(one, replace(genuine, value_ticks=genuine.value_ticks + 1)).verdict is Verdict.REFUSED
     for parts in (2, 3):
-        fine, claim = finer(one, parts), replace(genuine, value=genuine.value * parts)
+        fine, claim = finer(one, parts), replace(genuine, value_ticks=genuine.value_ticks * parts)
         assert check_bound(fine, claim).verdict is Verdict.VERIFIED, genuine
-        refused = check_bound(fine, replace(claim, value=claim.value + parts)).verdict is Verdict.REFUSED
+        refused = check_bound(fine, replace(claim, value_ticks=claim.value_ticks + parts)).verdict is Verdict.REFUSED
         assert refused == exact, genuine
 
 
@@ -124,7 +124,7 @@ def test_tasks_of_which_each_is_a_pass_are_checked_as_plain_passes(tmp_path: Pat
     assert "tasks" in problem_document(one)
     for genuine in certificates(plain, plain.objective):
         assert check_bound(one, genuine).verdict is check_bound(plain, genuine).verdict is Verdict.VERIFIED
-        assert check_bound(one, replace(genuine, value=genuine.value + 1)).verdict is Verdict.REFUSED
+        assert check_bound(one, replace(genuine, value_ticks=genuine.value_ticks + 1)).verdict is Verdict.REFUSED
     solution = solve(one, WORK)
     assert solution.timeline is not None
     path = save(ScheduleFile.of(solution, solution.timeline), tmp_path / "schedule.json")

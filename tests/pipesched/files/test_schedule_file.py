@@ -96,8 +96,8 @@ def test_a_period_is_stated_or_unknown() -> None:
     unknown = ScheduleFile(simulate(one, schedule("F0.0 BW0.0")))
     assert json.loads(to_text(unknown))["value"] is None
     assert unknown.metrics.bubbles.keys() == {"makespan", "span"}
-    stated = replace(unknown, value=4)
-    assert json.loads(to_text(stated))["value"] == stated.metrics.period == 4
+    stated = replace(unknown, value_ticks=4)
+    assert json.loads(to_text(stated))["value"] == stated.metrics.period_ticks == 4
 
 
 def test_what_no_problem_file_can_say() -> None:
@@ -148,7 +148,7 @@ def test_a_file_of_version_1_is_read(tmp_path: Path) -> None:
     assert file.timeline.schedule == schedule("F0.0 F0.1 B0.0 W0.0 BW0.1", "F1.0 F1.1&BW1.0 BW1.1")
     assert file.timeline.starts == simulate(one, file.timeline.schedule).starts
     assert validate(file.timeline) == []
-    assert (file.lower_bound, file.certificate) == (20, Certificate("work", 20, "device 0 has work for 20", 0))
+    assert (file.lower_bound_ticks, file.certificate) == (20, Certificate("work", 20, "device 0 has work for 20", 0))
 
 
 def changed(folder: Path, **keys: Any) -> Path:
@@ -161,7 +161,7 @@ def test_ticks_are_the_file_s_own(tmp_path: Path) -> None:
     starts = {p: 2 * start for p, start in json.loads(VERSION_1)["starts"].items()}
     file = read_schedule(changed(tmp_path, tick="0.125", starts=starts, value=46, lower_bound=40, certificate=None))
     assert file.timeline.starts[Task(parse_pass("BW0.1"))] == 18
-    assert (file.lower_bound, file.certificate) == (20, None)
+    assert (file.lower_bound_ticks, file.certificate) == (20, None)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from pipesched.files.problems.document import problem_document
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.problem import Problem
-from pipesched.results.memory_figures import peak_memory
 from pipesched.results.plan_figures import device_memory, step_time, time_parts
 from pipesched.schedule.metrics import measure
 from pipesched.validation.validator import validate
@@ -77,7 +76,7 @@ def test_the_figures_count_the_encoder_on_its_own_device() -> None:
     found = plan(given({"placement": "own-device"}), Limits(deterministic=4, workers=1))
     assert found.best is not None
     timeline, held = found.best.timeline, device_memory(found.problem, found.best)
-    peaks = peak_memory(timeline.problem, measure(timeline))
+    peaks = measure(timeline).peak_memory
     assert [float(each.parameters + each.activations) for each in held] == peaks
     parts = time_parts(found.problem, found.best)
     assert parts.ideal == (2 * 9 + 2 * 4) / 2 and parts.bubble >= 0

@@ -93,7 +93,7 @@ def test_causes_add_up_whatever_happens(placement: str, seed: int) -> None:
     found = late_starts(measured, one)
     assert found is not None
     assert found.measured == near(sorted(measured.makespans)[1])
-    assert found.predicted == near(one.in_units(measure(simulate(one, orders)).makespan) / 1000)
+    assert found.predicted == near(one.in_units(measure(simulate(one, orders)).makespan_ticks) / 1000)
     assert sum(found.causes.values()) == near(found.measured - found.predicted)
     assert found.causes[Cause.OTHER_PATH] <= 1e-9
     ran = {x.of: x for row in measured.steps[found.step] for x in row}
@@ -175,7 +175,7 @@ def test_two_public_runs_are_predicted_within_two_percent(
     path = EXAMPLES / f"{name}.yaml"
     one = read_problem(path)
     timeline = simulate(one, HEURISTICS["1f1b" if one.placement.stages == 8 else "interleaved-1f1b"].order(one))
-    assert one.in_units(measure(timeline).makespan) == pytest.approx(predicted, abs=0.001)
+    assert one.in_units(measure(timeline).makespan_ticks) == pytest.approx(predicted, abs=0.001)
     assert 0.98 < predicted / measured < 1
     assert main(["compare", str(path), "--no-optimal", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["lower_bound"] == pytest.approx(predicted, abs=0.001)

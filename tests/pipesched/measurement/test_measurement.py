@@ -59,7 +59,7 @@ def test_a_machine_that_keeps_to_the_plan_is_predicted_and_replayed_to_the_dot(n
     one = problem(2, 4, **MS)
     orders = HEURISTICS[name].order(one)
     found = compared(trace(one, name, step_of(one, orders, planned(one))), one)
-    expected = one.in_units(measure(simulate(one, orders)).makespan) / 1000
+    expected = one.in_units(measure(simulate(one, orders)).makespan_ticks) / 1000
     for value in (found.predicted, found.replayed, found.measured, found.best):
         assert value == pytest.approx(expected, rel=1e-9)
     for device in found.devices:
@@ -75,7 +75,7 @@ def test_replay_explains_durations_and_leaves_what_the_runtime_adds(seed: int) -
     takes = {p: rng.uniform(1, 9) for p in orders.passes()}
     found = compared(trace(one, "zb-h1", step_of(one, orders, takes.__getitem__, late=5.0)), one)
     assert found.measured - found.replayed == pytest.approx(0.005)
-    assert found.predicted == pytest.approx(one.in_units(measure(simulate(one, orders)).makespan) / 1000)
+    assert found.predicted == pytest.approx(one.in_units(measure(simulate(one, orders)).makespan_ticks) / 1000)
     work = [sum(takes[p] for p in orders.passes_on(d)) / 1000 for d in range(2)]
     assert [device.measured_work for device in found.devices] == pytest.approx(work)
 
@@ -172,7 +172,7 @@ def test_the_prediction_knows_that_autograd_does_not_split_the_first_stage(tmp_p
     found = comparisons([str(path)], None)[0].times
     assert found.predicted == pytest.approx(found.measured)
     assert found.measured == pytest.approx(0.008)
-    assert one.in_units(measure(simulate(one, orders)).makespan) == 9
+    assert one.in_units(measure(simulate(one, orders)).makespan_ticks) == 9
 
 
 def test_solve_again_with_measured_times_is_one_flag(

@@ -29,7 +29,7 @@ def test_no_order_holds_more_than_is_said(freed: int) -> None:
         assert (why_never_limited(one) is None) is (capacity < least)
     for seed in range(10):
         timeline = simulate(one, random_order(one, Random(seed)))
-        assert max(measure(timeline).peak_memory) * one.resolution <= least
+        assert max(measure(timeline).peak_quanta) * one.resolution <= least
 
 
 def test_static_memory_and_unequal_micro_batches_count() -> None:

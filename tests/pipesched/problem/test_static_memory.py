@@ -126,5 +126,5 @@ def test_the_picture_of_memory_has_it_at_the_bottom() -> None:
     bands = [p for p in axes.patches if to_hex(p.get_facecolor()) == STATIC]
     assert len(bands) == 1, "device 1 holds nothing else"
     said = [text.get_text() for text in axes.texts]
-    peaks = measure(timeline).peak_memory
+    peaks = measure(timeline).peak_quanta
     assert said == [f"peak {peaks[0] + 4} of 10", f"{peaks[1]} of 10"]

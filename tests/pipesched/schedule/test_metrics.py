@@ -21,9 +21,9 @@ ROWS = ("F0.0 F0.1 BW0.0 BW0.1", "F1.0 BW1.0 F1.1 BW1.1")
 def test_one_forward_one_backward() -> None:
     """F takes 1, BW 2: device 0 works in [0, 2], [4, 6], [7, 9], device 1 in [1, 7] without a gap."""
     metrics = measure(simulate(problem(2, 2, times={"forward": 1, "backward": 2}), schedule(*ROWS)))
-    assert (metrics.makespan, metrics.span, metrics.work) == (9, 9, (6, 6))
-    assert metrics.peak_memory == (2, 1)
-    assert metrics.period is None
+    assert (metrics.makespan_ticks, metrics.span_ticks, metrics.work_ticks) == (9, 9, (6, 6))
+    assert metrics.peak_quanta == (2, 1)
+    assert metrics.period_ticks is None
     assert metrics.idle_ratio == pytest.approx(1 - 12 / 18)
     assert metrics.bubbles == {"makespan": pytest.approx(1 / 3), "span": pytest.approx(1 / 3)}
     assert metrics.bubble(Objective.SPAN) == pytest.approx(1 / 3)
@@ -35,9 +35,9 @@ def test_span_is_the_longest_stay_of_a_device_makespan_counts_from_zero() -> Non
     starts = {"F0.0": 3, "F1.0": 4, "BW1.0": 5, "B0.0": 7, "W0.0": 9}
     orders = schedule("F0.0 B0.0 W0.0", "F1.0 BW1.0")
     metrics = measure(Timeline(one, orders, {Task(parse_pass(p)): start for p, start in starts.items()}))
-    assert (metrics.makespan, metrics.span, metrics.work) == (12, 9, (6, 3))
-    assert metrics.value(Objective.MAKESPAN) == 12
-    assert metrics.value(Objective.SPAN) == 9
+    assert (metrics.makespan_ticks, metrics.span_ticks, metrics.work_ticks) == (12, 9, (6, 3))
+    assert metrics.value_ticks(Objective.MAKESPAN) == 12
+    assert metrics.value_ticks(Objective.SPAN) == 9
     assert metrics.bubble(Objective.MAKESPAN) == pytest.approx(1 / 2)
     assert metrics.bubble(Objective.SPAN) == pytest.approx(1 / 3)
     assert metrics.idle_ratio == pytest.approx(1 - 9 / 24)
@@ -45,7 +45,7 @@ def test_span_is_the_longest_stay_of_a_device_makespan_counts_from_zero() -> Non
 
 def test_the_busiest_device_sets_the_bubble() -> None:
     metrics = measure(simulate(problem(2, 2, times={"forward": [1, 3], "backward": [1, 3]}), schedule(*ROWS)))
-    assert (metrics.makespan, metrics.work) == (14, (4, 12))
+    assert (metrics.makespan_ticks, metrics.work_ticks) == (14, (4, 12))
     assert metrics.bubble(Objective.MAKESPAN) == pytest.approx(1 - 12 / 14)
     assert metrics.idle_ratio == pytest.approx(1 - 16 / 28)
 
@@ -54,7 +54,7 @@ def test_idle_time_counts_all_devices_where_the_bubble_rate_counts_the_busiest()
     """Device 1 works 12 and device 0 works 4; with a period of 6 device 1 never waits."""
     metrics = measure(simulate(problem(2, 2, times={"forward": [1, 3], "backward": [1, 3]}), schedule(*ROWS)))
     assert metrics.idles == {"makespan": pytest.approx(1 - 8 / 14), "span": pytest.approx(1 - 8 / 14)}
-    period = replace(metrics, period=6, microbatches=2)
+    period = replace(metrics, period_ticks=6)
     assert period.bubble(Objective.PERIOD) == 0
     assert period.idle(Objective.PERIOD) == pytest.approx(1 - 8 / 12)
 
@@ -62,17 +62,17 @@ def test_idle_time_counts_all_devices_where_the_bubble_rate_counts_the_busiest()
 def test_a_device_with_no_micro_batch() -> None:
     """One micro-batch walks down; every device still has a stage of the first chain."""
     one = problem(2, 1, placement="bidirectional", times={"forward": 1, "backward": 2})
-    assert measure(simulate(one, schedule("F0.0 BW0.0", "F1.0 BW1.0"))).makespan == 6
+    assert measure(simulate(one, schedule("F0.0 BW0.0", "F1.0 BW1.0"))).makespan_ticks == 6
     idle = measure(Timeline(one, schedule("F0.0", ""), {Task(parse_pass("F0.0")): 2}))
-    assert (idle.makespan, idle.span, idle.work, idle.peak_memory) == (3, 1, (1, 0), (1, 0))
+    assert (idle.makespan_ticks, idle.span_ticks, idle.work_ticks, idle.peak_quanta) == (3, 1, (1, 0), (1, 0))
 
 
 def test_a_block_counts_once() -> None:
     one = problem(1, 2, times={"forward": 2, "backward": 3, "overlapped": 4})
     metrics = measure(simulate(one, schedule("F0.0 F0.1&BW0.0 BW0.1")))
-    assert (metrics.makespan, metrics.work, metrics.peak_memory) == (9, (9,), (2,))
+    assert (metrics.makespan_ticks, metrics.work_ticks, metrics.peak_quanta) == (9, (9,), (2,))
     in_turn = measure(simulate(problem(1, 2, times={"forward": 2, "backward": 3}), schedule("F0.0 F0.1&BW0.0 BW0.1")))
-    assert (in_turn.makespan, in_turn.work) == (10, (10,))
+    assert (in_turn.makespan_ticks, in_turn.work_ticks) == (10, (10,))
 
 
 def test_work_is_compute_only() -> None:
@@ -80,7 +80,7 @@ def test_work_is_compute_only() -> None:
     parts = {(F, 0): (TaskSpec(COMPUTE, 1), TaskSpec("ep", 4), TaskSpec(COMPUTE, 2))}
     timeline = simulate(with_tasks(one, parts), schedule("F0.0 BW0.0"))
     metrics = measure(timeline)
-    assert (metrics.makespan, metrics.work) == (9, (5,))
+    assert (metrics.makespan_ticks, metrics.work_ticks) == (9, (5,))
     assert timeline.busy(0, "ep") == [(1, 5)]
 
 
@@ -101,7 +101,7 @@ def test_memory_steps(freed: int, row: str, steps: list[tuple[int, int]]) -> Non
     one = one.with_stages(activation=(4,), freed=(freed,))  # whatever the file's step
     timeline = simulate(one, schedule(row))
     assert memory_steps(timeline, 0) == steps
-    assert measure(timeline).peak_memory == (max(level for _, level in steps),)
+    assert measure(timeline).peak_quanta == (max(level for _, level in steps),)
 
 
 @pytest.mark.parametrize(
@@ -116,4 +116,4 @@ def test_memory_steps(freed: int, row: str, steps: list[tuple[int, int]]) -> Non
 @pytest.mark.parametrize("ticks", [0, 1])
 def test_changes_at_one_tick_count_in_the_order_of_the_device(row: str, peak: int, ticks: int) -> None:
     one = problem(1, 2, times={"forward": ticks, "backward": ticks, "weight": ticks})
-    assert measure(simulate(one, schedule(row))).peak_memory == (peak,)
+    assert measure(simulate(one, schedule(row))).peak_quanta == (peak,)

@@ -27,7 +27,7 @@ def test_one_forward_one_backward() -> None:
     """Device 0 works in [0, 2], [6, 8], [9, 11] and device 1 in [2, 8] with a tick for each transfer."""
     one = problem(2, 2, times=FUSED | {"transfer": 1})
     timeline = simulate(one, schedule("F0.0 F0.1 BW0.0 BW0.1", "F1.0 BW1.0 F1.1 BW1.1"))
-    assert measure(timeline).makespan == 11
+    assert measure(timeline).makespan_ticks == 11
     # BW1.0 runs until 5 and BW1.1 until 8; a tick later their gradients are there.
     assert causes(timeline) == [{"other devices": 3, "transfer": 2}, {"warm-up": 2, "cool-down": 3}]
 
@@ -91,6 +91,8 @@ def test_the_causes_add_up_where_pieces_wait_for_each_other(seed: int) -> None:
 
 def adds_up(timeline: Timeline) -> None:
     found, metrics = idle_times(timeline), measure(timeline)
-    assert [sum(idle.values()) for idle in found.devices] == [metrics.makespan - work for work in metrics.work]
+    assert [sum(idle.values()) for idle in found.devices] == [
+        metrics.makespan_ticks - work for work in metrics.work_ticks
+    ]
     assert sum(found.shares().values()) == pytest.approx(metrics.idle_ratio)
     assert all(ticks > 0 for idle in found.devices for ticks in idle.values())

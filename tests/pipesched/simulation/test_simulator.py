@@ -214,8 +214,8 @@ def test_ticks_beyond_64_bits_stay_exact(seed: int) -> None:
     orders = random_order(one, rng, pairs=0.5)
     coarse, fine = simulate_late(one, orders), simulate_late(finer(one, 10**24), orders)
     assert dict(fine.starts) == {task: tick * 10**24 for task, tick in coarse.starts.items()}
-    assert measure(fine).span == measure(coarse).span * 10**24
-    assert measure(fine).work == tuple(ticks * 10**24 for ticks in measure(coarse).work)
+    assert measure(fine).span_ticks == measure(coarse).span_ticks * 10**24
+    assert measure(fine).work_ticks == tuple(ticks * 10**24 for ticks in measure(coarse).work_ticks)
     assert validate(fine) == []
     task = max(task for task in fine.starts if fine.starts[task])
     assert validate(replace(fine, starts=dict(fine.starts) | {task: -1})) != []

@@ -169,7 +169,7 @@ def test_what_is_given_back_before_a_pass_behind_begins_is_there() -> None:
     assert len(schedule.waits) == 6
     timeline = simulate(problem, schedule)
     assert validate(timeline) == []
-    assert measure(timeline).makespan == 200
+    assert measure(timeline).makespan_ticks == 200
     jobs = jobs_of(problem)
     model = ExactModel(jobs, 200, 0)
     for n, start in starts_of(jobs, STARTS).items():

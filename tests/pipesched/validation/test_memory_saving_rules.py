@@ -47,7 +47,7 @@ def offloading(waits: tuple[tuple[str, str], ...] = (("O0.0", "F0.2"), ("BW0.2",
 def test_what_moves_is_gone_from_the_end_of_the_copy_out_to_the_start_of_the_copy_back() -> None:
     timeline = offloading()
     assert validate(timeline) == []
-    assert measure(timeline).peak_memory == (2,)
+    assert measure(timeline).peak_quanta == (2,)
     starts = {str(p): timeline.start(p) for p in timeline.schedule.passes()}
     assert starts == {"F0.0": 0, "O0.0": 4, "F0.1": 4, "F0.2": 8, "BW0.2": 12, "L0.0": 18, "BW0.1": 18, "BW0.0": 24}
     assert [step for step in host_steps(timeline, (0,)) if step[0] in (0, 4, 23)] == [(0, 0), (4, 1), (23, 0)]
@@ -129,7 +129,7 @@ def test_a_recomputation_needs_its_forward_and_no_gradient() -> None:
     order = "F0.0 F0.1 R0.0 BW0.0 R0.1 BW0.1 F0.2 BW0.2", "F1.0 BW1.0 F1.1 BW1.1 F1.2 BW1.2"
     timeline = simulate(one, schedule(*order))
     assert validate(timeline) == []
-    assert measure(timeline).peak_memory == (2, 2)  # halves of an activation
+    assert measure(timeline).peak_quanta == (2, 2)  # halves of an activation
     starts = {str(p): timeline.start(p) for p in timeline.schedule.passes_on(0)}
     assert (starts["R0.0"], starts["BW0.0"]) == (8, 14)  # before the gradient has come
     more = simulate(one, schedule(order[0].replace("R0.0", "Rb0.0").replace("R0.1", "Rb0.1"), order[1]))
@@ -170,5 +170,5 @@ def test_memory_holds_on_random_durations() -> None:
         other = replace(own, forward=rng.randint(0, 30), backward=0, fused=rng.randint(0, 30), offload=copies)
         timeline = simulate(replace(whole.problem, stages=(other,)), whole.schedule)
         assert validate(timeline) == []
-        assert measure(timeline).peak_memory[0] <= 2
+        assert measure(timeline).peak_quanta[0] <= 2
         assert max(level for _, level in host_steps(timeline, (0,))) <= 1

@@ -37,14 +37,14 @@ def periodic(**keys: Any) -> Problem:
 )
 def test_what_the_search_finds_repeats_and_nothing_below_the_bound(one: Problem) -> None:
     found = solve_period(one, WORK)
-    assert found.timeline is not None and found.metrics is not None and found.metrics.period is not None
-    period, own = found.metrics.period, found.timeline.problem
+    assert found.timeline is not None and found.metrics is not None and found.metrics.period_ticks is not None
+    period, own = found.metrics.period_ticks, found.timeline.problem
     for more in (0, 1, 10):
         assert repeats_every(own, found.timeline.schedule, period + more)
     assert not repeats_every(own, found.timeline.schedule, found.lower_bound_ticks - 1)
     file = ScheduleFile.of(found, found.timeline)
     assert value_text(file).startswith(", with a period of")
-    false = replace(file, value=found.lower_bound_ticks - 1)
+    false = replace(file, value_ticks=found.lower_bound_ticks - 1)
     assert value_text(false).endswith("is not verified")
 
 
@@ -68,4 +68,4 @@ def test_orders_that_repeat_nothing_are_not_verified() -> None:
     one = periodic(devices=1, microbatches=4, times={"forward": 2, "backward": 3})
     gpipe = schedule("F0.0 F0.1 F0.2 F0.3 BW0.0 BW0.1 BW0.2 BW0.3")
     assert not repeats_every(replace(one, microbatches=40), gpipe, 4)
-    assert "not verified" in value_text(ScheduleFile(simulate(one, gpipe), value=4))
+    assert "not verified" in value_text(ScheduleFile(simulate(one, gpipe), value_ticks=4))

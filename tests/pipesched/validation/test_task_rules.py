@@ -204,7 +204,7 @@ def test_memory_given_back_at_an_instant_is_there_for_what_starts() -> None:
     wait = (("BW0.0/combine", "F0.1/attn"),)
     given = orders(one, plain, "F0.0/attn BW0.0/mlp F0.1/attn BW0.1/mlp", "BW0.0/combine BW0.1/combine", wait)
     timeline = simulate(one, given)
-    assert found(timeline) == [] and measure(timeline).peak_memory == (1,)
+    assert found(timeline) == [] and measure(timeline).peak_quanta == (1,)
 
 
 def test_all_tasks_of_a_weight_pass_must_be_known_to_have_ended() -> None:
@@ -247,7 +247,7 @@ def test_a_tensor_that_is_sent_arrives_after_the_pass() -> None:
 
 
 def most_by_time(timeline: Timeline) -> list[int]:
-    return list(measure(timeline).peak_memory)
+    return list(measure(timeline).peak_quanta)
 
 
 def test_what_is_right_keeps_its_memory_whatever_tasks_take() -> None:

@@ -16,7 +16,6 @@ from pipesched.errors import BadInput
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.plan_problem import Choice
-from pipesched.results.memory_figures import peak_memory
 from pipesched.results.plan import Candidate, ChoiceResult, Plan
 from pipesched.results.solution import Status
 from pipesched.schedule.metrics import measure
@@ -69,7 +68,7 @@ def test_settings_have_the_figures_of_their_plan() -> None:
     metrics = measure(LINEAR.timeline)
     for one in document.values():
         assert one["value"] == float(LINEAR.value) and one["free_value"] == float(WAVE.value)
-        assert one["peak_memory"] == peak_memory(LINEAR.timeline.problem, metrics)
+        assert one["peak_memory"] == metrics.peak_memory
         assert one["lower_bound"] == 0 and one["schedule"] == "1f1b"
     lines = found.settings.text.splitlines()
     assert all(f"# {figure}" in lines for figure in found.figures)
@@ -197,7 +196,7 @@ def test_what_settings_say_is_what_their_runtime_takes(tmp_path: Path, capsys: p
     problem = plan.problem(choice, Partition(tuple(one["partition"]), again))
     own = simulate(problem, schedule_named(one["schedule"]).order(problem))
     assert validate(own) == []
-    assert one["value"] == float(measure(own).makespan * problem.tick)
+    assert one["value"] == float(measure(own).makespan_ticks * problem.tick)
     text = (folder / "partition.megatron.args").read_text()
     assert f"makespan {one['value']:g} ms" in text and f"takes {found['value']:g} ms" in text
     main(words)

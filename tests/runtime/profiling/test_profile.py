@@ -118,7 +118,7 @@ def test_several_microbatches_hold_what_the_simulator_says(split: str, stage: in
             peak = max(peak, level)
             assert mib(alone, expected) == pytest.approx(level / MIB, abs=3 * ROUNDED), p
         assert held.held() == before
-    (planned,) = measure(simulate(alone, schedule_of([order]))).peak_memory
+    (planned,) = measure(simulate(alone, schedule_of([order]))).peak_quanta
     assert mib(alone, planned) == pytest.approx(peak / MIB, abs=3 * ROUNDED)
 
 

@@ -97,7 +97,7 @@ def test_orders_of_several_chunks_are_torchs_pass_by_pass(theirs: str, ours: str
     schedule = HEURISTICS[ours].order(problem)
     torchs = converted(multi(theirs, p, m), m)
     assert torchs.orders == schedule.orders
-    assert run(problem, torchs).makespan == run(problem, schedule).makespan
+    assert run(problem, torchs).makespan_ticks == run(problem, schedule).makespan
 
 
 @pytest.mark.parametrize(("theirs", "ours"), EQUAL)
@@ -115,8 +115,8 @@ def test_also_where_the_devices_do_not_divide_the_microbatches(theirs: str, ours
     if v == 1 and ours == "interleaved-1f1b" and m > 1:
         assert torchs.orders != schedule.orders
         found, known = run(problem, torchs), run(problem, schedule)
-        assert found.makespan == known.makespan
-        assert max(found.peak_memory) == min(m, 2 * p - 1) > max(known.peak_memory) or m <= p
+        assert found.makespan_ticks == known.makespan
+        assert max(found.peak_quanta) == min(m, 2 * p - 1) > max(known.peak_memory) or m <= p
     else:
         assert torchs.orders == schedule.orders
 
@@ -127,7 +127,7 @@ def test_gpipe_differs_in_the_order_of_backwards_only(p: int, m: int) -> None:
     problem = unit(placement.linear(p), m)
     schedule = HEURISTICS["gpipe"].order(problem)
     torchs = converted(single("ScheduleGPipe", p, m), m)
-    assert run(problem, torchs).makespan == run(problem, schedule).makespan
+    assert run(problem, torchs).makespan_ticks == run(problem, schedule).makespan
     for order, known in zip(torchs.orders, schedule.orders, strict=True):
         assert order == (*known[:m], *reversed(known[m:]))
 
@@ -157,11 +157,11 @@ def test_torchs_v_schedules_are_valid_and_as_good_as_published(p: int, m: int) -
     """
     problem, load = unit(placement.v_shape(p), m), 6 * m
     zbv = run(problem, converted(multi("ScheduleZBVZeroBubble", p, m), m))
-    assert (zbv.makespan, zbv.span) == (load + p - 1, load)
-    assert set(zbv.peak_memory) == {2 * p}
+    assert (zbv.makespan_ticks, zbv.span_ticks) == (load + p - 1, load)
+    assert set(zbv.peak_quanta) == {2 * p}
     dual = run(problem, converted(multi("ScheduleDualPipeV", p, m), m))
-    assert (dual.makespan, dual.span) == (load + p - 1, load + p - 1)
-    assert set(dual.peak_memory) == {2 * p + 1}
+    assert (dual.makespan_ticks, dual.span_ticks) == (load + p - 1, load + p - 1)
+    assert set(dual.peak_quanta) == {2 * p + 1}
     if (p, m) == (8, 24):
         assert dual.bubbles["makespan"] == pytest.approx(0.0464, abs=5e-5)
 

@@ -62,7 +62,7 @@ def test_a_run_is_read_back(write: Any, timeline: Timeline, tmp_path: Path) -> N
     assert measured is not None
     assert executed(measured).orders == timeline.schedule.orders
     said = compared(measured, found)
-    assert said.measured == pytest.approx(measure(timeline).makespan / 1000)
+    assert said.measured == pytest.approx(measure(timeline).makespan_ticks / 1000)
     assert said.replayed == pytest.approx(said.measured, rel=1e-4)
     assert all(samples.median >= 0.001 - 1e-9 for samples in trace.transfers.values())
 
@@ -216,7 +216,7 @@ def test_one_command_says_measured_this_order_and_the_optimum(
     assert main(["compare", "--measured", *paths, "--time-limit", "5", "--workers", "1", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     (row,) = said["rows"]
-    assert row["measured"] == pytest.approx(measure(timeline).makespan / 1000)
+    assert row["measured"] == pytest.approx(measure(timeline).makespan_ticks / 1000)
     assert said["optimum"]["status"] == "optimal" and said["optimum"]["certificate"]
     assert said["optimum"]["value"] < 1000 * row["measured"]
     assert main(["compare", "--measured", *paths, "--time-limit", "5", "--workers", "1"]) == 0

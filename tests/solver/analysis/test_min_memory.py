@@ -71,7 +71,7 @@ def test_the_least_memory_is_between_what_is_proved_and_what_is_found(seed: int)
     assert reduced.timeline.problem == one
     assert reduced.metrics == measure(reduced.timeline)
     allowed = solution.lower_bound_ticks * (1 + within)
-    assert reduced.metrics.value(one.objective) <= found.allowed == most_up_to(allowed, largest_denominator(one))
+    assert reduced.metrics.value_ticks(one.objective) <= found.allowed == most_up_to(allowed, largest_denominator(one))
     least = least_by_brute_force(one, found.allowed)
     assert found.lower_bound <= least <= found.level <= found.before
     assert found.proved  # so small a problem leaves nothing open
@@ -119,7 +119,7 @@ def test_nothing_written_is_dominated_by_a_published_schedule(seed: int) -> None
     # At the level found nothing faster is known to the search that looks there once more.
     again = solve(MemoryLevels(one).under(found.level), limits)
     assert again.metrics is not None
-    assert after.metrics.span <= again.metrics.span
+    assert after.metrics.span_ticks <= again.metrics.span_ticks
 
 
 def test_the_same_limits_give_the_same_answer() -> None:
@@ -185,7 +185,7 @@ def test_solve_then_memory(small: str, tmp_path: Path, capsys: pytest.CaptureFix
     assert found["proved"]
     assert found["lower_bound"] == found["value"]
     written = read_schedule(out / "schedule.json").timeline
-    assert list(measure(written).peak_memory) == document["peak_memory"]
+    assert list(measure(written).peak_quanta) == document["peak_memory"]
     assert "## Least memory" in report_text(out / "report.html")
 
 

@@ -220,7 +220,7 @@ def test_the_same_limits_give_the_same_answer() -> None:
 def test_what_a_search_proves_beyond_words_is_part_of_the_story() -> None:
     one = profile(4)
     words = bottleneck(one)
-    beyond = Certificate("some proof", 2 * words.strongest.value, "because", 2)
+    beyond = Certificate("some proof", 2 * words.strongest.value_ticks, "because", 2)
     it = bottleneck(one, beyond)
     assert (it.binds, it.device, it.strongest) == ((Cause.INTERPLAY,), 2, words.strongest)
     assert any("device 2" in line and "(some proof)" in line for line in story(it))

@@ -60,7 +60,7 @@ def test_bounds_of_questions_hold_for_tasks_in_each_others_gaps() -> None:
     one = hidden()
     found = Budget(LIMITS, 1, Event()).ask(one)
     assert found.timeline is not None and validate(found.timeline) == []
-    in_turn = measure(simulate(one, schedule("F0.0 BW0.0 F0.1 BW0.1"))).makespan
+    in_turn = measure(simulate(one, schedule("F0.0 BW0.0 F0.1 BW0.1"))).makespan_ticks
     # Taken for one task on one stream, a pass would be worth 12 ticks, and no schedule below 24 be thought possible.
     assert one.in_units(in_turn) == 24 and one.in_units(found.lower_bound_ticks) <= found.value < 24  # type: ignore[operator]
 
@@ -69,7 +69,7 @@ def test_the_least_memory_of_tasks() -> None:
     best = solve(hidden(), LIMITS)
     solution, memory = least_memory(best, Fraction(1), LIMITS)
     assert solution.timeline is not None and validate(solution.timeline) == []
-    assert solution.metrics is not None and solution.metrics.peak_memory == (1,)
+    assert solution.metrics is not None and solution.metrics.peak_quanta == (1,)
     _, tight = least_memory(best, Fraction(0), LIMITS)
     assert tight.level == 2 * memory.level
 

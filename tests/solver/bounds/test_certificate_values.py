@@ -33,7 +33,7 @@ KINDS = [branch for branch in BRANCHES if branch.kind.startswith("period: ") or 
 
 def values(problem: Problem) -> str:
     """Each kind of bound with its values in ticks, by device."""
-    proved = [(one.kind, one.device, str(one.value)) for one in certificates(problem, problem.objective)]
+    proved = [(one.kind, one.device, str(one.value_ticks)) for one in certificates(problem, problem.objective)]
     if len({len(walked) for walked in problem.microbatches_of}) == 1 and not problem.queues:
         proved += [
             (f"period: {one.kind}", one.device, str(one.value))
@@ -70,7 +70,7 @@ def test_a_device_without_room_for_a_micro_batch_is_bounded_too() -> None:
     """No schedule is within its memory, and no bound divides by how many micro-batches fit."""
     one = linear(2, 3, memory={"activation": 2, "capacity": 2})
     for room in ((0, 2), (1, 2), (2, 0)):
-        assert certificates(one.with_room(room), Objective.MAKESPAN)[0].value >= 9  # the work of a device
+        assert certificates(one.with_room(room), Objective.MAKESPAN)[0].value_ticks >= 9  # the work of a device
 
 
 def test_evidence_of_head_and_tail_says_to_which_end_its_sentence_goes() -> None:

@@ -37,7 +37,7 @@ def test_by_hand(objective: str) -> None:
     """
     asked = interleaved(objective)
     (found,) = on_device(asked, 1)
-    assert found.value * asked.tick == 10 + 200 - 40 + 45
+    assert found.value_ticks * asked.tick == 10 + 200 - 40 + 45
     assert found.evidence == ReturnTo(1, 0)
     assert_proved_and_no_more(asked, [found])
 

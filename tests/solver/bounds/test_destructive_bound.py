@@ -39,7 +39,7 @@ def test_nothing_above_the_optimum_is_refuted_and_the_optimum_is_reached(seed: i
     best = optimum(one, objective)
     if best is None:
         return
-    known = [0, measure(best_times(one, sequential(one))).value(objective)]
+    known = [0, measure(best_times(one, sequential(one))).value_ticks(objective)]
     for found in destructive_bounds(one, SURE, 60, lambda: (known[0], known[1]), Event()):
         if isinstance(found, RefutedValue):
             assert known[0] < found.value <= best.value
@@ -47,8 +47,8 @@ def test_nothing_above_the_optimum_is_refuted_and_the_optimum_is_reached(seed: i
         else:
             timeline = best_times(one, found)
             assert not validate(timeline)
-            assert measure(timeline).value(objective) < known[1]
-            known[1] = measure(timeline).value(objective)
+            assert measure(timeline).value_ticks(objective) < known[1]
+            known[1] = measure(timeline).value_ticks(objective)
     assert known == [best.value, best.value]
 
 
@@ -104,7 +104,7 @@ def test_two_devices_prove_more_than_one_and_all_of_them_the_optimum() -> None:
     value = solve(one, Limits(seconds=600, workers=1, deterministic=20)).value_ticks
     assert value is not None
     alone = certificates(one, one.objective)[0]
-    proved = [(1, alone.value)]
+    proved = [(1, alone.value_ticks)]
     for found in destructive_bounds(one, SURE, 60, lambda: (proved[-1][1], value), Event()):
         assert isinstance(found, RefutedValue)
         proved.append((len(found.devices), found.value))

@@ -48,7 +48,7 @@ def test_copies_out_of_every_activation_take_turns() -> None:
     """
     one = pipeline(8, offload={"out": 60, "in": 0})
     found = strongest(one.with_stages(may_keep=[False] * 4))
-    assert (found.device, found.value) == (3, 3 * (10 + 1) + 10 + 8 * 60 + 10 + 3 * (1 + 10) + 10)
+    assert (found.device, found.value_ticks) == (3, 3 * (10 + 1) + 10 + 8 * 60 + 10 + 3 * (1 + 10) + 10)
 
 
 def test_compute_and_memory_together_prove_more_than_either() -> None:
@@ -57,7 +57,7 @@ def test_compute_and_memory_together_prove_more_than_either() -> None:
     found = strongest(one)
     assert isinstance(found.evidence, ResourceWeights)
     assert sum(weight > 0 for weight in found.evidence.weights) == 2
-    assert found.value == 364
+    assert found.value_ticks == 364
 
 
 @pytest.mark.parametrize("kind", ("memory", "memory-bounds"))
@@ -83,7 +83,7 @@ def test_the_check_proves_of_the_evidence_just_what_the_bound_claims() -> None:
         parts = largest_denominator(problem)
         for one in memory_and_copies(problem, problem.objective):
             assert isinstance(one.evidence, ResourceWeights)
-            assert one.value == least_from(checked(problem, one.evidence), parts), seed
+            assert one.value_ticks == least_from(checked(problem, one.evidence), parts), seed
             seen += 1
     assert seen > 200
 
@@ -92,10 +92,10 @@ def test_without_multipliers_the_best_resource_alone(monkeypatch: pytest.MonkeyP
     """Were GLOP not to solve the program: no weights but of one resource, and the check finds what they prove."""
     monkeypatch.setattr(bound, "_dual_values", lambda rows, ways: None)
     one = pipeline(1, offload=copies(40))
-    found = max(memory_and_copies(one, one.objective), key=lambda certificate: certificate.value)
+    found = max(memory_and_copies(one, one.objective), key=lambda certificate: certificate.value_ticks)
     assert isinstance(found.evidence, ResourceWeights)
     assert sorted(found.evidence.weights)[-2:] == [0, 1]
-    assert found.value == 768
+    assert found.value_ticks == 768
     assert check_bound(one, found).verdict is Verdict.VERIFIED
 
 
@@ -105,7 +105,7 @@ def test_evidence_that_proves_less_is_refused() -> None:
     for weights in ((1, 0, 0, 0), (0, 0, 0, 0), (1, -1, 0, 0), (1, 1)):
         forged = replace(found, evidence=ResourceWeights(2, weights))
         assert check_bound(one, forged).verdict is Verdict.REFUSED
-    assert check_bound(one, replace(found, value=found.value + 1)).verdict is Verdict.REFUSED
+    assert check_bound(one, replace(found, value_ticks=found.value_ticks + 1)).verdict is Verdict.REFUSED
     assert check_bound(one, replace(found, evidence=ResourceWeights(9, (1, 0, 0, 0)))).verdict is Verdict.REFUSED
 
 

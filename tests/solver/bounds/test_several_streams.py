@@ -47,7 +47,7 @@ def copies(ticks: int, microbatches: int = 4) -> Problem:
 @pytest.mark.parametrize("objective", (Objective.MAKESPAN, Objective.SPAN))
 def test_the_stream_with_most_work_bounds(objective: Objective) -> None:
     loads = [[one for one in certificates(copies(ticks), objective) if one.kind == "load"] for ticks in (3, 1)]
-    assert [[one.value for one in found] for found in loads] == [[12, 8], [8, 4]]
+    assert [[one.value_ticks for one in found] for found in loads] == [[12, 8], [8, 4]]
     assert "Stream d2h of device 0" in loads[0][0].text
 
 
@@ -75,11 +75,11 @@ def test_each_stream_is_bounded_by_what_the_check_finds_for_it_and_no_less() -> 
             assert (where in sets) == (whole >= 0)
             if where in sets:
                 several += 1
-                assert checked(checked_tasks, one, sets[where].evidence) == sets[where].value
+                assert checked(checked_tasks, one, sets[where].evidence) == sets[where].value_ticks
                 assert ("left to the end of all:" in sets[where].text) == (one.objective is Objective.MAKESPAN)
                 for owner in owners * 4:
                     some = StreamTasks(*where, owner, one.tick, random.randint(0, 9), random.randint(0, 9))
-                    assert checked(checked_tasks, one, some) <= sets[where].value
+                    assert checked(checked_tasks, one, some) <= sets[where].value_ticks
     assert several > 200
 
 
@@ -104,7 +104,7 @@ def test_no_certificate_is_above_a_schedule(seed: int) -> None:
         metrics = measure(simulate(problem, schedule))
         for objective in (Objective.MAKESPAN, Objective.SPAN):
             found = certificates(problem, objective)
-            assert found[0].value <= metrics.value(objective)
+            assert found[0].value_ticks <= metrics.value_ticks(objective)
             assert len({one.device for one in found}) == problem.devices
 
 
@@ -131,10 +131,10 @@ def test_heads_and_tails_prove_nothing_above_the_optimum() -> None:
         except ValueError:
             continue
         for one in certificates(problem, problem.objective) if best is not None else ():
-            assert best is not None and one.value <= best, seed
+            assert best is not None and one.value_ticks <= best, seed
             assert one.evidence is None or check_bound(problem, one).verdict is Verdict.VERIFIED, seed
             if one.kind == "stream heads and tails":
-                tight += one.value == best
+                tight += one.value_ticks == best
                 gains += any(own.weight and own.fused < own.ticks(B) + own.ticks(W) for own in problem.stages)
     assert tight > 10 and gains > 10
 
@@ -150,10 +150,10 @@ def test_memory_proves_nothing_above_the_optimum() -> None:
             best = optimum(problem, problem.objective)
         except ValueError:
             continue
-        value = max((one.value for one in stream_memory(problem, problem.objective)), default=0)
+        value = max((one.value_ticks for one in stream_memory(problem, problem.objective)), default=0)
         assert best is None or value <= best, seed
         others = [
-            one.value
+            one.value_ticks
             for one in certificates(problem, problem.objective)
             if one.kind not in ("stream memory", "memory over time of tasks", "waiting weight tasks")
         ]
@@ -170,14 +170,14 @@ def test_memory_over_time_proves_nothing_above_the_optimum_and_most_where_memory
             best = None if problem.network.one_task_each else optimum(problem, problem.objective)
         except ValueError:
             continue
-        values = [one.value for one in memory_over_time(problem, problem.objective)]
+        values = [one.value_ticks for one in memory_over_time(problem, problem.objective)]
         assert best is None or max(values, default=0) <= best, seed
         tight += max(values, default=None) == best
     assert tight > 5
     short = next(one for one in drawn_tasks(3) if one.name.startswith("3-1 "))
     assert certificates(short, short.objective)[0].kind == "memory over time of tasks"
     schedule = next(iter(expanded(jobs_of(short), sequential(short))))
-    assert certificates(short, short.objective)[0].value <= measure(best_times(short, schedule)).makespan
+    assert certificates(short, short.objective)[0].value_ticks <= measure(best_times(short, schedule)).makespan_ticks
 
 
 def test_no_other_instant_and_tail_prove_more_of_memory() -> None:
@@ -190,9 +190,9 @@ def test_no_other_instant_and_tail_prove_more_of_memory() -> None:
         for one in stream_memory(problem, problem.objective):
             own = one.evidence
             assert isinstance(own, StreamMemory)
-            assert checked(checked_memory, problem, own) == one.value
+            assert checked(checked_memory, problem, own) == one.value_ticks
             for _ in range(12):
                 other = replace(own, head=random.randint(0, 60), tail=random.randint(0, 9))
-                assert checked(checked_memory, problem, other) <= one.value
+                assert checked(checked_memory, problem, other) <= one.value_ticks
             seen += 1
     assert seen > 50

@@ -29,9 +29,9 @@ def test_waiting_weights_prove_nothing_above_the_optimum() -> None:
             continue
         for one in found:
             assert isinstance(one.evidence, StreamWeights)
-            assert checked(problem, one.evidence) == one.value <= best, seed
+            assert checked(problem, one.evidence) == one.value_ticks <= best, seed
         offloaded += bool(problem.network.options)
-        tight += max(one.value for one in found) == best
+        tight += max(one.value_ticks for one in found) == best
     assert tight > 15 and offloaded > 5
 
 
@@ -54,7 +54,7 @@ def test_the_check_proves_of_the_evidence_just_what_the_bound_claims() -> None:
         problem = replace(problem, microbatches=problem.microbatches + 2)
         for one in stream_weights(problem.keeping_activations(), problem.objective):
             assert isinstance(one.evidence, StreamWeights)
-            assert checked(problem, one.evidence) == one.value, seed
+            assert checked(problem, one.evidence) == one.value_ticks, seed
             owner = one.evidence.owner
             assert (owner is None) == ("left to the end of all," in one.text)
             assert owner is None or f"after device {owner} began" in one.text

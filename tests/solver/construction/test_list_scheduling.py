@@ -104,8 +104,8 @@ def test_compiled_or_not_the_same_passes_go_in_turn(problem: Problem) -> None:
             continue
         assert found.put.tolist() == plain.put.tolist() and found[1:] == plain[1:]
         schedule = schedule_of_run(problem, found, split)
-        assert measure(simulate(problem, schedule)).makespan <= found.makespan
-        assert measure(best_times(problem, schedule)).span <= found.span
+        assert measure(simulate(problem, schedule)).makespan_ticks <= found.makespan
+        assert measure(best_times(problem, schedule)).span_ticks <= found.span
 
 
 def test_numbers_of_more_than_64_bits_are_run_uncompiled() -> None:
@@ -163,8 +163,8 @@ def test_rules_that_are_searched_for_reach_the_bound_at_one_activation_a_stage()
     assert tuned.value <= descended
     best = best_times(problem, schedule)
     assert validate(best) == []
-    plain = min(measure(best_times(problem, one)).span for one in list_schedules(problem))
-    assert measure(best).span <= tuned.value < plain
+    plain = min(measure(best_times(problem, one)).span_ticks for one in list_schedules(problem))
+    assert measure(best).span_ticks <= tuned.value < plain
     longer = replace(problem, microbatches=100)
     again = tuned.schedule(longer)
     assert again is not None and validate(best_times(longer, again)) == []
@@ -196,7 +196,7 @@ def test_best_times_end_no_device_later_and_are_no_worse(problem: Problem, rando
             continue
         soon, best = simulate(problem, schedule), best_times(problem, schedule)
         assert all(late <= early for late, early in zip(ends(best), ends(soon), strict=True))
-        assert measure(best).value(problem.objective) <= measure(soon).value(problem.objective)
+        assert measure(best).value_ticks(problem.objective) <= measure(soon).value_ticks(problem.objective)
 
 
 @pytest.mark.parametrize("seed", range(50))
@@ -223,7 +223,7 @@ def least_makespan(problem: Problem, chosen: Iterable[Policy]) -> tuple[int | Fr
             timeline = simulate(problem, schedule)
             assert validate(timeline) == []
             blocks = sum(len(slot) == 2 for order in schedule.orders for slot in order)
-            found.append((measure(timeline).makespan * problem.tick, blocks))
+            found.append((measure(timeline).makespan_ticks * problem.tick, blocks))
     return min(found)
 
 
@@ -275,7 +275,7 @@ def test_rules_are_searched_with_blocks_too() -> None:
         assert schedule is not None and tuned.value is not None
         timeline = best_times(problem, schedule)
         assert validate(timeline) == []
-        assert measure(timeline).span <= tuned.value
+        assert measure(timeline).span_ticks <= tuned.value
         values.append(tuned.value)
-    policies_best = min(measure(best_times(one, schedule)).span for schedule in list_schedules(one))
+    policies_best = min(measure(best_times(one, schedule)).span_ticks for schedule in list_schedules(one))
     assert values[0] < policies_best < values[1]

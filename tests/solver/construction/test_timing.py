@@ -112,13 +112,13 @@ def test_times_within_a_value_are_found_exactly_where_they_exist(seed: int, obje
     problem = problem.with_room((None,) * problem.devices)
     problem = problem.with_stages(overlapped=blocks if seed % 3 == 0 else [None] * len(blocks))
     schedule = some_order(problem, random)
-    most = measure(simulate(problem, schedule)).value(objective)
+    most = measure(simulate(problem, schedule)).value_ticks(objective)
     for value in range(max(0, most - 12), most + 2):
         timeline = times_within(problem, schedule, value)
         assert (timeline is not None) == has_times(problem, schedule, value)
         if timeline is not None:
             assert validate(timeline) == []
-            assert measure(timeline).value(objective) <= value
+            assert measure(timeline).value_ticks(objective) <= value
 
 
 def test_an_overlapped_order_is_drawn_now_and_then() -> None:

@@ -68,7 +68,7 @@ def growth(one: Problem, pattern: Pattern) -> Fraction:
     each, ends = pattern.copies * pattern.graph.microbatches, []
     for repetitions in (60, 120):
         longer = replace(one, microbatches=repetitions * each)
-        ends.append(measure(simulate(longer, unroll(pattern, longer))).makespan)
+        ends.append(measure(simulate(longer, unroll(pattern, longer))).makespan_ticks)
     return Fraction(ends[1] - ends[0], 60)
 
 

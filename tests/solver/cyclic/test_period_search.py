@@ -94,7 +94,7 @@ def test_a_long_run_of_a_pattern_grows_by_its_period(seed: int) -> None:
     ends = []
     for repetitions in (60, 120):
         longer = replace(one, microbatches=repetitions * each)
-        ends.append(measure(simulate(longer, unroll(pattern, longer))).makespan)
+        ends.append(measure(simulate(longer, unroll(pattern, longer))).makespan_ticks)
     assert ends[1] - ends[0] == 60 * pattern.length
 
 
@@ -254,14 +254,14 @@ def test_solve_gives_the_period_in_finer_ticks_where_it_is_a_fraction(tmp_path: 
     path.write_text(to_text(file), encoding="utf-8")
     again = read_schedule(path)
     assert again == file
-    assert again.value == solution.value_ticks
+    assert again.value_ticks == solution.value_ticks
 
 
 def test_solve_tells_the_period_of_the_published_schedules() -> None:
     one = problem(4, 8, objective="period")
     solution = solve_period(one, search=False)
     assert solution.status is Status.UNKNOWN
-    periods = {c.name: c.metrics.period for c in solution.candidates if c.metrics is not None}
+    periods = {c.name: c.metrics.period_ticks for c in solution.candidates if c.metrics is not None}
     assert periods["1f1b"] == periods["zb-h1"] == 3
 
 
@@ -270,7 +270,7 @@ def test_a_period_that_does_not_fit_is_told_apart_from_no_period() -> None:
     found = {c.name: c for c in solve_period(one, search=False).candidates}
     over = found["zb-h2"].metrics
     assert over is not None
-    assert over.period == 5
+    assert over.period_ticks == 5
     assert not found["zb-h2"].fits
     # All forwards, then all backwards: three micro-batches fit the memory, but nothing repeats.
     assert (found["gpipe"].metrics, found["gpipe"].reason) == (None, "a long run of it comes to no repetition")
@@ -313,7 +313,7 @@ def test_periods_of_several_tasks_are_those_of_long_runs_and_no_bound_is_above_b
         short, long = (replace(one, microbatches=n * pattern.copies * chains) for n in (steady, steady + 12))
         runs = [best_unrolled(pattern, each) for each in (short, long)]
         assert not any(map(validate, runs))
-        grown = measure(runs[1]).makespan - measure(runs[0]).makespan
+        grown = measure(runs[1]).makespan_ticks - measure(runs[0]).makespan_ticks
         assert grown <= 12 * pattern.copies * chains * pattern.period
         found += 1
     assert found > 1

@@ -91,7 +91,7 @@ THIRD = v_shape(8, 8, 6, times={"forward": 14.407, "backward": 14.38, "weight": 
 
 def in_words(one: Problem) -> float:
     """What the best analytic bound proves, in ticks."""
-    return float(certificates(one, one.objective)[0].value)
+    return float(certificates(one, one.objective)[0].value_ticks)
 
 
 def above(ask: Ask, *which: Any) -> Ask:
@@ -119,7 +119,7 @@ def every(name: str, one: Problem, **limits: Any) -> list[Certificate]:
 
 
 def best(name: str, one: Problem) -> Fraction:
-    return one.in_units(Fraction(max(each.value for each in every(name, one))))
+    return one.in_units(Fraction(max(each.value_ticks for each in every(name, one))))
 
 
 @pytest.mark.parametrize(
@@ -173,9 +173,9 @@ def test_the_check_proves_the_same_and_no_more(name: str, objective: Objective) 
         assert_proved_and_no_more(posed, found)
         for genuine in found:
             evidence: Any = genuine.evidence
-            assert f"at least {posed.in_units(Fraction(genuine.value))}".rstrip(".0") in genuine.text
+            assert f"at least {posed.in_units(Fraction(genuine.value_ticks))}".rstrip(".0") in genuine.text
             if evidence.below is not None:
-                forged = replace(genuine, evidence=replace(evidence, below=int(genuine.value) - 1))
+                forged = replace(genuine, evidence=replace(evidence, below=int(genuine.value_ticks) - 1))
                 assert verdict(posed, forged) is Verdict.REFUSED
 
 
@@ -404,11 +404,11 @@ def test_numbers_too_large_for_a_label_prove_nothing_or_the_same() -> None:
 def test_values_up_to_that_of_a_schedule_are_tried() -> None:
     steps = kept(MERGING, (0, 1, 2))
     least = exact(steps)
-    tried = [one.value for one in bounds_of_devices(MERGING, Event(), least - 100, least + 30, (1,))]
+    tried = [one.value_ticks for one in bounds_of_devices(MERGING, Event(), least - 100, least + 30, (1,))]
     assert tried == sorted(set(tried)) and tried[-1] <= least
     assert tried[-1] > least_end(steps.steps, 1, EVERY, Event()).ticks  # type: ignore[operator]
     refuted = [*bounds_of_devices(MERGING, Event(), least - 100, least - 40, (8,))]
-    assert refuted[-1].value == least - 40
+    assert refuted[-1].value_ticks == least - 40
     assert [*bounds_of_devices(MERGING, Event(), least, least, (8,))] == []
 
 
@@ -418,7 +418,7 @@ def test_values_up_to_that_of_a_schedule_are_tried() -> None:
 def test_stages_beside_those_of_a_device_prove_more_than_words_and_no_more_than_all_orders(ask: Ask) -> None:
     words = in_words(THIRD)
     found = [*ask(THIRD, Event(), words, 1.05 * words)]
-    tried = [one.value for one in found]
+    tried = [one.value_ticks for one in found]
     assert tried == sorted(set(tried)) and tried[0] > words
     last = found[-1].evidence
     assert isinstance(last, Diagram) and {7, 8} < set(last.stages)

@@ -39,8 +39,8 @@ def test_they_are_proved_by_the_check_and_a_tick_more_is_not() -> None:
     assert_proved_and_no_more(one, found)
     kept = [each.evidence.stages for each in found if isinstance(each.evidence, Diagram)]
     assert kept[0] == (0, 1, 2) and len(kept) == len(found)
-    assert [each.value for each in found] == sorted({each.value for each in found})
-    assert found[-1].value > max(each.value for each in certificates(one, Objective.SPAN))
+    assert [each.value_ticks for each in found] == sorted({each.value_ticks for each in found})
+    assert found[-1].value_ticks > max(each.value_ticks for each in certificates(one, Objective.SPAN))
 
 
 def test_nothing_where_all_devices_are_kept_elsewhere_or_a_chain_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,8 +63,8 @@ def test_no_schedule_is_shorter(seed: int) -> None:
     objective = random.choice(["span", "makespan"])
     one = problem(5, 6, times=times, memory={"capacity": random.randint(2, 3)}, objective=objective)
     schedules = (best_times(one, schedule) for schedule in list_schedules(one))
-    least = min(measure(timeline).value(one.objective) for timeline in schedules)
-    assert all(found.value <= least for found in bounds_in_a_row(one, Event()))
+    least = min(measure(timeline).value_ticks(one.objective) for timeline in schedules)
+    assert all(found.value_ticks <= least for found in bounds_in_a_row(one, Event()))
 
 
 def test_a_solve_tries_them(monkeypatch: pytest.MonkeyPatch) -> None:

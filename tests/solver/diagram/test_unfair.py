@@ -57,8 +57,8 @@ def test_no_more_is_claimed_or_proved_than_the_optimum(sentence: str, objective:
     assert found
     for genuine in found:
         assert verdict(one, genuine) is Verdict.VERIFIED
-    strongest = max(found, key=lambda claim: claim.value)
-    best = compared_to(one, objective, strongest.value, 100_000)
+    strongest = max(found, key=lambda claim: claim.value_ticks)
+    best = compared_to(one, objective, strongest.value_ticks, 100_000)
     assert not best.below
     if best.attained:
-        assert verdict(one, replace(strongest, value=strongest.value + 1)) is Verdict.REFUSED
+        assert verdict(one, replace(strongest, value_ticks=strongest.value_ticks + 1)) is Verdict.REFUSED

@@ -40,7 +40,7 @@ def test_a_bound_whose_check_does_not_end_in_time_is_not_claimed(late: bool, mon
     engine = replace(ENGINE, bounds=AnalyticBounds(load_only=True))
     search = Search(problem(3, 6, memory={"capacity": 2}), Limits(seconds=60.0), lambda _: None, Event(), engine)
     before = search.incumbent.lower_bound
-    found = [one for one in certificates(search.problem, search.problem.objective) if one.value > before][:1]
+    found = [one for one in certificates(search.problem, search.problem.objective) if one.value_ticks > before][:1]
     assert found
 
     def check(*given: Any) -> Any:
@@ -67,7 +67,7 @@ def _bounds_of(*values: int, seconds: float = 0.0) -> Iterator[Certificate]:
 
 def _claimed(search: Search, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     claimed: list[int] = []
-    monkeypatch.setattr(claims, "claim", lambda _, found: claimed.extend(one.value for one in found))
+    monkeypatch.setattr(claims, "claim", lambda _, found: claimed.extend(one.value_ticks for one in found))
     return claimed
 
 
@@ -101,7 +101,7 @@ def test_a_check_that_took_some_time_says_whether_the_next_one_fits(
             yield certificate
 
     def claim(_: Search, found: list[Certificate]) -> None:
-        claimed.append([one.value for one in found])
+        claimed.append([one.value_ticks for one in found])
         now[0] += check_takes
 
     monkeypatch.setattr(claims, "claim", claim)

@@ -78,4 +78,4 @@ def test_with_destructive_bounds_it_proves_what_is_left() -> None:
     run(search)
     state = search.incumbent.state
     assert state.lower_bound == state.value
-    assert state.lower_bound > max(one.value for one in certificates(OPEN, OPEN.objective))
+    assert state.lower_bound > max(one.value_ticks for one in certificates(OPEN, OPEN.objective))

@@ -89,7 +89,7 @@ def test_the_times_of_an_order_have_its_least_span(seed: int) -> None:
     least = span_of(_Game(one, order.fused), dict(enumerate(order.orders)))
     assert least is not None
     timeline = best_times(one, order)
-    assert value_of(one, timeline) == least <= measure(simulate_late(one, order)).span
+    assert value_of(one, timeline) == least <= measure(simulate_late(one, order)).span_ticks
     assert {violation.rule for violation in validate(timeline)} <= {"memory"}
     assert times_within(one, order, least - Fraction(1, 100)) is None
     assert least.denominator <= largest_denominator(one)
@@ -108,7 +108,7 @@ def test_a_span_that_is_a_fraction_of_a_tick_is_found_and_proved(one: Problem, s
     path.write_text(to_text(ScheduleFile(solution.timeline, solution.lower_bound_ticks, solution.certificate)))
     again = read_schedule(path)
     assert again.timeline.problem == solution.problem
-    assert measure(again.timeline).span * again.timeline.problem.tick == span
+    assert measure(again.timeline).span_ticks * again.timeline.problem.tick == span
     assert again.false_claims() == []
 
 

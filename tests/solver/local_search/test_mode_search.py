@@ -64,8 +64,8 @@ def test_schedules_found_are_valid_and_take_what_the_search_says(seed: int) -> N
         assert not validate(after)
         ends = [max(map(after.end, after.schedule.passes_on(d))) for d in range(problem.devices)]
         assert runs[0].value == max(end - begun for end, begun in zip(ends, opening, strict=True))
-        assert measure(best_times(problem, runs[0].schedule)).value(problem.objective) <= runs[0].value
-        assert runs[0].value <= measure(timeline).value(problem.objective)
+        assert measure(best_times(problem, runs[0].schedule)).value_ticks(problem.objective) <= runs[0].value
+        assert runs[0].value <= measure(timeline).value_ticks(problem.objective)
 
 
 def test_from_one_micro_batch_after_the_other_all_fused_annealing_finds_the_best_modes_of_tiny_problems() -> None:

@@ -51,7 +51,7 @@ def test_none_of_the_best_partitions_is_more_even(seed: int) -> None:
         partition = Partition(tuple(b - a for a, b in pairwise((0, *cuts, layers))))
         one = problem.problem(choice, partition)
         timeline = simulate(one, HEURISTICS["1f1b"].order(one))
-        if measure(timeline).makespan * one.tick == best and not validate(timeline):
+        if measure(timeline).makespan_ticks * one.tick == best and not validate(timeline):
             least.append(works(problem, partition))
     assert works(problem, found.best.partition) == min(least)
 

@@ -112,8 +112,8 @@ def test_a_searched_order_is_looked_for_as_long_as_there_is_time() -> None:
     with patience():
         assert searched(problem).orders == published(problem).orders
     assert (
-        measure(simulate(problem, searched(problem))).makespan
-        <= measure(simulate(problem, published(problem))).makespan
+        measure(simulate(problem, searched(problem))).makespan_ticks
+        <= measure(simulate(problem, published(problem))).makespan_ticks
     )
 
 

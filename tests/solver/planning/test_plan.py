@@ -76,7 +76,7 @@ def test_pieces_of_a_published_order_have_their_best_partition_and_lengths():
     best = {}
     for choice in problem.choices:
         here = (problem.problem(choice, partition) for partition in partitions(problem, choice))
-        best[choice] = min(measure(simulate(p, HEURISTICS["seq1f1b"].order(p))).makespan * p.tick for p in here)
+        best[choice] = min(measure(simulate(p, HEURISTICS["seq1f1b"].order(p))).makespan_ticks * p.tick for p in here)
         # Pieces together take what the whole does.
         assert sum(one.model.sequence[0].forward for one in problem.pieces_of(choice)) == 5
     found = plan(problem, WORK)
@@ -98,7 +98,7 @@ def test_published_order_has_its_best_partition(seed, name):
         except DoesNotApply:
             return
         if not validate(timeline):
-            values.append(measure(timeline).makespan * here.tick)
+            values.append(measure(timeline).makespan_ticks * here.tick)
     found = plan(replace(problem, schedules=(name,), objective=Objective.MAKESPAN), WORK)
     assert found.value == min(values, default=None)
     assert found.status is (Status.OPTIMAL if values else Status.INFEASIBLE)

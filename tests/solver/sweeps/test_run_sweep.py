@@ -124,7 +124,7 @@ def test_a_bound_from_more_memory_keeps_its_evidence(tmp_path: Path) -> None:
     own = solve_cell(Task(less.key, less.document, "x", LIMITS))
     strongest = next(one for one in certificates(more.problem, more.problem.objective) if one.kind == "load")
     assert strongest.evidence is not None
-    proved = Fraction(strongest.value) * more.problem.tick
+    proved = Fraction(strongest.value_ticks) * more.problem.tick
     source = replace(outcome(99, proved), kind="load", claim="x", evidence=evidence_document(strongest.evidence))
     known = {less.key: replace(own, lower_bound=Fraction(3), status=Status.FEASIBLE), more.key: source}
     for other, found in Neighbours((less, more), known).settled(less):

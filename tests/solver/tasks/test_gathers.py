@@ -107,7 +107,7 @@ def test_published_orders_keep_the_window() -> None:
 def test_gathered_parameters_are_held_until_they_are_dropped() -> None:
     one = gathering(memory={"capacity": 8, "activation": 1})
     timeline = simulate(one, row("U0.0 F0.0 F0.1 D0.0 U0.1 BW0.0 BW0.1 D0.1"))
-    assert measure(timeline).peak_memory == (8,)
+    assert measure(timeline).peak_quanta == (8,)
     tight = gathering(memory={"capacity": 7, "activation": 1})
     assert solve(tight, SURE).value == 7  # one micro-batch after the other
     assert solve(gathering(memory={"capacity": 6, "activation": 1}), SURE).status is Status.INFEASIBLE
@@ -148,7 +148,7 @@ def test_a_gathering_waits_for_the_memory_that_it_takes_on_any_timing() -> None:
 def test_published_orders_gather_as_memory_lets(name: str, gathers: int) -> None:
     one = game()
     timeline = simulate(one, schedule_named(name).order(one))
-    assert validate(timeline) == [] and measure(timeline).makespan == 34
+    assert validate(timeline) == [] and measure(timeline).makespan_ticks == 34
     assert sum(p.kind is UNSHARD for p in timeline.schedule.passes()) == gathers
 
 

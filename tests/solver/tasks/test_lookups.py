@@ -60,14 +60,14 @@ def test_solutions_and_bounds_against_brute_force(first: int) -> None:
             continue
         tried += 1
         for certificate in certificates(one, one.objective):
-            assert certificate.value <= best, (seed, certificate)
+            assert certificate.value_ticks <= best, (seed, certificate)
             assert check_bound(one, certificate).verdict is not Verdict.REFUSED
         found = solve(one, Limits(seconds=600, workers=1, deterministic=3))
         assert found.timeline is not None and validate(found.timeline) == []
         assert always_fits(one, found.timeline.schedule), seed
         ticks = found.problem.tick / one.tick
         assert found.lower_bound_ticks * ticks <= best, seed
-        value = measure(found.timeline).value(one.objective) * ticks
+        value = measure(found.timeline).value_ticks(one.objective) * ticks
         assert value >= best, seed
         assert found.status is not Status.OPTIMAL or value == best, seed
     assert tried > 1

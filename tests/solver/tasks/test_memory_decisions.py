@@ -75,7 +75,7 @@ def test_a_solve_proves_what_each_way_is_worth(memory: dict[str, Any], best: int
     assert (found.status, found.value) == (Status.OPTIMAL, best)
     assert found.timeline is not None
     assert validate(found.timeline) == []
-    assert max(measure(found.timeline).peak_memory) == 2
+    assert max(measure(found.timeline).peak_quanta) == 2
     kinds = {p.kind for p in found.timeline.schedule.passes()}
     assert (OFFLOAD in kinds, RECOMPUTATIONS[0] in kinds) == ("offload" in memory, "recompute" in memory)
     decisions: Any = found.document()["decisions"]

@@ -59,9 +59,9 @@ def test_a_head_on_all_devices_has_its_bound_from_the_arcs_and_the_check_verifie
     """A head of 26 layers: 641.74 is the optimum with all of it on one device, 317.68 with a part on each."""
     one = read_problem(EXAMPLES.parent / "shared-vocabulary.yaml")
     bound = certificates(one, one.objective)[0]
-    assert one.in_units(bound.value) == 317.68
+    assert one.in_units(bound.value_ticks) == 317.68
     assert check_bound(one, bound).verdict is Verdict.VERIFIED
-    assert check_bound(one, replace(bound, value=bound.value + 1)).verdict is Verdict.REFUSED
+    assert check_bound(one, replace(bound, value_ticks=bound.value_ticks + 1)).verdict is Verdict.REFUSED
     assert validate(simulate(one, sequential(one))) == []
 
 
@@ -94,7 +94,7 @@ def test_validator_and_simulator_know_what_feeds_what() -> None:
     one = problem(1, 2, times={"forward": 1, "backward": 2}, modules={"vision": VISION})
     right = "F1.0 F0.0 BW0.0 F0.1 BW0.1 BW1.0"
     timeline = simulate(one, Schedule((tuple(parse_slot(name, one) for name in right.split()),)))
-    assert validate(timeline) == [] and measure(timeline).makespan == 14
+    assert validate(timeline) == [] and measure(timeline).makespan_ticks == 14
     for wrong, late in (("F0.0 F1.0 BW0.0 F0.1 BW0.1 BW1.0", "F0.0"), ("F1.0 F0.0 BW0.0 F0.1 BW1.0 BW0.1", "BW1.0")):
         schedule = Schedule((tuple(parse_slot(name, one) for name in wrong.split()),))
         starts, now = {}, 0
@@ -113,7 +113,7 @@ def test_the_output_travels_to_the_stages_that_it_feeds_and_the_gradient_back() 
     timeline = simulate(one, sequential(one))
     assert validate(timeline) == []
     # 1, sent in 2, 1, sent in 4, twice 1, sent in 4, 1, sent in 2, 1.
-    assert measure(timeline).makespan == 1 + 2 + 1 + 4 + 1 + 1 + 4 + 1 + 2 + 1
+    assert measure(timeline).makespan_ticks == 1 + 2 + 1 + 4 + 1 + 1 + 4 + 1 + 2 + 1
 
 
 def test_copies_take_passes_in_turn_and_micro_batches_keep_their_order() -> None:
@@ -135,7 +135,7 @@ def test_one_micro_batch_after_the_other_fits_whenever_any_schedule_does() -> No
     one = problem(1, 4, times={"forward": 1, "backward": 1}, memory=tight, modules={
         "vision": VISION, "audio": VISION | {"serves": 4}})  # fmt: skip
     timeline = simulate(one, sequential(one))
-    assert validate(timeline) == [] and measure(timeline).peak_memory[0] == 3
+    assert validate(timeline) == [] and measure(timeline).peak_quanta[0] == 3
     less = problem(1, 4, times={"forward": 1, "backward": 1}, memory=tight | {"capacity": 2}, modules={
         "vision": VISION, "audio": VISION | {"serves": 4}})  # fmt: skip
     assert "stages 0, 1, 2 of one micro-batch" in (why_infeasible(less) or "").replace("1, 2, 0", "0, 1, 2")

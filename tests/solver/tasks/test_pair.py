@@ -14,6 +14,7 @@ import pytest
 from commands import pair as command
 from commands.main import main
 from pipesched.errors import BadInput
+from pipesched.files.problem_file import problem_from
 from pipesched.problem import placement
 from pipesched.problem.passes import BW, F
 from pipesched.problem.problem import Objective, Problem
@@ -33,10 +34,10 @@ SURE = Limits(seconds=float("inf"), workers=1, deterministic=20.0)
 def test_four_layers_of_the_trace_hide_what_can_be_hidden(transfers: Fraction, best: int) -> None:
     """At their own length all transfers are hidden behind the computation; at twice it they are the bottleneck."""
     found = best_pair(trace(transfers), 0, 0, SURE)
-    assert (found.status, found.value, found.lower_bound) == (Status.OPTIMAL, best, best)
+    assert (found.status, found.value, found.lower_bound) == (Status.OPTIMAL, *2 * [best * found.problem.tick])
     sent = sum(int(ticks * transfers) for layer in FORWARD for ticks in layer[1::2])
     sent += sum(int(ticks * transfers) for layer in BACKWARD for ticks in layer[::2])
-    assert found.in_turn == 126447 + sent
+    assert found.in_turn == (126447 + sent) * found.problem.tick
 
 
 @pytest.mark.parametrize(("forward", "backward", "best"), [(0, 0, 31797), (0, 1, 31601), (2, 1, 32258), (3, 3, 30806)])
@@ -102,6 +103,14 @@ def test_a_pair_of_unequal_micro_batches_has_no_order_of_data() -> None:
     problem = tiny_tasks(Random(1))
     fixed = replace(problem, queues=tuple(range(problem.placement.stages)))
     assert best_pair(fixed, 0, 0, SURE).value == best_pair(problem, 0, 0, SURE).value
+
+
+def test_a_pair_runs_without_collectives_of_an_iteration() -> None:
+    one = problem_from(
+        {"devices": 2, "microbatches": 2, "times": {"forward": 2, "backward": 3}, "streams": ["compute", "dp"]}
+        | {"parameters": {"reduce": {"time": 3, "on": "dp"}, "step": {"time": 1}}, "objective": "iteration"}
+    )
+    assert best_pair(one, 0, 0, SURE).value == 5
 
 
 def test_the_command_says_value_bound_and_orders(

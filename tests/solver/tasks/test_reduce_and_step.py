@@ -113,7 +113,7 @@ def test_what_follows_the_last_backward_is_part_of_every_bound() -> None:
     assert (found.status, found.value) == (Status.OPTIMAL, 126)
     assert found.certificate is not None
     assert check_bound(one, found.certificate).verdict is Verdict.VERIFIED
-    more = replace(found.certificate, value=found.certificate.value + 1)
+    more = replace(found.certificate, value_ticks=found.certificate.value_ticks + 1)
     assert check_bound(one, more).verdict is Verdict.REFUSED
 
 
@@ -124,7 +124,7 @@ def test_published_schedules_run_both_behind_their_last_backward(name: str) -> N
     assert validate(timeline) == []
     plain = problem(4, 8, times=TIMES)
     before = measure(simulate(plain, HEURISTICS[name].order(plain)))
-    assert measure(timeline).makespan == before.makespan + 11
+    assert measure(timeline).makespan_ticks == before.makespan_ticks + 11
 
 
 def row(order: str) -> Schedule:

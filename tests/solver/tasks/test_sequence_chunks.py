@@ -51,7 +51,7 @@ def test_published_instances_are_proved(capacity: int, value: int) -> None:
     found = solve(pieces(2, memory={"capacity": capacity}), SURE)
     assert (found.status, found.value) == (Status.OPTIMAL, value)
     assert found.timeline is not None and validate(found.timeline) == []
-    assert max(measure(found.timeline).peak_memory) <= capacity
+    assert max(measure(found.timeline).peak_quanta) <= capacity
 
 
 def test_rules_of_list_scheduling_are_searched_for_pieces_too() -> None:
@@ -135,10 +135,10 @@ def test_pieces_collectives_and_offload_are_in_one_file(name: str, value: int) -
     one = read_problem(Path(__file__).resolve().parents[3] / "examples" / "long" / f"{name}.yaml")
     assert one.network.has_collectives and one.network.options and one.network.has_arcs_between_chains
     timeline = simulate(one, HEURISTICS["seq1f1b"].order(one))
-    assert measure(timeline).makespan * one.tick == value
+    assert measure(timeline).makespan_ticks * one.tick == value
     assert {violation.rule for violation in validate(timeline)} == {"memory"}
     bounds = certificates(one, one.objective)
-    assert 0.95 * value < max(bound.value for bound in bounds) * one.tick <= value
+    assert 0.95 * value < max(bound.value_ticks for bound in bounds) * one.tick <= value
 
 
 def row(one: Problem, text: str) -> Schedule:
@@ -148,7 +148,7 @@ def row(one: Problem, text: str) -> Schedule:
 def test_the_validator_and_the_simulator_keep_the_order_of_pieces() -> None:
     one = problem(1, 1, sequence_chunks=2, times={"forward": [1, 2], "backward": [3, 4]})
     right = simulate(one, row(one, "F0.0.0 F0.0.1 BW0.0.1 BW0.0.0"))
-    assert validate(right) == [] and measure(right).makespan == 10
+    assert validate(right) == [] and measure(right).makespan_ticks == 10
     for wrong, rule in (("F0.0.1 F0.0.0 BW0.0.1 BW0.0.0", "F"), ("F0.0.0 F0.0.1 BW0.0.0 BW0.0.1", "BW")):
         schedule = row(one, wrong)
         starts, now = {}, 0
@@ -165,7 +165,7 @@ def test_keys_and_values_stay_until_the_first_pieces_backward_ends() -> None:
     one = problem(1, 2, sequence_chunks=2, times={"forward": 1, "backward": 1}, memory=memory)
     timeline = simulate(one, row(one, "F0.0.0 F0.0.1 BW0.0.1 F0.1.0 BW0.0.0 F0.1.1 BW0.1.1 BW0.1.0"))
     # Two pieces hold 3; behind the backward of the second 2 of them stay, and a piece of the next takes 1.5.
-    assert validate(timeline) == [] and measure(timeline).peak_memory[0] * one.resolution == 3.5
+    assert validate(timeline) == [] and measure(timeline).peak_quanta[0] * one.resolution == 3.5
     tight = problem(1, 2, sequence_chunks=2, times={"forward": 1, "backward": 1}, memory=memory | {"capacity": 3})
     above = simulate(tight, timeline.schedule)
     assert [violation.rule for violation in validate(above)] == ["memory"]

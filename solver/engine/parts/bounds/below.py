@@ -52,7 +52,7 @@ class BelowOnStages(DiagramBounds):
         work = min(WORK_OF_STAGES, slice_.counted(_LABELS_A_SECOND) or WORK_OF_STAGES)
         for device in _devices(search):
             for one in bounds_of_stages(search.problem, search.stop, proved, known, device, work=work):
-                proved = float(one.value)
+                proved = float(one.value_ticks)
                 yield one
 
 
@@ -61,7 +61,12 @@ def _guiding(search: Search) -> tuple[int, ...] | None:
     state = search.incumbent.state
     for one in state.certificates:
         own = one.evidence
-        if one.value == state.lower_bound and isinstance(own, Diagram) and own.below is not None and not own.whole:
+        if (
+            one.value_ticks == state.lower_bound
+            and isinstance(own, Diagram)
+            and own.below is not None
+            and not own.whole
+        ):
             return own.stages
     return None
 
@@ -78,6 +83,6 @@ def _devices(search: Search) -> list[int]:
     named = [
         one.evidence.device
         for one in state.certificates
-        if one.value == state.lower_bound and isinstance(one.evidence, OnDevice | AroundDevice)
+        if one.value_ticks == state.lower_bound and isinstance(one.evidence, OnDevice | AroundDevice)
     ]
     return sorted(several, key=lambda device: (device not in named, device))

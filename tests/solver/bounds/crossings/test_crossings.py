@@ -32,7 +32,7 @@ def even(microbatches: int, objective: str = "span", **keys: object) -> Problem:
 
 
 def strongest(one: Problem, width: int = 64) -> Certificate:
-    return max(crossing_bounds(one, Event(), width), key=lambda certificate: certificate.value)
+    return max(crossing_bounds(one, Event(), width), key=lambda certificate: certificate.value_ticks)
 
 
 @pytest.mark.parametrize("objective", ["span", "makespan"])
@@ -40,7 +40,7 @@ def strongest(one: Problem, width: int = 64) -> Certificate:
 def test_what_cp_sat_finds_with_equal_times(microbatches: int, objective: str) -> None:
     """310, 410 and 610 are the optima that CP-SAT proves; analytic bounds grow by 45 a micro-batch."""
     one = even(microbatches, objective)
-    assert one.in_units(Fraction(strongest(one).value)) == 50 * microbatches + 10
+    assert one.in_units(Fraction(strongest(one).value_ticks)) == 50 * microbatches + 10
 
 
 @pytest.mark.parametrize(("capacity", "width", "exact"), [(2, 64, True), (3, 3, False)])
@@ -62,7 +62,7 @@ def test_rounds_that_are_skipped_are_no_longer_than_each_of_them(
 
 def test_merged_labels_prove_less() -> None:
     one = problem(6, 12, times=LONGER, memory={"capacity": 3}, objective="span")
-    proved = [strongest(one, width).value for width in (1, 4, 64)]
+    proved = [strongest(one, width).value_ticks for width in (1, 4, 64)]
     assert proved == sorted(proved) and proved[0] < proved[-1]
 
 
@@ -127,4 +127,4 @@ def test_a_solve_proves_with_it_what_no_argument_in_words_does() -> None:
     one = even(16)
     found = solve(one, Limits(deterministic=2.0, workers=1))
     assert found.lower_bound_ticks == found.value_ticks == 81
-    assert max(each.value for each in certificates(one, one.objective)) < 76
+    assert max(each.value_ticks for each in certificates(one, one.objective)) < 76
