@@ -33,7 +33,7 @@ def post_objective(
     for x in model.start:
         here.setdefault(model.operations.device(x), []).append(x)
     span = model.problem.objective is Objective.SPAN
-    begin = {device: _begin(model, operations) if span else 0 for device, operations in here.items()}
+    begin = {device: _begin(model, device, operations) if span else 0 for device, operations in here.items()}
     for device, operations in here.items():
         for x in _last(model, operations):
             model.cp.add(value >= model.end(x) - begin[device]).only_enforce_if(model.where(x))
@@ -62,8 +62,11 @@ def _last(model: Model, operations: list[Operation]) -> list[Operation]:
     return [x for x in operations if not behind >> number[x] & 1]
 
 
-def _begin(model: Model, operations: list[Operation]) -> cp_model.IntVar:
-    """The start of a device's first task: of one known to precede all others, or the earliest of several."""
+def _begin(model: Model, device: int, operations: list[Operation]) -> cp_model.IntVar | int:
+    """The start of a device's first task: known, or of one known to precede all others, or the earliest of several."""
+    opened = model.jobs.opened[device] if model.jobs.opened else None
+    if opened is not None:
+        return opened
     known, here = model.known, model.known.bits(operations)
     firsts = [x for x in operations if not known.before[model.operations.number[x]] & here]
     if len(firsts) == 1 and model.operations.always(firsts[0]):

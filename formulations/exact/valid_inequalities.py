@@ -25,9 +25,9 @@ def post_redundant(model: Model) -> dict[Operation, cp_model.IntVar]:
 def post_origin(model: Model) -> None:
     """The first task of all starts at 0: without it times could move as one, and nothing is known to be early or late.
 
-    Of a span alone, since a makespan counts from 0.
+    Of the span of a whole iteration alone, since all else counts from 0.
     """
-    if model.problem.objective is not Objective.SPAN:
+    if model.problem.objective is not Objective.SPAN or model.jobs.release:
         return
     firsts = [x for x, n in model.operations.number.items() if not model.known.before[n]]
     if len(firsts) == 1:

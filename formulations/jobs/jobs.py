@@ -111,6 +111,8 @@ class Jobs:
     # Before these steps no job starts, where an iteration is under way: 0 for all if empty. Micro-batches of a chain
     # are then not alike.
     release: tuple[int, ...] = ()
+    # When each device began, where an iteration is under way and that counts; None for one that has not.
+    opened: tuple[int | None, ...] = ()
 
     def released(self, n: int) -> int:
         """Before which step a job does not start."""

@@ -7,14 +7,21 @@ from dataclasses import replace
 
 from formulations.jobs.jobs import Holding, Jobs, Precedence
 from formulations.jobs.jobs_of_problem import jobs_of
-from pipesched.problem.problem import Problem
+from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.state import State
 
 
 def jobs_that_remain(problem: Problem, state: State) -> Jobs:
-    """What runs when the state is taken is a job from then on to its end, ahead of all others of its stream."""
-    whole = jobs_of(problem, state.passes(problem), state.ways_to_save(problem))
-    return _Remaining(whole, state).jobs()
+    """What runs when the state is taken is a job from then on to its end, ahead of all others of its stream.
+
+    What remains starts in whole ticks, whatever is minimised.
+    """
+    of_ticks = replace(problem, objective=Objective.MAKESPAN)
+    whole = jobs_of(of_ticks, state.passes(problem), state.ways_to_save(problem))
+    opened = (state.opening(problem, device) for device in range(problem.devices))
+    steps = tuple(None if since is None else since * whole.scale for since in opened)
+    counts = problem.objective is Objective.SPAN
+    return replace(_Remaining(whole, state).jobs(), problem=problem, opened=steps if counts else ())
 
 
 class _Remaining:

@@ -102,8 +102,8 @@ def _refuse(problem: Problem) -> None:
     if any(what.values()):
         found = next(name for name, there in what.items() if there)
         raise BadInput(f"found {found} in the problem; allowed with a state: problems without it")
-    if problem.objective not in (Objective.MAKESPAN, Objective.ITERATION):
-        raise BadInput(f"found objective {problem.objective.value}; allowed with a state: makespan or iteration")
+    if problem.objective is Objective.PERIOD:
+        raise BadInput("found objective period; allowed with a state: makespan, span or iteration")
 
 
 def _ticks(time: Fraction | int, problem: Problem) -> int:

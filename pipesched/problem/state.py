@@ -30,6 +30,10 @@ class State:
     ran: Mapping[Task, Ran]
     recomputed: Mapping[tuple[int, int], PassKind] = field(default_factory=dict)
 
+    def opening(self, problem: Problem, device: int) -> int | None:
+        """When the first task of a device started; None where none has."""
+        return min((one.start for task, one in self.ran.items() if problem.device(task.of) == device), default=None)
+
     def passes(self, problem: Problem) -> frozenset[Pass]:
         """The passes that have begun or may still run: those of both modes where a backward has not begun."""
         begun = {task.of for task in self.ran}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pipesched.problem.formatting import amount
 from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import Task
-from pipesched.problem.problem import Problem
+from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.state import Ran, State
 from pipesched.results.gap import gap
 from pipesched.results.solution import Status
@@ -20,7 +20,7 @@ class Replanned:
     """`tasks` are all tasks with start and end, in ticks, those of the state as they were; None where none fits.
     Of tasks of no length that stand at one tick the mapping has the order. `waits` are events that memory needs.
 
-    No order of the rest ends before `lower_bound`.
+    No order of the rest has a value below `lower_bound`.
     """
 
     problem: Problem
@@ -32,8 +32,16 @@ class Replanned:
 
     @property
     def value(self) -> int | None:
-        """The end of the iteration, in ticks."""
-        return None if self.tasks is None else max((one.end for one in self.tasks.values()), default=0)
+        """The end of the iteration, or its span, in ticks."""
+        if self.tasks is None:
+            return None
+        ends, starts = dict[int, int](), dict[int, int]()
+        for task, one in self.tasks.items():
+            device = self.problem.device(task.of)
+            ends[device] = max(one.end, ends.get(device, 0))
+            starts[device] = min(one.start, starts.get(device, one.start))
+        span = self.problem.objective is Objective.SPAN
+        return max((end - (starts[device] if span else 0) for device, end in ends.items()), default=0)
 
     def orders(self) -> list[list[Task]]:
         """The tasks of each device in turn, on whichever of its streams."""
@@ -66,7 +74,8 @@ class Replanned:
         begun = f"{len(self.state.ran)} {what} as they were, {len(self.tasks or ()) - len(self.state.ran)} ordered anew"
         value, bound = amount(self.problem, self.value), amount(self.problem, self.lower_bound)
         share = f"{100 * gap(self.value, self.lower_bound):.2f} %"
-        return f"{self.status.value}: makespan {value}, lower bound {bound}, gap {share}; {begun}"
+        name = "span" if self.problem.objective is Objective.SPAN else "makespan"
+        return f"{self.status.value}: {name} {value}, lower bound {bound}, gap {share}; {begun}"
 
     def document(self) -> dict[str, object]:
         """As JSON, in the unit of the problem."""

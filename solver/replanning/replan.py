@@ -64,14 +64,14 @@ class _Search:
     def __post_init__(self) -> None:
         self._end = time.monotonic() + self.limits.seconds
         self.jobs = jobs_that_remain(self.problem, self.state)
-        self.bound = max([least_end(self.jobs), *(one.end for one in self.state.ran.values())], default=0)
+        self.bound = least_value(self.problem, self.state, self.jobs)
         self.placed: PlacedJobs | None = None
         self.best: Replanned | None = None
         self._infeasible = False
 
     def run(self) -> None:
         for starts in first_orders(self.jobs):
-            placed = placed_at(self.jobs, starts, [0] * self.problem.devices)
+            placed = placed_at(self.jobs, starts, self._openings(starts))
             if placed is not None and (self.best is None or not self._done):
                 self._keep(placed)
         exact = len(self.jobs.jobs) <= _MOST_JOBS
@@ -81,6 +81,15 @@ class _Search:
         self._windows(_PATIENCE if exact else None)
         if exact:
             self._exact(1.0)
+
+    def _openings(self, starts: Mapping[int, int]) -> list[int]:
+        """When each device begins, in steps: 0 where the time of the iteration counts."""
+        first: dict[int, int] = {}
+        for n, start in starts.items():
+            device = self.jobs.device(n)
+            first[device] = min(start, first.get(device, start))
+        opened = self.jobs.opened or (0,) * self.problem.devices
+        return [first.get(device, 0) if since is None else since for device, since in enumerate(opened)]
 
     def told(self, starts: Mapping[int, int], waits: Iterable[tuple[int, int]]) -> None:
         """A better order by the steps at which its jobs start, judged before it is told of."""
@@ -137,7 +146,8 @@ class _Search:
         if answer.bound >= 0 and model.bounds_everything:
             self.bound = max(self.bound, int(model.bound(answer.bound)))
         if answer.has_solution:
-            placed = placed_at(jobs, model.starts(answer.value_of), [0] * self.problem.devices)
+            starts = model.starts(answer.value_of)
+            placed = placed_at(jobs, starts, self._openings(starts))
             if placed is not None:
                 self._keep(placed)
 
@@ -153,14 +163,23 @@ class _Search:
                 self._keep(search.placed)
 
 
-def least_end(jobs: Jobs) -> int:
-    """What every stream has left to run, after the first of it can start, in ticks: of each choice the least."""
-    most = 0
-    for here in jobs.on.values():
+def least_value(problem: Problem, state: State, jobs: Jobs) -> int:
+    """What every stream has left to run, after the first of it can start, in ticks: of each choice the least.
+
+    And what has run, or runs already. Of a span each device counts from its beginning.
+    """
+    opened, most = [since and since // jobs.scale for since in jobs.opened] or [0] * problem.devices, 0
+    for task, one in state.ran.items():
+        most = max(most, one.end - (opened[problem.device(task.of)] or 0))
+    for where, here in jobs.on.items():
+        if jobs.opened and len(jobs.devices_on(where)) > 1:
+            continue  # its devices begin at different times
+        since = opened[where.device]
+        ahead = 0 if since is None else min(map(jobs.released, here)) // jobs.scale - since
         work: dict[int | None, list[int]] = {}
         for n in here:
             choice, option = jobs.jobs[n].choice, jobs.jobs[n].option
             options = 1 if choice is None else jobs.choices[choice].options
             work.setdefault(choice, [0] * options)[option if options > 1 else 0] += jobs.jobs[n].steps // jobs.scale
-        most = max(most, min(map(jobs.released, here)) // jobs.scale + sum(map(min, work.values())))
+        most = max(most, ahead + sum(map(min, work.values())))
     return most

@@ -55,6 +55,14 @@ def tiny_state(random: Random) -> tuple[Problem, State]:
     return changed, State(now, ran)
 
 
+def tiny_state_in_span(random: Random) -> tuple[Problem, State]:
+    """Any of the others, for the span, with at most one device that has not begun."""
+    while True:
+        one, state = random.choice((tiny_state, tiny_state_of_tasks, tiny_state_of_memory))(random)
+        if sum(state.opening(one, device) is None for device in range(one.devices)) <= 1:
+            return replace(one, objective=Objective.SPAN), state
+
+
 def tiny_state_of_tasks(random: Random) -> tuple[Problem, State]:
     """Passes of several tasks on several streams, reductions and steps among them, run for a while for any times."""
     one = tiny_reductions(random) if random.random() < 0.4 else tiny_tasks(random)
@@ -102,9 +110,10 @@ def _may_save(state: State, begun: Set[Pass], pair: tuple[int, int], way: PassKi
 
 
 def least_end(one: Problem, state: State, most: int = 200_000) -> int | None:
-    """The least end of all orders of what remains, in every mode; None if memory lets none run to its end.
+    """The least end of all orders of what remains, or span, in every mode; None if memory lets none run to its end.
 
-    ValueError where there are more than `most` beginnings of orders.
+    For a span a device that has not begun may do so at any tick. ValueError where there are more than `most` beginnings
+    of orders.
     """
     begun = {task.of for task in state.ran}
     pairs = [(s, j) for s in range(one.placement.stages) for j in one.microbatches_of[s]]
@@ -113,7 +122,8 @@ def least_end(one: Problem, state: State, most: int = 200_000) -> int | None:
         (False,) if Pass(B, *pair) in begun else (True, False)
         for pair in pairs
     ]  # fmt: skip
-    found = _Orders(most)
+    first = {device: state.opening(one, device) for device in range(one.devices)}
+    found = _Orders(most, one, first if one.objective is Objective.SPAN else {})
     for way, saving in product(product(*ways), list(savings(one, pairs))):
         if not all(_may_save(state, begun, pair, saving.get(pair)) for pair in pairs):
             continue
@@ -125,9 +135,10 @@ def least_end(one: Problem, state: State, most: int = 200_000) -> int | None:
 class _Orders:
     """Tasks are placed in the order of their starts, each as soon as what it needs, its stream and memory let it."""
 
-    def __init__(self, most: int) -> None:
-        self._left = most
+    def __init__(self, most: int, one: Problem | None = None, first: Mapping[int, int | None] | None = None) -> None:
+        self._left, self._one, self._first = most, one, first or {}
         self.best: int | None = None
+        self._since: dict[int, int] = {}  # devices that have not begun start no sooner
 
     def play(self, game: Game) -> None:
         self._game = game
@@ -137,10 +148,18 @@ class _Orders:
 
     def try_all(self, ends: dict[Task, int], now: int) -> None:
         """Place one task after the other at `now` or later; `ends` are those of all that have been placed."""
+        late = [device for device, since in self._first.items() if since is None and device not in self._since]
+        if late:
+            ample = now + sum(self._game.ticks.values()) + sum(self._game.lags.values())
+            for since in range(now, ample + 1):
+                self._since[late[0]] = since
+                self.try_all(ends, now)
+            del self._since[late[0]]
+            return
         self._left -= 1
         if self._left < 0:
             raise ValueError("too many orders")
-        end = max(ends.values(), default=0)
+        end = self._value(ends)
         if self.best is not None and end >= self.best:
             return
         if len(ends) == len(self._game.ticks):
@@ -148,13 +167,23 @@ class _Orders:
         for task, start in self.able(ends, now):
             self.try_all(ends | {task: start + self._game.ticks[task]}, start)
 
+    def _value(self, ends: Mapping[Task, int]) -> int:
+        """The end, or the longest time from a device's beginning to its end."""
+        begin: dict[int, int] = {device: since for device, since in self._first.items() if since is not None}
+        if not self._first or self._one is None:
+            return max(ends.values(), default=0)
+        for task, end in ends.items():
+            begin.setdefault(self._one.device(task.of), end - self._game.ticks[task])
+        return max((end - begin[self._one.device(task.of)] for task, end in ends.items()), default=0)
+
     def able(self, ends: Mapping[Task, int], now: int) -> Iterator[tuple[Task, int]]:
         """The tasks that can come next, with their starts."""
         game = self._game
         for task in game.ticks:
             if task not in ends and all(before in ends for before, _ in self._needs[task]):
                 free = [ends[other] for other in ends if game.stream[other] == game.stream[task]]
-                start = max([now, *free, *(ends[before] + lag for before, lag in self._needs[task])])
+                since = self._since.get(self._one.device(task.of), now) if self._one else now
+                start = max([now, since, *free, *(ends[before] + lag for before, lag in self._needs[task])])
                 times = sorted({start, *(other for other in ends.values() if other > start)})
                 yield from islice(((task, at) for at in times if self._fits(task, at, ends)), 1)
 

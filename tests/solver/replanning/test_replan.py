@@ -16,7 +16,7 @@ from commands.main import main
 from pipesched.errors import BadInput
 from pipesched.files.state_file import json_schema, state_from
 from pipesched.problem.passes import BW, RECOMPUTATIONS, B, F, Pass, Task
-from pipesched.problem.problem import Problem
+from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.stage import TaskSpec
 from pipesched.problem.state import Ran, State
 from pipesched.results.replanned import Replanned
@@ -28,7 +28,13 @@ from solver.limits import Limits
 from solver.replanning.replan import replan
 from tests.support.columns import with_tasks
 from tests.support.makers import problem
-from tests.support.states import least_end, tiny_state, tiny_state_of_memory, tiny_state_of_tasks
+from tests.support.states import (
+    least_end,
+    tiny_state,
+    tiny_state_in_span,
+    tiny_state_of_memory,
+    tiny_state_of_tasks,
+)
 from tests.support.task_brute_force import tiny_gathers
 
 SURE = Limits(workers=1, deterministic=5)
@@ -41,6 +47,7 @@ STATES = Path(__file__).resolve().parents[3] / "examples" / "states"
         *((n, tiny_state) for n in range(0, 120, 20)),
         *((n, tiny_state_of_tasks) for n in range(0, 60, 20)),
         *((n, tiny_state_of_memory) for n in range(0, 60, 20)),
+        (0, tiny_state_in_span),
     ],
 )
 def test_against_every_order_of_what_remains(first: int, tiny: Callable[[Random], tuple[Problem, State]]) -> None:
@@ -110,6 +117,15 @@ def test_a_state_that_memory_never_lets_go_on_is_infeasible() -> None:
     assert replan(one, state, SURE).status is Status.INFEASIBLE
 
 
+def test_a_span_counts_from_the_first_task_of_a_device() -> None:
+    one = replace(problem(1, 2, times={"forward": 2, "backward": 3}), objective=Objective.SPAN)
+    begun = State(9, {Task(Pass(F, 0, 0)): Ran(0, 2)})
+    for state, value in ((State(9, {}), 10), (begun, 9 + 8)):
+        found = replan(one, state, SURE)
+        assert (found.status, found.value, found.lower_bound) == (Status.OPTIMAL, value, value)
+        assert f"span {value}" in found.text()
+
+
 def test_nothing_remains() -> None:
     one = problem(1, 1, times={"forward": 1, "backward": 1})
     found = replan(one, State(5, {Task(Pass(F, 0, 0)): Ran(0, 1), Task(Pass(BW, 0, 0)): Ran(2, 6)}), SURE)
@@ -154,8 +170,8 @@ def test_mistakes_are_one_line_each(document: dict[str, Any], mistakes: list[str
 
 def test_what_a_state_does_not_tell_enough_of_is_refused() -> None:
     one = problem(1, 1, times={"forward": 2, "backward": 2})
-    with pytest.raises(BadInput, match="allowed with a state: makespan"):
-        state_from({"now": 0, "passes": []}, replace(one, objective=type(one.objective).SPAN))
+    with pytest.raises(BadInput, match="found objective period; allowed with a state: makespan"):
+        state_from({"now": 0, "passes": []}, replace(one, objective=Objective.PERIOD))
     gathered = tiny_gathers(Random(0))
     with pytest.raises(BadInput, match="found gathered parameters in the problem; allowed with a state"):
         state_from({"now": 0, "passes": []}, gathered)
