@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from pipesched.errors import BadInput
 from pipesched.files.model_configs.model_config import Keys, ModelConfig, without_none
+from pipesched.files.schema_errors import shown
 
 
 class _Family(NamedTuple):
@@ -52,11 +53,11 @@ def from_hugging_face(document: Mapping[str, Any], source: str) -> ModelConfig:
     family = FAMILIES.get(str(kind))
     if family is None:
         raise BadInput(
-            f"{source}: model_type: found {kind!r}; known: {', '.join(sorted(FAMILIES))}; for another model write "
+            f"{source}: model_type: found {shown(kind)}; known: {', '.join(sorted(FAMILIES))}; for another model write "
             "the section model of a plan file by hand (docs/layers.md)"
         )
-    _refuse_linear_attention(config, source)
     keys = Keys(source, config)
+    _refuse_linear_attention(keys, source)
     hidden = keys.number(*_HIDDEN)
     experts = _experts(keys, config, source) if family.experts else None
     inner = keys.optional("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size")
@@ -73,12 +74,12 @@ def from_hugging_face(document: Mapping[str, Any], source: str) -> ModelConfig:
         "tied": True if (family.tied if tied is None else tied) else None,
     }
     if experts is not None:
-        dense = _dense_layers(config, family, layers, source)
+        dense = _dense_layers(keys, config, family, layers, source)
         model |= {"experts": experts, "dense_layers": dense or None, "ffn": model["ffn"] if dense else None}
+    longest = keys.optional("max_position_embeddings", "n_positions")
     keys.check()
     if config.get("sliding_window") and config.get("use_sliding_window", True):
         notes.append("attention in a sliding window is counted as over the whole sequence")
-    longest = keys.optional("max_position_embeddings", "n_positions")
     name = str(document.get("_name_or_path") or kind).rstrip("/").rpartition("/")[2]
     return ModelConfig(name, without_none(model), {}, longest, tuple(notes))
 
@@ -100,9 +101,8 @@ def _attention(keys: Keys, config: Mapping[str, Any], family: _Family) -> dict[s
 def _experts(keys: Keys, config: Mapping[str, Any], source: str) -> dict[str, int]:
     for name in _ONE_IN:
         if config.get(name) not in (None, 1):
-            raise BadInput(
-                f"{source}: {name}: found {config[name]}; allowed: 1, experts in every layer after the dense ones"
-            )
+            allowed = "1, experts in every layer after the dense ones"
+            raise BadInput(f"{source}: {name}: found {shown(config[name])}; allowed: {allowed}")
     ffn = keys.number("moe_intermediate_size", "intermediate_size")
     shared, rest = divmod(keys.optional("shared_expert_intermediate_size") or 0, ffn)
     if rest:
@@ -115,25 +115,26 @@ def _experts(keys: Keys, config: Mapping[str, Any], source: str) -> dict[str, in
     })  # fmt: skip
 
 
-def _dense_layers(config: Mapping[str, Any], family: _Family, layers: int, source: str) -> int:
+def _dense_layers(keys: Keys, config: Mapping[str, Any], family: _Family, layers: int, source: str) -> int:
     """How many of the first layers have no experts; `BadInput` where they are not the first ones."""
-    listed = config.get("mlp_only_layers") or []
+    listed = keys.listed("mlp_only_layers")
     if listed != list(range(len(listed))):
-        raise BadInput(f"{source}: mlp_only_layers: found {listed}; allowed: the first layers")
+        raise BadInput(f"{source}: mlp_only_layers: found {shown(listed)}; allowed: the first layers")
     last = config.get("moe_layer_end_index", -1)
     if last not in (-1, layers - 1):
-        raise BadInput(f"{source}: moe_layer_end_index: found {last}; allowed: the last layer, or -1")
-    first = config.get("moe_layer_start_index", family.first_expert_layer)
-    return int(config.get("first_k_dense_replace") or len(listed) or first)
+        raise BadInput(f"{source}: moe_layer_end_index: found {shown(last)}; allowed: the last layer, or -1")
+    start = "moe_layer_start_index"
+    first = (keys.optional(start) or 0) if start in config else family.first_expert_layer
+    return keys.optional("first_k_dense_replace") or len(listed) or first
 
 
-def _refuse_linear_attention(config: Mapping[str, Any], source: str) -> None:
+def _refuse_linear_attention(keys: Keys, source: str) -> None:
     """`BadInput` for layers whose costs are not those of attention: linear attention, state spaces, recurrence."""
-    types = {*(config.get("layer_types") or [])} - {"full_attention", "sliding_attention", "chunked_attention"}
+    types = {*map(str, keys.listed("layer_types"))} - {"full_attention", "sliding_attention", "chunked_attention"}
     if types:
-        found = ", ".join(sorted(map(str, types)))
+        found = ", ".join(sorted(types))
         raise BadInput(f"{source}: layer_types: found {found}; allowed: full_attention, sliding_attention")
-    if 0 in (config.get("attn_type_list") or []):
+    if 0 in keys.listed("attn_type_list"):
         raise BadInput(
             f"{source}: attn_type_list: found 0, linear attention; allowed: 1, full attention, in all layers"
         )

@@ -55,6 +55,13 @@ class Keys:
             return whole or None
         return None
 
+    def listed(self, name: str) -> list[Any]:
+        """The entries of a list; none where it is not there, null, or a mistake."""
+        value = self._values.get(name)
+        if not isinstance(value, list | None):
+            self.mistakes.append(f"{self._source}: {name}: found {shown(value)}; allowed: a list")
+        return value if isinstance(value, list) else []
+
     def check(self) -> None:
         """Raises `BadInput` with all mistakes."""
         if self.mistakes:

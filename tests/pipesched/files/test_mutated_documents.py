@@ -12,6 +12,7 @@ import pytest
 
 from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import read_yaml
+from pipesched.files.model_configs.hugging_face import from_hugging_face
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.files.problem_file import problem_from
 
@@ -30,6 +31,12 @@ PLAN: dict[str, Any] = {
     ],
     "decide": {"recompute": "free"},
 }
+CONFIG: dict[str, Any] = {
+    "model_type": "deepseek_v3", "num_hidden_layers": 4, "hidden_size": 512, "intermediate_size": 1024, "vocab_size": 1000,
+    "num_attention_heads": 8, "kv_lora_rank": 64, "q_lora_rank": 96, "qk_nope_head_dim": 32, "qk_rope_head_dim": 16,
+    "v_head_dim": 32, "n_routed_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 256, "mlp_only_layers": [],
+    "first_k_dense_replace": 1, "num_nextn_predict_layers": 1, "max_position_embeddings": 4096, "layer_types": [],
+}  # fmt: skip
 # Words of Python and of the validation library.
 FOREIGN = ("Input should", "NoneType", "Fraction(", "Decimal(", "<class", "pydantic", "object at")
 
@@ -63,11 +70,16 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
         yield from _places(value[key])
 
 
-@pytest.mark.parametrize(("folder", "read"), [(".", problem_from), ("plans", plan_problem_from)])
+def _model(document: Any) -> object:
+    return from_hugging_face(document, "config.json")
+
+
+@pytest.mark.parametrize(("folder", "read"), [(".", problem_from), ("plans", plan_problem_from), ("", _model)])
 def test_mutated_files_are_read_or_refused_in_lines(folder: str, read: Callable[[Any], object]) -> None:
     files = sorted((EXAMPLES / folder).glob("*.yaml"))
     documents: list[Any] = [read_yaml(path.read_text(), path.name) for path in files if path.stat().st_size < 4000]
     documents += [PLAN] * len(documents) if folder == "plans" else []
+    documents = documents if folder else [CONFIG]
     refused = 0
     for seed in range(400):
         rng = Random(seed)
