@@ -16,7 +16,7 @@ from solver.engine.slices import Slice
 def run(search: Search) -> None:
     """Every opening, then the parts until nothing is open or the time is over."""
     engine = search.engine
-    if engine.parts and not search.problem.network.options and not search.clock.counts_work:
+    if engine.parts and not search.clock.counts_work:
         # Of what is compiled one after the other, list scheduling takes least, and gives the first schedules.
         (LIST_KERNELS if search.plain_passes else search.kernels).begin()
     for opening in engine.opening:

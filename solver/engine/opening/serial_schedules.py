@@ -11,12 +11,12 @@ from formulations.jobs.jobs_of_problem import jobs_of
 from formulations.jobs.schedule_of_starts import schedule_of_starts
 from pipesched.schedule.metrics import measure
 from solver.engine.search import Search
-from solver.tasks.job_graph import with_modes
 from solver.tasks.rank_search import Ranks, Serial
+from solver.tasks.ways_to_run import ways_to_run
 from solver.tasks.whole_passes import task_ranks
 
 # How far micro-batches are apart, and how much later weight tasks come up: see `Serial.by_microbatch`.
-_APART, _LATER = (0.4, 0.5, 0.6), (0.25, 0.5, 1.0)
+_APART, _LATER = (0.4, 0.5, 0.6, 0.8, 1.0), (0.0, 0.25, 0.5, 1.0)
 
 
 @dataclass(frozen=True)
@@ -34,24 +34,29 @@ class SerialSchedules:
 
     def applies(self, search: Search) -> bool:
         few = search.passes <= self.many_passes or search.incumbent.timeline is None
-        return few and not search.plain_passes and not search.problem.network.options
+        return few and not search.plain_passes
 
     def run(self, search: Search) -> None:
         if not search.wait_for(search.kernels, self.waiting_share):
             return
         jobs = jobs_of(search.problem)
-        try:
-            serial = Serial(jobs, with_modes(jobs, fused=False))
-        except ValueError:
-            return
+        for running in ways_to_run(jobs):
+            try:
+                self._offer(search, Serial(jobs, *running))
+            except ValueError:
+                return
+
+    def _offer(self, search: Search, serial: Serial) -> None:
         found = (serial.run(ranks) for ranks in self._ranks(search, serial))
         best = min((one for one in found if one is not None), key=lambda one: one[0], default=None)
-        schedule = None if best is None else schedule_of_starts(jobs, serial.starts(best[1]), "optimised")
+        schedule = None if best is None else schedule_of_starts(serial.jobs, serial.starts(best[1]), "optimised")
         if schedule is not None:
             search.start_from(schedule)
 
     def _ranks(self, search: Search, serial: Serial) -> Iterator[Ranks]:
         yield from (serial.by_microbatch(apart, later) for apart in _APART for later in _LATER)
-        timelines = [one.timeline for one in search.candidates if one.timeline is not None]
-        for timeline in sorted(timelines, key=lambda one: measure(one).makespan_ticks)[: self.published]:
+        # Published orders hold none of what may be chosen, or choose it in another way.
+        known = () if search.problem.network.options else search.candidates
+        timelines = [one.timeline for one in known if one.timeline is not None]
+        for timeline in sorted(timelines, key=lambda one: measure(one).makespan)[: self.published]:
             yield np.array(task_ranks(timeline, [serial.jobs.jobs[n].task for n in serial.running]))

@@ -24,8 +24,8 @@ from solver.limits import Limits
 from solver.tasks.job_graph import with_modes
 from solver.tasks.policy.dispatcher import Dispatcher
 from solver.tasks.policy.policy import EAGER, LEAN, STEADY
-from solver.tasks.policy.saving import ways_to_run
 from solver.tasks.rank_search import Serial
+from solver.tasks.ways_to_run import ways_to_run
 from tests.support.expert_parallel import mean_layers
 from tests.support.task_brute_force import always_fits, optimum, tiny_tasks
 from tests.support.tiny_memory import tiny_memory

@@ -12,9 +12,9 @@ from solver.engine.kernels import Kernels
 from solver.engine.search import Search
 from solver.engine.slices import Slice, Work
 from solver.tasks.policy.dispatcher import Dispatcher
-from solver.tasks.policy.saving import ways_to_run
 from solver.tasks.policy.search import PolicySearch
 from solver.tasks.rank_search import Serial
+from solver.tasks.ways_to_run import ways_to_run
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Which activations dispatching offloads or recomputes, stage by stage, and from when on they may come back."""
+"""Which activations are offloaded or recomputed, stage by stage, and from when on they may come back."""
 
 from __future__ import annotations
 
