@@ -11,6 +11,7 @@ from math import ceil
 
 from ortools.sat.python import cp_model
 
+from formulations.partition.beside import Beside
 from formulations.partition.chain_ways import ChainWays, Ways
 from formulations.partition.memory_rows import MemoryRows
 from formulations.partition.partition_model import Linear, PartitionModel, StageTerms
@@ -43,7 +44,8 @@ class BoundRows:
         """
         for device in range(self._chain.placement.devices):
             self._load(device)
-        self.model.cp.add(self.value >= mean_load(self.plan, self._choice))
+        of_modules = max(map(self.model.beside.load, range(self.plan.all_devices.devices)))
+        self.model.cp.add(self.value >= max(of_modules, mean_load(self.plan, self._choice)))
         if not self._chain.one_chain:
             return None
         ways = self._chain.ways()
@@ -73,7 +75,7 @@ class BoundRows:
             number = min(share, max(0, m - self._chain.placement.chain_index[stage] * share))
             return number * self.model.terms[stage % len(self._chain.chains[0])].work
 
-        passes = sum(map(work, self._chain.placement.stages_of[device]))
+        passes = sum(map(work, self._chain.placement.stages_of[device])) + self.model.beside.load(device)
         terms = [self.model.terms[k] for k in self._chain.held(device)]
         loads: dict[str, Linear] = {COMPUTE: passes + sum(one.step for one in terms)}
         gather, reduce, _ = self.plan.model.parameters
@@ -102,16 +104,22 @@ class BoundRows:
         return self.plan.microbatches * sum(self.model.terms[k].work for k in self._chain.held(device))
 
     def _head_and_tail(self, device: int, ways: Ways) -> None:
-        """The way to a device, its work, and the way back from its last gradient; a W may come after that."""
+        """The way to a device, its work, and the way back from its last gradient; a W may come after that.
+
+        Of what modules run there, only that counts which must lie between.
+        """
         held, m, terms = self._chain.held(device), self.plan.microbatches, self.model.terms
+        before, between, after = (own[device] for own in self.model.beside.in_turn)
         first, start = held[0], terms[0].gather
         gradients = m * sum(terms[k].forward + terms[k].gradient for k in held)
-        busy = gradients if self.plan.model.splittable else self._work(device)
+        busy = between + (gradients if self.plan.model.splittable else self._work(device))
         # The way back ends with the first stage's last backward.
         behind = self._once(terms[0]) if first else self._behind(device)
         self.model.cp.add(self.value >= start + ways.head[first] + busy + ways.tail[first] + behind)
         if not self.span:
-            self.model.cp.add(self.value >= start + ways.head[first] + self._work(device) + self._behind(device))
+            own = between + after + self._work(device)
+            self.model.cp.add(self.value >= start + ways.head[first] + own + self._behind(device))
+            self.model.cp.add(self.value >= before + busy + ways.tail[first])
 
 
 def mean_load(plan: PlanProblem, choice: Choice) -> int:
@@ -121,5 +129,6 @@ def mean_load(plan: PlanProblem, choice: Choice) -> int:
         each += sum((layer.forward + layer.least_backward for layer in model.sequence), Fraction(0))
         each += stages * (model.forward_overhead + model.backward_overhead)
     steps = sum((layer.step for layer in plan.model.sequence), stages * (plan.model.parameters.step or Fraction(0)))
-    chains = len(choice.on(plan.cluster.devices).chains)
-    return ceil((plan.microbatches * each + chains * steps) / plan.tick / plan.cluster.speed)
+    chains, beside = len(choice.on(plan.cluster.devices).chains), Beside.of(plan, choice)
+    own = sum(beside.load(device) / plan.cluster.slowness_of(device) for device in range(plan.cluster.devices))
+    return ceil(((plan.microbatches * each + chains * steps) / plan.tick + own) / plan.cluster.speed)

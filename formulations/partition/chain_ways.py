@@ -44,7 +44,8 @@ class ChainWays:
         way = sum((_longest(layer) for layer in layers), Fraction(0)) / plan.tick
         overhead = (plan.model.forward_overhead + plan.model.backward_overhead) * len(self.chains[0]) / plan.tick
         # No way through the stages and back takes longer.
-        self.longest = int((way + overhead) * slowest) + sum(map(sum, self._lags())) if self.one_chain else 0
+        lags = sum(map(sum, self._lags())) + model.beside.head + model.beside.tail + model.beside.around
+        self.longest = int((way + overhead) * slowest) + lags if self.one_chain else 0
 
     def held(self, device: int) -> tuple[int, ...]:
         """The places on their chain of the stages of a device."""
@@ -77,14 +78,15 @@ class ChainWays:
         """
         lags = self._lags()
         stages, terms = range(len(self.chains[0])), self.model.pieces[0]
-        head: list[Linear] = [0]
-        back: list[Linear] = [0]
+        beside = self.model.beside
+        head: list[Linear] = [beside.head]
+        back: list[Linear] = [beside.tail]
         for k in stages[:-1]:
             head.append(self.named(f"head{k + 1}", head[-1] + terms[k].forward + lags[k][0], self.longest))
-            # The last backward, on the first stage, runs to the end of its W.
-            last = terms[k].rest if k == 0 else terms[k].gradient
+            # The last backward, on the first stage, runs to the end of its W, unless something follows its gradient.
+            last = terms[k].rest if k == 0 and not beside.tail else terms[k].gradient
             back.append(self.named(f"tail{k + 1}", back[-1] + last + lags[k][1], self.longest))
-        around: list[Linear] = [0]
+        around: list[Linear] = [beside.around]
         for k in reversed(stages[:-1]):
             there = terms[k + 1].forward + terms[k + 1].gradient + sum(lags[k])
             around.insert(0, self.named(f"around{k}", around[0] + there, self.longest))

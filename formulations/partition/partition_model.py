@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from ortools.sat.python import cp_model
 
+from formulations.partition.beside import Beside
 from formulations.partition.recompute_rows import RecomputeRows
 from pipesched.layers.layer import LayerType
 from pipesched.layers.model import Model
@@ -77,7 +78,9 @@ class PartitionModel:
         self._slowness = plan.slowness_of_places(placement)
         largest = max(plan.cluster.capacity or (Fraction(0),)) / plan.resolution
         self.step = plan.resolution * max(1, ceil(largest / _MOST_STEPS))
-        self.capacity = [ceil(room / self.step) for room in plan.cluster.capacity or ()]
+        self.beside = Beside.of(plan, choice)
+        free = zip(plan.cluster.capacity or (), self.beside.memory, strict=False)
+        self.capacity = [ceil((room - held) / self.step) for room, held in free]
         self.runs = plan.model.layers
         self._whole: list[tuple[cp_model.IntVar, cp_model.IntVar, int]] = []
         self.begin = [self._begin(k) for k in range(stages + 1)]

@@ -14,6 +14,7 @@ from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Finding, RefusedEvidenceError, Verdict
 from pipesched.checking.more_memory import with_more_memory
 from pipesched.layers.cluster import Capacities
+from pipesched.layers.encoder import EncoderPlacement
 from pipesched.layers.even import even_counts
 from pipesched.layers.partition import mistakes
 from pipesched.layers.plan_problem import Choice, PlanProblem
@@ -97,6 +98,14 @@ def mean_load(plan: PlanProblem, choice: Choice) -> Fraction:
         for layer in model.layers:
             split = layer.backward + (layer.weight or 0)
             each += layer.count * (layer.forward + (split if layer.fused is None else min(split, layer.fused)))
+    for layer in plan.shared:  # of which every device has a part
+        each += layer.forward + min(layer.full_backward, layer.backward + (layer.weight or 0))
+    if plan.encoder is not None and plan.encoder.placement is not EncoderPlacement.OWN_DEVICE:
+        own, copies = plan.encoder.layer, plan.encoder.copies(plan.cluster.devices)
+        split = own.backward + (own.weight or 0)
+        whole = own.count * (own.forward + (split if own.fused is None else min(split, own.fused)))
+        overhead = plan.model.forward_overhead + plan.model.backward_overhead
+        each += (whole + len(copies[0]) * overhead) / plan.encoder.serves
     # Every copy of a layer steps once.
     once = stages * (plan.model.parameters.step or 0) + sum(layer.count * layer.step for layer in plan.model.layers)
     steps, cluster = len(choice.on(plan.cluster.devices).chains) * once, plan.cluster

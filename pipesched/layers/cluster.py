@@ -49,6 +49,11 @@ class Cluster:
         """As many devices as said, each like the last of these, which are equal."""
         return replace(self, devices=devices, capacity=self.capacity and self.capacity[-1:] * devices)
 
+    @property
+    def longest_lag(self) -> Fraction:
+        """The longest time of a transfer."""
+        return max((lag for row in self.links for lag in row), default=self.transfer)
+
     def lag(self, sender: int, receiver: int) -> Fraction:
         """The time of a transfer from one device to another; 0 inside a device."""
         if sender == receiver:

@@ -11,6 +11,7 @@ from pipesched.layers.cluster import Cluster
 from pipesched.layers.layer import LayerType
 from pipesched.layers.model import Model
 from pipesched.layers.roles import Role, role_of
+from pipesched.layers.stage_costs import StageCosts
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import Stage
 from pipesched.problem.with_modules import with_shared
@@ -45,26 +46,34 @@ def with_vocabulary(trunk: Problem, layers: Sequence[LayerType], cluster: Cluste
     return with_shared(trunk, shared, [layer.name for layer in layers if role_of(layer.name) is Role.HEAD])
 
 
-def _part(trunk: Problem, layer: LayerType, cluster: Cluster, device: int) -> Stage:
+def part_of(layer: LayerType, cluster: Cluster, device: int, splits: bool) -> StageCosts:
     """Of a layer what one device has: a part as large as the others', at the device's speed."""
-    share = cluster.slowness_of(device) / cluster.devices
+    parts, whole = cluster.devices, layer.weight is None or not splits
+    costs = StageCosts(
+        forward=layer.forward / parts,
+        backward=(layer.full_backward if whole else layer.backward) / parts,
+        weight=(layer.weight or Fraction(0)) / parts if splits else None,
+        fused=layer.full_backward / parts,
+        memory=layer.memory / parts,
+        activation=layer.activation / parts,
+        freed=layer.freed_by_backward / parts if splits else Fraction(0),
+    )
+    return costs.slowed(cluster.slowness_of(device))
 
-    def ticks(time: Fraction) -> int:
-        return _whole(time / trunk.tick)
 
-    def held(amount: Fraction) -> int:
-        return _whole(amount / cluster.devices / trunk.resolution)
-
-    weight = layer.weight or Fraction(0)
+def _part(trunk: Problem, layer: LayerType, cluster: Cluster, device: int) -> Stage:
+    costs = part_of(layer, cluster, device, trunk.splittable)
+    held = [_whole(amount / trunk.resolution) for amount in (costs.activation, costs.freed, costs.memory)]
+    activation, freed, static = held
     return Stage(
-        forward=ticks(layer.forward * share),
-        backward=ticks((layer.backward if layer.weight is not None else layer.full_backward) * share),
-        weight=ticks(weight * share) if trunk.splittable else None,
-        fused=ticks(layer.full_backward * share),
-        transfer=ticks(max((lag for row in cluster.links for lag in row), default=cluster.transfer)),
-        activation=held(layer.activation),
-        freed=held(layer.freed_by_backward) if trunk.splittable else 0,
-        static=held(layer.memory),
+        forward=_whole(costs.forward / trunk.tick),
+        backward=_whole(costs.backward / trunk.tick),
+        weight=None if costs.weight is None else _whole(costs.weight / trunk.tick),
+        fused=_whole(costs.fused / trunk.tick),
+        transfer=_whole(cluster.longest_lag / trunk.tick),
+        activation=activation,
+        freed=freed,
+        static=static,
     )
 
 

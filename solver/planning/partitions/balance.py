@@ -12,6 +12,7 @@ from itertools import accumulate, combinations, pairwise
 
 import numpy as np
 
+from formulations.partition.beside import Beside
 from pipesched.layers.even import some_counts
 from pipesched.layers.layer import LayerType
 from pipesched.layers.partition import Partition
@@ -81,6 +82,10 @@ class _Costs:
         self._slow = np.array([float(cluster.slowness_of(device)) for device in range(cluster.devices)])
         self._slow_stage = np.array([float(slow) for slow in plan.slowness_of_places(placement)])
         self._first = [min(own) for own in self._held] if ends and len(placement.chains) == 1 else []
+        self._beside = Beside.of(plan, choice)
+        own = np.array(self._beside.in_turn, float)[:, : cluster.devices] * float(plan.tick)
+        self._before, self._between, self._after = own
+        self._ends = float(self._beside.head * plan.tick), float(self._beside.tail * plan.tick)
         always = plan.recompute is Decide.ALWAYS
 
         def sums(layers: Sequence[LayerType], of: Callable[[LayerType], Fraction], again: bool = always) -> list[float]:
@@ -104,13 +109,15 @@ class _Costs:
                 again[:, device] = needs.time
                 lacking += needs.excess
         load, busy = (self._m * self._slow * (again + each @ self._on.T) for each in (work, gradient))
-        worst = load
+        load, busy = load + self._between + self._after, busy + self._between
+        worst = load + self._before
         if self._first:
             head, tail = (
                 (np.cumsum(each * self._slow_stage, axis=1) - each * self._slow_stage)[:, self._first]
                 for each in (ahead, behind)
             )
-            worst = np.maximum(load + head, busy + tail)
+            head, tail = (each + way for each, way in zip((head, tail), self._ends, strict=True))
+            worst = np.maximum(worst, np.maximum(load + head, busy + tail + self._before))
         # Where stages of a device are uneven micro-batches wait for each other.
         squares = (load * load).sum(axis=1) + self._m**2 * (work * work).sum(axis=1)
         return [*zip(lacking.tolist(), worst.max(axis=1).tolist(), squares.tolist(), strict=True)]

@@ -1,0 +1,130 @@
+"""What an encoder, or a vocabulary on all devices, takes beside the stages of any partition, for bounds over all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import pairwise
+
+from pipesched.layers.encoder import EncoderStage, encoder_stages
+from pipesched.layers.plan_problem import Choice, PlanProblem
+from pipesched.layers.roles import Role, role_of
+from pipesched.layers.stage_costs import StageCosts
+from pipesched.layers.vocabulary import part_of
+from pipesched.problem.problem import Objective
+
+
+@dataclass
+class Beside:
+    """Ticks and memory that no partition changes; lists have a number for each device, its own of an encoder too.
+
+    Of all micro-batches together a device runs `before` what feeds the first stage: it precedes the device's last
+    gradient. What it runs `between` comes after its first forward and before its last gradient, what it runs `after`
+    comes after its first forward. `head` ticks precede the first stage's first forward, `tail` ticks follow its last
+    gradient, and `around` is from the last stage's forward to the same micro-batch's backward. All of it is less than
+    `most` in turn. `memory` is held at all times, in the file's unit.
+    """
+
+    before: list[int]
+    between: list[int]
+    after: list[int]
+    memory: list[Fraction]
+    head: int = 0
+    tail: int = 0
+    around: int = 0
+    most: int = 0
+    plan: PlanProblem = field(repr=False, kw_only=True)
+
+    @classmethod
+    def of(cls, plan: PlanProblem, choice: Choice) -> Beside:
+        """That of a plan problem; nothing where all layers are in stages."""
+        devices = plan.all_devices.devices
+        found = cls([0] * devices, [0] * devices, [0] * devices, [Fraction(0)] * devices, plan=plan)
+        where = choice.on(plan.cluster.devices)
+        ends = where.stage_device[where.chains[0][0]], where.stage_device[where.chains[0][-1]]
+        if plan.encoder is not None:
+            found._encoder(encoder_stages(plan.encoder, plan.model, plan.all_devices), ends[0])
+        for layer in plan.shared:
+            parts = [part_of(layer, plan.cluster, device, plan.model.splittable) for device in range(devices)]
+            if role_of(layer.name) is Role.HEAD:
+                found._head(parts, ends[1])
+            else:
+                found._embedding(parts, ends[0])
+        return found
+
+    @property
+    def in_turn(self) -> tuple[list[int], list[int], list[int]]:
+        """What devices run before, between and after."""
+        return self.before, self.between, self.after
+
+    def load(self, device: int) -> int:
+        """All that it runs."""
+        return self.before[device] + self.between[device] + self.after[device]
+
+    def _encoder(self, stages: Sequence[EncoderStage], fed: int) -> None:
+        """Copies take passes in turn, and feed micro-batches in order: the first is the first copy's."""
+        assert self.plan.encoder is not None
+        copies = len(self.plan.encoder.copies(len(self.memory)))
+        passes, length = self.plan.microbatches // self.plan.encoder.serves, len(stages) // copies
+        chains = [stages[copy * length : (copy + 1) * length] for copy in range(copies)]
+        for copy, chain in enumerate(chains):
+            for stage in chain:
+                self._runs(stage.device, stage.costs, len(range(copy, passes, copies)))
+        if copies > 1 and self.plan.objective is Objective.SPAN:
+            return  # no device begins first and ends last
+        first, last = chains[0], chains[(passes - 1) % copies]
+        there = [(a.device, b.device) for a, b in pairwise(first)] + [(first[-1].device, fed)]
+        back = [(b.device, a.device) for a, b in pairwise(last)] + [(fed, last[-1].device)]
+        self.head = sum(self._ticks(stage.costs.forward) for stage in first) + self._lags(there)
+        rest = self._work(last[0].costs) - self._ticks(last[0].costs.forward)
+        self.tail = rest + sum(self._gradient(stage.costs) for stage in last[1:]) + self._lags(back)
+
+    def _embedding(self, parts: Sequence[StageCosts], fed: int) -> None:
+        """All parts of a forward, joined, come before the first stage, and behind it all parts of the backward."""
+        for device, costs in enumerate(parts):
+            self._runs(device, costs, self.plan.microbatches)
+        slowest = max(range(len(parts)), key=lambda device: parts[device].forward)
+        ends = [slowest] if self.plan.objective is Objective.SPAN else range(len(parts))
+        self.head = max(self.head, max(self._ticks(part.forward) for part in parts) + self._joining)
+        rests = (self._work(parts[d]) - self._ticks(parts[d].forward) + self._lags([(fed, d)]) for d in ends)
+        self.tail = max(self.tail, *rests)
+
+    def _head(self, parts: Sequence[StageCosts], follows: int) -> None:
+        """Two collectives: all parts of the forward before any of the backward, and these before the last stage's."""
+        m, forwards = self.plan.microbatches, list[int]()
+        for device, costs in enumerate(parts):
+            forward, gradient = self._ticks(costs.forward), self._gradient(costs)
+            forwards.append(forward + self._lags([(follows, device)]))
+            self.between[device] += m * (forward + gradient)
+            self.after[device] += m * (self._work(costs) - forward - gradient)
+            self._held(device, costs, m)
+        self.around = max(self.around, max(forwards) + max(map(self._gradient, parts)) + 2 * self._joining)
+
+    def _runs(self, device: int, costs: StageCosts, passes: int) -> None:
+        forward = self._ticks(costs.forward)
+        self.before[device] += passes * forward
+        self.after[device] += passes * (self._work(costs) - forward)
+        self._held(device, costs, passes)
+
+    def _held(self, device: int, costs: StageCosts, passes: int) -> None:
+        self.memory[device] += costs.memory
+        backward = max(costs.fused, costs.backward + (costs.weight or 0))
+        self.most += passes * (self._ticks(costs.forward + backward) + 4 * self._joining)
+
+    @property
+    def _joining(self) -> int:
+        """A collective: the longest transfer."""
+        return self._ticks(self.plan.all_devices.longest_lag)
+
+    def _lags(self, ways: Iterable[tuple[int, int]]) -> int:
+        return sum(self._ticks(self.plan.all_devices.lag(*way)) for way in ways)
+
+    def _work(self, costs: StageCosts) -> int:
+        return self._ticks(costs.work)
+
+    def _gradient(self, costs: StageCosts) -> int:
+        return self._ticks(min(costs.backward, costs.fused) if self.plan.model.splittable else costs.fused)
+
+    def _ticks(self, time: Fraction) -> int:
+        return int(time / self.plan.tick)
