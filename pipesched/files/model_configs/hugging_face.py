@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from pipesched.errors import BadInput
+from pipesched.errors import BadInput, did_you_mean
 from pipesched.files.model_configs.model_config import Keys, ModelConfig, without_none
 from pipesched.files.schema_errors import shown
 
@@ -52,9 +52,10 @@ def from_hugging_face(document: Mapping[str, Any], source: str) -> ModelConfig:
         notes.append(f"{document.get('model_type')}: the text model alone; what encodes images or sound is left out")
     family = FAMILIES.get(str(kind))
     if family is None:
+        near = did_you_mean(str(kind), FAMILIES)
         raise BadInput(
-            f"{source}: model_type: found {shown(kind)}; known: {', '.join(sorted(FAMILIES))}; for another model write "
-            "the section model of a plan file by hand (docs/layers.md)"
+            f"{source}: model_type: found {shown(kind)}; known: {', '.join(sorted(FAMILIES))}{near}; for another model "
+            "write the section model of a plan file by hand (docs/layers.md)"
         )
     keys = Keys(source, config)
     _refuse_linear_attention(keys, source)

@@ -54,10 +54,8 @@ class ScheduleReader:
         if not isinstance(orders, list) or not all(isinstance(order, list) for order in orders):
             raise BadInput(f"{self._path}: orders: found no list of lists; allowed: one list of slots a device")
         try:
-            slots = tuple(
-                tuple(parse_slot(text if isinstance(text, str) else shown(text), self.problem) for text in order)
-                for order in orders
-            )
+            texts = ((one if isinstance(one, str) else shown(one) for one in order) for order in orders)
+            slots = tuple(tuple(parse_slot(text, self.problem) for text in order) for order in texts)
         except BadInput as error:
             raise BadInput(f"{self._path}: orders: {error}") from None
         name, tasks = visible(str(self._document.get("schedule", ""))), self._document.get("task_orders")
