@@ -28,6 +28,7 @@ from pipesched.files.model_configs.read_config import KINDS, read_config
 from solver.limits import Limits
 from solver.planning.progress import PlanProgress, Report
 from solver.planning.race import NO_TIME
+from solver.planning.time_shares import TimeShares
 from targets.layouts import LayoutRace, best_layouts
 from targets.plans import Planned, narrowed_sentences, planned
 
@@ -58,7 +59,7 @@ def run(args: Namespace) -> Exit:
         raise BadInput(*(f"{option}: missing; it is required" for option in absent))
     config, folder = read_config(args.source), plan_folder(args.output)
     wanted = wanted_of(args, 1, None)
-    stop, limits = stop_event(args), limits_of(args)
+    stop, time = stop_event(args), TimeShares(limits_of(args))
     moments: list[PlanProgress] = []
     line = PlanLines("ms")
     with interrupt_sets(stop), progress_line() as say:
@@ -68,12 +69,10 @@ def run(args: Namespace) -> Exit:
             moments.append(moment)
 
         given = {name: getattr(args, name) for name in _SIZES}
-        part = replace(limits, seconds=_RACE_SHARE * limits.seconds)
-        race = best_layouts(config, wanted, args.gpus, given, Path(args.source).name, args.target, part, tell, stop)
-        spent = moments[-1].seconds if moments else 0.0
+        source, part = Path(args.source).name, time.part(_RACE_SHARE, 1)
+        race = best_layouts(config, wanted, args.gpus, given, source, args.target, part, tell, stop)
         moments.clear()
-        rest = replace(limits, seconds=max(1.0, limits.seconds - spent))
-        answer = None if race.rows[0].step is None else _plan(race, args, rest, tell, stop)
+        answer = None if race.rows[0].step is None else _plan(race, args, time.part(1, 1), tell, stop)
         if answer is not None:
             race.rows[0].take(answer.found)
     if not args.json:

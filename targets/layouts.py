@@ -20,6 +20,7 @@ from solver.limits import Limits
 from solver.planning.plan import plan_from
 from solver.planning.progress import Report
 from solver.planning.race import Raced, raced
+from solver.planning.time_shares import TimeShares
 
 
 class Spread(NamedTuple):
@@ -46,6 +47,7 @@ def best_layouts(
 
     `given` are sizes that are not searched, `target` is the runtime of `--for`. `BadInput` where nothing is left.
     """
+    time = TimeShares(limits)
     spread, problems, refused = dict[Layout, Spread](), dict[Layout, PlanProblem](), dict[Layout, str]()
     for layout in layouts_of(config, gpus, wanted.microbatches, sequence_of(config, wanted), given):
         own = replace(
@@ -62,4 +64,4 @@ def best_layouts(
         spread[layout] = Spread(text, whole)
     if not problems:
         raise BadInput(*dict.fromkeys(refused.values()))
-    return LayoutRace(raced(plan_from, problems, limits, report, stop), spread, refused)
+    return LayoutRace(raced(plan_from, problems, time.part(1, 1), report, stop), spread, refused)

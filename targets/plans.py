@@ -19,6 +19,7 @@ from runtime.partitions.plan_settings import PlanSettings, settings_of
 from solver.limits import Limits
 from solver.planning.plan import plan
 from solver.planning.progress import PlanProgress, Report
+from solver.planning.time_shares import TimeShares
 from targets.plan_runtimes import runtimes_of
 from targets.schedules import written_for
 
@@ -79,11 +80,11 @@ def planned(
     own = None if target is None else search.restricted(PARTITION_FORMATS[target], _OWN_SHARE, report, start)
     asked = own.plan if own is not None else search.given(_OWN_SHARE, report) if given else None
     others = [form for form in forms if form.name != target]
-    share = (_SETTINGS_SHARE if asked is None else _SETTINGS_SHARE / 2) / max(1, len(others))
+    first, share = (0.0, _SETTINGS_SHARE) if asked is None else (_OWN_SHARE, _SETTINGS_SHARE / 2)
     told: dict[str, _Own | str] = {}
-    for form in others:
+    for number, form in enumerate(others, 1):
         try:
-            told[form.name] = search.restricted(form, share, _named(aside, form.name))
+            told[form.name] = search.restricted(form, first + share * number / len(others), _named(aside, form.name))
         except BadInput as error:
             told[form.name] = error.mistakes[0].removeprefix("--for ")
     known = [asked, *(one.plan for one in told.values() if isinstance(one, _Own))]
@@ -115,34 +116,31 @@ class _Searches:
     """The searches of one call, one after another, within one time limit."""
 
     def __init__(self, problem: PlanProblem, limits: Limits, stop: Event) -> None:
-        self._problem, self._limits, self._stop = problem, limits, stop
-        self._spent = 0.0
+        self._problem, self._time, self._stop = problem, TimeShares(limits), stop
         self._known: dict[PlanProblem, Plan] = {}
 
-    def restricted(self, form: PartitionFormat, share: float, report: Report, start: Candidate | None = None) -> _Own:
-        """The best plan for a runtime, in a share of the time; once for runtimes that allow the same."""
+    def restricted(self, form: PartitionFormat, until: float, report: Report, start: Candidate | None = None) -> _Own:
+        """The best plan for a runtime, until so much of the time is over; once for runtimes that allow the same."""
         left, words = restricted(self._problem, form.name, form.limits)
         if left not in self._known:
-            self._known[left] = self._search(left, share * self._limits.seconds, start, report)
+            self._known[left] = self._search(left, until, start, report)
         return _Own(form, words, _runnable(self._known[left], form.name))
 
-    def given(self, share: float, report: Report) -> Plan:
-        """The best plan with the partition given, in a share of the time."""
-        return self._search(self._problem, share * self._limits.seconds, None, report)
+    def given(self, until: float, report: Report) -> Plan:
+        """The best plan with the partition given."""
+        return self._search(self._problem, until, None, report)
 
     def all_plans(self, whole: PlanProblem, start: Candidate | None, report: Report) -> Plan:
         """The best of all plans, in the time that is left."""
-        return self._search(whole, max(0.0, self._limits.seconds - self._spent), start, report)
+        return self._search(whole, 1, start, report)
 
-    def _search(self, problem: PlanProblem, seconds: float, start: Candidate | None, report: Report) -> Plan:
-        before = self._spent
+    def _search(self, problem: PlanProblem, until: float, start: Candidate | None, report: Report) -> Plan:
+        before = self._time.seconds
 
         def tell(moment: PlanProgress) -> None:
             report(replace(moment, seconds=moment.seconds + before))
 
-        found = plan(problem, replace(self._limits, seconds=seconds), tell, self._stop, start=start)
-        self._spent += found.wall_seconds
-        return found
+        return plan(problem, self._time.part(until, 1), tell, self._stop, start=start)
 
 
 def _named(report: Report, name: str) -> Callable[[PlanProgress], None]:

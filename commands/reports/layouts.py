@@ -95,7 +95,7 @@ def _without(race: LayoutRace) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     best = race.rows[0].step
     for one in race.rows:
-        if one.step is None and best is not None and one.bound >= best.total:
+        if one.step is None and best is not None and one.least >= best.total:
             found.setdefault("no better, by the bound", []).append(str(one.key))
         elif one.step is None:
             known = {NO_TIME: f"{NO_TIME} (--time-limit)", "": "without a plan"}
@@ -109,7 +109,7 @@ def record(one: Raced[Layout], wanted: Wanted, gpus: int) -> dict[str, Any]:
     """A row of `layouts --json`: times in ms, memory in GiB."""
     found: dict[str, Any] = {
         **one.key._asdict(), "microbatches": one.problem.microbatches, "lower_bound": float(one.bound),
-        "step": None, "fits": one.step is not None, "reason": one.dropped,
+        "step_lower_bound": float(one.least), "step": None, "fits": one.step is not None, "reason": one.dropped,
     }  # fmt: skip
     best = None if one.plan is None else one.plan.best
     if best is None or one.plan is None:

@@ -9,6 +9,7 @@ from commands.shared.tables import Column, table
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.formatting import plain
 from pipesched.results.plan import Candidate
+from pipesched.results.plan_figures import searched
 from pipesched.results.solution import Status
 from pipesched.schedule.metrics import BUBBLE, IDLE, measure
 from solver.planning.compared_schedule import ComparedSchedule
@@ -40,8 +41,8 @@ def show(found: PlanRows, free: str) -> None:
         print(f"time: {problem.objective.value}: {what_is_in_it(problem)}")
     best = next((row for row in rows if row.name == free), None)
     if best is not None and best.plan is not None and best.plan.value is not None:
-        bound = plain(float(best.plan.lower_bound))
-        print(f"{free}: any order; no plan is below {bound} {problem.time_unit}".rstrip())
+        bound = f"{plain(float(best.plan.lower_bound))} {problem.time_unit}".rstrip()
+        print(f"{free}: any order; no plan is below {bound} ({searched(best.plan.problem)})")
     if any(not row.fits for row in shown):
         print("what does not fit is shown with the memory that the least of its plans tried needs")
     for row in rows:

@@ -20,6 +20,9 @@ _STEPS_A_UNIT = 200
 
 _REASON_SECONDS = 5.0
 
+# Seconds or units, and of all that there was.
+_LEAST_STEP, _LEAST_SHARE = 0.2, 0.25
+
 
 class Budget:
     """Hands out parts of the time limit. Units are counted as spent when they are handed out, used or not."""
@@ -43,6 +46,11 @@ class Budget:
     def whole(self) -> float:
         """Of all that there was, in seconds or units."""
         return self.limits.seconds if self.limits.deterministic is None else self.limits.deterministic
+
+    @property
+    def least_step(self) -> float:
+        """The least that is given to a search at once: of a short limit so little that several have a turn."""
+        return min(_LEAST_STEP, _LEAST_SHARE * self.whole)
 
     @property
     def workers(self) -> int:
@@ -72,7 +80,7 @@ class Budget:
     def tries(self, most: float) -> Iterator[bool]:
         """True as often as there is time for a try of something quick: so many seconds, or a set number of times."""
         until = self.left - most
-        for _ in repeat(True) if self._units is None else repeat(True, _QUICK_TRIES):
+        for _ in repeat(True) if self._units is None else repeat(True, _QUICK_TRIES if most > 0 else 0):
             if self.over() or (self._units is None and self.left <= until):
                 return
             yield True

@@ -24,6 +24,7 @@ from solver.planning.search.placements import Placements
 from solver.planning.search.published_orders import PublishedOrders
 
 _KIND = "exhaustive search by CP-SAT over all partitions"
+_OF_ALL = "Of all plans with a layer on every stage"
 
 
 def plan(
@@ -95,7 +96,7 @@ def with_bounds_of(narrow: Plan, wide: Plan) -> Plan:
     if choices == narrow.choices or least is None or narrow.certificate is None:
         return narrow
     said = [f"{each.choice}: {_none_below(narrow.problem, each.lower_bound)}" for each in choices if each.lower_bound]
-    certificate = Certificate(_KIND, simplest(least / narrow.problem.tick), f"Of all plans: {'; '.join(said)}.")
+    certificate = Certificate(_KIND, simplest(least / narrow.problem.tick), f"{_OF_ALL}: {'; '.join(said)}.")
     status = narrow.status
     if narrow.best is not None:
         status = Status.OPTIMAL if narrow.best.value == least else Status.FEASIBLE
@@ -143,7 +144,7 @@ def _certificate(search: Placements, bound: Fraction) -> Certificate:
             said.append(f"{each.choice}: no plan, {each.reason}")
             continue
         said.append(f"{each.choice}: {_none_below(search.problem, each.bound * search.problem.tick)} ({each.argument})")
-    return Certificate(_KIND, simplest(bound), f"Of all plans: {'; '.join(said)}.")
+    return Certificate(_KIND, simplest(bound), f"{_OF_ALL}: {'; '.join(said)}.")
 
 
 def _none_below(problem: PlanProblem, bound: Fraction) -> str:

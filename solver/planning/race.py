@@ -25,11 +25,15 @@ NO_TIME = "not tried: no time was left"
 
 @dataclass
 class Raced(Generic[K]):
-    """What is known of one problem. `bound`: no step of it is below; `dropped`: why it was searched no further."""
+    """What is known of one problem. `bound`: no pipeline of it is below; `dropped`: why it was searched no further.
+
+    No step is below `least`: some device has no less than the mean of what all compute and reduce.
+    """
 
     key: K
     problem: PlanProblem
     bound: Fraction
+    least: Fraction
     plan: Plan | None = None
     step: StepTime | None = None
     dropped: str = ""
@@ -41,6 +45,7 @@ class Raced(Generic[K]):
             self.dropped = found.reason
             return
         self.bound = max(self.bound, found.lower_bound)
+        self.least = max(self.least, self.bound)
         self.step = None if found.best is None else step_time(found.problem, found.best)
 
 
@@ -99,8 +104,8 @@ class _Race(Generic[K]):
         if self._stop.is_set() or (one.plan is not None and one.plan.value == one.plan.lower_bound):
             return False
         best = min((other.step.total for other in self.entries if other.step is not None), default=None)
-        if best is not None and one.bound >= best:
-            one.dropped = one.dropped or f"no step is below {plain(float(one.bound))}"
+        if best is not None and one.least >= best:
+            one.dropped = one.dropped or f"no step is below {plain(float(one.least))}"
         return not one.dropped
 
 
@@ -109,11 +114,15 @@ def _entries(problems: Mapping[K, PlanProblem]) -> list[Raced[K]]:
 
 
 def _entry(key: K, problem: PlanProblem) -> Raced[K]:
-    devices, capacity = problem.cluster.devices, problem.cluster.capacity
-    one = Raced(key, problem, min(mean_load(problem, choice) for choice in problem.choices) * problem.tick)
+    cluster, capacity = problem.cluster, problem.cluster.capacity
+    load = min(mean_load(problem, choice) for choice in problem.choices) * problem.tick
+    known = {} if problem.step is None else problem.step.reduction
+    reduced = sum((known.get(layer.name, Fraction(0)) for layer in problem.model.sequence), Fraction(0))
+    slowest = max(cluster.slowness or (Fraction(1),))
+    one = Raced(key, problem, load, load + reduced / slowest / cluster.speed)
     state = sum((layer.memory for layer in problem.model.sequence), Fraction(0))
     if capacity is not None and state > sum(capacity):
-        taken = f"{plain(round(float(state) / devices, 1))} {problem.cluster.memory_unit}"
+        taken = f"{plain(round(float(state) / cluster.devices, 1))} {cluster.memory_unit}"
         one.dropped = f"its parameters alone take {taken} a device"
     return one
 

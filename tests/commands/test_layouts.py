@@ -46,11 +46,14 @@ def test_from_a_configuration_to_the_plan_of_the_best_layout(
     best = with_plan[0]
     assert [row["step"] for row in with_plan] == sorted(row["step"] for row in with_plan)
     for row in with_plan:
+        assert row["lower_bound"] <= row["step_lower_bound"] <= row["step"]
         assert row["lower_bound"] <= row["pipeline_time"] <= row["step"] and max(row["peak_memory"]) <= 74
         assert row["tokens_per_second"] == pytest.approx(16 * 4096 / (row["step"] / 1000))
         assert 0 < row["mfu"] < 0.4  # passes reach 40 % of the peak
     for row in rows[len(with_plan) :]:
-        assert row["reason"] in ("", NO_TIME) or "alone take" in row["reason"] or row["lower_bound"] >= best["step"]
+        assert (
+            row["reason"] in ("", NO_TIME) or "alone take" in row["reason"] or row["step_lower_bound"] >= best["step"]
+        )
     plan = read_plan(out / "model.yaml")
     assert plan.step is not None and plan.step.parallel.tensor == best["tensor"]
     assert (plan.cluster.devices, plan.microbatches) == (best["pipeline"], best["microbatches"])

@@ -6,6 +6,7 @@ Nothing is proved by it. It is where the master and the published orders begin.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate, combinations, pairwise
@@ -54,6 +55,14 @@ def balanced(
     bounds = cuts.tolist()
     counts = tuple(b - a for a, b in pairwise(bounds))
     return recut(plan, counts, Partition(counts) if fit is None else fit.partition(bounds))
+
+
+@lru_cache(maxsize=64)
+def balanced_loads(plan: PlanProblem, choice: Choice, ends: bool) -> Partition:
+    """As `balanced` where memory does not count, so that nothing has to be recomputed; many searches begin there."""
+    if plan.recompute is Decide.FREE:
+        return balanced_loads(replace(plan, recompute=Decide.NEVER), choice, ends)
+    return balanced(plan, choice, ends=ends)
 
 
 @lru_cache(maxsize=64)

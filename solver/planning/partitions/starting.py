@@ -19,7 +19,7 @@ from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from pipesched.layers.recompute_rule import RecomputeRule
 from pipesched.schedule.schedule import Schedule
 from solver.planning.joint.told import told
-from solver.planning.partitions.balance import balanced
+from solver.planning.partitions.balance import balanced, balanced_loads
 from solver.planning.partitions.memory_fit import MemoryFit
 from solver.planning.partitions.nearby import recut
 
@@ -64,9 +64,12 @@ def _all(plan: PlanProblem, choice: Choice, order: Schedule | None) -> Iterator[
 
 def _balanced(plan: PlanProblem, choice: Choice, order: Schedule | None) -> list[Partition]:
     """The balanced partitions, with the ways to devices and back and without, and with what the order recomputes."""
-    with_room = order is not None and plan.cluster.capacity is not None
-    fits = [None, *([MemoryFit(plan, choice, order)] if with_room and order is not None else [])]
-    return [balanced(plan, choice, fit, ends=ends) for ends in (True, False) for fit in fits]
+    found = [balanced_loads(plan, choice, ends) for ends in (True, False)]
+    if order is None or plan.cluster.capacity is None:
+        return found
+    fit = MemoryFit(plan, choice, order)
+    roomy, roomy_of_loads = (balanced(plan, choice, fit, ends=ends) for ends in (True, False))
+    return [found[0], roomy, found[1], roomy_of_loads]
 
 
 def recomputing(plan: PlanProblem, counts: tuple[int, ...], share: Fraction) -> Partition:

@@ -33,7 +33,7 @@ from pipesched.schedule.schedule import Schedule
 from pipesched.validation.validator import validate
 from solver.construction.timing import best_times
 from solver.planning.budget import Budget
-from solver.planning.partitions.balance import balanced
+from solver.planning.partitions.balance import balanced, balanced_loads
 from solver.planning.partitions.master import Master
 from solver.planning.partitions.memory_fit import MemoryFit
 from solver.planning.partitions.solved_partitions import SolvedPartitions
@@ -118,7 +118,7 @@ class ChoiceSearch:
     @cached_property
     def balanced(self) -> Partition:
         """Where the search begins; it may not fit the memory."""
-        return balanced(self.plan, self.choice)
+        return balanced_loads(self.plan, self.choice, True)
 
     def best_of_order(self, order: Schedule, most: float) -> FixedOrder:
         """The best partition for an order; what is found is offered."""

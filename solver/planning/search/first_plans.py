@@ -19,7 +19,7 @@ from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from solver.construction.timing import best_times
-from solver.planning.partitions.balance import balanced
+from solver.planning.partitions.balance import balanced, balanced_loads
 from solver.planning.partitions.memory_fit import MemoryFit
 from solver.planning.partitions.nearby import recut
 from solver.planning.partitions.starting import starting_partitions
@@ -50,8 +50,10 @@ class FirstPlans:
         if self._same and known is not None:
             self._order = lambda _: known
         fit = None if known is None or plan.cluster.capacity is None else MemoryFit(plan, choice, known)
-        first = balanced(plan, choice, fit)
+        first = balanced_loads(plan, choice, True) if fit is None else balanced(plan, choice, fit)
         self._try(first)
+        if late():
+            return self.best
         for partition in self._starting(known, fit, late):
             if not next(tries, False):
                 return self.best
@@ -102,7 +104,7 @@ class FirstPlans:
         """The order whatever the memory, on a partition that all restrictions of recomputation share."""
         never = replace(self._of.plan, recompute=Decide.NEVER)
         try:
-            return self._order(self._of.roomy_problem(balanced(never, self._of.choice)))
+            return self._order(self._of.roomy_problem(balanced_loads(never, self._of.choice, True)))
         except DoesNotApply:
             return None
 

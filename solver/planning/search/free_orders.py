@@ -22,7 +22,6 @@ _JOINT_SHARE = 0.4
 _AGAIN_SHARE = 0.15
 _LEAST_ROUNDS = 3
 _STEP_SHARE = 0.05
-_LEAST_STEP = 0.2
 
 
 class FreeOrders:
@@ -33,6 +32,8 @@ class FreeOrders:
 
     def run(self) -> None:
         """Until nothing is left to search, or the time is over."""
+        if self._all.best is not None and self._all.done():
+            return
         self._start()
         self._relax_all()
         self._visit_all()
@@ -42,8 +43,9 @@ class FreeOrders:
 
     def _start(self) -> None:
         """First plans of every placement that has none yet; then for a published order its best partition."""
-        without = [choice for choice in self._all.open() if choice.best is None]
-        for choice in without:
+        without = []
+        for choice in self._all.without_plan():
+            without.append(choice)
             with self._all.defects_noted(choice):
                 begin(choice, _starts())
         each = _START_SHARE * self._all.budget.whole / max(1, len(without))
@@ -84,7 +86,7 @@ class FreeOrders:
         for _ in range(rounds):
             if self._all.done() or not left:
                 return
-            able = self._round(left, max(_LEAST_STEP, _JOINT_SHARE * self._all.budget.whole / rounds))
+            able = self._round(left, max(self._all.budget.least_step, _JOINT_SHARE * self._all.budget.whole / rounds))
             left = sorted(able, key=_reached)[: max(1, -(-len(left) // 2))]
 
     def _round(self, choices: list[ChoiceSearch], most: float) -> list[ChoiceSearch]:
@@ -111,14 +113,14 @@ class FreeOrders:
 
     def _visit_all(self) -> None:
         """An order for a partition of each placement: small problems are proved so."""
-        each = max(_LEAST_STEP, _FIRST_SHARE * self._all.budget.whole / max(1, len(self._all.open())))
+        each = max(self._all.budget.least_step, _FIRST_SHARE * self._all.budget.whole / max(1, len(self._all.open())))
         for choice in sorted(self._all.open(), key=lambda choice: choice.stages):
             if not self._all.done():
                 self._visit(choice, each)
 
     def _search(self) -> None:
         """Orders for more partitions, in turn with better partitions and orders for the best plan."""
-        step, turn = max(_LEAST_STEP, _STEP_SHARE * self._all.budget.whole), 0
+        step, turn = max(self._all.budget.least_step, _STEP_SHARE * self._all.budget.whole), 0
         while not self._all.done():
             turn += 1
             if self._all.best is not None and turn % 3 == 1:

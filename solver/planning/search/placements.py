@@ -56,6 +56,14 @@ class Placements:
         """Those that may still have a better plan."""
         return [each for each in self.choices if not each.settled]
 
+    def without_plan(self) -> Iterator[ChoiceSearch]:
+        """Those that are open and have none, in turn; after a limit that is over no more, once there is a plan."""
+        for choice in self.open():
+            if self.best is not None and self.budget.whole > 0 and self.budget.over():
+                return
+            if choice.best is None:
+                yield choice
+
     def relax(self, choice: ChoiceSearch, most: float) -> None:
         """A better bound of a placement below the best plan of all, and its next partition."""
         with self.defects_noted(choice):

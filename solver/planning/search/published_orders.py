@@ -14,7 +14,7 @@ from solver.planning.search.fixed_order import FixedOrder, provable
 from solver.planning.search.placements import Placements
 from solver.planning.search.published_climb import PublishedClimb
 
-_STEP_SHARE, _LEAST_STEP = 0.05, 0.2
+_STEP_SHARE = 0.05
 # Of the time, that for bounds of any order, where those of the orders allowed are not soon found.
 _RELAX_SHARE = 0.15
 # And that for the first plans of all orders.
@@ -38,7 +38,7 @@ class PublishedOrders:
     def run(self) -> None:
         """All orders of all placements side by side, so that none takes the time of the others."""
         allowed = [schedule_named(name) for name in self._all.problem.schedules]
-        for choice in self._all.open():
+        for choice in self._all.without_plan():
             with self._all.defects_noted(choice):
                 reason = begin(choice, allowed)
                 if reason:
@@ -83,7 +83,7 @@ class PublishedOrders:
         relaxed = False
         while left := [one for one in orders if self._may_be_better(one)]:
             rest = self._all.budget.left
-            each = rest if relaxed and len(left) == 1 else max(_LEAST_STEP, rest / 2 / len(left))
+            each = rest if relaxed and len(left) == 1 else max(self._all.budget.least_step, rest / 2 / len(left))
             for one in left:
                 if self._all.budget.over():
                     return
@@ -118,7 +118,7 @@ class PublishedOrders:
 
     def _costly(self, choice: ChoiceSearch, names: list[str], climbs: list[PublishedClimb]) -> None:
         """Where the order of some depends on the costs: better partitions of each, and those of the least bounds."""
-        step = max(_LEAST_STEP, _STEP_SHARE * self._all.budget.whole)
+        step = max(self._all.budget.least_step, _STEP_SHARE * self._all.budget.whole)
         while not self._all.done() and not choice.settled:
             self._all.relax(choice, step)
             if choice.settled:
