@@ -68,6 +68,7 @@ PUBLISHED: dict[str, tuple[dict[str, Any], float]] = {
     "gpt-oss 120B": (
         hf("gpt_oss", 36, 2880, 64, 8, 2880, 201088, head_dim=64, num_local_experts=128, num_experts_per_tok=4), 116.8,
     ),
+    "DeepSeekMoE 16B": (hf("deepseek", 28, 2048, 16, 16, 10944, 102400, **routed(64, 6, 1408, 2, 1)), 16.4),
     "DeepSeek-V2-Lite": (hf("deepseek_v2", 27, 2048, 16, 16, 10944, 102400, **latent(None), **routed(64, 6, 1408, 2, 1)), 15.7),
     "DeepSeek-V3": (
         hf("deepseek_v3", 61, 7168, 128, 128, 18432, 129280, num_nextn_predict_layers=1, moe_layer_freq=1, **latent(1536),

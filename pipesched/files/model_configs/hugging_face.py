@@ -31,8 +31,8 @@ FAMILIES: Mapping[str, _Family] = {
     **dict.fromkeys(("gpt_bigcode", "falcon"), _Family(gated=False, tied=True, one_key_head=True)),
     **dict.fromkeys(("gpt_neox", "phi", "nemotron", "apertus"), _UNGATED),
     **dict.fromkeys(
-        ("mixtral", "qwen2_moe", "qwen3_moe", "deepseek_v2", "deepseek_v3", "deepseek_v32", "kimi_k2", "glm4_moe",
-         "gpt_oss", "olmoe", "phimoe", "granitemoe", "dots1", "minimax_m2", "bailing_moe"),
+        ("mixtral", "qwen2_moe", "qwen3_moe", "deepseek", "deepseek_v2", "deepseek_v3", "deepseek_v32", "kimi_k2",
+         "glm4_moe", "gpt_oss", "olmoe", "phimoe", "granitemoe", "dots1", "minimax_m2", "bailing_moe"),
         _EXPERTS,
     ),
     "ernie4_5_moe": _Family(experts=True, first_expert_layer=1),
