@@ -105,7 +105,7 @@ def test_forged_evidence_is_refused():
         part = one.evidence.solved[0]
         if part.certificate is None or part.certificate.evidence is None:
             continue
-        forged = replace(part.certificate, value=part.certificate.value + 10)
+        forged = replace(part.certificate, value_ticks=part.certificate.value_ticks + 10)
         evidence = AllPartitions((replace(part, bound=part.bound + 10, certificate=forged),))
         lie = [replace(each, lower_bound=Fraction(99)) for each in answer.choices if each is not one]
         lie.append(replace(one, evidence=evidence, lower_bound=Fraction(99)))
