@@ -31,8 +31,8 @@ from solver.engine.parts.tasks.decisions import TaskDecisions
 from solver.engine.parts.tasks.policies import TaskPolicies
 from solver.engine.parts.tasks.ranks import TaskRanks
 from solver.engine.parts.tasks.two_levels import TwoLevels
-from solver.engine.parts.tasks.windows import TaskWindows
 from solver.engine.parts.tuned_lists import RulesOfShorter, TunedListSchedules
+from solver.engine.parts.windows import Windows
 from solver.engine.search import Engine, Search
 
 _OF_PASSES = (
@@ -79,7 +79,7 @@ ENGINE = Engine(
         TwoLevels(_SCHEDULES_ONLY),
         OneWayEach(_SCHEDULES_ONLY),
         PlainRelaxation(replace(_SCHEDULES_ONLY, raise_bounds=True)),
-        TaskWindows(),
+        Windows(),
         TaskRanks(),
         TaskDecisions(),
     ),

@@ -99,7 +99,7 @@ def test_parts_that_cannot_serve_a_problem_have_no_slice() -> None:
     search = _open(COUNTED)
     served = {arm.part.name for arm in Allocation(search, ENGINE.parts).arms}
     assert "local search" in served
-    assert not served & {"windows of tasks", "annealing of decisions", "diagrams of all chains"}
+    assert not served & {"annealing of decisions", "diagrams of all chains"}
 
 
 def _fake(search_orders: Run) -> type:

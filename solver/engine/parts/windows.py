@@ -1,4 +1,4 @@
-"""Part for passes of several tasks: large-neighbourhood search windows of tasks, from the best schedules."""
+"""Part: large-neighbourhood search by CP-SAT, windows of the best schedule's tasks, but not of overlapped blocks."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from solver.tasks.window_search import WindowSearch
 
 
 @dataclass(frozen=True)
-class TaskWindows:
+class Windows:
     """One after the other; of counted work so many `windows` a slice."""
 
     windows: int = 5
-    name: str = "windows of tasks"
+    name: str = "windows"
     parallel: bool = True
     restarts: bool = False
 
     def serves(self, search: Search) -> bool:
-        return not search.plain_passes
+        return not search.problem.overlaps and not search.very_long
 
     def kernels(self, _: Search) -> Kernels | None:
         return None
