@@ -64,7 +64,8 @@ class Heuristic:
     the formulas `bubble` and `peak` on a problem that meets their assumptions, and gives None on any other.
     `same_for_all_costs`: problems that differ only in times and memory get the same order. `parameter`: what
     NAME:NUMBER means, where it means something. `searched`: the order is found by a search, which takes seconds where
-    a problem is large. `improves`: the name of the published schedule whose passes it reorders.
+    a problem is large. `improves`: the name of the published schedule whose passes it reorders. `ceiling`: where the
+    order depends on times, most activations of the largest chunk on a device, by devices and chunks a device.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Heuristic:
     parameter: Parameter | None = None
     searched: bool = False
     improves: str | None = None
+    ceiling: Callable[[int, int], int] | None = None
     standing: Standing = _ORDINARY
 
     def __post_init__(self) -> None:

@@ -77,6 +77,7 @@ HEURISTICS.register(
         peak="(v-1)g + p-d chunk activations on device d (g divides m)",
         order=generalised_interleaved,
         closed_form=_closed_form,
+        ceiling=lambda p, v: v * p,
         parameter=Parameter("micro-batches that run through a chunk together", generalised_interleaved),
     )
 )

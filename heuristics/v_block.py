@@ -52,13 +52,16 @@ def _closed_form(problem: Problem, slots: Callable[[int], _Slots], unlimited: bo
     return ClosedForm((work + beyond.makespan) * cost.F, (work + beyond.span) * cost.F, peak)
 
 
-_BLOCKS: tuple[tuple[str, Callable[[Problem], Schedule], Callable[[int], _Slots], str, str], ...] = (
+_BLOCKS: tuple[
+    tuple[str, Callable[[Problem], Schedule], Callable[[int], _Slots], str, str, Callable[[int, int], int]], ...
+] = (
     (
         "v-half",
         partial(v_block, name="v-half", offsets=V_HALF),
         _half_slots,
         "(3p-7)F for even p > 2, (3p-4)F for odd p > 1, if F = B = W and m > 2p",
         "2*floor((p+2)/2) chunk activations",
+        lambda p, _: 2 * ((p + 2) // 2),
     ),
     (
         "v-min",
@@ -66,6 +69,7 @@ _BLOCKS: tuple[tuple[str, Callable[[Problem], Schedule], Callable[[int], _Slots]
         _min_slots,
         "(4p-7)F where 3 divides p, else (4p-5)F for p > 1, if F = B = W and m > 2p",
         "2*floor((p+4)/3) chunk activations",
+        lambda p, _: 2 * ((p + 4) // 3),
     ),
     (
         "v-block",
@@ -73,9 +77,10 @@ _BLOCKS: tuple[tuple[str, Callable[[Problem], Schedule], Callable[[int], _Slots]
         _zb_slots,
         "0 of span, (p-1)F of makespan, if F = B = W, m > 2p and memory is unlimited",
         "the file's capacity where a block fits it, 2p chunk activations at most",
+        lambda p, _: 2 * p,
     ),
 )
-for _name, _order, _slots, _bubble, _held in _BLOCKS:
+for _name, _order, _slots, _bubble, _held, _most in _BLOCKS:
     HEURISTICS.register(
         Heuristic(
             name=_name,
@@ -85,6 +90,7 @@ for _name, _order, _slots, _bubble, _held in _BLOCKS:
             peak=_held,
             order=_order,
             closed_form=partial(_closed_form, slots=_slots, unlimited=_name == "v-block"),
+            ceiling=_most,
             standing=Standing(written={"v-half": 3, "v-min": 4}.get(_name)),
         )
     )

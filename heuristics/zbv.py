@@ -213,6 +213,7 @@ HEURISTICS.register(
         peak="2p chunk activations",
         order=zbv,
         closed_form=_closed_form,
+        ceiling=lambda p, _: 2 * p,
         standing=Standing(promising=True, written=2, roomy=True),
     )
 )

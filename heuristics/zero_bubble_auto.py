@@ -202,6 +202,10 @@ def _closed_form(problem: Problem, per_stage: int | None) -> ClosedForm | None:
     return ClosedForm(span=work + (p - 1) * cost.F if per_stage == 1 else work)
 
 
+def _times_devices(each: int, devices: int, _: int) -> int:
+    return each * devices
+
+
 for _name, _per_stage, _bubble, _peak in (
     ("zb-1p", 1, "(p-1)(F+B-W) of span, if F = B = W and m >= 2p", "p activations"),
     ("zb-2p", 2, "0 of span, if F = B = W and m >= 2p", "2p activations"),
@@ -217,6 +221,7 @@ for _name, _per_stage, _bubble, _peak in (
             order=partial(zero_bubble_capped, name=_name, per_stage=_per_stage),
             closed_form=partial(_closed_form, per_stage=_per_stage),
             searched=True,
+            ceiling=None if _per_stage is None else partial(_times_devices, _per_stage),
             standing=Standing(promising=_per_stage is None),
         )
     )

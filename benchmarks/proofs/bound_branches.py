@@ -14,6 +14,7 @@ from benchmarks.proofs.branch_conditions import (
     with_freed,
 )
 from benchmarks.proofs.crossing_branches import CROSSING_BRANCHES
+from solver.bounds.analytic.catalogue import BOUNDS
 
 _SLOW = Likely(long_links=0.7, long_weights=0.7, tight=0.8, unlimited=0.05)
 _TIGHT = Likely(tight=0.95, unlimited=0, long_links=0.5)
@@ -40,7 +41,7 @@ _COOL, _BACK, _THERE = "cool-down", "the way back of the last", "for their backw
 _ALONE, _ALL_THERE = replace(_TIGHT, blocks=0), replace(_AMPLE, blocks=0)
 _IN_A_ROW, _LATER = "must lie between, one after the other", "in later waits for the pipeline's latency"
 
-BRANCHES: tuple[Branch, ...] = (
+_DRAWN: tuple[Branch, ...] = (
     Branch("load, span", "load", "in all, one pass at a time.", likely=_LOOSE),
     Branch("load, makespan", "load", "cannot start before", likely=_LOOSE),
     Branch("round trip, forced apart", "round trip", "Memory forces a backward before", likely=_TIGHT),
@@ -169,4 +170,14 @@ BRANCHES: tuple[Branch, ...] = (
         likely=_SHORT,
     ),
     *CROSSING_BRANCHES,
+)
+
+# A bound of one stream whose branches are not told apart is one branch.
+BRANCHES: tuple[Branch, ...] = (
+    *_DRAWN,
+    *(
+        Branch(bound.name, bound.name)
+        for bound in BOUNDS
+        if not bound.several_streams and bound.name not in {branch.kind for branch in _DRAWN}
+    ),
 )
