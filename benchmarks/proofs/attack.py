@@ -108,11 +108,12 @@ def run(args: Namespace) -> int:
 
 
 def markdown(counts: Counts) -> str:
-    """A row for each feature, a column for each outcome."""
-    others = sorted({outcome for found in counts.values() for outcome in found} - {PROBLEMS, WRONG, DRAWN})
-    outcomes = (PROBLEMS, WRONG, *others)
-    rows = sorted(counts.items(), key=lambda one: -one[1][PROBLEMS])
-    return table(("with", *outcomes), [[name, *(str(found[key]) for key in outcomes)] for name, found in rows])
+    """A column for each outcome of all problems, and how many had each feature."""
+    whole = counts[ALL]
+    outcomes = (PROBLEMS, WRONG, *sorted(whole.keys() - {PROBLEMS, WRONG, DRAWN}))
+    features = sorted(((found[PROBLEMS], name) for name, found in counts.items() if name != ALL), reverse=True)
+    had = "".join(f", {name} {number}" for number, name in features).removeprefix(", ")
+    return table(outcomes, [[str(whole[key]) for key in outcomes]]) + f"\n\nOf these with: {had}." * bool(had)
 
 
 if __name__ == "__main__":
