@@ -23,7 +23,6 @@ from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Objective, Problem
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.analytic.idle_time import busy_interval as stay
-from tests.solver.bounds.test_memory_energy import LONG_WEIGHTS
 from tests.support.brute_force import optimum, tiny_problem
 from tests.support.columns import Costs, Memory, build, costs_of
 
@@ -87,12 +86,6 @@ def test_a_comparison_says_what_the_optimum_does(branch: Branch) -> None:
                 assert compared(problem, problem.objective, least) == (False, True)
                 assert compared(problem, problem.objective, least + Fraction(1, 6)).below
                 assert compared(problem, problem.objective, least - Fraction(1, 6)) == (False, False)
-
-
-@pytest.mark.parametrize(("problem", "expected"), LONG_WEIGHTS[:1])
-def test_the_optimum_where_weight_passes_are_long(problem: Problem, expected: int) -> None:
-    assert least_value(problem, Objective.SPAN, expected + 20) == expected
-    assert least_value(problem, Objective.SPAN, expected - 1) is None
 
 
 def test_a_span_may_be_a_fraction_of_a_tick() -> None:

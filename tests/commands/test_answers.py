@@ -49,13 +49,6 @@ def test_schedules_that_do_not_apply_stand_together_by_reason(v: str, capsys: py
     assert sum(map(len, reasons)) == int(counted[1])
 
 
-def test_no_title_has_a_name_from_inside(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = written(tmp_path, "placement: [0, 1, 2, 3, 3, 1, 2, 0]\nobjective: span\n")
-    out = tmp_path / "out"
-    main(["solve", path, "--workers", "1", "--time-limit", "2", "-o", str(out)])
-    assert json.loads((out / "schedule.json").read_text())["schedule"] == "pipesched"
-
-
 def test_compare_reads_schedule_files(v: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     held = str(tmp_path / "held.json")
     assert main(["simulate", v, "--schedule", "v-min", "-o", held]) == 0
@@ -72,24 +65,6 @@ def test_compare_reads_schedule_files(v: str, tmp_path: Path, capsys: pytest.Cap
     assert f"{held}: " in capsys.readouterr().err
 
 
-def test_simulate_and_validate_say_fit_and_gap(v: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["simulate", v, "--schedule", "v-min", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["fits"] is True
-    assert 40 < found["lower_bound"] <= found["makespan"]
-    assert found["gap"] == pytest.approx(1 - found["lower_bound"] / found["makespan"])
-    assert main(["simulate", v, "--schedule", "v-min"]) == 0
-    shown = figures(capsys)
-    assert shown["fits the memory"] == "yes"
-    assert float(shown["lower bound (makespan)"]) == found["lower_bound"]
-    assert shown["gap"] == f"{100 * found['gap']:.2f} %"
-    assert main(["simulate", v, "--schedule", "zbv", "-o", str(tmp_path / "zbv.json")]) == 0
-    shown = figures(capsys)
-    assert (shown["fits the memory"], shown["gap"]) == ("no", "–")
-    assert main(["validate", str(tmp_path / "zbv.json")]) == 1
-    assert figures(capsys)["fits the memory"] == "no"
-
-
 def figures(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
     rows = [line.split("│") for line in capsys.readouterr().out.splitlines() if line.startswith("│")]
     return {name.strip(): value.strip() for _, name, value, _ in rows}
@@ -102,31 +77,6 @@ def test_validate_shows_the_gap_of_a_solved_file(tmp_path: Path, capsys: pytest.
     assert main(["validate", str(tmp_path / "out" / "schedule.json")]) == 0
     shown = figures(capsys)
     assert (shown["gap"], shown["lower bound (makespan)"]) == ("0.00 %", shown["makespan"])
-
-
-@pytest.mark.parametrize("command", [["solve"], ["validate"], ["simulate"], ["frontier"]])
-@pytest.mark.parametrize("text", ["", "\n  \n"])
-@pytest.mark.parametrize("name", ["empty.yaml", "empty.json"])
-def test_an_empty_file_is_called_empty(
-    command: list[str], text: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / name
-    path.write_text(text)
-    assert main([*command, str(path)]) == 2
-    assert capsys.readouterr().err == f"pipesched: {path}: the file is empty\n"
-
-
-def test_a_refused_ending_lists_all_that_the_command_writes(
-    v: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    held = str(tmp_path / "held.json")
-    assert main(["simulate", v, "--schedule", "v-min", "-o", held]) == 0
-    assert main(["plot", held, "-o", str(tmp_path / "a.jpg")]) == 2
-    assert "found the ending '.jpg'" in capsys.readouterr().err
-    assert main(["simulate", v, "--schedule", "v-min", "-o", str(tmp_path / "a.jpg")]) == 2
-    assert "allowed: .png, .svg, .pdf or .json" in capsys.readouterr().err
-    assert main(["frontier", v, "-o", str(tmp_path / "a.jpg")]) == 2
-    assert "allowed: .png, .svg or .pdf" in capsys.readouterr().err
 
 
 def test_what_does_not_fit_is_said_however_narrow_the_terminal_is(

@@ -123,10 +123,7 @@ def test_cells_of_other_stages_are_said_to_be_other_models(small: Path, capsys: 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--set", "memory=1.."], "--set memory: found '1..'"),
         (["--write", "7"], "--write: found 7; allowed: the number of a cell, 0 to 1"),
-        (["--parquet"], "found --parquet without -o"),
-        (["--jobs", "2", "--cluster", "tcp://x:1"], "found --jobs with --cluster"),
         (["-o", "small.yaml"], "small.yaml"),
         (["--store", "small.yaml"], "small.yaml: found no store of sweeps"),
     ],

@@ -1,4 +1,4 @@
-"""The exact model at task level: its optimum is that of every order, mode and wait; its schedules are safe and valid."""
+"""The exact model of tasks against every order, and how many order literals it needs."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from ortools.sat.python import cp_model
 from formulations.exact.exact_model import ExactModel
 from formulations.jobs.jobs_of_problem import jobs_of
 from formulations.jobs.schedule_of_starts import schedule_of_starts
+from formulations.variables.literal_count import literal_count
+from formulations.variables.model_variables import Model
 from pipesched.problem import placement
 from pipesched.problem.device_resources import Pool
 from pipesched.problem.passes import BW
@@ -23,6 +25,7 @@ from pipesched.schedule.schedule import Schedule
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from solver.construction.timing import best_times
+from tests.support.makers import PLACEMENTS, problem
 from tests.support.task_brute_force import SHAPES, always_fits, optimum, tiny_tasks
 
 
@@ -98,3 +101,26 @@ def test_starts_that_memory_does_not_allow_are_no_schedule() -> None:
     starts = {free.number[task]: start for task, start in simulate(copies(2), schedule).starts.items()}
     assert schedule_of_starts(free, starts) is not None
     assert schedule_of_starts(jobs_of(copies(1)), starts) is None
+
+
+@pytest.mark.parametrize("name", PLACEMENTS)
+def test_the_count_is_that_of_the_model(name: str) -> None:
+    for seed in range(40):
+        rng = Random(seed)
+        times: dict[str, object] = {"forward": rng.randrange(4), "backward": 2}
+        if rng.random() < 0.8:
+            times["weight"] = 3
+            times |= {"fused": rng.randrange(3, 7)} if rng.random() < 0.5 else {}
+        taken = rng.randrange(1, 5)
+        memory: dict[str, object] = {"activation": taken, "freed_by_backward": rng.randrange(-2, taken + 1)}
+        if rng.random() < 0.8:
+            memory["capacity"] = rng.randrange(taken, 6 * taken)
+        one = problem(2, rng.randrange(1, 8), **PLACEMENTS[name](2), times=times, memory=memory)
+        pairs = [frozenset(pair[:2]) for order in Model(jobs_of(one)).orders for pair in order.undecided()]
+        assert literal_count(one) == len(set(pairs))
+        assert literal_count(one) == literal_count(one, [0]) + literal_count(one, [1])
+
+
+def test_of_very_many_jobs_every_pair_counts() -> None:
+    one = problem(256, 512, memory={"capacity": 256, "freed_by_backward": 0.25})
+    assert literal_count(one) == 256 * 1536 * 1535 // 2

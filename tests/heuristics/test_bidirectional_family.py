@@ -9,11 +9,10 @@ from random import Random
 import pytest
 
 from heuristics.catalogue import HEURISTICS
-from pipesched.errors import DoesNotApply
 from pipesched.problem import placement
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, Slot, W
 from pipesched.problem.placement import Placement
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.schedule.metrics import Metrics, measure
 from pipesched.schedule.schedule import slot_text
 from pipesched.schedule.timeline import Timeline
@@ -161,85 +160,6 @@ def test_the_papers_bubble_and_memory(name: str) -> None:
         form = HEURISTICS[name].closed_form(problem)
         assert form is not None
         assert (form.makespan, form.span, form.peak) == (found.makespan_ticks, found.span_ticks, found.peak_quanta)
-
-
-FIGURES = [
-    ("dualpipe", (1, 1, 1, 0), 0.0400),
-    ("dualpipe-v", (1, 1, 1, 0), 0.0464),
-    # The 6.2B model of the Zero Bubble paper (arXiv 2401.10241), p = 8, m = 24, as in its authors' code: a stage takes
-    # 29718, 29444 and 19927 us, a transfer 527. In half microseconds; a chunk of DualPipeV is half a stage.
-    ("dualpipe", (59436, 58888, 39854, 1054), 0.0626),
-    ("dualpipe-v", (29718, 29444, 19927, 1054), 0.0742),
-]
-
-
-@pytest.mark.parametrize(("name", "times", "bubble"), FIGURES)
-def test_bubbles_without_overlap_at_p_8_m_24(name: str, times: tuple[int, int, int, int], bubble: float) -> None:
-    f, b, w, transfer = times
-    where = placement.bidirectional(8) if name == "dualpipe" else placement.v_shape(8)
-    found = measure(run(alike(where, 24, f, b, w, transfer=transfer), name))
-    assert found.bubble(Objective.MAKESPAN) == pytest.approx(bubble, abs=5e-5)
-
-
-def test_dualpipe_v_is_the_first_half_of_dualpipe() -> None:
-    """On p devices with m micro-batches it has the steps, and so the times, of DualPipe on 2p with 2m."""
-    whole = run(alike(placement.bidirectional(8), 24, 2, 2, 1, 4), "dualpipe")
-    half = run(alike(placement.v_shape(4), 12, 2, 2, 1, 4), "dualpipe-v")
-    assert measure(whole).makespan_ticks == measure(half).makespan_ticks
-    for d in range(4):
-        kinds = [[[(p.kind, p.stage == d) for p in slot] for slot in one.schedule.orders[d]] for one in (whole, half)]
-        assert kinds[0] == kinds[1]
-
-
-@pytest.mark.parametrize("p", (2, 4, 6, 8))
-@pytest.mark.parametrize("units", (1, 2, 3))
-def test_chimera_s_bubble_and_memory(p: int, units: int) -> None:
-    """F = BW: p-2 slots, as in the paper. BW = 2F, one unit: p forwards and 2p-2 backwards on the critical path."""
-    m = units * p
-    found = measure(run(alike(placement.bidirectional(p), m, 1, 1, None), "chimera"))
-    assert found.bubble(Objective.MAKESPAN) == pytest.approx((p - 2) / (2 * m + p - 2))
-    assert (min(found.peak_quanta), max(found.peak_quanta)) == (p // 2 + 1, p)
-    longer = measure(run(alike(placement.bidirectional(p), p, 1, 2, None), "chimera"))
-    assert longer.makespan_ticks == p * 1 + (2 * p - 2) * 2
-
-
-@pytest.mark.parametrize("p", (1, 2, 3, 5))
-@pytest.mark.parametrize("waves", (1, 2, 3))
-def test_hanayo_s_bubble_shrinks_with_the_waves(p: int, waves: int) -> None:
-    """2(p-1) slots of one chunk, of which a device has twice as many as waves."""
-    m, f, b = p, 12, 24  # of a whole device
-    found = measure(run(alike(placement.wave(p, 2 * waves), m, f // (2 * waves), b // (2 * waves), None), "hanayo"))
-    assert found.makespan_ticks - m * (f + b) == 2 * (p - 1) * b // (2 * waves)
-    assert max(found.peak_quanta) == 2 * waves * p
-
-
-REFUSALS = [
-    ("dualpipe", placement.bidirectional(3), 6, "even number of devices; found 3"),
-    ("dualpipe", placement.bidirectional(4), 9, "even number of micro-batches, at least 8 .*; found 9"),
-    ("dualpipe", placement.bidirectional(4), 6, "at least 8 .*; found 6"),
-    ("dualpipe", placement.v_shape(4), 8, "placement: bidirectional.*v-shape"),
-    ("dualpipe-v", placement.v_shape(4), 7, "at least 8 micro-batches .*; found 7"),
-    ("dualpipe-v", placement.bidirectional(4), 8, "placement: v-shape.*bidirectional"),
-    ("dualpipe-v", placement.wave(4, 4), 8, "placement: v-shape.*wave"),
-    ("chimera", placement.bidirectional(5), 5, "even number of devices; found 5"),
-    ("chimera", placement.interleaved(4, 2), 4, "placement: bidirectional.*interleaved"),
-    ("hanayo", placement.wave(4, 1), 4, "two chunks a device or more.*wave, 1 a device"),
-    ("hanayo", placement.interleaved(4, 2), 4, "placement: wave or v-shape.*interleaved"),
-    ("hanayo", placement.bidirectional(4), 4, "placement: wave or v-shape.*bidirectional"),
-]
-
-
-@pytest.mark.parametrize(("name", "where", "m", "reason"), REFUSALS)
-def test_says_what_it_needs(name: str, where: Placement, m: int, reason: str) -> None:
-    with pytest.raises(DoesNotApply, match=reason):
-        HEURISTICS[name].order(alike(where, m, 1, 1, 1))
-
-
-@pytest.mark.parametrize("name", ("dualpipe", "dualpipe-v"))
-def test_dualpipe_needs_a_backward_that_splits(name: str) -> None:
-    where = placement.bidirectional(2) if name == "dualpipe" else placement.v_shape(2)
-    with pytest.raises(DoesNotApply, match=r"times\.weight"):
-        HEURISTICS[name].order(alike(where, 4, 1, 2, None))
 
 
 @pytest.mark.parametrize("name", FAMILY)

@@ -20,9 +20,6 @@ from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from tests.heuristics.test_every_heuristic import alike, uneven
 
-FAMILY = (
-    "interleaved-1f1b", "looped-bfs", "interleaved-zb", "interleaved-1f1b-overlap", "kimi-k2", "generalised-interleaved",
-)  # fmt: skip
 OVERLAPPED = ("1f1b-overlap", "interleaved-1f1b-overlap", "kimi-k2")
 
 
@@ -102,43 +99,6 @@ def test_group_sizes_out_of_range_are_refused() -> None:
     for g in (0, 1, 2, 6):
         with pytest.raises(DoesNotApply, match=f"found {g}"):
             generalised_interleaved(chunks(5, 2, 10), g)
-
-
-@pytest.mark.parametrize("name", FAMILY)
-def test_family_refuses_other_placements(name: str) -> None:
-    for where in (placement.linear(3), placement.v_shape(3), placement.bidirectional(2)):
-        with pytest.raises(DoesNotApply, match=r"placement"):
-            HEURISTICS[name].order(alike(where, 3, 1, 1, 1))
-
-
-def peer_total(p: int, v: int, m: int, f: int, b: int, block: int) -> Fraction:
-    """What PP-Schedule-Visualization's formula.py says of interleaved 1F1B with overlap: times of a whole device."""
-    ramp = p * (v - 1) + 1
-    return Fraction((p - 1) * (f + b) + ramp * (f + b) + (m * v - ramp) * block, v)
-
-
-# Of a whole device; p=4 v=2 m=16 F=2 B=4 F&B=5.5 are the figures in the peer's own file, in halves here.
-PEER = [(4, 2, 16, 4, 8, 11), (4, 2, 16, 4, 8, 12), (8, 2, 32, 6, 12, 14), (4, 4, 8, 8, 16, 16), (2, 3, 2, 6, 12, 15)]
-
-
-@pytest.mark.parametrize(("p", "v", "m", "f", "b", "block"), PEER)
-def test_peers_formula_is_attained(p: int, v: int, m: int, f: int, b: int, block: int) -> None:
-    whole = [Fraction(x, v) for x in (f, b, block)]
-    scale = 1 if all(x.denominator == 1 for x in whole) else v
-    f_, b_, block_ = (int(x * scale) for x in whole)
-    problem = chunks(p, v, m, f_, b_, None, block_)
-    for name in ("interleaved-1f1b-overlap", "kimi-k2"):
-        assert run(problem, name).makespan_ticks == scale * peer_total(p, v, m, f, b, block)
-
-
-@pytest.mark.parametrize(("p", "v", "m"), [(2, 2, 4), (4, 2, 8), (4, 3, 16), (8, 2, 16)])
-def test_kimi_k2_is_shorter_than_the_peers_formula_where_weights_can_be_cut(p: int, v: int, m: int) -> None:
-    """The formula's last ramp sends the gradient after W; with W cut off it need not wait, but past one device."""
-    f, b, w, block = 2, 2, 1, 4
-    peer = (p - 1) * (f + b + w) + (p * (v - 1) + 1) * (f + b + w) + (m * v - p * (v - 1) - 1) * block
-    problem = chunks(p, v, m, f, b, w, block)
-    assert run(problem, "interleaved-1f1b-overlap").makespan_ticks == peer
-    assert run(problem, "kimi-k2").makespan_ticks == peer - (p - 2) * w
 
 
 @pytest.mark.parametrize("name", OVERLAPPED)

@@ -9,7 +9,6 @@ import pytest
 from heuristics.building.memory_saving import full_offload, half_offload, uniform_recompute
 from heuristics.catalogue import HEURISTICS
 from heuristics.one_f_one_b import one_f_one_b
-from pipesched.errors import DoesNotApply
 from pipesched.files.problem_file import problem_from
 from pipesched.problem.problem import Problem
 from pipesched.schedule.metrics import measure
@@ -94,9 +93,3 @@ def test_published_rules_wait_for_memory_that_is_short() -> None:
         "pipeoffload-full": True,
         "uniform-recompute": True,
     }
-
-
-def test_a_rule_needs_its_option() -> None:
-    for rule in (full_offload, uniform_recompute):
-        with pytest.raises(DoesNotApply, match=r"memory\."):
-            rule(problem(), one_f_one_b(problem()))

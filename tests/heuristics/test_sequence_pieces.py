@@ -62,18 +62,15 @@ def test_slimpipe_is_seq1f1b_where_a_device_has_one_chunk() -> None:
 
 
 @pytest.mark.parametrize(
-    "keys",
-    [{"sequence_chunks": 3}, {"sequence_chunks": 2, "placement": "v-shape"}, {"placement": "interleaved", "chunks": 2}],
-)
-def test_slimpipe_refuses_other_problems(keys: dict[str, object]) -> None:
-    with pytest.raises(DoesNotApply, match="needs"):
-        HEURISTICS["slimpipe"].order(problem(2, 4, times={"forward": 1, "backward": 2}, **keys))
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(
-    "keys",
-    [{}, {"placement": "v-shape"}, {"placement": "bidirectional"}, {"placement": "v-shape", "sequence_chunks": 2}],
+    ("name", "keys"),
+    [
+        *[("slimpipe", {"sequence_chunks": 3}), ("slimpipe", {"sequence_chunks": 2, "placement": "v-shape"})],
+        *[
+            (name, {"placement": where, "sequence_chunks": 2})
+            for name in NAMES
+            for where in ("v-shape", "bidirectional")
+        ],
+    ],
 )
 def test_other_problems_are_refused(name: str, keys: dict[str, object]) -> None:
     with pytest.raises(DoesNotApply, match="needs"):

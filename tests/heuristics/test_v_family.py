@@ -15,7 +15,7 @@ from pipesched.schedule.metrics import Metrics, measure
 from pipesched.schedule.schedule import Schedule
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
-from tests.support.columns import Costs, Memory, build, costs_of
+from tests.support.columns import Costs, Memory, build
 
 # F, B, W, transfer of one chunk in microseconds, p=16: the profile of the zero-bubble repository for each m,
 # and the bubble rates of the span that its generators' orders have (arXiv 2405.15362).
@@ -50,24 +50,6 @@ def test_published_bubble_rate(name: str, m: int) -> None:
     assert found.bubble(Objective.SPAN) == pytest.approx(PUBLISHED[name][m], abs=5e-5)
 
 
-def test_at_unit_costs() -> None:
-    for name, rate in (("zbv", 0.0464), ("v-half", 0.1056), ("v-min", 0.1579)):
-        for objective in (Objective.MAKESPAN, Objective.SPAN):
-            found = run(v_problem(8, 24, *UNIT, objective), name)
-            assert found.bubble(Objective.MAKESPAN) == pytest.approx(rate, abs=5e-5)
-    assert run(v_problem(8, 24, *UNIT), "zbv").span_ticks == 6 * 24
-
-
-@pytest.mark.parametrize("p", (*range(1, 9), 16, 24, 32))
-def test_peaks_in_chunk_activations(p: int) -> None:
-    """V-Min: 4, 8, 12, 18, 24 at p = 4, 8, 16, 24, 32."""
-    problem = v_problem(p, 2 * p, *UNIT)
-    assert max(run(problem, "v-half").peak_quanta) == 2 * ((p + 2) // 2)
-    assert max(run(problem, "v-min").peak_quanta) == 2 * ((p + 4) // 3)
-    if p <= 8:
-        assert set(run(problem, "zbv").peak_quanta) == {2 * p}
-
-
 @pytest.mark.parametrize("name", ("v-half", "v-min"))
 def test_orders_of_the_blocks_ignore_times_and_zbv_does_not(name: str) -> None:
     unit, real = v_problem(8, 24, *UNIT), v_problem(8, 24, *PROFILE[48])
@@ -85,18 +67,6 @@ def uneven(p: int, m: int, random: Random) -> Problem:
     activation = some(1, 3)
     memory = Memory(activation, tuple(random.randint(0, a) for a in activation), (None,) * p)
     return build(placement.v_shape(p), m, costs, memory, random.choice((Objective.SPAN, Objective.MAKESPAN)))
-
-
-@pytest.mark.parametrize("p", range(1, 10))
-def test_any_number_of_microbatches(p: int) -> None:
-    """Also fewer than the warm-up; no deadlock, and never more chunk activations than the schedule's name says."""
-    random = Random(p)
-    for m in range(1, 3 * p + 1, 1 if p < 4 else p - 1):
-        problem = uneven(p, m, random)
-        biggest = max(problem.network.held_in_flight)
-        for name, most in (("zbv", 2 * p), ("v-half", 2 * ((p + 2) // 2)), ("v-min", 2 * ((p + 4) // 3))):
-            assert max(run(problem, name).peak_quanta) <= most * biggest
-        simulated_and_validated(problem, HEURISTICS["v-block"].order(problem))
 
 
 @pytest.mark.parametrize("p", (4, 5, 6))
@@ -119,22 +89,3 @@ def test_v_block_takes_the_roomiest_block_that_fits() -> None:
         tight = problem.with_room((capacity,) * p)
         assert HEURISTICS["v-block"].order(tight).orders == v_block(problem, "", offsets).orders
     assert HEURISTICS["v-block"].order(problem).orders == v_block(problem, "", V_ZB).orders
-
-
-@pytest.mark.parametrize("name", ("zbv", "v-half", "v-min", "v-block"))
-def test_closed_forms_and_what_is_needed(name: str) -> None:
-    heuristic, random = HEURISTICS[name], Random(name)
-    for p in (1, 2, 3, 4, 5, 6, 9):
-        for m in (2 * p + 1, 3 * p + random.randint(1, p)) if p < 6 else (2 * p + 1,):
-            problem = v_problem(p, m, 2, 2, 2, 0)
-            form, found = heuristic.closed_form(problem), run(problem, name)
-            assert form is not None
-            assert (form.makespan, form.span, form.peak) == (found.makespan_ticks, found.span_ticks, found.peak_quanta)
-    assert heuristic.closed_form(v_problem(4, 12, 3, 2, 1, 0)) is None
-    assert heuristic.closed_form(v_problem(4, 12, 1, 1, 1, 1)) is None
-    fused = v_problem(3, 3, *UNIT)
-    with pytest.raises(DoesNotApply, match=r"times\.weight"):
-        heuristic.order(fused.with_stages(weight=[None] * 6, backward=costs_of(fused).fused))
-    four = (1,) * 4
-    with pytest.raises(DoesNotApply, match="linear"):
-        heuristic.order(build(placement.linear(4), 3, Costs(*[four] * 5), Memory(four, (0,) * 4, (None,) * 4)))

@@ -18,7 +18,6 @@ from pipesched.schedule.host_memory import host_steps
 from pipesched.schedule.metrics import measure, memory_steps
 from pipesched.schedule.schedule import Schedule, schedule_of
 from pipesched.schedule.timeline import Timeline
-from runtime.exporters.catalogue import EXPORTERS
 
 ORDER = ("F0.0 F0.1 BW0.0 BW0.1", "F1.0 BW1.0 F1.1 BW1.1")
 
@@ -152,15 +151,3 @@ def test_a_mistake_is_one_line_that_names_its_key(keys: dict[str, object], path:
     with pytest.raises(BadInput) as found:
         problem_from(document(**keys))
     assert [line.partition(": ")[2].partition(":")[0] for line in str(found.value).splitlines()] == [path]
-
-
-def test_formats_for_one_shape_refuse() -> None:
-    timeline = simulate(problem_from(document()), order(*ORDER))
-    able = {exporter.name for exporter in EXPORTERS if exporter.unequal}
-    assert able == {"program", "chrome-trace", "zero-bubble-nodes"}
-    for exporter in EXPORTERS:
-        if exporter.name in able:
-            assert exporter.export(timeline)
-        else:
-            with pytest.raises(BadInput, match="one shape"):
-                exporter.export(timeline)

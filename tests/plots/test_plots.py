@@ -297,10 +297,6 @@ def test_library_leaves_the_settings_of_matplotlib_alone() -> None:
     assert dict(mpl.rcParams) == before
 
 
-def test_plots_are_found_by_name() -> None:
-    assert PLOTS.names() == ["gantt", "memory", "phases", "streams"]
-
-
 def test_of_a_wide_gantt_chart_a_part_is_drawn_below_that_can_be_read() -> None:
     wide = linear(4, 80)
     assert natural_width(wide) > READABLE > natural_width(linear(4, 8))

@@ -202,28 +202,8 @@ def malformed(seed: int) -> str:
     if seed < len(HOSTILE):
         return list(HOSTILE.values())[seed]
     text = list(rng.choice(SMALL))
-    pieces = [
-        "",
-        "0",
-        "-",
-        ",",
-        "[",
-        "}",
-        "{",
-        "&a ",
-        "*a",
-        "1e400",
-        "null",
-        '"',
-        "\\ud800",
-        "\x00",
-        ":",
-        "\n",
-        "!!python/object/apply:os.system [id]",
-        "../",
-        "<<: *x",
-        "é",
-    ]
+    pieces = ["", *["0", "-", ",", "[", "}", "{", "*a", "1e400", "null", '"', "\\ud800", ":", "../", "é"]]
+    pieces += ["&a ", "\x00", "\n", "!!python/object/apply:os.system [id]", "<<: *x"]
     for _ in range(rng.randrange(2, 9)):
         text[rng.randrange(len(text))] = rng.choice(pieces)
     return "".join(text)

@@ -116,13 +116,6 @@ def test_no_time_is_below_zero() -> None:
         assert check_bound(PLAIN, Certificate("none known", value, "", None, None)).verdict is verdict
 
 
-def test_an_argument_without_evidence_or_an_unknown_one_is_not_verified() -> None:
-    load = Certificate("load", 20, "", 0, OnDevice(0))
-    for one in (replace(load, evidence=None), replace(load, kind="a new argument")):
-        found = check_bound(PLAIN, one)
-        assert found.verdict is Verdict.NOT_VERIFIED and "no evidence that the check understands" in found.text
-
-
 @pytest.mark.parametrize(
     ("objective", "kind", "evidence", "value", "verdict"),
     [

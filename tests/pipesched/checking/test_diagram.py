@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from random import Random
 
 import pytest
@@ -14,10 +15,12 @@ from pipesched.checking.check import check_bound
 from pipesched.checking.diagram.argument import decision_diagram
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError, Verdict
 from pipesched.checking.least_held import least_held
+from pipesched.errors import BadInput
 from pipesched.problem.microbatch_chains import without_scale
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.diagram_evidence import Diagram
+from pipesched.results.evidence_document import evidence_document, evidence_from
 from tests.support.diagrams import v_shape
 
 DRAWN = [branch for branch in BRANCHES if "crossings" in branch.kind]
@@ -102,3 +105,21 @@ def test_not_verified_where_the_replay_does_not_know_the_option() -> None:
     large = v_shape(2, 8, 3, times={"forward": 10**7, "backward": 10**7 + 1})
     below = Diagram((0, 1, 2, 3), 8, 500, (0, 1, 2, 3))
     assert check_bound(large, replace(claim, evidence=below)).verdict is Verdict.NOT_VERIFIED
+
+
+EVERY_OPTION = Diagram((0, 2, 3), 16, 1_000, (0, 2), (1,), 5, blocks=True, rounds=True, tick=Fraction(1, 4))
+
+
+@pytest.mark.parametrize("one", [Diagram((0,)), EVERY_OPTION])
+def test_read_back_as_written(one: Diagram) -> None:
+    assert evidence_from(evidence_document(one)) == one
+
+
+@pytest.mark.parametrize(("name", "value"), [("stages", 3), ("blocks", 1), ("width", None), ("guide", ["a"])])
+def test_another_type_is_bad_input(name: str, value: object) -> None:
+    written = evidence_document(Diagram((0,), 4))
+    if value is None:  # the one key of these that may be null
+        assert evidence_from(written | {name: value}) == Diagram((0,))
+    else:
+        with pytest.raises(BadInput, match=name):
+            evidence_from(written | {name: value})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -12,13 +11,10 @@ from pipesched.errors import BadInput
 from pipesched.files.problem_file import problem_from
 from pipesched.files.problems.document import problem_document
 from pipesched.files.problems.schema import json_schema
-from pipesched.files.schedule_file import read_schedule, save
 from pipesched.problem.device_resources import HostPool, SharedStream
 from pipesched.problem.memory_options import Offload, Recomputation
-from pipesched.problem.passes import OFFLOAD, RECOMPUTATIONS, RELOAD
+from pipesched.problem.passes import RECOMPUTATIONS
 from pipesched.problem.problem import Problem
-from pipesched.simulation.simulator import simulate
-from tests.support.makers import schedule
 
 PLAIN: dict[str, Any] = {"devices": 2, "microbatches": 2, "times": {"forward": 4, "backward": 6, "weight": 2}}
 COPIES = {"out": 3, "in": [2, 5], "on": [{"stream": "pcie", "devices": [0, 1]}, "h2d"], "amount": 0.5,
@@ -75,18 +71,6 @@ def test_a_problem_is_written_as_it_was_read(memory: dict[str, object]) -> None:
     one = problem(**memory)
     assert problem_from(problem_document(one)) == one
     jsonschema.validate(PLAIN | {"memory": memory}, json_schema())
-
-
-def test_a_schedule_file_keeps_ways_and_waits(tmp_path: Path) -> None:
-    one = problem_from(PLAIN | {"devices": 1, "memory": {"offload": COPIES | {"on": "copy", "in": 2, "host_capacity": 4},
-                                                         "recompute": [WAYS[0], WAYS[1] | {"time": 1}]}})  # fmt: skip
-    timeline = simulate(one, schedule("F0.0 O0.0 F0.1 L0.0 B0.0 W0.0 Rb0.1 B0.1 W0.1"))
-    found = read_schedule(save(timeline, tmp_path / "one.json")).timeline
-    assert found.schedule.orders == timeline.schedule.orders
-    assert dict(found.starts) == dict(timeline.starts)
-    assert [p.kind for p in found.schedule.passes() if p.kind not in ["F", "B", "W"]] == [
-        OFFLOAD, RELOAD, RECOMPUTATIONS[1]
-    ]  # fmt: skip
 
 
 MISTAKES: dict[str, tuple[dict[str, Any], str]] = {

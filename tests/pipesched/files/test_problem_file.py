@@ -199,13 +199,6 @@ def test_mistakes_of_json(text: str, line: str, tmp_path: Path) -> None:
     assert re.match(rf"{re.escape(line)}([;:]|$)", said)
 
 
-@pytest.mark.parametrize("name", ["small.yaml", "small.json"])
-@pytest.mark.parametrize("text", ["[" * 100_000, '{"devices": ' + "9" * 5000 + "}"], ids=["brackets", "digits"])
-def test_files_no_reader_can_take(text: str, name: str, tmp_path: Path) -> None:
-    (line,) = mistakes(text, tmp_path, name)
-    assert line.startswith("cannot be read: ")
-
-
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"nowhere\.yaml: no such file$"):
         read_problem(tmp_path / "nowhere.yaml")

@@ -1,8 +1,9 @@
-"""Metrics of timelines small enough to work out by hand."""
+"""Metrics of a timeline by hand: makespan, span, bubbles, memory, and what each stream exposes."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 import pytest
 
@@ -10,10 +11,19 @@ from pipesched.problem.passes import F, Task, parse_pass
 from pipesched.problem.problem import Objective
 from pipesched.problem.stage import COMPUTE, TaskSpec
 from pipesched.schedule.metrics import measure, memory_steps
+from pipesched.schedule.stream_use import stream_use
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from tests.support.columns import with_tasks
-from tests.support.makers import problem, schedule
+from tests.support.makers import (
+    jobs,
+    problem,
+    random_order,
+    random_problem,
+    schedule,
+    with_parts,
+    with_random_task_orders,
+)
 
 ROWS = ("F0.0 F0.1 BW0.0 BW0.1", "F1.0 BW1.0 F1.1 BW1.1")
 
@@ -116,4 +126,32 @@ def test_memory_steps(freed: int, row: str, steps: list[tuple[int, int]]) -> Non
 @pytest.mark.parametrize("ticks", [0, 1])
 def test_changes_at_one_tick_count_in_the_order_of_the_device(row: str, peak: int, ticks: int) -> None:
     one = problem(1, 2, times={"forward": ticks, "backward": ticks, "weight": ticks})
-    assert measure(simulate(one, schedule(row))).peak_quanta == (peak,)
+    assert measure(simulate(one, schedule(row))).peak_memory == (peak,)
+
+
+def by_ticks(timeline: Timeline) -> list[tuple[int, str, int, int]]:
+    """Device, stream, ticks in which it works, and those of them in which the first stream does not."""
+    found = []
+    for device, order in enumerate(timeline.schedule.orders):
+        working: dict[str, set[int]] = {stream: set() for stream in timeline.problem.streams}
+        for job in jobs(timeline.problem, order):
+            start = timeline.starts[job.tasks[0]]
+            working[job.stream] |= set(range(start, start + job.ticks))
+        first = working[timeline.problem.streams[0]]
+        found += [(device, stream, len(ticks), len(ticks - first)) for stream, ticks in working.items()]
+    return found
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_every_tick_counts_once(seed: int) -> None:
+    rng = Random(seed)
+    one = with_parts(random_problem(rng, parts=False), rng)
+    orders = random_order(one, rng, pairs=0.4)
+    timeline = simulate(one, with_random_task_orders(one, orders, rng) if seed % 2 else orders)
+    assert [(*of, busy, exposed) for of, busy, exposed in stream_use(timeline)] == by_ticks(timeline)
+
+
+def test_one_stream_is_never_exposed() -> None:
+    one = problem(2, 1, times={"forward": 2, "backward": 3, "transfer": 1})
+    used = stream_use(simulate(one, schedule("F0.0 BW0.0", "F1.0 BW1.0")))
+    assert [(use.of, use.busy, use.exposed) for use in used] == [((0, "compute"), 5, 0), ((1, "compute"), 5, 0)]

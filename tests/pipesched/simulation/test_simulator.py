@@ -113,19 +113,6 @@ def test_random_orders_that_mostly_do_not(seed: int) -> None:
     check(one, shuffled(one, rng, pairs=0.7))
 
 
-def starts_of(one: Problem, orders: Schedule) -> dict[str, int]:
-    return {str(task): start for task, start in simulate(one, orders).starts.items()}
-
-
-def test_transfer_counts_between_two_devices_only() -> None:
-    times = {"forward": 2, "backward": 3, "transfer": 5}
-    assert starts_of(problem(2, 1, times=times), schedule("F0.0 BW0.0", "F1.0 BW1.0")) == {
-        "F0.0": 0, "F1.0": 7, "BW1.0": 9, "BW0.0": 17,
-    }  # fmt: skip
-    inside = problem(1, 1, placement=[0, 0], times=times)
-    assert starts_of(inside, schedule("F0.0 F1.0 BW1.0 BW0.0")) == {"F0.0": 0, "F1.0": 2, "BW1.0": 4, "BW0.0": 7}
-
-
 def test_the_circle_of_a_deadlock_is_named() -> None:
     with pytest.raises(Deadlock) as caught:
         simulate(problem(1, 1), schedule("BW0.0 F0.0"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from random import Random
 from typing import Any
 
 import pytest
@@ -156,19 +155,3 @@ def test_one_way_and_no_other_is_run(order: str) -> None:
     assert validate(simulate(replace(one, stages=(stage,)), schedule("F0.0 O0.0 L0.0 BW0.0"))) == []
     found = validate(Timeline(replace(one, stages=(stage,)), schedule(order), {}))
     assert {v.rule for v in found} == {"complete"}
-
-
-def test_memory_holds_on_random_durations() -> None:
-    """Of device and host, by orders and waits alone."""
-    whole = offloading(host_capacity=1)
-    rng = Random(5)
-    for _ in range(300):
-        (own,) = whole.problem.stages
-        copies = own.offload
-        assert copies is not None
-        copies = copies._replace(out_ticks=rng.randint(0, 30), in_ticks=rng.randint(0, 30))
-        other = replace(own, forward=rng.randint(0, 30), backward=0, fused=rng.randint(0, 30), offload=copies)
-        timeline = simulate(replace(whole.problem, stages=(other,)), whole.schedule)
-        assert validate(timeline) == []
-        assert measure(timeline).peak_quanta[0] <= 2
-        assert max(level for _, level in host_steps(timeline, (0,))) <= 1

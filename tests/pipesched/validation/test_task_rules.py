@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from random import Random
 from typing import Any
 
 import pytest
@@ -20,12 +18,7 @@ from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from tests.support.makers import (
-    random_order,
-    random_problem,
     schedule,
-    times_by_hand,
-    with_parts,
-    with_random_task_orders,
 )
 
 TASKS: Mapping[str, Any] = {
@@ -231,47 +224,3 @@ def test_weight_tasks_without_length_follow_their_backward_task() -> None:
     starts = simulate(one, plain).starts
     assert [rule for rule, _ in found(Timeline(one, wrong, starts))] == ["order"]
     assert found(Timeline(one, right, starts)) == []
-
-
-def test_a_tensor_that_is_sent_arrives_after_the_pass() -> None:
-    """As readers of whole passes see it."""
-    one = problem(2, 1, times={"transfer": {"time": 2, "on": "comm"}})
-    read = TaskReader(one).task
-    forward, backward = read("F1.0/attn").of, read("BW0.0/mlp").of
-    held = {forward._replace(stage=0), forward, backward, backward._replace(stage=1)}
-    assert list(one.network.predecessors(forward, held)) == [(forward._replace(stage=0), 2)]
-    assert list(one.network.predecessors(backward, held)) == [
-        (forward._replace(stage=0), 0),
-        (backward._replace(stage=1), 2),
-    ]
-
-
-def most_by_time(timeline: Timeline) -> list[int]:
-    return list(measure(timeline).peak_quanta)
-
-
-def test_what_is_right_keeps_its_memory_whatever_tasks_take() -> None:
-    """Delays at random before every task stand for tasks that take longer."""
-    judged: Counter[bool] = Counter()
-    for seed in range(90):
-        rng = Random(seed)
-        one = with_parts(random_problem(rng, blocks=seed % 3 == 0, parts=False), rng)
-        stages = range(one.placement.stages)
-        activation = [rng.randint(0, 2) for _ in stages]
-        one = one.with_stages(activation=activation, freed=[rng.randint(-1, activation[s]) for s in stages])
-        plain = random_order(one, rng, pairs=0.4)
-        given = with_random_task_orders(one, plain, rng) if rng.random() < 0.7 else plain
-        soonest = simulate(one, given)
-        one = one.with_room([peak + rng.randint(0, 1) for peak in most_by_time(soonest)])
-        right = not found(Timeline(one, given, soonest.starts))
-        peaks = []
-        for _ in range(6):
-            often = rng.choice((0, 2, 9))
-            starts = times_by_hand(one, given, delay=lambda: rng.choice((0, 0, often, 20)))  # noqa: B023
-            peaks.append(most_by_time(Timeline(one, given, starts)))
-        kept = all(x <= (room or 0) for peak in peaks for x, room in zip(peak, one.room, strict=True))
-        assert kept or not right, seed
-        judged[right] += 1
-        if not right:
-            judged["broken"] += not kept  # type: ignore[index]
-    assert judged[True] > 15 and judged["broken"] > 8, judged  # type: ignore[index]

@@ -127,40 +127,6 @@ def test_starts_that_are_missing_or_of_nothing() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("memory", "row", "guilty"),
-    [
-        pytest.param({"capacity": 1}, "F0.0@0 BW0.0@1 F0.1@2 BW0.1@3", None, id="given back at the tick it is taken"),
-        pytest.param({"capacity": 1}, "F0.0@0 F0.1@1 BW0.0@2 BW0.1@3", "F0.1", id="two at once"),
-        pytest.param({"capacity": 1}, "F0.0@0 B0.0@1 F0.1@2 W0.0@3 BW0.1@4", "F0.1", id="held until W ends"),
-        pytest.param(
-            {"capacity": 1, "freed_by_backward": 1}, "F0.0@0 B0.0@1 F0.1@2 W0.0@3 BW0.1@4", None, id="freed by B"
-        ),
-        pytest.param(
-            {"capacity": 1, "freed_by_backward": -1}, "F0.0@0 B0.0@1 W0.0@2 F0.1@3 BW0.1@4", "B0.0", id="B takes more"
-        ),
-        pytest.param(
-            {"capacity": 2, "freed_by_backward": -1},
-            "F0.0@0 B0.0@1 W0.0@2 F0.1@3 BW0.1@4",
-            None,
-            id="room for what B takes",
-        ),
-        pytest.param(
-            {"capacity": 2, "freed_by_backward": -1},
-            "F0.0@0 B0.0@1 F0.1@2 W0.0@3 BW0.1@4",
-            "F0.1",
-            id="W gives all of it back",
-        ),
-        pytest.param(
-            {"capacity": 2, "freed_by_backward": -1}, "F0.0@0 F0.1@1 BW0.0@2 BW0.1@3", None, id="BW takes no more"
-        ),
-    ],
-)
-def test_memory(memory: dict[str, object], row: str, guilty: str | None) -> None:
-    one = problem(1, 2, memory=memory, times={"forward": 1, "backward": 1, "weight": 1, "fused": 1})
-    assert found(timed(one, row)) == ([] if guilty is None else [("memory", guilty)])
-
-
 def test_memory_is_told_once_a_device_in_the_unit_of_the_file() -> None:
     one = problem(1, 3, memory={"capacity": 1, "unit": "GiB"}, times={"forward": 1, "backward": 1})
     timeline = timed(one, "F0.0@0 F0.1@1 F0.2@2 BW0.0@3 BW0.1@4 BW0.2@5")

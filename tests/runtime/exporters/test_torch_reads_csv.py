@@ -192,22 +192,6 @@ def test_torch_finds_the_schedule_valid_and_the_stages_placed(one: Problem, orde
 
 
 @pytest.mark.parametrize(("one", "orders"), CASES)
-def test_renumbering_changes_no_time(one: Problem, orders: Schedule, tmp_path: Path) -> None:
-    label = load(one, orders, tmp_path).meta["csv_microbatch"]
-    assert sorted(label) == list(range(one.microbatches))
-
-    def renumber(slot: Slot) -> Slot:
-        passes = [p._replace(microbatch=label[p.microbatch]) for p in slot]
-        return (passes[0],) if len(passes) == 1 else (passes[0], passes[1])
-
-    renumbered = Schedule(tuple(tuple(map(renumber, order)) for order in orders.orders))
-    before, after = simulate(one, orders), simulate(one, renumbered)
-    for p in orders.passes():
-        same = p._replace(microbatch=label[p.microbatch])
-        assert (before.start(p), before.end(p)) == (after.start(same), after.end(same))
-
-
-@pytest.mark.parametrize(("one", "orders"), CASES)
 def test_torch_lowers_it_without_a_deadlock(one: Problem, orders: Schedule, tmp_path: Path) -> None:
     """torch's dry run reaches the end, and every pair of ranks receives in the order in which it is sent to."""
     loaded = load(one, orders, tmp_path)

@@ -202,15 +202,3 @@ def test_what_settings_say_is_what_their_runtime_takes(tmp_path: Path, capsys: p
     main(words)
     printed = capsys.readouterr().out
     assert "with these settings, in its own order" in printed and "that megatron can express and run" in printed
-
-
-def test_a_runtime_that_runs_none_of_the_plans_has_no_settings_and_says_why(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    source = tmp_path / "plan.yaml"
-    source.write_text(json.dumps(TIGHT | {"placement": "v-shape"}))
-    words = ["plan", str(source), "--workers", "1", "--time-limit", "4", "--json", "--settings", "megatron"]
-    assert main(words) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["settings"] == {}
-    assert "found placement v-shape; allowed: linear, interleaved" in found["settings_refused"]["megatron"]["reason"]

@@ -122,29 +122,6 @@ def test_nothing_written_is_dominated_by_a_published_schedule(seed: int) -> None
     assert after.metrics.span_ticks <= again.metrics.span_ticks
 
 
-def test_the_same_limits_give_the_same_answer() -> None:
-    one, two = (reduced(profile(8), Fraction(2, 100), replace(SURE, deterministic=0.2)) for _ in range(2))
-    assert (one.level, one.lower_bound, one.why) == (two.level, two.lower_bound, two.why)
-
-
-def test_devices_of_different_capacity_are_filled_to_equal_shares() -> None:
-    levels = MemoryLevels(problem(2, 4, memory={"capacity": [2, 4], "activation": 1}))
-    assert levels.scale.by_share
-    assert levels.capacities(Fraction(1)) == (2, 4)
-    assert levels.capacities(Fraction(3, 4)) == (1, 3)
-    assert levels.above(Fraction(3, 4)) == 1
-    assert levels.scale.text(Fraction(3, 4)) == "75 % of its capacity"
-
-
-def test_levels_are_those_that_passes_can_reach() -> None:
-    levels = MemoryLevels(problem(1, 2, memory={"capacity": 100, "activation": 10, "freed_by_backward": 7}))
-    # Micro-batches hold 10, or 3 while they wait for W: 0, 3, 6, 10, 13, 20.
-    assert levels.capacities(Fraction(12)) == (10,)
-    assert levels.above(Fraction(12)) == 13
-    assert levels.most() == 20
-    assert levels.least() == 10
-
-
 def test_a_stop_keeps_what_there_is() -> None:
     stop = Event()
     solution = solve(profile(8, 8, 24), Limits(seconds=600, workers=1, deterministic=1))
@@ -204,13 +181,6 @@ def test_solve_memory_within(small: str, capsys: pytest.CaptureFixture[str]) -> 
     assert "(the optimum is " in said or "(the best found is " in said
     assert "least memory within 20 % of the best span" in said
     assert "is not enough" in said
-
-
-@pytest.mark.parametrize("share", ["-1%", "101%", "2", "x", "1e9999999%", "nan", ""])
-def test_a_share_that_is_none_is_refused(small: str, share: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        main(["solve", small, f"--memory-within={share}"])
-    assert "allowed: a share" in capsys.readouterr().err
 
 
 def test_an_infeasible_problem_has_no_least_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

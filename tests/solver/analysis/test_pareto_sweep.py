@@ -8,7 +8,6 @@ from fractions import Fraction
 from pathlib import Path
 from random import Random
 from threading import Event
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,7 +22,7 @@ from pipesched.results.certificate import Certificate
 from pipesched.validation.validator import validate
 from plots.frontier import Known, Spot, draw_frontier, render_frontier
 from solver.analysis.memory_levels import MemoryLevels
-from solver.analysis.pareto_sweep import _Sweep, frontier
+from solver.analysis.pareto_sweep import frontier
 from solver.limits import Limits
 from tests.support.brute_force import SHAPES, optimum, tiny_problem
 from tests.support.makers import problem
@@ -59,23 +58,6 @@ def test_every_point_and_every_bound_holds_against_brute_force(seed: int) -> Non
         assert truth is None or bound <= truth.value
     values = [point.value for point in found.points if point.value is not None]
     assert values == sorted(values, reverse=True)
-
-
-def test_the_known_optima_of_the_1_5b_profile_are_on_it() -> None:
-    one = problem(
-        4,
-        8,
-        times={"forward": 18.522, "backward": 18.086, "weight": 9.337, "transfer": 0.601},
-        memory={"activation": 131, "freed_by_backward": 83, "capacity": 131 * 4},
-        objective="span",
-    )
-    found = frontier(one, 8, SURE)
-    by_level = {point.level: point for point in found.points}
-    at_own = by_level[levels_of(found).snapped(Fraction(131 * 4))]
-    assert (at_own.value, at_own.lower_bound) == (456585, 456585)
-    assert (found.points[-1].value, found.points[-1].lower_bound) == (415631, 415631)
-    assert found.points[0].level == 131
-    assert found.own == 131 * 4
 
 
 def test_capacities_that_differ_are_swept_as_shares() -> None:
@@ -169,32 +151,6 @@ def test_frontier_prints_a_table(small: str, capsys: pytest.CaptureFixture[str])
         assert words in said.out
     assert len(said.err.splitlines()) == 3  # two more would show nothing new
     assert "solved at 3 of at most 5" in said.out
-
-
-def test_frontier_complains_before_it_searches(small: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["frontier", small, "-o", "x.gif"]) == 2
-    assert "allowed: .png, .svg or .pdf" in capsys.readouterr().err
-    assert main(["frontier", small, "--objective", "period"]) == 2
-    assert "objective" in capsys.readouterr().err
-    with pytest.raises(SystemExit, match="2"):
-        main(["frontier", small, "--points", "1"])
-    assert "allowed: a whole number from 2" in capsys.readouterr().err
-
-
-def test_the_next_point_is_where_the_curve_falls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither where next to nothing changes, nor within a narrow interval while a wide one still falls."""
-    one = problem(2, 60, memory={"activation": 1}, objective="span")
-    sweep = _Sweep(one, 6, SURE, lambda *_: None, Event(), None)
-    curve = {1: 1000, 10: 999, 30: 600, 31: 200, 60: 150}
-    points = [SimpleNamespace(level=Fraction(level), value=value, gap=0.0) for level, value in curve.items()]
-    sweep.solved = set(map(Fraction, curve))
-    monkeypatch.setattr(sweep.front, "points", lambda: points)
-    monkeypatch.setattr(sweep.front, "analytic", lambda _: SimpleNamespace(value=0))
-    for optimal in ((), (Fraction(10),)):  # one that no search has solved needs none
-        sweep.solved.difference_update(optimal)
-        chosen = sweep._next()
-        assert chosen is not None
-        assert 10 < chosen < 30, "not 1 to 10, which is flat, nor 30 to 31, which is the steepest"
 
 
 def test_a_range_of_memory_is_kept_to() -> None:

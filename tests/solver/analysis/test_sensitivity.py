@@ -209,14 +209,6 @@ def test_changes_keep_what_they_do_not_name() -> None:
     assert weight.stages[1].weight * weight.tick == Fraction("9.337")
 
 
-def test_the_same_limits_give_the_same_answer() -> None:
-    limits = replace(SURE, deterministic=0.5)
-    one = problem(3, 5, times={"forward": 7, "backward": 6, "weight": 4, "transfer": 1}, memory={"capacity": 2})
-    first, second = (explain(solve(one, limits), limits) for _ in range(2))
-    assert [e.outcome for e in first.effects] == [e.outcome for e in second.effects]
-    assert first.again == second.again
-
-
 def test_what_a_search_proves_beyond_words_is_part_of_the_story() -> None:
     one = profile(4)
     words = bottleneck(one)
@@ -279,11 +271,3 @@ def test_solve_explain_prints_the_story_and_writes_it(
     report = report_text(out / "report.html")
     assert "## Why not better" in report
     assert "\ntransfers 10 % faster | " in report
-
-
-@pytest.mark.parametrize("flag", ["--explain", "--then-memory", "--memory-within=1%"])
-def test_the_period_is_neither_explained_nor_traded_for_memory(
-    small: str, flag: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["solve", small, flag, "--objective", "period"]) == 2
-    assert "objective: found period" in capsys.readouterr().err

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from random import Random
-
 import pytest
 
-from heuristics.building.requirements import DoesNotApply
-from heuristics.catalogue import HEURISTICS
 from pipesched.problem import placement
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Problem
-from pipesched.schedule.metrics import measure
-from pipesched.simulation.simulator import simulate
-from pipesched.validation.validator import validate
 from solver.bounds.analytic.catalogue import BOUNDS, certificates
 from solver.bounds.analytic.modes import counts as mode_counts
-from tests.support.brute_force import optimum
 from tests.support.columns import Costs, Memory, build
 
 OURS = ("unpaired passes", "memory and modes")
@@ -55,12 +47,6 @@ def test_forwards_before_the_first_backward_have_no_partner() -> None:
         assert part in text
 
 
-@pytest.mark.parametrize("objective", (Objective.MAKESPAN, Objective.SPAN))
-def test_a_plain_problem_has_none_of_these(objective: Objective) -> None:
-    problem = equal(placement.linear(4), 8, 4, objective=objective)
-    assert {one.kind for one in certificates(problem, objective)}.isdisjoint(OURS)
-
-
 def test_a_small_problem_proves_no_less_if_its_splits_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """A large problem's are not, and count as free of cost: here they are."""
     problem = equal(placement.bidirectional(4), 16, 3, overlapped=24)
@@ -91,52 +77,3 @@ def test_times_beyond_64_bits_are_added_up_exactly() -> None:
 def test_memory_that_holds_nothing_ends_the_search_for_a_value() -> None:
     nothing = equal(placement.linear(2), 3, 0, overlapped=24)
     assert BOUNDS["memory and modes"].certify(nothing, Objective.MAKESPAN) == []
-
-
-def uneven(random: Random) -> Problem:
-    """Mid-size, with blocks, short full backwards or both; stages differ by up to an eighth."""
-    p = random.choice((2, 4))
-    where = random.choice(
-        (placement.linear, placement.v_shape, placement.bidirectional, lambda n: placement.interleaved(n, 2))
-    )(p)
-    m = 2 * p * random.choice((1, 2))
-    f, b, w = (random.randint(8, 16) for _ in range(3))
-    whole = random.randint(max(b, w), b + w + 1)
-    block = random.choice((None, random.randint(max(f, whole), f + whole)))
-
-    def each(ticks: int) -> tuple[int, ...]:
-        return tuple(ticks + random.randint(-(ticks // 8), ticks // 8) for _ in range(where.stages))
-
-    costs = Costs(each(f), each(b), each(w), each(whole), (random.randint(0, 3),) * where.stages, block and each(block))
-    freed = random.choice((0, 1, 3))
-    capacity = random.choice((None, 3 * (where.stages // p) * random.randint(p // 2 + 1, p + 1)))
-    memory = Memory((3,) * where.stages, (freed,) * where.stages, (capacity,) * p)
-    return build(where, m, costs, memory, random.choice((Objective.MAKESPAN, Objective.SPAN)))
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_no_published_schedule_is_below_a_certificate(seed: int) -> None:
-    problem = uneven(Random(seed))
-    bound = certificates(problem, problem.objective)[0]
-    for heuristic in HEURISTICS:
-        try:
-            timeline = simulate(problem, heuristic.order(problem))
-        except DoesNotApply:
-            continue
-        if not validate(timeline):
-            assert bound.value_ticks <= measure(timeline).value_ticks(problem.objective), (heuristic.name, bound)
-
-
-@pytest.mark.parametrize("objective", (Objective.MAKESPAN, Objective.SPAN))
-@pytest.mark.parametrize("capacity", (1, 2, None))
-def test_the_optimum_with_blocks_is_reached(capacity: int | None, objective: Objective) -> None:
-    """One device: of m micro-batches all but one forward and one backward share blocks, if memory holds two."""
-    costs = Costs((5,), (7,), None, (7,), (0,), overlapped=(8,))
-    problem = build(placement.linear(1), 3, costs, Memory((1,), (0,), (capacity,)), objective)
-    best = optimum(problem, objective)
-    assert best is not None
-    assert best.value == (3 * 12 if capacity == 1 else 5 + 2 * 8 + 7)
-    found = max(BOUNDS["unpaired passes"].certify(problem, objective), key=lambda one: one.value_ticks)
-    assert found.value_ticks == best.value
-    longer = problem.with_stages(overlapped=(20,))
-    assert max(one.value_ticks for one in certificates(longer, objective)) == 3 * 12

@@ -19,7 +19,6 @@ from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import ResourceWeights
-from pipesched.results.evidence_document import evidence_document, evidence_from
 from solver.bounds.saving import memory_and_copies as bound
 from solver.bounds.saving.certificates import certificates
 from solver.bounds.saving.memory_and_copies import memory_and_copies
@@ -97,18 +96,3 @@ def test_without_multipliers_the_best_resource_alone(monkeypatch: pytest.MonkeyP
     assert sorted(found.evidence.weights)[-2:] == [0, 1]
     assert found.value_ticks == 768
     assert check_bound(one, found).verdict is Verdict.VERIFIED
-
-
-def test_evidence_that_proves_less_is_refused() -> None:
-    one = pipeline(1, offload=copies(5))
-    found = strongest(one)
-    for weights in ((1, 0, 0, 0), (0, 0, 0, 0), (1, -1, 0, 0), (1, 1)):
-        forged = replace(found, evidence=ResourceWeights(2, weights))
-        assert check_bound(one, forged).verdict is Verdict.REFUSED
-    assert check_bound(one, replace(found, value_ticks=found.value_ticks + 1)).verdict is Verdict.REFUSED
-    assert check_bound(one, replace(found, evidence=ResourceWeights(9, (1, 0, 0, 0)))).verdict is Verdict.REFUSED
-
-
-def test_evidence_is_read_back() -> None:
-    evidence = ResourceWeights(2, (1, 0, 9999))
-    assert evidence_from(evidence_document(evidence)) == evidence

@@ -231,12 +231,6 @@ def test_shapes_with_shared_blocks_repeat_at_the_load(name: str, devices: int) -
     assert found.period == load(graph) == {"V": 4, "X": 8, "M": 6, "NN": 8, "K": 6}[name]
 
 
-def test_one_worker_and_units_of_work_give_the_same_pattern_twice() -> None:
-    one = problem(4, 8, times={"forward": 10, "backward": 11, "weight": 5, "transfer": 2}, memory={"capacity": 3})
-    found = [best_period(one, Limits(workers=1, seed=3, deterministic=0.2)).pattern for _ in range(2)]
-    assert found[0] == found[1]
-
-
 def test_solve_gives_the_period_in_finer_ticks_where_it_is_a_fraction(tmp_path: Path) -> None:
     one = problem(4, 8, times={"forward": 2, "backward": 3}, memory={"capacity": 3}, objective="period")
     solution = solve_period(one, LITTLE)

@@ -38,19 +38,6 @@ def test_known_optima_of_the_1_5b_profile_are_proved(activations: int, span: flo
     assert one.in_units(solution.value_ticks) == pytest.approx(span, abs=1e-9)
 
 
-def test_published_zb_1p_of_1_5b_is_proved_optimal_by_an_argument_in_words() -> None:
-    solution = solve(gpt_1_5b(8, 24, 8), SURE)
-    assert solution.status is Status.OPTIMAL
-    assert solution.value_ticks == 1310405
-    assert solution.certificate is not None
-    assert solution.certificate.kind == "round trip"
-    for number in ("1102.68", "135.016", "72.709", "1310.405"):
-        assert number in solution.certificate.text
-    assert solution.best_candidate is not None
-    assert solution.best_candidate.metrics is not None
-    assert solution.best_candidate.metrics.span_ticks == solution.value_ticks
-
-
 @pytest.mark.parametrize("literals", [10**6, -1], ids=["order literals", "intervals"])
 def test_claims_hold_against_brute_force(literals: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def limited(*arguments: object, **_: object) -> ExactModel:
@@ -93,16 +80,6 @@ def test_a_device_whose_static_memory_alone_is_too_much() -> None:
     }
     found = solve(problem_from(document), Limits(seconds=5, workers=1))
     assert found.status is Status.INFEASIBLE and "static memory" in found.reason
-
-
-def test_an_infeasible_cap_names_device_and_rule() -> None:
-    """In a V the first device holds two activations of every micro-batch at once."""
-    one = problem(2, 3, placement="v-shape", memory={"capacity": [1, 2]})
-    solution = solve(one, SURE)
-    assert solution.status is Status.INFEASIBLE
-    assert solution.value_ticks is None
-    for fact in ("memory: device 0", "stages 0, 3", "2 activations", "capacity is 1"):
-        assert fact in solution.reason
 
 
 def test_the_same_seed_and_one_worker_give_the_same_answer() -> None:
@@ -162,12 +139,6 @@ def test_blocks_are_used_where_they_pay() -> None:
     assert solution.value_ticks == 1 + 3 + 3 + 3
 
 
-def test_the_period_of_equal_stages_is_their_load() -> None:
-    solution = solve(problem(2, 2, objective="period"), SURE)
-    assert solution.status is Status.OPTIMAL
-    assert solution.problem.in_units(solution.lower_bound_ticks) == 3
-
-
 def test_without_search_still_bounds_and_compares() -> None:
     solution = without_search(gpt_1_5b(4, 8, 4))
     assert solution.status is Status.OPTIMAL
@@ -187,14 +158,6 @@ def test_a_wrong_claim_is_dropped_and_told(monkeypatch: pytest.MonkeyPatch) -> N
     assert len(solution.notes) == 1
     for part in ("wrong", "a claim that is not true", "report this with the problem file"):
         assert part in solution.notes[0]
-
-
-def test_without_any_right_claim_nothing_is_proved_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = gpt_1_5b(2, 2, 2)
-    true = certificates(one, one.objective)
-    monkeypatch.setattr(analytic_bounds, "certificates", lambda *_: [true[0].__class__("wrong", 10**9, "")])
-    solution = without_search(one)
-    assert (solution.lower_bound_ticks, len(solution.notes)) == (0, 1)
 
 
 def test_a_step_that_fails_is_told_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from random import Random
 from typing import Any
 
 import pytest
@@ -12,9 +10,6 @@ from heuristics.catalogue import HEURISTICS, schedule_named
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
 from pipesched.errors import BadInput
-from pipesched.files.problem_file import problem_from
-from pipesched.files.problems.document import problem_document
-from pipesched.files.schedule_file import ScheduleFile, schedule_document, schedule_from
 from pipesched.problem.passes import UNSHARD, Pass, Task
 from pipesched.problem.problem import Problem
 from pipesched.results.solution import Status
@@ -27,10 +22,7 @@ from pipesched.validation.validator import validate, validate_schedule
 from solver.bounds.saving.certificates import certificates
 from solver.limits import Limits
 from solver.solve import solve
-from tests.support.brute_force import TooManyOrdersError
 from tests.support.makers import problem
-from tests.support.piece_problems import compared
-from tests.support.task_brute_force import tiny_gathers
 
 SURE = Limits(seconds=600, workers=1, deterministic=20)
 TIMES = {"forward": 1, "backward": 2}
@@ -40,14 +32,6 @@ def gathering(devices: int = 1, microbatches: int = 2, **keys: Any) -> Problem:
     """A problem whose parameters take 6 while they are gathered, which takes 1."""
     section = keys.pop("parameters", {"gather": {"time": 1, "memory": 6} | keys.pop("gather", {})})
     return problem(devices, microbatches, parameters=section, objective="iteration", **{"times": TIMES} | keys)
-
-
-@pytest.mark.parametrize("first", range(0, 120, 30))
-def test_solutions_and_bounds_against_brute_force(first: int) -> None:
-    """Every number of gatherings and every order with their releases is tried."""
-    for seed in range(first, first + 30):
-        with suppress(TooManyOrdersError):
-            compared(tiny_gathers(Random(seed)))
 
 
 def row(order: str) -> Schedule:
@@ -166,27 +150,6 @@ def test_pieces_gather_what_they_share() -> None:
     assert found.timeline is not None and validate(found.timeline) == []
     assert {p.stage for p in found.timeline.schedule.passes() if p.kind is UNSHARD} == {0, 2}
     assert found.timeline.start(Pass(UNSHARD, 0, 0)) == 0 < found.timeline.start(parse_slot("F0.0")[0])
-
-
-@pytest.mark.parametrize(
-    "keys",
-    [
-        {},
-        {"sequence_chunks": 2},
-        {"gather": {"keep": "always"}},
-        {"gather": {"most": 3}},
-        {"gather": {"most": 2}},
-        {"gather": {"keep": {"window": 2}}},
-        {"overlap_next": True},
-    ],
-)
-def test_files_keep_them(keys: dict[str, Any]) -> None:
-    one = gathering(2, 2, memory={"capacity": 12.5, "activation": 1.5}, **keys)
-    assert problem_from(problem_document(one), "test", "test").content_key == one.content_key
-    found = solve(one, SURE)
-    assert found.timeline is not None
-    read = schedule_from(schedule_document(ScheduleFile.of(found, found.timeline)), "test")
-    assert read.timeline.starts == dict(found.timeline.starts) and validate(read.timeline) == []
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,6 @@ import pytest
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
 from pipesched.errors import BadInput
-from pipesched.files.exact_numbers import read_yaml
-from pipesched.files.problem_file import problem_from
-from pipesched.files.problem_text import problem_text
 from pipesched.problem.passes import Task, parse_pass
 from pipesched.problem.problem import Problem
 from pipesched.problem.without_lookups import without_lookups
@@ -81,13 +78,6 @@ def test_a_lookup_starts_at_once_and_what_follows_when_its_input_is_there() -> N
     assert validate(timeline) == []
     sooner = Timeline(one, timeline.schedule, {**timeline.starts, Task(second, 1): 4})
     assert [violation.rule for violation in validate(sooner)] == ["precedence"]
-
-
-def test_the_file_is_read_back() -> None:
-    one = lookups(2, 3, memory={"capacity": 3})
-    assert 'needs: "nothing"' in problem_text(one)
-    assert problem_from(read_yaml(problem_text(one), "")) == one
-    assert without_lookups(one).stages[0].forward * one.tick == 6
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,8 @@ import pytest
 from benchmarks.proofs.attack import KINDS, Counts, count
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
-from pipesched.errors import BadInput, DoesNotApply
-from pipesched.files.problem_file import problem_from, read_problem
-from pipesched.files.problems.document import problem_document
-from pipesched.files.schedule_file import ScheduleFile, schedule_document, schedule_from
+from pipesched.errors import BadInput
+from pipesched.files.problem_file import read_problem
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.pass_names import pass_from, pass_text, stage_text
 from pipesched.problem.passes import Task
@@ -27,8 +25,6 @@ from pipesched.schedule.schedule import Schedule, parse_slot
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.state_rules import validate_from_state
 from pipesched.validation.validator import validate
-from runtime.exporters.catalogue import EXPORTERS, Exporter
-from runtime.running.job import job_for
 from solver.bounds.saving.certificates import certificates
 from solver.construction.list_scheduling import sequential
 from solver.limits import Limits
@@ -166,23 +162,6 @@ def test_passes_of_a_module_are_counted_from_0_on() -> None:
     assert (shade_names(one), shade_numbers(one)) == (["Trunk", "vision"], [0, 0, 1])
 
 
-def test_files_keep_modules() -> None:
-    modules = {
-        "vision": VISION | {"placement": [[0, 2], [1, 1]], "feeds": [0, 2], "memory": {"activation": 1.5, "static": 2}},
-        "audio": VISION | {"times": {"forward": "1/3", "backward": [0.5], "transfer": 0.25}, "serves": 4},
-        "embedding": VISION | {"placement": "shared"},
-        "head": VISION | {"placement": "shared", "follows": 2, "barriers": 2, "serves": 1},
-    }
-    one = problem(3, 4, times={"forward": 1, "backward": 2}, memory={"capacity": 11, "static": 1}, modules=modules)
-    assert [held * one.resolution for held in one.static] == [3, 5, 3]
-    again = problem_from(problem_document(one), "test", "test")
-    assert again.content_key == one.content_key and again.modules == one.modules
-    timeline = simulate(one, sequential(one))
-    found = solve(one, Limits(seconds=60, workers=1, deterministic=1))
-    read = schedule_from(schedule_document(ScheduleFile.of(found, timeline)), "test")
-    assert read.timeline.starts == dict(timeline.starts) and validate(read.timeline) == []
-
-
 def test_units_are_those_of_the_file() -> None:
     one = problem(1, 2, time_unit="ms", times={"forward": 1, "backward": 2}, memory={"unit": "MiB", "activation": 1},
                   modules={"vision": {"times": {"forward": "300 us", "backward": 1},
@@ -220,28 +199,3 @@ def test_mistakes_are_one_line_each(keys: dict[str, Any], mistake: str) -> None:
     with pytest.raises(BadInput) as error:
         problem(2, 4, **({"times": {"forward": 1, "backward": 2}} | keys))
     assert len(error.value.mistakes) == 1 and mistake in error.value.mistakes[0]
-
-
-@pytest.mark.parametrize("exporter", list(EXPORTERS), ids=lambda one: one.name)
-def test_formats_of_one_chain_refuse_modules_in_a_sentence(exporter: Exporter) -> None:
-    one = with_vision()
-    timeline = simulate(one, sequential(one))
-    if exporter.modules:
-        assert '"name": "F2.1"' in "".join(exporter.export(timeline).values())
-        return
-    with pytest.raises(BadInput, match="modules feed the trunk, and this format is for one chain of stages") as no:
-        exporter.export(timeline)
-    assert len(no.value.mistakes) == 1
-
-
-def test_neither_pytorch_nor_published_schedules_know_modules() -> None:
-    from heuristics.catalogue import HEURISTICS
-
-    one = problem(
-        2, 1, times={"forward": 1, "backward": 2}, modules={"vision": VISION | {"serves": 1, "placement": [1, 0]}}
-    )
-    with pytest.raises(BadInput, match="found modules; allowed: whole micro-batches of one shape"):
-        job_for(simulate(one, sequential(one)))
-    for heuristic in HEURISTICS:
-        with pytest.raises(DoesNotApply):
-            heuristic.order(one)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from random import Random
@@ -13,9 +12,7 @@ import pytest
 from benchmarks.proofs.attack import KINDS, Counts, count
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
-from pipesched.files.problem_file import problem_from, read_problem
-from pipesched.files.problems.document import problem_document
-from pipesched.files.schedule_file import ScheduleFile, schedule_document, schedule_from
+from pipesched.files.problem_file import read_problem
 from pipesched.problem.formatting import size
 from pipesched.problem.pass_names import pass_from, pass_text
 from pipesched.problem.problem import Problem
@@ -26,8 +23,6 @@ from pipesched.schedule.schedule import Schedule, parse_slot
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate, validate_schedule
 from plots.html.document import document as chart_document
-from runtime.exporters.catalogue import EXPORTERS, Exporter
-from runtime.running.job import job_for, refuse_unequal
 from solver.bounds.saving.certificates import certificates
 from solver.construction.list_scheduling import list_schedules
 from solver.construction.lists.tables import covers
@@ -104,31 +99,6 @@ def test_pieces_that_move_to_the_host_or_are_computed_again(first: int) -> None:
     assert counts["all"]["problems"] > 10
 
 
-def test_files_keep_the_copies_of_each_piece() -> None:
-    copies = {"out": [3, 1], "in": [2, 1], "amount": [2, 1], "host_capacity": 4}
-    one = problem(2, 1, sequence_chunks=2, times={"forward": 1, "backward": 2}, memory={
-        "activation": [3, 1], "offload": copies})  # fmt: skip
-    assert [stage.offload.out_ticks for stage in one.stages if stage.offload] == [3, 1, 3, 1]
-    assert problem_from(problem_document(one), "test", "test").content_key == one.content_key
-    with pytest.raises(BadInput, match=r"memory.offload.out: found \[1, 2, 3\]; allowed: a number, first"):
-        problem(
-            2,
-            1,
-            sequence_chunks=2,
-            times={"forward": 1, "backward": 2},
-            memory={"offload": copies | {"out": [1, 2, 3]}},
-        )
-
-
-def test_schedule_files_keep_copies_of_pieces() -> None:
-    one = problem(2, 1, sequence_chunks=2, times={"forward": 1, "backward": 2}, streams=["compute", "copies"], memory={
-        "capacity": 2, "activation": 1, "offload": {"out": 1, "in": 1, "on": "copies"}, "decide": {"offload": "always"}})  # fmt: skip
-    found = solve(one, Limits(seconds=60, workers=1, deterministic=2))
-    assert found.timeline is not None and {p.kind.value for p in found.timeline.schedule.passes()} >= {"O", "L"}
-    read = schedule_from(schedule_document(ScheduleFile.of(found, found.timeline)), "test")
-    assert read.timeline.starts == dict(found.timeline.starts) and validate(read.timeline) == []
-
-
 @pytest.mark.parametrize(("name", "value"), [("dense-1m", 103_080), ("deepseek-v3-32k", 12_317)])
 def test_pieces_collectives_and_offload_are_in_one_file(name: str, value: int) -> None:
     """Seq1F1B's time, which keeps all activations; with the file's memory some have to move."""
@@ -186,19 +156,6 @@ def test_passes_are_named_by_stage_micro_batch_and_piece() -> None:
             pass_from(one, wrong)
 
 
-def test_files_keep_pieces() -> None:
-    memory = {"capacity": 9, "activation": [1, 1.5], "kept_for_later": 0.25, "static": 2}
-    times = {"forward": [[1, 2], 3, {"first": 1, "each_earlier": 0.5}], "backward": 2, "weight": [1, 1], "transfer": 1}
-    one = problem(3, 2, sequence_chunks=2, times=times, memory=memory, placement="linear")
-    assert [stage.forward * one.tick for stage in one.stages] == [1, 2, 3, 3, 1, 1.5]
-    again = problem_from(problem_document(one), "test", "test")
-    assert again.content_key == one.content_key
-    found = solve(one, SURE)
-    assert found.timeline is not None
-    read = schedule_from(schedule_document(ScheduleFile.of(found, found.timeline)), "test")
-    assert read.timeline.starts == dict(found.timeline.starts) and validate(read.timeline) == []
-
-
 @pytest.mark.parametrize(
     ("keys", "mistake"),
     [
@@ -243,32 +200,3 @@ def test_sizes_are_told_in_micro_batches_of_the_file() -> None:
     chart = chart_document(simulate(one, HEURISTICS["seq1f1b"].order(one)))
     assert chart["microbatches"] == 2
     assert {(style["pass"], style["piece"]) for style in chart["styles"]} >= {("F3", 0), ("BW0", 3)}
-
-
-@pytest.mark.parametrize("exporter", list(EXPORTERS), ids=lambda one: one.name)
-def test_formats_without_pieces_refuse_them_in_a_sentence(exporter: Exporter) -> None:
-    one = pieces(2, 2)
-    timeline = simulate(one, HEURISTICS["seq1f1b"].order(one))
-    if exporter.pieces:
-        text = "".join(exporter.export(timeline).values())
-        assert '"microbatch": 1' in text and ('"piece": 1' in text or '"sequence_chunks": 2' in text)
-        return
-    with pytest.raises(BadInput, match="the micro-batches are several pieces, and this format is for whole ones") as no:
-        exporter.export(timeline)
-    assert len(no.value.mistakes) == 1
-
-
-def test_what_can_express_pieces_with_collectives_is_named_and_pytorch_does_not_run_either() -> None:
-    keys = {"sequence_chunks": 2, "objective": "iteration", "parameters": {"reduce": {"time": 2}}}
-    one = problem(2, 2, times={"forward": 1, "backward": 2}, **keys)
-    timeline = simulate(one, HEURISTICS["seq1f1b"].order(one))
-    with pytest.raises(BadInput, match="; chrome-trace, program can express it"):
-        EXPORTERS["torch-csv"].export(timeline)
-    with pytest.raises(BadInput, match=r"found parameters; allowed: .* torch-csv-comms exports"):
-        refuse_unequal("run", replace(one, sequence_chunks=1))
-
-
-def test_pytorch_does_not_run_pieces() -> None:
-    one = pieces(2, 2)
-    with pytest.raises(BadInput, match="found sequence_chunks; allowed: whole micro-batches of one shape"):
-        job_for(simulate(one, HEURISTICS["seq1f1b"].order(one)))

@@ -1,20 +1,68 @@
-"""The example files with fields taken away, replaced, doubled, renamed: read, or refused in lines that a user can read."""
+"""Problems of every kind, at random: files keep them, formats write them or say why not; mutated ones are refused."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
-from pipesched.errors import BadInput
+from heuristics.catalogue import HEURISTICS
+from pipesched.errors import BadInput, DoesNotApply
 from pipesched.files.exact_numbers import read_yaml
 from pipesched.files.model_configs.hugging_face import from_hugging_face
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.files.problem_file import problem_from
+from pipesched.files.problems.document import problem_document
+from pipesched.files.schedule_file import ScheduleFile, schedule_document, schedule_from
+from pipesched.problem.feasibility import why_infeasible
+from pipesched.problem.problem import Problem
+from pipesched.simulation.simulator import simulate
+from pipesched.validation.validator import validate
+from runtime.exporters.catalogue import EXPORTERS
+from runtime.running.job import job_for
+from solver.construction.list_scheduling import sequential
+from tests.support.collective_problems import tiny_collectives
+from tests.support.module_problems import tiny_modules
+from tests.support.piece_problems import tiny_pieces, tiny_saving_pieces
+from tests.support.tiny_memory import tiny_memory, tiny_unequal_memory
+
+MAKERS = (tiny_pieces, tiny_saving_pieces, tiny_modules, tiny_collectives, tiny_memory, tiny_unequal_memory)
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_files_keep_them_and_formats_write_them_or_say_why_not(make: Callable[[Random], Problem]) -> None:
+    """Their schedules are those of one micro-batch after the other."""
+    kept = 0
+    for seed in range(25):
+        try:
+            document = problem_document(make(Random(seed)))
+        except ValueError:  # what differs from stage to stage as only Python can say
+            continue
+        one = problem_from(document, "test", "test")
+        again = problem_document(one)
+        assert (again, problem_from(again, "test", "test").content_key) == (document, one.content_key), seed
+        if why_infeasible(one) is not None:
+            continue
+        timeline = simulate(one, sequential(one))
+        read = schedule_from(schedule_document(ScheduleFile(timeline)), "test").timeline
+        assert (read.problem.content_key, dict(read.starts)) == (one.content_key, dict(timeline.starts)), seed
+        kept += 1
+        for write in (*(exporter.export for exporter in EXPORTERS), job_for) if kept < 6 else ():
+            try:
+                write(timeline)
+            except BadInput as refusal:
+                assert len(refusal.mistakes) == 1, seed
+        for heuristic in HEURISTICS if kept < 6 else ():
+            with suppress(DoesNotApply):
+                broken = {found.rule for found in validate(simulate(one, heuristic.order(one)))}
+                assert broken <= {"memory", "micro-batch order"}, (heuristic.name, seed)
+    assert kept > 5
+
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 VALUES: list[Any] = [
