@@ -106,7 +106,7 @@ def test_what_published_schedules_expose() -> None:
     assert found["VPP + 1 (Kimi K2)"].exposed < found["DualPipeV"].exposed < found["VPP"].exposed
     # Parameters twice do not fit.
     needed = {
-        name: max(map(sum, zip(measure(row.timeline).peak_memory, row.timeline.problem.static, strict=True)))
+        name: max(map(sum, zip(measure(row.timeline).peak_quanta, row.timeline.problem.static, strict=True)))
         for name, row in found.items()
     }
     capacity = MINI.pools[0].capacity

@@ -135,7 +135,7 @@ AT_P = {"v-half": {4: 29, 8: 65, 16: 137}, "v-min": {4: 35, 8: 75, 16: 155}}
 def figures(name: str, p: int, m: int, placement: str) -> tuple[int, int]:
     one = problem(p, m, placement=placement, **({"chunks": 2} if placement == "interleaved" else {}))
     found = measure(simulate(one, HEURISTICS[name].order(one)))
-    return found.makespan, found.span
+    return found.makespan_ticks, found.span_ticks
 
 
 @pytest.mark.parametrize("name", FORMULAS)

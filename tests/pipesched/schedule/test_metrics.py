@@ -126,7 +126,7 @@ def test_memory_steps(freed: int, row: str, steps: list[tuple[int, int]]) -> Non
 @pytest.mark.parametrize("ticks", [0, 1])
 def test_changes_at_one_tick_count_in_the_order_of_the_device(row: str, peak: int, ticks: int) -> None:
     one = problem(1, 2, times={"forward": ticks, "backward": ticks, "weight": ticks})
-    assert measure(simulate(one, schedule(row))).peak_memory == (peak,)
+    assert measure(simulate(one, schedule(row))).peak_quanta == (peak,)
 
 
 def by_ticks(timeline: Timeline) -> list[tuple[int, str, int, int]]:

@@ -148,4 +148,4 @@ def test_zbv_is_optimal_with_real_times_by_the_way_over_the_turning_device(p: in
     best = certificates(problem, Objective.SPAN)[0]
     assert best.kind == "head and tail"
     assert best.device == p - 1
-    assert best.value == measure(simulate(problem, HEURISTICS["zbv"].order(problem))).span
+    assert best.value_ticks == measure(simulate(problem, HEURISTICS["zbv"].order(problem))).span_ticks

@@ -38,7 +38,7 @@ def test_by_hand(objective: str) -> None:
     """
     asked = interleaved(objective)
     (found,) = on_device(asked, 1)
-    assert found.value * asked.tick == 10 + 200 - 40 + 45
+    assert found.value_ticks * asked.tick == 10 + 200 - 40 + 45
     assert found.evidence == ReturnTo(1, 0)
     assert_proved_and_no_more(asked, [found])
 
@@ -87,12 +87,12 @@ def on_last_device(asked: Problem, kind: str) -> Certificate:
 def test_the_ways_of_the_first_and_of_the_last(objective: str, value: int) -> None:
     asked = problem("fixed", [2, 0.5, 3], objective)
     found = on_last_device(asked, KIND)
-    assert found.value * asked.tick == value
+    assert found.value_ticks * asked.tick == value
     # Any of them may come first and last where the order is not known: 1.5 and 1.5 for the smallest.
-    assert on_last_device(asked, "head and tail").value * asked.tick == 58
+    assert on_last_device(asked, "head and tail").value_ticks * asked.tick == 58
     best = optimum_of(asked)
     assert best is not None
-    assert found.value <= best
+    assert found.value_ticks <= best
 
 
 def test_the_check_knows_the_order_and_no_more() -> None:
