@@ -232,7 +232,7 @@ def test_export_writes_beside_the_schedule_or_where_asked(
     said = capsys.readouterr().out
     files = json.loads(said[said.index("{") :])["files"]
     assert "traceEvents" in json.loads(Path(files[0]).read_text())
-    assert main(["export", str(solved), "--format", "torchcsv"]) == 2
+    assert main(["export", str(solved), "--format", "torch-cvs"]) == 2
     assert "did you mean 'torch-csv'?" in capsys.readouterr().err
 
 
@@ -340,8 +340,8 @@ def test_schedules_lists_the_catalogue(capsys: pytest.CaptureFixture[str]) -> No
     [
         (["simulate", "FILE", "--noise", "-5%"], "argument --noise: found '-5%'"),
         (["solve", "FILE", "--explain-time", "5"], "found --explain-time without --explain"),
-        (["compare", "FILE", "--schedules", "ZB-H1"], "unknown schedule 'ZB-H1'; known: 1f1b, "),
-        (["compare", "FILE", "--schedules", "ZB-H1"], "; did you mean 'zb-h1'?"),
+        (["compare", "FILE", "--schedules", "ZB-H7"], "unknown schedule 'ZB-H7'; known: 1f1b, "),
+        (["compare", "FILE", "--schedules", "zb-h11"], "; did you mean 'zb-h1'?"),
         (["frontier", "FILE", "--objective", "period"], "objective: found period; "),
         (["solve", "FILE", "-o", "FILE"], "--output: found '"),
         (["simulate", "FILE", "-s", "3"], "found a problem file and flags that describe a pipeline"),

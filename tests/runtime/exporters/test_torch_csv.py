@@ -47,8 +47,8 @@ def refusal(problem: Problem, orders: Schedule) -> str:
 
 def test_the_registry_knows_the_formats_and_suggests_the_nearest() -> None:
     assert {"chrome-trace", "torch-csv"} <= set(EXPORTERS.names())
-    with pytest.raises(BadInput, match=r"unknown export format 'torch_csv'.*did you mean 'torch-csv'"):
-        EXPORTERS["torch_csv"]
+    with pytest.raises(BadInput, match=r"unknown export format 'torch_cvs'.*did you mean 'torch-csv'"):
+        EXPORTERS["torch_cvs"]
 
 
 def test_exact_text_fused_and_split() -> None:

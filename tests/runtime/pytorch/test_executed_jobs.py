@@ -42,7 +42,7 @@ def test_the_schedules_run_are_those_that_are_meant() -> None:
     published = list(on_four_devices())
     beyond = set(HEURISTICS.names()) - {one.name.split(" on ")[0] for one in published}
     # PyTorch's stages take micro-batches of one shape.
-    others = ("microbatch_order", "pipelines", "sequence_chunks")
+    others = ("microbatch_order", "pipelines", "sequence_chunks", "modules")
     assert beyond == {one.name for one in HEURISTICS if any(key in one.needs for key in others)}
     assert any(one.rows is None for one in published)
     assert {one.split for one in published} == set(SPLITS)

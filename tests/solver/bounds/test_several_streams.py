@@ -124,13 +124,13 @@ def test_nothing_is_proved_above_the_optimum() -> None:
             continue
         found = certificates_with_options(problem, problem.objective) if best is not None else []
         for one in found:
-            assert best is not None and one.value <= best, one
+            assert best is not None and one.value_ticks <= best, one
             assert one.evidence is None or check_bound(problem, one).verdict is Verdict.VERIFIED, one
-        tight.update({one.kind for one in found if one.value == best})
+        tight.update({one.kind for one in found if one.value_ticks == best})
         gains = any(own.weight and own.fused < own.ticks(B) + own.ticks(W) for own in problem.stages)
         tight["gains"] += gains and any(one.kind == "stream heads and tails" for one in found)
         by_memory, others = (
-            max((one.value for one in found if (one.kind in memory) is own), default=0) for own in (True, False)
+            max((one.value_ticks for one in found if (one.kind in memory) is own), default=0) for own in (True, False)
         )
         tight["by memory"] += by_memory > others
     assert (
@@ -184,7 +184,7 @@ def test_the_check_proves_of_waiting_weights_just_what_the_bound_claims() -> Non
         problem = replace(problem, microbatches=problem.microbatches + 2)
         for one in stream_weights(problem.keeping_activations(), problem.objective):
             assert isinstance(one.evidence, StreamWeights)
-            assert checked_weights(problem, one.evidence) == one.value, seed
+            assert checked_weights(problem, one.evidence) == one.value_ticks, seed
             owner = one.evidence.owner
             assert (owner is None) == ("left to the end of all," in one.text)
             assert owner is None or f"after device {owner} began" in one.text
