@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil, floor, lcm
@@ -16,19 +15,19 @@ from pipesched.files.plans.device_classes import orders_of, slowness_of, with_de
 from pipesched.files.plans.layers import required_of, with_derived_layers
 from pipesched.files.plans.parameters import buckets_of, parameters_of, times_added
 from pipesched.files.plans.schema import LayerEntry, OverheadSection, PlanFile, PlanMemory
+from pipesched.files.plans.units import every_layer, memory_step_of, tick_of
 from pipesched.files.problem_file import ROUNDED, read_document
 from pipesched.files.problems import visualiser_file
 from pipesched.files.problems.times_in_ticks import per
 from pipesched.files.quantities import in_plain_numbers
 from pipesched.files.quantity_forms import PLAN
-from pipesched.files.rounding import short, step_of
+from pipesched.files.rounding import short
 from pipesched.files.schema_errors import parse_model
 from pipesched.layers.cluster import Cluster
 from pipesched.layers.encoder import Encoder, EncoderPlacement
 from pipesched.layers.layer import LayerType, RecomputeWay
 from pipesched.layers.model import Model
 from pipesched.layers.partition import Partition, mistakes
-from pipesched.layers.pieces import ends_of, exact_numbers
 from pipesched.layers.plan_problem import Decide, PlanProblem
 from pipesched.layers.recompute_rule import RecomputeRule
 from pipesched.layers.roles import Role, role_of
@@ -66,41 +65,24 @@ def plan_problem_from(document: object, source: str = "plan", default_name: str 
 
 def _build(form: PlanFile, default_name: str) -> PlanProblem:
     assert form.devices and form.microbatches and form.layers
-    latency = latency_of(form.transfer)
-    links = links_of(latency)
-    transfer = latency if isinstance(latency, Fraction) else Fraction(0)
-    overhead = form.stage_overhead or OverheadSection.model_validate({})
-    memory = form.memory or PlanMemory.model_validate({})
+    latency, overhead = latency_of(form.transfer), form.stage_overhead or OverheadSection.model_validate({})
     more = [overhead.forward or Fraction(0), overhead.backward or Fraction(0)]
-    tick, times_rounded = _tick(
-        form, [*more, *times_added(form.parameters), transfer, *(lag for row in links for lag in row)]
-    )
+    lags = [latency] if isinstance(latency, Fraction) else [lag for row in links_of(latency) for lag in row]
+    tick, times_rounded = tick_of(form, [*more, *times_added(form.parameters), *lags])
+    memory = form.memory or PlanMemory.model_validate({})
     capacity = None if memory.capacity is None else per(memory.capacity, form.devices)
-    step, memory_rounded = _resolution(form, capacity)
+    step, memory_rounded = memory_step_of(form, capacity)
     rounded = [f"times to multiples of {short(tick)}"] if times_rounded else []
     rounded += [f"memory to multiples of {short(step)}"] if memory_rounded else []
-
-    def time(number: Fraction) -> Fraction:
-        return round(number / tick) * tick
-
-    slowness = slowness_of(form.cluster)
-    cluster = Cluster(
-        form.devices,
-        None if capacity is None else tuple(floor(room / step) * step for room in capacity),
-        memory.unit,
-        time(transfer),
-        tuple(tuple(map(time, row)) for row in links),
-        stream_of(form.transfer),
-        slowness,
-    )
-    splits = any(layer.weight is not None for layer in _every_layer(form))
+    cluster = _cluster(form, memory.unit, capacity, tick, step)
+    splits = any(layer.weight is not None for layer in every_layer(form))
     encoder = None
     if entry := form.encoder:
         layer = _layer(entry.as_layer, tick, step, splits)
         encoder = Encoder(layer, entry.serves, EncoderPlacement(entry.placement))
-    own = parameters_of(form.parameters, time, lambda amount: floor(amount / step) * step)
-    forward, backward = map(time, more)
+    own = parameters_of(form.parameters, lambda time: _whole(time, tick), lambda amount: floor(amount / step) * step)
     layers = tuple(_layer(layer, tick, step, splits, buckets_of(form.parameters)) for layer in form.layers)
+    forward, backward = (_whole(time, tick) for time in more)
     model = Model(layers, forward, backward, own)
     plan = PlanProblem(
         model,
@@ -115,7 +97,7 @@ def _build(form: PlanFile, default_name: str) -> PlanProblem:
         form.name or default_name,
         form.time_unit,
         # A layer takes whole ticks on every device.
-        tick / lcm(*(each.denominator for each in slowness)),
+        tick / lcm(*(each.denominator for each in cluster.slowness)),
         step,
         (*([ROUNDED.format(" and ".join(rounded))] if rounded else []), *_suspicious(model)),
         recompute_rule=RecomputeRule(form.decide.recompute_layers if form.decide else "any"),
@@ -128,8 +110,23 @@ def _build(form: PlanFile, default_name: str) -> PlanProblem:
     return plan.sharing_vocabulary() if form.vocabulary == Vocabulary.SHARED else plan
 
 
-def _every_layer(form: PlanFile) -> list[LayerEntry]:
-    return [*(form.layers or ()), *([form.encoder.as_layer] if form.encoder else ())]
+def _cluster(form: PlanFile, unit: str, capacity: list[Fraction] | None, tick: Fraction, step: Fraction) -> Cluster:
+    """Times rounded to the nearest tick, memory down."""
+    assert form.devices
+    latency = latency_of(form.transfer)
+    return Cluster(
+        form.devices,
+        None if capacity is None else tuple(floor(room / step) * step for room in capacity),
+        unit,
+        _whole(latency, tick) if isinstance(latency, Fraction) else Fraction(0),
+        tuple(tuple(_whole(lag, tick) for lag in row) for row in links_of(latency)),
+        stream_of(form.transfer),
+        slowness_of(form.cluster),
+    )
+
+
+def _whole(time: Fraction, tick: Fraction) -> Fraction:
+    return round(time / tick) * tick
 
 
 def _suspicious(model: Model) -> list[str]:
@@ -142,84 +139,15 @@ def _suspicious(model: Model) -> list[str]:
     ]
 
 
-def _tick(form: PlanFile, others: list[Fraction]) -> tuple[Fraction, bool]:
-    """The tick of all times, and whether they must be rounded to it."""
-    numbers, total = [*others], sum(others, Fraction(0)) * (form.devices or 1) * 4
-    for layer in _every_layer(form):
-        once = (layer.gather, layer.reduce and layer.reduce / buckets_of(form.parameters), layer.step)
-        own = [x for x in (layer.forward, layer.backward, layer.weight, layer.fused, *once) if x is not None]
-        own += [way.time for way in layer.recompute or () if way.time is not None]
-        numbers += own
-        total += layer.count * sum(own, Fraction(0))
-    numbers += [number for layer, ends in _with_ends(form) for number in exact_numbers(layer, ends)]
-    return step_of(numbers, total * (form.microbatches or 1))
-
-
-def _with_ends(form: PlanFile) -> Iterator[tuple[LayerType, tuple[Fraction, ...]]]:
-    """The times of each layer, and its activation, with the ends of pieces of each way to cut a sequence."""
-    ways = {(choice.pieces, choice.lengths) for choice in choices_of(form) if choice.pieces > 1}
-    layers = tuple(_unrounded(layer) for layer in form.layers or ())
-    every = [ends_of(Model(layers), *way) for way in ways]
-    return ((layer, ends) for layer in layers for ends in every)
-
-
-def _unrounded(entry: LayerEntry) -> LayerType:
-    assert entry.forward is not None and entry.backward is not None
-    attention, backward, zero = entry.attention, entry.attention_backward, Fraction(0)
-    return LayerType(
-        "",
-        entry.forward,
-        entry.backward,
-        entry.count,
-        entry.weight,
-        entry.fused,
-        activation=entry.activation or zero,
-        recompute=tuple(RecomputeWay("", way.time or zero, way.keeps or zero) for way in entry.recompute or ()),
-        attention=attention,
-        attention_backward=attention if backward is None else backward,
-        kept_for_later=entry.kept_for_later or zero,
-    )
-
-
-def _resolution(form: PlanFile, capacity: list[Fraction] | None) -> tuple[Fraction, bool]:
-    """The step of all amounts of memory, and whether they must be rounded to it."""
-    zero, layers = Fraction(0), _every_layer(form)
-    held = [
-        (
-            layer.count,
-            (layer.activation or zero, layer.freed_by_backward or zero, layer.gathered or zero, *_kept(layer)),
-        )
-        for layer in layers
-    ]
-    numbers = [number for _, own in held for number in own]
-    numbers += [end * amount for layer, ends in _with_ends(form) for amount in _amounts(layer) for end in ends]
-    total = (form.microbatches or 1) * sum((count * sum(own, Fraction(0)) for count, own in held), Fraction(0))
-    also = [*(layer.memory or zero for layer in layers), *(capacity or ())]
-    also += [form.parameters.gather.memory or zero] if form.parameters and form.parameters.gather else []
-    return step_of(numbers, total + max(capacity or [zero]), also=also)
-
-
-def _amounts(layer: LayerType) -> list[Fraction]:
-    """What a piece holds its part of."""
-    return [layer.activation, layer.kept_for_later, *(layer.activation * way.keeps for way in layer.recompute)]
-
-
-def _kept(layer: LayerEntry) -> list[Fraction]:
-    return [(layer.activation or 0) * way.keeps for way in layer.recompute or () if way.keeps is not None]
-
-
 def _layer(entry: LayerEntry, tick: Fraction, step: Fraction, splits: bool, buckets: int = 1) -> LayerType:
     """Times rounded to the nearest tick; activations down and what B gives back up, so that what fits still does.
 
     Where other layers split their backward (`splits`), B does all of one that does not, and leaves nothing for its W.
     """
 
-    def time(number: Fraction | None) -> Fraction | None:
-        return None if number is None else round(number / tick) * tick
-
-    def surely(number: Fraction | None) -> Fraction:
+    def time(number: Fraction | None) -> Fraction:
         assert number is not None
-        return round(number / tick) * tick
+        return _whole(number, tick)
 
     zero = Fraction(0)
     whole = entry.activation or zero
@@ -228,16 +156,16 @@ def _layer(entry: LayerEntry, tick: Fraction, step: Fraction, splits: bool, buck
     for way in entry.recompute or ():
         assert way.name is not None and way.keeps is not None
         kept = floor(whole * way.keeps / step) * step
-        ways.append(RecomputeWay(way.name, surely(way.time), kept / activation if activation else Fraction(1)))
-    weight, fused = time(entry.weight), time(entry.fused)
+        ways.append(RecomputeWay(way.name, time(way.time), kept / activation if activation else Fraction(1)))
+    weight, fused = (None if own is None else time(own) for own in (entry.weight, entry.fused))
     given_back = min(activation, ceil((entry.freed_by_backward or zero) / step) * step)
     if splits and weight is None:
         weight, given_back = zero, activation
     assert entry.name is not None
     return LayerType(
         entry.name,
-        surely(entry.forward),
-        surely(entry.backward),
+        time(entry.forward),
+        time(entry.backward),
         entry.count,
         weight,
         fused,
@@ -249,8 +177,8 @@ def _layer(entry: LayerEntry, tick: Fraction, step: Fraction, splits: bool, buck
         entry.attention,
         entry.attention if entry.attention_backward is None else entry.attention_backward,
         floor((entry.kept_for_later or zero) / step) * step,
-        surely(entry.gather or zero),
+        time(entry.gather or zero),
         floor((entry.gathered or zero) / step) * step,
-        surely((entry.reduce or zero) / buckets) * buckets,
-        surely(entry.step or zero),
+        time((entry.reduce or zero) / buckets) * buckets,
+        time(entry.step or zero),
     )

@@ -63,6 +63,17 @@ def tiny_state_in_span(random: Random) -> tuple[Problem, State]:
             return replace(one, objective=Objective.SPAN), state
 
 
+def _run_for_a_while(orders: _Orders, random: Random) -> tuple[dict[Task, Ran], int]:
+    """Some tasks that may run, each for any time, and when the last of them began."""
+    ran, now = dict[Task, Ran](), 0
+    for _ in range(random.randint(0, 6)):
+        able = list(orders.able({task: end for task, (_, end) in ran.items()}, now))
+        if able:
+            task, now = random.choice(able)
+            ran[task] = Ran(now, now + random.randint(0, 4))
+    return ran, now
+
+
 def tiny_state_of_tasks(random: Random) -> tuple[Problem, State]:
     """Passes of several tasks on several streams, reductions and steps among them, run for a while for any times."""
     one = tiny_reductions(random) if random.random() < 0.4 else tiny_tasks(random)
@@ -70,12 +81,7 @@ def tiny_state_of_tasks(random: Random) -> tuple[Problem, State]:
     pairs = [(s, j) for s in range(one.placement.stages) for j in one.microbatches_of[s]]
     orders = _Orders(0)
     orders.play(Game(one, frozenset(pair for pair in pairs if not one.splittable or random.random() < 0.5)))
-    ran, now = dict[Task, Ran](), 0
-    for _ in range(random.randint(0, 6)):
-        able = list(orders.able({task: end for task, (_, end) in ran.items()}, now))
-        if able:
-            task, now = random.choice(able)
-            ran[task] = Ran(now, now + random.randint(0, 4))
+    ran, now = _run_for_a_while(orders, random)
     return one, State(now + random.randint(0, 2), ran)
 
 
@@ -86,12 +92,7 @@ def tiny_state_of_memory(random: Random) -> tuple[Problem, State]:
     ways, orders = random.choice(list(savings(one, pairs))), _Orders(0)
     fused = frozenset(pair for pair in pairs if not one.splittable or random.random() < 0.5)
     orders.play(Game(one, fused, ways))
-    ran, now = dict[Task, Ran](), 0
-    for _ in range(random.randint(0, 6)):
-        able = list(orders.able({task: end for task, (_, end) in ran.items()}, now))
-        if able:
-            task, now = random.choice(able)
-            ran[task] = Ran(now, now + random.randint(0, 4))
+    ran, now = _run_for_a_while(orders, random)
     begun = {task.of[1:] for task in ran if task.of.kind is F}
     recomputed = {pair: way for pair, way in ways.items() if way in RECOMPUTATIONS and pair in begun}
     return one, State(now + random.randint(0, 2), ran, recomputed)
