@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipesched.compiled import compiled
-from solver.diagram.all_chains.layers import _moves
+from solver.diagram.all_chains.states import moves_of
 from solver.diagram.all_chains.steps import NONE, ChainSteps
 from solver.diagram.layers import Labels
 from solver.diagram.reduction import append_reduced
@@ -61,7 +61,7 @@ def states_before(found: Follows, least: Numbers, since: int, until: int, steps:
     words = np.empty(len(rows), np.int64)
     for state in range(until - 1, since - 1, -1):
         many = 0
-        for step, gradient in moves[: _moves(found.keys[state], steps, run, may, moves)]:
+        for step, gradient in moves[: moves_of(found.keys[state], steps, run, may, moves)]:
             key = found.keys[state] + steps.place[step] + (0 if gradient == NONE else steps.place[gradient])
             after = np.searchsorted(found.keys, key)
             if after == len(found.keys) or found.keys[after] != key:
