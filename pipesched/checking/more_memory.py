@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 from math import floor
 
 from pipesched.checking.finding import RefusedEvidenceError
-from pipesched.layers.cluster import Capacities
+from pipesched.layers.cluster import Capacities, Cluster
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.device_resources import Pool
 from pipesched.problem.problem import Problem
@@ -26,7 +28,16 @@ def with_more_memory(plan: PlanProblem, capacities: Capacities) -> PlanProblem:
     limits = tuple(floor(one / step) * step for one in capacities if one is not None)
     if limits and len(limits) < len(capacities):
         raise RefusedEvidenceError("capacities of some devices alone")
-    return replace(plan, cluster=replace(plan.cluster, capacity=limits or None))
+    more = dict(zip(own, limits, strict=bool(limits)))
+    if plan.clusters and any(more[less] != most for less, most in zip(own, limits, strict=bool(limits))):
+        raise RefusedEvidenceError("devices of equal memory have unequal capacities, and their order is open")
+    orders = tuple((name, _with_capacity(one, more)) for name, one in plan.clusters)
+    return replace(plan, cluster=replace(plan.cluster, capacity=limits or None), clusters=orders)
+
+
+def _with_capacity(cluster: Cluster, more: Mapping[Fraction | None, Fraction]) -> Cluster:
+    """The cluster with more memory on each device, by what it has; without a limit where nothing is said."""
+    return replace(cluster, capacity=tuple(more[less] for less in cluster.capacity or ()) if more else None)
 
 
 def as_proved(problem: Problem, certificate: Certificate) -> tuple[Problem, Certificate]:

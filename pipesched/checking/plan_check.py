@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from math import ceil
+from typing import NamedTuple
 
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Finding, RefusedEvidenceError, Verdict
@@ -21,27 +22,55 @@ from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.formatting import plain, visible
 from pipesched.results.evidence import UnknownForm
-from pipesched.results.plan import ChoiceResult
+from pipesched.results.plan import ChoiceResult, VariantResult
 from pipesched.results.plan_evidence import AllOrders, AllPartitions, SolvedPartition, TooManyStages
 
 # From the one that says most to the one that says least.
 _WEAKEST = (Verdict.VERIFIED, Verdict.TRUSTED, Verdict.NOT_VERIFIED, Verdict.REFUSED)
 
 
+class Said(NamedTuple):
+    """What is said of a placement of a plan problem, or of one of its variants; None where that is nothing."""
+
+    plan: PlanProblem
+    choice: Choice
+    said: ChoiceResult | None
+    variant: str = ""
+
+
+def said_of_each(
+    plan: PlanProblem, choices: Sequence[ChoiceResult], variants: Sequence[VariantResult] = ()
+) -> list[Said]:
+    """A row for each placement that may be used, in each variant where there are several."""
+    if not plan.variants:
+        known = {one.choice: one for one in choices}
+        return [Said(plan, choice, known.get(choice)) for choice in plan.choices]
+    of = {one.name: one.choices for one in variants}
+    return [
+        row._replace(variant=name)
+        for name, part in plan.variants.items()
+        for row in said_of_each(part, of.get(name, ()))
+    ]
+
+
 def check_plan_bound(
-    plan: PlanProblem, bound: Fraction, choices: Sequence[ChoiceResult], capacities: Capacities | None = None
+    plan: PlanProblem,
+    bound: Fraction,
+    choices: Sequence[ChoiceResult],
+    variants: Sequence[VariantResult] = (),
+    capacities: Capacities | None = None,
 ) -> list[Finding]:
     """Whether no plan is below the bound, in the plan file's unit: a finding for each placement that may be used.
 
-    `capacities` are those with which it was proved: no plan needs less time with less memory.
+    Where the plan has `variants`, for each of each. `capacities` are those with which it was proved: no plan needs less
+    time with less memory.
     """
     if capacities is not None:
         try:
             plan = with_more_memory(plan, capacities)
         except RefusedEvidenceError as why:
             return [Finding(Verdict.REFUSED, f"{choice}: {why}") for choice in plan.choices]
-    known = {one.choice: one for one in choices}
-    return [_choice(plan, bound, choice, known.get(choice)) for choice in plan.choices]
+    return [_choice(bound, *row) for row in said_of_each(plan, choices, variants)]
 
 
 def weakest(findings: Iterable[Finding]) -> Verdict:
@@ -49,10 +78,11 @@ def weakest(findings: Iterable[Finding]) -> Verdict:
     return max((one.verdict for one in findings), key=_WEAKEST.index, default=Verdict.VERIFIED)
 
 
-def _choice(plan: PlanProblem, bound: Fraction, choice: Choice, said: ChoiceResult | None) -> Finding:
-    stated = f"{choice}: no plan is below {plain(float(bound))} {plan.time_unit}".rstrip()
+def _choice(bound: Fraction, plan: PlanProblem, choice: Choice, said: ChoiceResult | None, variant: str) -> Finding:
+    where = f"{variant}: {choice}" if variant else f"{choice}"
+    stated = f"{where}: no plan is below {plain(float(bound))} {plan.time_unit}".rstrip()
     if said is None:
-        return Finding(Verdict.REFUSED, f"{choice}: allowed by the plan file, and nothing is said of it")
+        return Finding(Verdict.REFUSED, f"{where}: allowed by the plan file, and nothing is said of it")
     if said.lower_bound is not None and said.lower_bound < bound:
         own = plain(float(said.lower_bound))
         return Finding(Verdict.REFUSED, f"{stated}, and what is said of this placement is {own}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -19,7 +19,7 @@ from pipesched.files.schedule_file import ScheduleFile, schedule_document, sched
 from pipesched.layers.cluster import Capacities
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, PlanProblem, placement_from
-from pipesched.results.plan import ChoiceResult, Plan
+from pipesched.results.plan import ChoiceResult, Plan, VariantResult
 from pipesched.version import VERSION
 
 PLAN_FORMAT = "pipesched-plan"
@@ -31,6 +31,7 @@ class PlanAnswer:
     """What such a file says. Bounds are in the plan file's unit.
 
     `capacities` are the whole memory of each device with which the bound was proved, where that is not the problem's.
+    Where the problem has variants, `choices` are of one of them, and the bound rests on those of all `variants`.
     """
 
     problem: PlanProblem
@@ -40,6 +41,7 @@ class PlanAnswer:
     partition: Partition
     schedule: ScheduleFile
     capacities: Capacities | None = None
+    variants: tuple[VariantResult, ...] = ()
 
 
 def plan_text(plan: Plan) -> str:
@@ -47,7 +49,9 @@ def plan_text(plan: Plan) -> str:
     best = plan.best
     assert best is not None
     file = ScheduleFile(best.timeline)
-    return answer_text(PlanAnswer(plan.problem, plan.lower_bound, plan.choices, best.choice, best.partition, file))
+    asked = plan.asked or plan.problem
+    answer = PlanAnswer(asked, plan.lower_bound, plan.choices, best.choice, best.partition, file)
+    return answer_text(replace(answer, variants=plan.variants))
 
 
 def answer_text(answer: PlanAnswer) -> str:
@@ -65,6 +69,8 @@ def answer_text(answer: PlanAnswer) -> str:
             "schedule": schedule_document(answer.schedule),
         },
     }
+    if answer.variants:
+        document["variants"] = list(map(variant_document, answer.variants))
     if answer.capacities is not None:
         document["proved_with_capacity"] = capacities_document(answer.capacities)
     return write_json(document)
@@ -100,6 +106,7 @@ def plan_answer_from(document: Any, path: str) -> PlanAnswer:
             partition_from(held),
             schedule_from(held["schedule"], f"{path}: plan.schedule"),
             capacities_from(document.get("proved_with_capacity")),
+            tuple(map(variant_from, document.get("variants", ()))),
         )
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         wrong = f"{type(error).__name__}: {str(error)[:60]}"
@@ -116,6 +123,24 @@ def choice_from(document: Any) -> ChoiceResult:
         str(document["reason"]),
         plan_evidence_from(document["evidence"]),
     )
+
+
+def variant_document(one: VariantResult) -> dict[str, object]:
+    """What is said of a variant, with what that rests on."""
+    bound = None if one.lower_bound is None else str(one.lower_bound)
+    return {
+        "name": one.name,
+        "lower_bound": bound,
+        "reason": one.reason,
+        "choices": list(map(choice_document, one.choices)),
+    }
+
+
+def variant_from(document: Any) -> VariantResult:
+    """Read back; errors of Python where the document has another form."""
+    bound = None if document["lower_bound"] is None else Fraction(str(document["lower_bound"]))
+    name, reason = str(document["name"]), str(document["reason"])
+    return VariantResult(name, None, bound, reason, tuple(map(choice_from, document["choices"])))
 
 
 def capacities_document(capacities: Capacities | None) -> list[str | None] | None:

@@ -69,12 +69,16 @@ class ChoiceResult:
 
 
 class VariantResult(NamedTuple):
-    """What is known of a narrower plan problem, in the file's unit; `reason` says why it was searched no further."""
+    """What is known of a narrower plan problem, in the file's unit; `reason` says why it was searched no further.
+
+    `choices` are its placements, on which the bound rests.
+    """
 
     name: str
     value: Fraction | None
     lower_bound: Fraction | None
     reason: str
+    choices: tuple[ChoiceResult, ...] = ()
 
     def document(self) -> dict[str, object]:
         """An entry under `variants` of `plan --json`."""
@@ -91,7 +95,7 @@ class Plan(Tabular):
     """The answer to a plan: the best of all choices. Values are in the file's time unit.
 
     `certificate` speaks of all plans that the file allows, in ticks of `problem`. Where these are several `variants`,
-    the best first, `problem` and `choices` are the best one's.
+    the best first, `problem` and `choices` are the best one's, and `asked` is the problem that has them all.
     """
 
     problem: PlanProblem
@@ -104,6 +108,7 @@ class Plan(Tabular):
     wall_seconds: float = 0.0
     interrupted: bool = False
     variants: tuple[VariantResult, ...] = ()
+    asked: PlanProblem | None = None
 
     def said(self) -> str:
         """The name, and how good the plan is."""

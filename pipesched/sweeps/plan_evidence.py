@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipesched.errors import BadInput
 from pipesched.files.plan_answer import (
@@ -13,20 +13,23 @@ from pipesched.files.plan_answer import (
     capacities_from,
     choice_document,
     choice_from,
+    variant_document,
+    variant_from,
 )
 from pipesched.layers.cluster import Capacities
 from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.plan_problem import PlanProblem, placement_from
-from pipesched.results.plan import ChoiceResult
+from pipesched.results.plan import ChoiceResult, Plan, VariantResult
 from pipesched.sweeps.outcome import Outcome
 from pipesched.sweeps.packed import unpack
 
 _FORM = "all plans"
 
 
-def plan_bound_document(choices: Sequence[ChoiceResult]) -> dict[str, Any]:
+def plan_bound_document(plan: Plan) -> dict[str, Any]:
     """What is said of each placement, with its evidence; the form in which an outcome of a plan holds it."""
-    return {"form": _FORM, "placements": list(map(choice_document, choices))}
+    found: dict[str, Any] = {"form": _FORM, "placements": list(map(choice_document, plan.choices))}
+    return found | ({"variants": list(map(variant_document, plan.variants))} if plan.variants else {})
 
 
 def is_of_plans(evidence: Mapping[str, Any]) -> bool:
@@ -39,13 +42,23 @@ def proved_with(evidence: Mapping[str, Any], capacities: Capacities) -> dict[str
     return {**evidence, "capacities": capacities_document(capacities)}
 
 
-def placements_of(known: Outcome) -> tuple[tuple[ChoiceResult, ...], Capacities | None]:
-    """What is said of each placement, and the capacities it speaks of, None for the cell's own."""
+class Said(NamedTuple):
+    """What is said of each placement, of each variant, and the capacities it speaks of, None for the cell's own."""
+
+    choices: tuple[ChoiceResult, ...] = ()
+    variants: tuple[VariantResult, ...] = ()
+    capacities: Capacities | None = None
+
+
+def placements_of(known: Outcome) -> Said:
+    """What an outcome's evidence says."""
     evidence = known.evidence
     if evidence is None or not is_of_plans(evidence):
-        return (), None
+        return Said()
     try:
-        return tuple(map(choice_from, evidence["placements"])), capacities_from(evidence.get("capacities"))
+        variants = tuple(map(variant_from, evidence.get("variants", ())))
+        own, capacities = tuple(map(choice_from, evidence["placements"])), capacities_from(evidence.get("capacities"))
+        return Said(own, variants, capacities)
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise BadInput(f"the evidence in the store is damaged: {type(error).__name__}: {str(error)[:60]}") from None
 
@@ -55,14 +68,15 @@ def plan_answer_of(problem: PlanProblem, known: Outcome) -> PlanAnswer | None:
     chosen = known.choice
     if known.schedule is None or chosen is None:
         return None
-    choices, capacities = placements_of(known)
+    said = placements_of(known)
     recompute = tuple(tuple(Recomputed(*one) for one in stage) for stage in chosen["recompute"])
     return PlanAnswer(
         problem,
         Fraction(0) if known.lower_bound is None else known.lower_bound,
-        choices,
+        said.choices,
         placement_from(chosen),
         Partition(tuple(chosen["partition"]), recompute),
         unpack(known.schedule),
-        capacities,
+        said.capacities,
+        said.variants,
     )

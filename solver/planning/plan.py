@@ -10,11 +10,11 @@ from threading import Event
 from pipesched.arguments import A_PLAN_PROBLEM, refuse_other
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.attainable_spans import simplest
-from pipesched.problem.formatting import plain
 from pipesched.results.certificate import Certificate
-from pipesched.results.plan import Candidate, ChoiceResult, Plan, VariantResult
+from pipesched.results.plan import Candidate, Plan, VariantResult
 from pipesched.results.solution import Status
 from solver.limits import Limits, limits_from
+from solver.planning.bounds_of_plans import KIND, OF_ALL, by_load, none_below
 from solver.planning.infeasible import why_no_plan
 from solver.planning.lacking import what_is_lacking
 from solver.planning.progress import Report
@@ -22,9 +22,6 @@ from solver.planning.race import Raced, raced
 from solver.planning.search.free_orders import FreeOrders
 from solver.planning.search.placements import Placements
 from solver.planning.search.published_orders import PublishedOrders
-
-_KIND = "exhaustive search by CP-SAT over all partitions"
-_OF_ALL = "Of all plans with a layer on every stage"
 
 
 def plan(
@@ -54,7 +51,7 @@ def plan_from(starts: Iterable[Candidate], problem: PlanProblem, limits: Limits,
     if problem.variants:
         rows = raced(lambda own, *how: plan_from([*given, *own], *how), problem.variants, limits, report, stop)
         if rows[0].plan is not None:
-            return _best_of(rows[0].plan, rows, stop)
+            return _best_of(problem, rows[0].plan, rows, stop)
         problem = rows[0].problem
     placements = Placements(problem, limits, report, stop)
     for start in given:
@@ -64,7 +61,7 @@ def plan_from(starts: Iterable[Candidate], problem: PlanProblem, limits: Limits,
     return _result(placements)
 
 
-def _best_of(found: Plan, rows: Sequence[Raced[str]], stop: Event) -> Plan:
+def _best_of(asked: PlanProblem, found: Plan, rows: Sequence[Raced[str]], stop: Event) -> Plan:
     """The best variant's plan, with what is proved of all of them."""
     seconds = sum(row.plan.wall_seconds for row in rows if row.plan is not None)
     known = [row for row in rows if row.plan is None or row.plan.certificate is not None]
@@ -74,42 +71,18 @@ def _best_of(found: Plan, rows: Sequence[Raced[str]], stop: Event) -> Plan:
             None if row.plan is None else row.plan.value,
             row.bound if row in known else None,
             row.dropped,
+            by_load(row.problem) if row.plan is None else row.plan.choices,
         )
         for row in rows
     )
-    found = replace(found, variants=variants, wall_seconds=seconds, interrupted=stop.is_set())
+    found = replace(found, asked=asked, variants=variants, wall_seconds=seconds, interrupted=stop.is_set())
     if found.certificate is None or found.value is None:
         return found
     least = min(found.value, *(row.bound for row in known))
-    said = "; ".join(f"{row.key}: {_none_below(found.problem, row.bound)}" for row in known)
+    said = "; ".join(f"{row.key}: {none_below(found.problem, row.bound)}" for row in known)
     status = Status.OPTIMAL if least == found.value else Status.FEASIBLE
     text = f"{said}. {found.certificate.text}"
-    return replace(found, status=status, certificate=Certificate(_KIND, simplest(least / found.problem.tick), text))
-
-
-def with_bounds_of(narrow: Plan, wide: Plan) -> Plan:
-    """A plan with the bounds of a search that allowed all that its own does, where these are higher."""
-    known = {each.choice: each for each in wide.choices}
-    choices = tuple(_higher(each, known.get(each.choice)) for each in narrow.choices)
-    bounds = [each.lower_bound for each in choices if each.lower_bound is not None]
-    least = min([*bounds, *([] if narrow.best is None else [narrow.best.value])], default=None)
-    if choices == narrow.choices or least is None or narrow.certificate is None:
-        return narrow
-    said = [f"{each.choice}: {_none_below(narrow.problem, each.lower_bound)}" for each in choices if each.lower_bound]
-    certificate = Certificate(_KIND, simplest(least / narrow.problem.tick), f"{_OF_ALL}: {'; '.join(said)}.")
-    status = narrow.status
-    if narrow.best is not None:
-        status = Status.OPTIMAL if narrow.best.value == least else Status.FEASIBLE
-    return replace(narrow, status=status, certificate=certificate, choices=choices)
-
-
-def _higher(narrow: ChoiceResult, wide: ChoiceResult | None) -> ChoiceResult:
-    """The result of a placement with the bound of another one where it is higher."""
-    if wide is None or wide.lower_bound is None or narrow.lower_bound is None:
-        return narrow
-    if wide.lower_bound <= narrow.lower_bound:
-        return narrow
-    return replace(narrow, lower_bound=wide.lower_bound, evidence=wide.evidence)
+    return replace(found, status=status, certificate=Certificate(KIND, simplest(least / found.problem.tick), text))
 
 
 def _result(search: Placements) -> Plan:
@@ -143,9 +116,5 @@ def _certificate(search: Placements, bound: Fraction) -> Certificate:
         if each.bound is None:
             said.append(f"{each.choice}: no plan, {each.reason}")
             continue
-        said.append(f"{each.choice}: {_none_below(search.problem, each.bound * search.problem.tick)} ({each.argument})")
-    return Certificate(_KIND, simplest(bound), f"{_OF_ALL}: {'; '.join(said)}.")
-
-
-def _none_below(problem: PlanProblem, bound: Fraction) -> str:
-    return f"none is below {plain(float(bound))} {problem.time_unit}".rstrip()
+        said.append(f"{each.choice}: {none_below(search.problem, each.bound * search.problem.tick)} ({each.argument})")
+    return Certificate(KIND, simplest(bound), f"{OF_ALL}: {'; '.join(said)}.")

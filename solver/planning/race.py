@@ -15,6 +15,7 @@ from pipesched.problem.formatting import plain
 from pipesched.results.plan import Candidate, Plan
 from pipesched.results.plan_figures import StepTime, step_time
 from solver.limits import Limits
+from solver.planning.bounds_of_plans import with_bounds_of
 from solver.planning.progress import Report
 from solver.planning.time_shares import TimeShares, named
 
@@ -97,7 +98,7 @@ class _Race(Generic[K]):
         found = self._plan_from(
             starts, one.problem, limits, named(self._report, str(one.key), self._time.seconds), self._stop
         )
-        one.take(found)
+        one.take(found if one.plan is None else with_bounds_of(found, one.plan))
 
     def _still_wins(self, one: Raced[K]) -> bool:
         """Whether it may have the best plan; if not, that is noted."""

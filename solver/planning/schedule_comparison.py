@@ -17,9 +17,10 @@ from pipesched.results.plan import Candidate
 from pipesched.results.solution import Status
 from pipesched.schedule.microbatch_groups import ORDER, group_sizes, order_of
 from solver.limits import Limits
+from solver.planning.bounds_of_plans import with_bounds_of
 from solver.planning.compared_schedule import ComparedSchedule
 from solver.planning.lacking import least_lacking
-from solver.planning.plan import plan, plan_from, with_bounds_of
+from solver.planning.plan import plan, plan_from
 from solver.planning.progress import PlanProgress, Report
 from solver.planning.time_shares import TimeShares, named
 

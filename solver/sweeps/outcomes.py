@@ -50,7 +50,7 @@ def of_plan(plan: Plan, effort: Effort) -> Outcome:
         lower_bound=None if plan.status is Status.INFEASIBLE else plan.lower_bound,
         kind=plan.certificate.kind if plan.certificate else "",
         claim=plan.certificate.text if plan.certificate else "",
-        evidence=plan_bound_document(plan.choices),
+        evidence=plan_bound_document(plan),
         reason=plan.reason,
         notes=plan.notes,
     )

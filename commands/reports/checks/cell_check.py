@@ -88,7 +88,11 @@ def _without_schedule(problem: Problem | PlanProblem, known: Outcome) -> list[Fi
         reason = why_infeasible(problem)
         if reason is not None:
             return [Finding(Verdict.VERIFIED, f"it has no schedule: {reason}")]
-    elif (choices := placements_of(known)[0]) and all(isinstance(one.evidence, TooManyStages) for one in choices):
+    elif (
+        not problem.variants
+        and (choices := placements_of(known).choices)
+        and all(isinstance(one.evidence, TooManyStages) for one in choices)
+    ):
         return check_plan_bound(problem, Fraction(0), choices)
     return [Finding(Verdict.NOT_VERIFIED, f"it has no schedule: {known.reason}")]
 
@@ -100,8 +104,7 @@ def _plan(cell: StoredCell, problem: PlanProblem, known: Outcome) -> CellCheck:
         if not wrong and plan_value(answer) != known.value:
             wrong.append(f"claim: a value of {known.value}; its plan has {plan_value(answer)}")
         return CellCheck(cell, wrong=wrong, findings=plan_findings(answer))
-    choices, capacities = placements_of(known)
-    return CellCheck(cell, findings=check_plan_bound(problem, known.lower_bound or Fraction(0), choices, capacities))
+    return CellCheck(cell, findings=check_plan_bound(problem, known.lower_bound or Fraction(0), *placements_of(known)))
 
 
 def _bound(problem: Problem, known: Outcome, bound: Fraction) -> Finding:

@@ -11,10 +11,11 @@ from commands.shared.catalogue import Exit
 from commands.shared.output import write_json
 from pipesched.checking.finding import Finding, Verdict
 from pipesched.checking.more_memory import with_more_memory
-from pipesched.checking.plan_check import check_plan_bound, weakest
+from pipesched.checking.plan_check import Said, check_plan_bound, said_of_each, weakest
 from pipesched.files.plan_answer import PlanAnswer
 from pipesched.files.problems.document import problem_document
 from pipesched.layers.partition import mistakes
+from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.formatting import plain
 from pipesched.schedule.metrics import measure
 from pipesched.validation.validator import validate
@@ -28,7 +29,7 @@ def check_plan(answer: PlanAnswer, args: Namespace) -> Exit:
     if args.again:
         stop = Event()
         with interrupt_sets(stop):
-            findings = [_again(answer, one, number, args, stop) for number, one in enumerate(findings)]
+            findings = _again(answer, findings, args, stop)
     verdict = weakest(findings)
     value = None if wrong else plan_value(answer)
     optimal = value == answer.lower_bound and verdict is Verdict.VERIFIED
@@ -66,7 +67,8 @@ def _say(
 
 def plan_findings(answer: PlanAnswer) -> list[Finding]:
     """Of its bound over all plans, placement by placement."""
-    return check_plan_bound(answer.problem, answer.lower_bound, answer.choices, answer.capacities)
+    own = answer.choices, answer.variants, answer.capacities
+    return check_plan_bound(answer.problem, answer.lower_bound, *own)
 
 
 def plan_value(answer: PlanAnswer) -> Fraction:
@@ -76,8 +78,16 @@ def plan_value(answer: PlanAnswer) -> Fraction:
 
 
 def broken_plan(answer: PlanAnswer) -> list[str]:
-    """What does not hold of the plan: its placement, its partition, the problem that these make, or its schedule."""
-    plan, timeline = answer.problem, answer.schedule.timeline
+    """What does not hold of the plan: its placement, its partition, the problem that these make, or its schedule.
+
+    Of a problem with variants it is one of theirs.
+    """
+    allowed = list(answer.problem.variants.values()) or [answer.problem]
+    return min((_broken(answer, one) for one in allowed), key=len)
+
+
+def _broken(answer: PlanAnswer, plan: PlanProblem) -> list[str]:
+    timeline = answer.schedule.timeline
     if answer.choice not in plan.choices:
         return [f"placement: {answer.choice} is not allowed by the plan file"]
     found = [f"partition: {text}" for text in mistakes(plan.model, answer.partition)]
@@ -103,14 +113,24 @@ def without_name(document: object) -> dict[str, object]:
     return {key: value for key, value in document.items() if key != "name"}
 
 
-def _again(answer: PlanAnswer, finding: Finding, number: int, args: Namespace, stop: Event) -> Finding:
-    """A search that is trusted, once more."""
-    choice = answer.problem.choices[number]
-    evidence = next((one.evidence for one in answer.choices if one.choice == choice), None)
+def _again(answer: PlanAnswer, findings: list[Finding], args: Namespace, stop: Event) -> list[Finding]:
+    """Every search that is trusted, once more."""
+    problem = answer.problem
+    if answer.capacities is not None:
+        if all(one.verdict is Verdict.REFUSED for one in findings):
+            return findings
+        problem = with_more_memory(problem, answer.capacities)
+    rows = said_of_each(problem, answer.choices, answer.variants)
+    return [
+        _one_again(row, answer.lower_bound, finding, args, stop) for row, finding in zip(rows, findings, strict=True)
+    ]
+
+
+def _one_again(row: Said, bound: Fraction, finding: Finding, args: Namespace, stop: Event) -> Finding:
+    evidence = None if row.said is None else row.said.evidence
     if finding.verdict not in (Verdict.TRUSTED, Verdict.NOT_VERIFIED) or evidence is None:
         return finding
-    problem = answer.problem if answer.capacities is None else with_more_memory(answer.problem, answer.capacities)
-    same = searched_again(problem, choice, answer.lower_bound, evidence, limits_of(args), stop)
+    same = searched_again(row.plan, row.choice, bound, evidence, limits_of(args), stop)
     if same is None:
         return Finding(finding.verdict, f"{finding.text}; repeated with other parameters it came to no end")
     if same:

@@ -10,6 +10,7 @@ from typing import Any
 
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.files.plans.parameters import OF_LAYERS, parameters_document
+from pipesched.layers.cluster import Cluster
 from pipesched.layers.layer import LayerType
 from pipesched.layers.plan_problem import PlanProblem, placement_from
 from pipesched.layers.roles import Role, role_of
@@ -21,11 +22,14 @@ _NUMBER = re.compile(r"-?\d{1,400}(/\d{1,400})?")
 _TEXTS = frozenset({"name", "unit", "time_unit", "on", "placement", "schedule", "objective"})
 
 # Keys that a plan file does not have.
-_NOT_OF_FILES = frozenset({"choices", "whole_last"})
+_NOT_OF_FILES = frozenset({"choices", "whole_last", "clusters"})
 
 
 def plan_document(plan: PlanProblem) -> dict[str, object]:
-    """Numbers are written as fractions; `choices` are the placements allowed; `whole_last` is there where it holds."""
+    """Numbers are written as fractions; `choices` are the placements allowed; `whole_last` is there where it holds.
+
+    So are `clusters`, the orders of the devices that are allowed.
+    """
     model, cluster = plan.model, plan.all_devices
     transfer: object = [list(map(str, row)) for row in cluster.links] or str(cluster.transfer)
     if cluster.transfer_stream is not None:
@@ -51,8 +55,10 @@ def plan_document(plan: PlanProblem) -> dict[str, object]:
     if own := parameters_document(model.parameters):
         over = {"objective": Objective.ITERATION.value, "overlap_next": plan.objective is Objective.SPAN}
         document |= {"parameters": own} | over
-    if plan.shared:
-        document["vocabulary"] = Vocabulary.SHARED.value
+    if plan.shared or plan.either_vocabulary:
+        document["vocabulary"] = (Vocabulary.SHARED if plan.shared else Vocabulary.FREE).value
+    if plan.clusters:
+        document["clusters"] = [[name, _of_devices(one)] for name, one in plan.clusters]
     if plan.encoder is not None:
         costs = _layer(plan.encoder.layer)
         del costs["with_previous"]
@@ -77,7 +83,24 @@ def plan_from_document(document: object, source: str) -> PlanProblem:
     devices = plan.cluster.devices
     for choice in choices:
         choice.on(devices)
-    return replace(plan, choices=choices, whole_last=document.get("whole_last") is True)
+    orders = tuple((str(name), _with_devices(plan.cluster, own)) for name, own in document.get("clusters", ()))
+    return replace(plan, choices=choices, whole_last=document.get("whole_last") is True, clusters=orders)
+
+
+def _of_devices(cluster: Cluster) -> dict[str, object]:
+    """What depends on the order of a cluster's devices."""
+    capacity = None if cluster.capacity is None else list(map(str, cluster.capacity))
+    slowness, links = list(map(str, cluster.slowness)), [list(map(str, row)) for row in cluster.links]
+    return {"capacity": capacity, "slowness": slowness, "links": links}
+
+
+def _with_devices(cluster: Cluster, document: Any) -> Cluster:
+    """The cluster with its devices in the order of such a document."""
+    capacity, slowness, *links = (
+        tuple(Fraction(str(one)) for one in row or ())
+        for row in (document["capacity"], document["slowness"], *document["links"])
+    )
+    return replace(cluster, capacity=capacity or None, slowness=slowness, links=tuple(links))
 
 
 def _with_vocabulary(layers: Sequence[LayerType], shared: Sequence[LayerType]) -> list[LayerType]:

@@ -12,6 +12,7 @@ import pytest
 
 from benchmarks.cases.plan_cases import deepseek, nemotron, slackpipe
 from commands.main import main
+from commands.reports.checks.plan_check import broken_plan
 from pipesched.checking.finding import Verdict
 from pipesched.checking.plan_check import check_plan_bound, weakest
 from pipesched.errors import BadInput
@@ -29,13 +30,21 @@ _LIMITS = Limits(deterministic=3, workers=1)
 _UNIFORM = {"devices": 2, "microbatches": 4, "layers": [{"name": "layer", "count": 8, "forward": 1, "backward": 1}]}
 
 
+_CLASSES = {
+    "cluster": [{"devices": 1, "memory": 20}, {"devices": 1, "speed": 0.5, "memory": 10}],
+    "decide": {"cluster": "free"},
+    "placement": "linear",
+}
+
+
 def _read(found):
     return plan_answer_from(read_json(plan_text(found), "plan.json"), "plan.json")
 
 
 def _checked(answer, **changed):
     problem, bound = answer.problem, changed.get("bound", answer.lower_bound)
-    return weakest(check_plan_bound(problem, bound, changed.get("choices", answer.choices)))
+    own = changed.get("choices", answer.choices), changed.get("variants", answer.variants)
+    return weakest(check_plan_bound(problem, bound, *own))
 
 
 @pytest.mark.parametrize(
@@ -46,6 +55,7 @@ def _checked(answer, **changed):
         plan_problem_from(nemotron()),
         replace(plan_problem_from(nemotron()), whole_last=True),
         plan_problem_from(slackpipe(True) | {"transfer": [[0, 1], [2, 0]], "partition": "even"}),
+        plan_problem_from(_UNIFORM | _CLASSES | {"microbatches": 2}),
         plan_problem_from(_UNIFORM | {"transfer": {"time": Fraction(1, 3), "on": "comm"}, "partition": [5, 3]}),
     ],
 )
@@ -84,6 +94,18 @@ def test_published_orders_are_searched_again_by_their_paths():
     assert searched_again(problem, said.choice, above, few, _LIMITS, Event()) is not True
     free = replace(problem, schedules=())
     assert weakest(check_plan_bound(free, answer.lower_bound, answer.choices)) is Verdict.REFUSED
+
+
+def test_every_variant_has_evidence_of_its_own():
+    """The file holds the problem as asked; a variant less, or one that says less, and the bound is refused."""
+    problem = plan_problem_from(_UNIFORM | _CLASSES)
+    answer = _read(plan(problem, _LIMITS))
+    assert answer.problem == problem and len(answer.variants) == 2 and not broken_plan(answer)
+    assert _checked(answer) in (Verdict.VERIFIED, Verdict.TRUSTED)
+    one, other = answer.variants
+    assert _checked(answer, variants=(one,)) is Verdict.REFUSED
+    assert _checked(answer, variants=(one, one._replace(name=other.name, choices=()))) is Verdict.REFUSED
+    assert _checked(answer, bound=max(one.lower_bound, other.lower_bound) + 1) is Verdict.REFUSED
 
 
 def test_check_reads_what_plan_writes(tmp_path, capsys):

@@ -23,8 +23,9 @@ from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from solver.limits import Limits
 from solver.planning import schedule_comparison, time_shares
+from solver.planning.bounds_of_plans import with_bounds_of
 from solver.planning.budget import Budget
-from solver.planning.plan import plan, with_bounds_of
+from solver.planning.plan import plan
 from solver.planning.progress import PlanProgress, Report
 from solver.planning.schedule_comparison import FREE, compared_schedules
 from solver.planning.search.fixed_order import FixedOrder
