@@ -1,6 +1,6 @@
 """Ablation: random problems of every kind, and each part of the engine left out where it does most.
 
-    python -m benchmarks.ablation --resume --write docs/results/ablation.md --picture docs/images/gap-over-time.png
+    python -m benchmarks.ablation --resume --write docs/results/ablation.md
 
 Seventeen problems of the fixed suite of `benchmarks.random`, two of `benchmarks.growth`, a profile of
 `benchmarks.engine` and unequal micro-batches of `benchmarks.unequal`, 20 seconds each: once with the whole engine, once
@@ -12,21 +12,17 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from benchmarks.cases.engine_parts import PARTS, Part, plain
+from benchmarks.cases.profiles import PROFILES
 from benchmarks.cases.random_problems import random_problems
-from benchmarks.cases.rows import select
-from benchmarks.growth import FAMILIES
-from benchmarks.reporting.ablation_table import PLAIN, WHOLE, Records, cell, left_out_on, markdown
-from benchmarks.reporting.command_line import keep_results, limits_of, parser_of
-from benchmarks.reporting.gap_plot import draw
-from benchmarks.reporting.machine import machine
-from benchmarks.reporting.page import exit_code, link_to, show
+from benchmarks.growth import problem_of
+from benchmarks.reporting.page import exit_code, in_percent, show, table
 from benchmarks.reporting.record import Record, measured, settings_of
 from benchmarks.reporting.store import Store
+from benchmarks.reporting.suite import limits_of, parser_of, said, store_of
 from benchmarks.unequal import dynapipe
 from pipesched.errors import BadInput, did_you_mean
 from pipesched.problem.problem import Problem
@@ -35,59 +31,59 @@ from solver.engine.search import Engine
 from solver.limits import Limits
 
 COMMAND = "python -m benchmarks.ablation"
+WHOLE, PLAIN = "whole engine", "plain CP-SAT"
 # Of the random problems those on which nearly all parts that any of them uses have something to do.
 CHOSEN = (0, 2, 4, 8, 9, 14, 16, 19, 21, 23, 24, 27, 29, 33, 34, 35, 38)
-# Of the problems that grow: very long ones, which are shortened or extended. The family, devices and micro-batches.
-LONG = ((1, 16, 512), (3, 64, 512))
-# Of the published profiles one in which the forwards before the first backward decide; micro-batches in any order.
-PROFILE, UNEQUAL = "zb-28.3b-m96-2p", "DynaPipe, linear, free"
 # Of the seconds of a solve; what a process keeps of a problem, as patterns of V schedules, one before pays for.
 _BEFORE = 0.1
+# Of the seconds of a solve, what a part takes at least where it is left out; and the most problems of a part.
+_LEAST_SHARE, _MOST = 0.01, 3
 
 
 def chosen(seed: int) -> Sequence[Problem]:
-    """The problems."""
+    """Those of the fixed suite, very long ones, a profile that its warm-up decides, and micro-batches in any order."""
     every = random_problems(seed)
-    long = [FAMILIES[family].problem(devices, microbatches) for family, devices, microbatches in LONG]
-    profile = next(row.problem for row in select(PROFILE))
-    unequal = next(problem for problem in dynapipe() if problem.name == UNEQUAL)
+    long = problem_of("linear, .6p", 16, 512), problem_of("V, .6p", 64, 512)
+    profile = next(one.problem(2 * one.p, "span", "zb-28.3b-m96-2p") for one in PROFILES if (one.p, one.m) == (32, 96))
+    unequal = next(problem for problem in dynapipe() if problem.name == "DynaPipe, linear, free")
     return [*(every[number] for number in CHOSEN), *long, profile, unequal]
 
 
-def key(name: str, variant: str) -> str:
-    """Of a problem's variant in the results."""
-    return f"{name} / {variant}"
-
-
 def main() -> int:
-    """Every variant of every problem, the table and the picture; 1 if a solve broke."""
-    parser = parser_of(COMMAND, __doc__, 20, "each solve")
+    """Every variant of every problem, and the table; 1 if a solve broke."""
+    parser = parser_of(COMMAND, __doc__, 20, "ablation")
     parser.add_argument("--problems", type=int, metavar="COUNT", help="only the first of them")
     parser.add_argument("--parts", nargs="+", metavar="NAME", help="only these parts")
-    parser.add_argument("--picture", type=Path, metavar="FILE", help="draw gap over time as PNG or SVG")
-    keep_results(parser, "ablation")
     args = parser.parse_args()
     return exit_code(lambda: run(args))
 
 
 def run(args: Namespace) -> int:
     """Measure, then write what was asked for; 1 if a solve broke."""
-    problems, parts = chosen(args.seed)[: args.problems], _wanted(args.parts)
-    limits = limits_of(args)
-    store = Store(args.results, f"{machine(args.seed, args.workers)}; {args.seconds:g} s a problem")
-    if args.resume:
-        store.load()
+    problems, parts = chosen(args.seed)[: args.problems], wanted(args.parts)
+    limits, store = limits_of(args), store_of(args)
     for problem in problems:
         _measure(store, limits, problem, {WHOLE: ENGINE, PLAIN: plain()}, settle=True)
     for part in parts:
-        wholes = {one.name: store.records[key(one.name, WHOLE)] for one in problems if part.where(one)}
+        wholes = {one.name: store.records[_key(one.name, WHOLE)] for one in problems if part.where(one)}
         names = left_out_on(part, wholes)
         for problem in (one for one in problems if one.name in names):
             _measure(store, limits, problem, {part.variant: part.engine})
-    return _written(args, parts, {problem.name: _found(store, limits, problem) for problem in problems}, store.machine)
+    known = store.under(settings_of(limits))
+    found = {
+        problem.name: {
+            variant: known[name]
+            for variant in (WHOLE, PLAIN, *(part.variant for part in PARTS))
+            for name in [_key(problem.name, variant)]
+            if name in known
+        }
+        for problem in problems
+    }
+    show(args.write, COMMAND, f"{store.machine}\n\n{markdown(parts, found)}")
+    return 1 if any(one.error for variants in found.values() for one in variants.values()) else 0
 
 
-def _wanted(names: Sequence[str] | None) -> Sequence[Part]:
+def wanted(names: Sequence[str] | None) -> Sequence[Part]:
     """The parts of these names; all of them where none is given."""
     known = {part.name: part for part in PARTS}
     for name in names or ():
@@ -96,33 +92,64 @@ def _wanted(names: Sequence[str] | None) -> Sequence[Part]:
     return PARTS if names is None else [known[name] for name in names]
 
 
+def _key(name: str, variant: str) -> str:
+    return f"{name} / {variant}"
+
+
 def _measure(
     store: Store, limits: Limits, problem: Problem, engines: Mapping[str, Engine], settle: bool = False
 ) -> None:
     """The variants that are not there yet; `settle` solves the problem for a moment before the first one."""
-    if settle and any(not store.has(key(problem.name, variant), settings_of(limits)) for variant in engines):
+    if settle and any(not store.has(_key(problem.name, variant), settings_of(limits)) for variant in engines):
         measured(problem, replace(limits, seconds=_BEFORE * limits.seconds))
     for variant, engine in engines.items():
-        name = key(problem.name, variant)
+        name = _key(problem.name, variant)
         if store.measure(name, problem, limits, engine):
-            print(f"{name}: {cell(store.records[name])}", file=sys.stderr, flush=True)
+            print(f"{name}: {said(store.records[name])}", file=sys.stderr, flush=True)
 
 
-def _found(store: Store, limits: Limits, problem: Problem) -> dict[str, Record]:
-    """Of a problem, by variant."""
-    names = {variant: key(problem.name, variant) for variant in (WHOLE, PLAIN, *(part.variant for part in PARTS))}
-    known = store.under(settings_of(limits))
-    return {variant: known[name] for variant, name in names.items() if name in known}
+def left_out_on(part: Part, wholes: Mapping[str, Record]) -> list[str]:
+    """The problems on which to leave a part out: where its bound is the one that proves, then where it takes most."""
+
+    def rank(name: str) -> tuple[bool, float]:
+        whole = wholes[name]
+        taken = sum(seconds for each, seconds in whole.parts if each in part.takes)
+        return whole.proved_by in part.kinds, min(1.0, taken / whole.wall) if whole.wall else 0.0
+
+    tells = [name for name in wholes if rank(name)[0] or rank(name)[1] >= _LEAST_SHARE]
+    return sorted(tells, key=rank, reverse=True)[:_MOST]
 
 
-def _written(args: Namespace, parts: Sequence[Part], records: Records, described: str) -> int:
-    """The table and the picture; 1 if a solve broke."""
-    text = markdown(parts, records, described)
-    if args.picture is not None:
-        draw(records, args.picture, args.seconds)
-        text += link_to(args.picture, args.write, "certified gap over time")
-    show(args.write, COMMAND, text)
-    return 1 if any(found.error for variants in records.values() for found in variants.values()) else 0
+def markdown(parts: Sequence[Part], records: Mapping[str, Mapping[str, Record]]) -> str:
+    """What the whole engine does, then each part on the problem where it is missed most, then those missed on none."""
+    numbers = {name: str(number) for number, name in enumerate(records, 1)}
+    whole = [[numbers[name], name, said(found[WHOLE]), said(found[PLAIN])] for name, found in records.items()]
+    lines = [[part.name, numbers[on], *lost] for part in parts for on, *lost in _most_missed(part, records)]
+    idle = [part.name for part in parts if not any(part.variant in found for found in records.values())]
+    told = [
+        table(("", "problem", WHOLE, PLAIN), whole),
+        "Each part on the problem, of those it was left out on, where most is lost without it. *Value above* and "
+        "*bound below* are what is lost, against the value and the bound with it.",
+        table(("part left out", "on", "gap without", "value above, %", "bound below, %"), lines),
+    ]
+    if idle:
+        told.append(f"On none of these problems do these take a hundredth of the time or prove: {', '.join(idle)}.")
+    return "\n\n".join(told)
+
+
+def _most_missed(part: Part, records: Mapping[str, Mapping[str, Record]]) -> Iterator[list[str]]:
+    """The problem where value and bound together lose most; nothing where the part was left out on none."""
+    both = [(name, found[WHOLE], found[part.variant]) for name, found in records.items() if part.variant in found]
+    if both:
+        name, whole, without = max(both, key=lambda one: sum(lost for lost in _lost(*one[1:]) if lost is not None))
+        signs = ["" if lost is None else "-" * (lost < 0) + in_percent(abs(lost)) for lost in _lost(whole, without)]
+        yield [name, said(without), *signs]
+
+
+def _lost(whole: Record, without: Record) -> tuple[float | None, float | None]:
+    """How far the value is above that of the whole engine, and the bound below."""
+    above = None if not whole.value or without.value is None else without.value / whole.value - 1
+    return above, 1 - without.bound / whole.bound if whole.bound else None
 
 
 if __name__ == "__main__":

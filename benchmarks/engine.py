@@ -1,67 +1,54 @@
-"""The engine benchmark, in one table: value, bound, gap, and when each was reached.
+"""Problems of the Zero Bubble papers: the bubble rates they give, and what the engine finds and proves.
 
-    python -m benchmarks.engine --seconds 60 --workers 2 --write docs/results/published.md
+    python -m benchmarks.engine --seconds 60 --write docs/results/published.md
+    python -m benchmarks.engine --problems "v-*" --seconds 300
 
-The rival in the same run is the Zero Bubble paper's own search, which `solve` tries on every problem. Results are kept
-in a file after every row; --resume runs only rows that are not there yet, and none at all if they all are.
+Results are kept in a file after every problem; --resume runs only those that are not there yet.
 """
 
 from __future__ import annotations
 
 import sys
-from argparse import Namespace
-from dataclasses import replace
+from collections.abc import Iterator
+from fractions import Fraction
 
-from benchmarks.cases.rows import Row, rows, select
-from benchmarks.reporting.command_line import keep_results, limits_of, parser_of
-from benchmarks.reporting.engine_table import markdown, said
-from benchmarks.reporting.machine import machine
-from benchmarks.reporting.page import exit_code, show
-from benchmarks.reporting.record import settings_of
-from benchmarks.reporting.store import Store
-from solver.limits import Limits
-
-COMMAND = "python -m benchmarks.engine"
+from benchmarks.cases.profiles import PROFILES, uneven_8, unit, v_shape
+from benchmarks.reporting.suite import Case, Suite
 
 
-def main() -> int:
-    """Run what was asked for; the table of everything in the results at the end."""
-    parser = parser_of(COMMAND, __doc__, 60)
-    parser.add_argument("--rows", metavar="NAME,...", help="rows or groups, * for anything; default: every row")
-    parser.add_argument("--list", action="store_true", help="name the rows and what they aim at, and stop")
-    keep_results(parser, "engine")
-    args = parser.parse_args()
-    if args.list:
-        for row in rows():
-            print(f"{row.group:9} {row.name:32} {said(row.aim)}")
-        return 0
-    return exit_code(lambda: run(args))
+def cases(_: int) -> Iterator[Case]:
+    """By kind: memory for one or two activations a stage or less, the V placement, and problems of units and others."""
+    for group, times in (("1p", 1), ("2p", 2)):
+        for profile in PROFILES:
+            name = f"zb-{profile.model}-m{profile.m}-{group}"
+            rate = f"bubble {profile.published[times - 1]}"
+            yield Case(profile.problem(times * profile.p, "span", name), group, rate)
+            yield Case(profile.problem(times * profile.p, "makespan", f"{name}-makespan"), f"{group}, makespan")
+    # What the paper's search gives there, run with its authors' code.
+    for cap, rate in ((".25", ".827"), (".5", ".762"), (".625", ".707"), (".75", ".619"), (".875", ".455")):
+        first = PROFILES[0]
+        problem = first.problem(Fraction(cap) * first.p, "span", f"zb-1.5b-m24-0{cap}p")
+        yield Case(problem, "below 1p", f"bubble {rate}")
+    # ZBV, V-Half and V-Min on the same profile (arXiv 2405.15362).
+    rates = {48: (".0697", ".1847", ".3300"), 64: (".0533", ".1453", ".3008"), 128: (".0274", ".0784", ".2512")}
+    for m, each in rates.items():
+        for memory, rate in zip(("full", "half", "third"), each, strict=True):
+            yield Case(v_shape(m, memory), "V", f"bubble {rate}")
+    yield Case(uneven_8(), "uneven")
+    for capacity in (4, 5, 6, 8):
+        name = f"small-1.5b-p4-m8-cap{capacity}"
+        yield Case(PROFILES[0].problem(capacity, "span", name, devices=4, microbatches=8), "small")
+    for p, m in ((2, 256), (4, 8), (4, 16), (8, 24), (8, 64), (16, 48), (16, 128), (32, 96), (32, 256)):
+        for objective in ("makespan", "span"):
+            yield Case(unit(p, m, objective, name=f"unit-p{p}-m{m}-{objective}"), "unit", seconds=15)
+    for cap in ("1", "2", "0.5"):
+        for m in (64, 256, 1024, 4096):
+            own = PROFILES[2]
+            problem = own.problem(Fraction(cap) * own.p, "span", f"growth-{cap}p-m{m}", microbatches=m)
+            yield Case(problem, "growth")
 
 
-def run(args: Namespace) -> int:
-    """Measure the rows chosen, print and perhaps write the table; 1 if a solve broke."""
-    chosen = select(args.rows)
-    store = Store(args.results, f"{machine(args.seed, args.workers)}; {args.seconds:g} s a problem")
-    if args.resume or args.rows is not None:
-        store.load()
-    for number, row in enumerate(chosen, 1):
-        if store.measure(row.name, row.problem, _limits(row, args), resume=args.resume):
-            print(f"{number}/{len(chosen)} {row.name}", file=sys.stderr, flush=True)
-    shown = {
-        row.name: found
-        for row in rows()
-        for found in [store.under(settings_of(_limits(row, args))).get(row.name)]
-        if found is not None
-    }
-    show(args.write, COMMAND, markdown(rows(), shown, store.machine))
-    return 1 if any(found.error for found in shown.values()) else 0
-
-
-def _limits(row: Row, args: Namespace) -> Limits:
-    """The time asked for, or less where the row's aim is to be fast."""
-    seconds = args.seconds if row.most_seconds is None else min(args.seconds, row.most_seconds)
-    return replace(limits_of(args), seconds=seconds)
-
+SUITE = Suite("engine", __doc__, {"published": cases})
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(SUITE.main())

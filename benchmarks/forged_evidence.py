@@ -24,8 +24,7 @@ from benchmarks.proofs.bound_branches import BRANCHES
 from benchmarks.proofs.bound_problems import draw
 from benchmarks.proofs.evidence_mutations import mutated
 from benchmarks.proofs.exhaustive.optimum import NotTiny, least_value
-from benchmarks.reporting.machine import machine
-from benchmarks.reporting.page import exit_code, show, table
+from benchmarks.reporting.page import exit_code, machine, show, table
 from pipesched.checking.check import ARGUMENTS, OF_PERIODS, check_bound
 from pipesched.checking.diagram.argument import old_form
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError, Verdict

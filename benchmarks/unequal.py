@@ -6,18 +6,12 @@ python -m benchmarks.unequal --seconds 60 --write docs/results/unequal.md
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from random import Random
 
-from benchmarks.reporting.command_line import limits_of, parser_of
-from benchmarks.reporting.machine import machine
-from benchmarks.reporting.page import exit_code, show, table
+from benchmarks.reporting.suite import Case, Suite
 from pipesched.files.problem_file import problem_from
 from pipesched.problem.problem import Problem
-from solver.limits import Limits
-from solver.solve import solve
-
-COMMAND = "python -m benchmarks.unequal"
 
 # DynaPipe's tests (arXiv 2311.10418): eight layers on four devices, B = 2F, no transfers, memory ample.
 _LAYERS = [4000] * 4 + [2000] * 4
@@ -65,30 +59,13 @@ def spread() -> Iterator[Problem]:
             )
 
 
-def solved_table(problems: Sequence[Problem], limits: Limits) -> str:
-    """Each problem with its best published schedule, and what a solve finds and proves."""
-    lines = []
-    for problem in problems:
-        found = solve(problem, limits)
-        best = found.best_candidate
-        old = "none fits" if best is None else f"{best.value:.6g} ({best.name})"
-        gap = "" if found.gap is None else f"{100 * found.gap:.2f}"
-        value = "none" if found.value is None else f"{found.value:.6g}"
-        lines.append([problem.name, old, value, f"{found.lower_bound:.6g}", gap, f"{found.wall_seconds:.0f} s"])
-        print(f"{problem.name}: solved", file=sys.stderr, flush=True)
-    return table(("problem", "best published", "value", "bound", "gap, %", "time"), lines)
+def cases(_: int) -> Iterator[Case]:
+    """All of them."""
+    yield from (Case(problem, "DynaPipe") for problem in dynapipe())
+    yield from (Case(problem, "random factors") for problem in spread())
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the benchmark."""
-    parser = parser_of(COMMAND, __doc__, 60)
-    parser.add_argument("--only", metavar="TEXT", default="", help="problems whose names have this text")
-    args = parser.parse_args(arguments)
-    chosen = [problem for problem in (*dynapipe(), *spread()) if args.only in problem.name]
-    described = f"{machine(args.seed, args.workers)}, {args.seconds:g} s a problem."
-    show(args.write, COMMAND, f"{described}\n\n{solved_table(chosen, limits_of(args))}")
-    return 0
-
+SUITE = Suite("unequal", __doc__, {"unequal": cases}, every=True)
 
 if __name__ == "__main__":
-    sys.exit(exit_code(main))
+    sys.exit(SUITE.main())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from itertools import groupby
+from itertools import groupby, product
 from typing import Any, NamedTuple
 
 Document = dict[str, Any]
@@ -86,6 +86,9 @@ def cases() -> Iterator[Case]:
         free = slackpipe(measured) | {"placement": "free", "chunks": [1, 2]}
         yield Case(f"SlackPipe {found}, any placement", free, found, "SlackPipe", 20)
     yield Case("nemotron-9b, 4 devices", nemotron(), 898.70, "OctoPipe", 60)
+    for name, devices, times in product(_LLAMA, (4, 8, 16), (2, 4)):
+        document = llama(name, devices, times * devices)
+        yield Case(f"{name}, {devices} devices, {times * devices} micro-batches", document, None, "", 10)
 
 
 def deepseek(name: str) -> Document:

@@ -3,8 +3,8 @@
     python -m benchmarks.proofs.bound_attack --count 10000 --seconds 3600 --resume --write docs/results/bound-attack.md
 
 Works in rounds, each of one branch with a seed of its own; the branches take turns. Counts are kept in a file after
-every round; --resume adds to them until every branch has the problems that are asked for.
-Exit code 1 if a claim is wrong.
+every round; --resume adds to them until every branch has the problems that are asked for, and without it those of
+--branches begin anew: do so when a bound has changed. Exit code 1 if a claim is wrong.
 """
 
 from __future__ import annotations
@@ -14,23 +14,20 @@ import json
 import sys
 import time
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import inf
+from math import ceil, inf
 from pathlib import Path
 from random import Random
-from typing import Any
 
 from benchmarks.proofs.bound_branches import BRANCHES
 from benchmarks.proofs.bound_problems import changed, draw
-from benchmarks.proofs.bound_sources import digest_of
 from benchmarks.proofs.branch import Branch, Claim
-from benchmarks.proofs.exhaustive.optimum import NotTiny
-from benchmarks.proofs.in_order import compared_to, least_below
-from benchmarks.reporting.machine import machine
-from benchmarks.reporting.page import exit_code, show, table
+from benchmarks.proofs.exhaustive.optimum import NotTiny, compared, least_value
+from benchmarks.reporting.page import exit_code, machine, show, table
 from pipesched.files.atomic_write import write_whole
 from pipesched.problem.problem import Problem
 from pipesched.results.bound_names import bound_name
@@ -45,10 +42,6 @@ _STEPS = 3_000
 # Problems of a round, and its most seconds of processor time.
 _ROUND, _SECONDS = 500, 10.0
 
-# Counts of a branch by name; `bounds` is the digest of the bound's code that they are of.
-Counts = Mapping[str, Any]
-NONE: Counts = {"problems": 0, "wrong": 0, "attained": 0, "too large": 0, "rounds": 0, "bounds": ""}
-
 
 @dataclass
 class Found:
@@ -60,7 +53,7 @@ class Found:
     problems: int = 0
     attained: int = 0
     too_large: int = 0
-    wrong: list[tuple[Problem, Claim, Fraction]] = field(default_factory=list)
+    wrong: list[tuple[Problem, Claim, Fraction | None]] = field(default_factory=list)
 
 
 def attack(branch: Branch, count: int, seed: int, seconds: float = inf) -> Found:
@@ -69,14 +62,14 @@ def attack(branch: Branch, count: int, seed: int, seconds: float = inf) -> Found
     for problem, claim in problems(branch, seed, end):
         objective, posed = branch.objective or problem.objective, branch.posed(problem)
         try:
-            best = compared_to(posed, objective, claim.value, _STEPS)
+            best = compared(posed, objective, claim.value, _STEPS)
         except NotTiny:
             found.too_large += 1
             continue
         found.problems += 1
         found.attained += best.attained
         if best.below:
-            found.wrong.append((posed, claim, least_below(posed, objective, claim.value)))
+            found.wrong.append((posed, claim, least_value(posed, objective, ceil(claim.value))))
         if found.problems == count:
             break
     return found
@@ -109,26 +102,22 @@ def problems(branch: Branch, seed: int, end: float = inf) -> Iterator[tuple[Prob
         yield other, new
 
 
-def markdown(results: Mapping[str, Counts], described: str) -> str:
+def markdown(results: Mapping[str, Mapping[str, int]], described: str) -> str:
     """A row for each bound that was attacked, in the order of its branches; a wrong claim is named by its branch."""
-    by_bound: dict[str, list[Counts]] = {}
-    for branch in BRANCHES:
-        if branch.name in results:
-            by_bound.setdefault(branch.kind, []).append(results[branch.name])
+    by_bound: dict[str, Counter[str]] = {}
+    attacked = [branch for branch in BRANCHES if results.get(branch.name, {}).get("problems")]
+    for branch in attacked:
+        by_bound.setdefault(branch.kind, Counter()).update(results[branch.name], branches=1)
     head = ("bound", "branches", "problems", "claims above the optimum", "claims equal to it", "too many orders")
-    lines = [[bound_name(bound), str(len(found)), *_sums(found)] for bound, found in by_bound.items()]
-    total = sum(found["problems"] for found in results.values())
-    wrong = [branch.name for branch in BRANCHES if branch.name in results and results[branch.name]["wrong"]]
+    lines = []
+    for bound, every in by_bound.items():
+        attained = f"{100 * every['attained'] / every['problems']:.0f} %"
+        counts = str(every["branches"]), str(every["problems"]), str(every["wrong"]), attained, str(every["too large"])
+        lines.append([bound_name(bound), *counts])
+    total = sum(every["problems"] for every in by_bound.values())
+    wrong = [branch.name for branch in attacked if results[branch.name].get("wrong")]
     named = f"\n\nWrong claims: {', '.join(wrong)}." if wrong else ""
     return f"{described}\n\n{table(head, lines)}\n\n{total} problems in all.{named}"
-
-
-def _sums(found: Sequence[Counts]) -> list[str]:
-    problems, wrong, attained, large = (
-        sum(one[key] for one in found) for key in ("problems", "wrong", "attained", "too large")
-    )
-    share = f"{100 * attained / problems:.0f} %" if problems else ""
-    return [str(problems), str(wrong), share, str(large)]
 
 
 def main() -> int:
@@ -139,46 +128,30 @@ def main() -> int:
 
 def run(args: Namespace) -> int:
     """Attack, keep, then write what was asked for."""
-    results: dict[str, Counts] = {}
-    if args.resume and args.results.exists():
-        results = valid(json.loads(args.results.read_text(encoding="utf-8")))
+    known = json.loads(args.results.read_text(encoding="utf-8")) if args.results.exists() else {}
+    results = {branch.name: Counter[str](known.get(branch.name)) for branch in BRANCHES}
+    asked = [branch for branch in BRANCHES if args.branches in branch.name]
+    for branch in () if args.resume else asked:
+        results[branch.name] = Counter(rounds=results[branch.name]["rounds"])
     end, busy = time.monotonic() + args.seconds, dict[Future[Found], Branch]()
     with ProcessPoolExecutor(args.workers, initializer=gc.freeze) as pool:
         while True:
-            while len(busy) < args.workers and time.monotonic() < end:
-                branch = next_branch(results, args.branches, args.count)
-                if branch is None:
-                    break
-                before = results.get(branch.name, NONE)
-                results[branch.name] = {**before, "rounds": before["rounds"] + 1}
-                count = min(_ROUND, args.count - before["problems"])
-                busy[pool.submit(a_round, branch.name, count, args.seed + before["rounds"])] = branch
+            left = [branch for branch in asked if results[branch.name]["problems"] < args.count]
+            while left and len(busy) < args.workers and time.monotonic() < end:
+                # In turn, since some branches find few problems in a round.
+                branch = min(left, key=lambda one: results[one.name]["rounds"])
+                counts = results[branch.name]
+                seed, few = args.seed + counts["rounds"], min(_ROUND, args.count - counts["problems"])
+                busy[pool.submit(a_round, branch.name, few, seed)] = branch
+                counts["rounds"] += 1
             if not busy:
                 break
             for done in wait(busy, return_when=FIRST_COMPLETED).done:
-                branch = busy.pop(done)
-                results[branch.name] = with_round(branch, results[branch.name], done.result())
+                _count(busy.pop(done).name, results, done.result())
             write_whole(args.results, json.dumps(results, indent=1, sort_keys=True) + "\n")
     described = machine(args.seed, args.workers, "numba")
     show(args.write, COMMAND, markdown(results, f"{described}; {args.count} problems a branch asked for"))
-    return 1 if any(found["wrong"] for found in results.values()) else 0
-
-
-def valid(results: Mapping[str, Counts]) -> dict[str, Counts]:
-    """Of the counts those of the code as it is now; of others how many rounds there were, whose seeds are used up."""
-    code = {branch.name: digest_of(branch.file) for branch in BRANCHES}
-    return {
-        name: found if found["bounds"] == code[name] else {**NONE, "rounds": found["rounds"]}
-        for name, found in results.items()
-        if name in code
-    }
-
-
-def next_branch(results: Mapping[str, Counts], text: str, count: int) -> Branch | None:
-    """Of those with the text in their names the one with fewest problems in fewest rounds; None if all have enough."""
-    so_far = {branch.name: results.get(branch.name, NONE) for branch in BRANCHES}
-    left = [branch for branch in BRANCHES if text in branch.name and so_far[branch.name]["problems"] < count]
-    return min(left, key=lambda branch: so_far[branch.name]["rounds"], default=None)
+    return 1 if any(counts["wrong"] for counts in results.values()) else 0
 
 
 def a_round(name: str, count: int, seed: int) -> Found:
@@ -186,19 +159,13 @@ def a_round(name: str, count: int, seed: int) -> Found:
     return attack(next(branch for branch in BRANCHES if branch.name == name), count, seed, _SECONDS)
 
 
-def with_round(branch: Branch, before: Counts, found: Found) -> Counts:
-    """The counts with those of one more round; claims that are wrong are printed whole."""
+def _count(name: str, results: Mapping[str, Counter[str]], found: Found) -> None:
+    """Add the counts of a round; claims that are wrong are printed whole."""
     for problem, claim, least in found.wrong:
         known = replace(problem, name="").__dict__
-        print(f"{branch.name}: {claim} is above {least}, the optimum of {known}", file=sys.stderr, flush=True)
-    return {
-        "problems": before["problems"] + found.problems,
-        "wrong": before["wrong"] + len(found.wrong),
-        "attained": before["attained"] + found.attained,
-        "too large": before["too large"] + found.too_large,
-        "rounds": before["rounds"],
-        "bounds": digest_of(branch.file),
-    }
+        print(f"{name}: {claim} is above {least}, the optimum of {known}", file=sys.stderr, flush=True)
+    more = {"problems": found.problems, "attained": found.attained, "too large": found.too_large}
+    results[name].update(more | {"wrong": len(found.wrong)})
 
 
 def arguments() -> Namespace:

@@ -15,19 +15,10 @@ from pipesched.results.certificate import Certificate
 from solver.bounds.analytic.catalogue import BOUNDS
 from solver.cyclic.period_bounds import period_certificates
 
-# The analytic bounds of one stream, the strongest first; those that count modes; and bounds that are not analytic.
+# The analytic bounds of one stream, the strongest first; and those that count modes.
 _SIMPLE = ("head and tail", "round trip", "integral warm-up", "in-flight limit", "load")
 _COUNT_MODES = ("unpaired passes", "memory and modes")
 OVER_MODES = "period: load and memory over modes"
-_FURTHER = {
-    "crossings": "solver/bounds/crossing/bound.py",
-    "crossings with blocks": "solver/diagram/all_orders.py",
-    "crossings of all chains": "solver/diagram/all_chains/bound.py",
-    "crossings of steps": "solver/diagram/all_orders.py",
-    "crossings of steps below a value": "solver/diagram/below.py",
-    "crossings of steps of some stages": "solver/diagram/below.py",
-    "crossings of steps of more stages": "solver/diagram/below.py",
-}
 
 
 class Claim(NamedTuple):
@@ -81,7 +72,7 @@ class Branch:
     not_sentences: tuple[str, ...] = ()
     where: Callable[[Problem, int], bool] = lambda *_: True
     likely: Likely = Likely()
-    further: Callable[[Problem], Iterable[Certificate]] = lambda _: ()
+    further: Callable[[Problem], Iterable[Certificate]] | None = None
     in_order: bool = False
 
     def posed(self, problem: Problem) -> Problem:
@@ -93,10 +84,10 @@ class Branch:
         problem = without_scale(self.posed(problem))
         if self.kind.startswith("period: "):
             return self._period(problem)
-        if self.kind in _FURTHER and not any(self.where(problem, device) for device in range(problem.devices)):
+        if self.further is not None and not any(self.where(problem, device) for device in range(problem.devices)):
             return None  # before the long work: their certificates all speak of a device
         objective = problem.objective
-        found = [*self.further(problem)] if self.kind in _FURTHER else BOUNDS[self.kind].certify(problem, objective)
+        found = [*self.further(problem)] if self.further is not None else BOUNDS[self.kind].certify(problem, objective)
         own = [one for one in found if self._says(one.text, problem, one.device)]
         value = max((one.value_ticks for one in own), default=None)
         if value is None:
@@ -114,13 +105,6 @@ class Branch:
         """The analytic bounds of other kinds, but those that count modes: others would seldom be the strongest."""
         mine = [*_SIMPLE, *(_COUNT_MODES if self.kind in _COUNT_MODES else ())]
         return [name for name in mine if name != self.kind]
-
-    @property
-    def file(self) -> str:
-        """The file of the repository in which the bound is."""
-        if self.kind.startswith("period: "):
-            return f"solver/cyclic/{'mode_bound' if self.kind == OVER_MODES else 'period_bounds'}.py"
-        return _FURTHER.get(self.kind) or BOUNDS[self.kind].certify.__module__.replace(".", "/") + ".py"
 
     def _period(self, problem: Problem) -> Claim | None:
         """Of the bounds on the period, times m: the span of m micro-batches can be repeated, so it is no shorter."""

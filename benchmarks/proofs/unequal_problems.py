@@ -11,9 +11,9 @@ from random import Random
 from benchmarks.proofs.bound_branches import BRANCHES
 from benchmarks.proofs.bound_problems import draw
 from benchmarks.proofs.exhaustive.optimum import NotTiny, least_value
-from pipesched.problem.feasibility import why_infeasible
+from benchmarks.proofs.in_order import FACTORS, scaled
 from pipesched.problem.problem import Problem
-from pipesched.problem.rescale import in_ticks_of, with_microbatch_scale
+from pipesched.problem.rescale import in_ticks_of
 from pipesched.schedule.rescale import value_of
 from pipesched.validation.validator import validate
 from solver.bounds.analytic.catalogue import certificates
@@ -24,30 +24,17 @@ from solver.solve import solve
 
 # CP-SAT's units of work for a solve; every how many problems there is one.
 _WORK, _SOLVED_EVERY = 0.1, 10
-_FACTORS = tuple(map(Fraction, ("1", "2", "3", "0.5", "1.5")))
 
 
 def draw_unequal(random: Random) -> Problem:
     """A problem as one drawn for some branch of a bound, with factors; the order of micro-batches is fixed or free."""
     while True:
-        problem = _with_links_both_ways(draw(random, replace(random.choice(BRANCHES).likely, blocks=0.0)))
-        few = random.sample(_FACTORS, random.randint(2, 3))
+        problem = draw(random, replace(random.choice(BRANCHES).likely, blocks=0.0))
+        few = random.sample(FACTORS, random.randint(2, 3))
         scale = [random.choice(few) for _ in range(problem.microbatches)]
         fixed = random.random() < 0.4
         if set(scale) != {1} and not problem.overlaps:
-            break
-    # Memory for one micro-batch of each chain at least, which the drawn problem has.
-    unequal = with_microbatch_scale(problem, scale, fixed)
-    if why_infeasible(unequal) is None:
-        return unequal
-    return unequal.with_room([None if c is None else ceil(c * max(scale)) for c in unequal.room])
-
-
-def _with_links_both_ways(problem: Problem) -> Problem:
-    """The same with a link as long as the longer way between its devices."""
-    turned = zip(*problem.links, strict=True)
-    links = tuple(tuple(map(max, row, column)) for row, column in zip(problem.links, turned, strict=True))
-    return replace(problem, links=links)
+            return scaled(problem, scale, fixed)
 
 
 def optimum_of(problem: Problem) -> Fraction | None:

@@ -1,14 +1,18 @@
-"""Writes a generated table into a page of the docs, between its markers, and ends a benchmark as commands end."""
+"""Writes a table of measurements into a page of the docs, between its markers, and ends a benchmark as commands end."""
 
 from __future__ import annotations
 
 import os
+import platform
 import sys
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 
 from pipesched.errors import BadInput
 from pipesched.files.atomic_write import write_whole
+from pipesched.problem.formatting import counted
+from pipesched.version import VERSION
 
 END = "<!-- end of table -->"
 
@@ -38,11 +42,6 @@ def show(page: Path | None, command: str, table: str) -> None:
         put(page, command, table)
 
 
-def link_to(picture: Path, page: Path | None, what: str) -> str:
-    """A picture below a table, by the way that leads to it from the page; nothing without a page."""
-    return "" if page is None else f"\n\n![{what}]({Path(os.path.relpath(picture, page.parent)).as_posix()})"
-
-
 def exit_code(job: Callable[[], int]) -> int:
     """What a benchmark returns; 2, after one line, for a mistake in what it was given."""
     try:
@@ -53,6 +52,23 @@ def exit_code(job: Callable[[], int]) -> int:
 
 
 def table(head: tuple[str, ...], lines: list[list[str]]) -> str:
-    """A markdown table."""
-    first, *rest = ("| " + " | ".join(cells) + " |" for cells in (head, *lines))
-    return "\n".join((first, "|" + "---|" * len(head), *rest))
+    """A markdown table without the columns in which all cells are empty."""
+    shown = [n for n, _ in enumerate(head) if not lines or any(line[n] for line in lines)]
+    first, *rest = ("| " + " | ".join(cells[n] for n in shown) + " |" for cells in (head, *lines))
+    return "\n".join((first, "|" + "---|" * len(shown), *rest))
+
+
+def machine(seed: int, workers: int, *others: str) -> str:
+    """One line: processor count, system, versions (also of other packages), seed."""
+    libraries = ", ".join(f"{name} {version(name)}" for name in ("ortools", *others))
+    return (
+        f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}; Python {platform.python_version()}, "
+        f"{libraries}, pipesched {VERSION}; {counted(workers, 'worker')}, seed {seed}"
+    )
+
+
+def in_percent(share: float | None) -> str:
+    """`0.28`, or nothing; more digits where two would round a gap to nothing."""
+    if share is None:
+        return ""
+    return f"{100 * share:.2f}" if share == 0 or share >= 5e-5 else f"{100 * share:.1g}"

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from benchmarks import engine, parts
+from benchmarks import engine, expert_parallel, growth, memory_saving, parts, random, unequal
 from benchmarks.cases.profiles import PROFILES, unit
-from benchmarks.cases.rows import GROUPS, rows, select
-from benchmarks.reporting.engine_table import in_percent, percent
-from benchmarks.reporting.page import END, begin, link_to, put
+from benchmarks.reporting.page import END, begin, in_percent, put
 from benchmarks.reporting.record import Record, record, record_of, settings_of
 from benchmarks.reporting.store import Store
 from pipesched.errors import BadInput, Disagreement
@@ -39,12 +37,8 @@ def a_record(*history: tuple[float, float | None, float], **changes: object) -> 
         bubble=0.1,
         bound=bound,
         gap=(value - bound) / value,
-        first=None,
-        best=None,
-        proof=None,
         wall=history[-1][0],
         proved_by="load",
-        greedy=None,
         history=history,
     )
     return replace(found, **changes)  # type: ignore[arg-type]
@@ -60,22 +54,25 @@ def test_the_profiles_are_the_papers() -> None:
             assert float(profile.published[cap - 1]) == row.bubbles[f"zb-{cap}p"]
 
 
-def test_rows_are_chosen_by_name_group_or_pattern() -> None:
-    names = [row.name for row in rows()]
-    assert len(set(names)) == len(names)
-    assert {row.group for row in rows()} == set(GROUPS)
-    assert all(row.problem.name == row.name for row in rows())
-    assert [row.name for row in select("uneven-8")] == ["uneven-8"]
-    assert len(select("1p")) == len(select("2p")) == 12
-    assert len(select("makespan")) == 24
-    assert {row.group for row in select("v-*,caps")} == {"v", "caps"}
-    with pytest.raises(BadInput, match=r"found 'unevn'.*did you mean 'uneven'"):
-        select("caps,unevn")
+@pytest.mark.parametrize("module", (engine, expert_parallel, growth, memory_saving, parts, random, unequal))
+def test_every_problem_of_a_suite_is_another_and_named(module: Any) -> None:
+    for name, cases in module.SUITE.suites.items():
+        problems = [case.problem for case in cases(0)]
+        assert len(problems) > 5 and len({problem.name for problem in problems}) == len(problems), name
+
+
+def test_problems_are_chosen_by_name_kind_or_pattern(capsys: pytest.CaptureFixture[str]) -> None:
+    def listed(*patterns: str) -> int:
+        assert engine.SUITE.main(["--list", "--problems", *patterns]) == 0
+        return len(capsys.readouterr().out.splitlines())
+
+    assert (listed("*"), listed("uneven-8"), listed("2p, makespan"), listed("v-*", "below 1p")) == (97, 1, 12, 14)
+    assert engine.SUITE.main(["--problems", "unevn"]) == 2
+    assert "found 'unevn'" in (said := capsys.readouterr().err) and "did you mean 'uneven'" in said
 
 
 def test_percentages_never_round_a_gap_to_nothing() -> None:
-    assert [percent(share) for share in (None, 0, 0.00281, 4e-6)] == ["", "0.00 %", "0.28 %", "0.0004 %"]
-    assert [in_percent(share) for share in (None, 4e-6)] == ["", "0.0004"]
+    assert [in_percent(share) for share in (None, 0, 0.00281, 4e-6)] == ["", "0.00", "0.28", "0.0004"]
 
 
 def test_a_solution_is_recorded_and_read_back() -> None:
@@ -83,10 +80,8 @@ def test_a_solution_is_recorded_and_read_back() -> None:
     solution = solve(problem, LIMITS)
     found = record("row", solution, LIMITS)
     assert (found.value, found.bound, found.gap, found.status) == (13, 13, 0, "optimal")
-    assert found.first is not None and found.best is not None and found.proof is not None
-    assert found.first <= found.best <= found.proof <= found.wall
-    assert found.seconds_to(0) == found.proof
-    assert record_of(json.loads(json.dumps(found.document()))).document() == found.document() | {"notes": []}
+    assert found.proof is not None and found.seconds_to(1) <= found.proof <= found.wall  # type: ignore[operator]
+    assert record_of(json.loads(json.dumps(found.document()))) == found
 
 
 def test_results_outlive_the_run_and_count_only_for_their_settings(tmp_path: Path) -> None:
@@ -123,38 +118,28 @@ def test_every_benchmark_has_its_place_in_the_docs() -> None:
         assert f"{begin(f'python -m benchmarks.{module}')}\n" in (results / f"{page}.md").read_text()
 
 
-def an_engine_run(folder: Path, **changes: object) -> int:
-    settings = {"rows": "unit-p4-m8-span", "seconds": 5, "workers": 1, "seed": 0, "resume": False}
-    args = {"results": folder / "results.json", "write": None} | settings | changes
-    return engine.run(Namespace(**args))
-
-
 def test_a_run_is_resumed_where_it_stopped(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert an_engine_run(tmp_path) == 0
-    assert "Aims met: 1 of 1." in capsys.readouterr().out
+    def run(*problems: str) -> int:
+        kept = ["--results", str(tmp_path / "results.json"), "--resume", "--units", "5"]
+        return engine.SUITE.main([*kept, "--problems", *problems])
+
+    assert run("unit-p4-m8-span") == 0
+    assert "1 problems: 1 proved optimal" in capsys.readouterr().out
 
     def broken(problem: Problem, limits: Limits, engine: Engine) -> Solution:
         raise Disagreement("value below bound")
 
     monkeypatch.setattr("benchmarks.reporting.record.solve", broken)
-    assert an_engine_run(tmp_path, resume=True) == 0  # nothing left to solve
-    assert an_engine_run(tmp_path, rows="unit-p4-m8-*", resume=True) == 1
+    assert run("unit-p4-m8-span") == 0  # nothing left to solve
+    assert run("unit-p4-m8-*") == 1
     out = capsys.readouterr().out
-    assert "| unit-p4-m8-makespan | Disagreement: value below bound |" in out
-    assert "Not met: unit-p4-m8-makespan." in out
-    assert "Proved optimal: unit 1 of 2." in out
+    assert "| unit-p4-m8-makespan | makespan | none | Disagreement: value below bound |" in out
+    assert "2 problems: 1 proved optimal" in out
 
 
-def test_every_part_beyond_the_chain_is_a_case_of_its_own() -> None:
-    problems = [case.problem() for case in parts.cases()]
-    assert len({problem.content_key for problem in problems}) == len(problems)
-    line = parts.row(next(case for case in parts.cases() if case.asked == "442"), Limits(deterministic=5, workers=1))
-    assert line[1:6] == ["442", "none applies", "442", "442", "0.00"]
-
-
-def test_a_page_finds_its_picture() -> None:
-    assert (
-        link_to(Path("docs/images/gap.png"), Path("docs/results/ablation.md"), "gap") == "\n\n![gap](../images/gap.png)"
-    )
+def test_a_part_beyond_the_chain_is_solved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kept = ["--results", str(tmp_path / "results.json"), "--units", "5"]
+    assert parts.SUITE.main([*kept, "--only", "vision encoder, own"]) == 0
+    assert "| vision encoder, own-device | 442 | none | 442 | 0.00 |" in capsys.readouterr().out

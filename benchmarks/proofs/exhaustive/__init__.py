@@ -1,1 +1,1 @@
-"""The exact optimum of tiny problems: the orders of each device, then their best combination."""
+"""The exact optimum of tiny problems: a search over the orders of all devices together."""

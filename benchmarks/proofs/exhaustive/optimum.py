@@ -1,111 +1,116 @@
-"""The exact optimum of tiny problems by trying every order; the span to the fraction of a tick.
+"""The exact optimum of tiny problems by trying the orders of all devices together; the span to the fraction of a tick.
 
-Knows what the contract says, and neither simulator nor solver nor the tests' slower search. No order is left out: not
-micro-batch order on a stage, nor fused or split backwards, blocks, or weight passes run at any time. Micro-batches of a
-chain that are alike are numbered as they start on the chain's first stage.
+Written from the rules of a schedule in docs/concepts.md; knows neither simulator nor solver nor the tests' slower
+search. No order is left out: not micro-batch order on a stage, nor fused or split backwards, blocks, or weight passes
+run at any time. Micro-batches of a chain that are alike are numbered as they start on the chain's first stage.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from itertools import chain, combinations
-from math import floor
+from math import ceil, floor
+from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.proofs.exhaustive.device_orders import device_orders, longest_paths
-from benchmarks.proofs.exhaustive.passes import Passes
-from benchmarks.proofs.exhaustive.values import PARTS, best_combination
+from benchmarks.proofs.exhaustive.search import search
 from pipesched.problem.problem import Objective, Problem
 
-# Devices, passes, orders of one device, combinations of orders, and backwards that may run either way, beyond which a
-# problem is not tiny.
-MOST_DEVICES, MOST_PASSES, MOST_ORDERS, MOST_VALUES, MOST_CHOICES = 3, 60, 4_000, 20_000, 8
-# The capacity of a device without limit.
+# Values are counted in this part of a tick: the span of an order is a sum over up to three devices, by their number.
+PARTS = 6
+# Micro-batches counted on each stage, and slots that are tried, beyond which a problem is not tiny.
+_MOST_PAIRS, _MOST_STEPS = 20, 50_000
 _ROOM = 2**40
+_NONE = -1
 
 
 class NotTiny(Exception):
     """There are too many orders to try them all."""
 
 
+class Answer(NamedTuple):
+    """Whether a schedule is below the value, and whether one has just this value (not asked where one is below)."""
+
+    below: bool
+    attained: bool
+
+
 def least_value(problem: Problem, objective: Objective, at_most: int) -> Fraction | None:
     """The least value in ticks that any schedule has, if it is at most so much; None if it is more.
 
-    `NotTiny` where that would take too long to find out, and with arcs between chains or collectives, which it
-    does not know.
+    `NotTiny` where that would take too long to find out, and of what is not known here: arcs between chains,
+    collectives, blocks of unequal micro-batches.
     """
-    if problem.devices > MOST_DEVICES or problem.stage_arcs or problem.network.has_collectives:
+    found = _least(problem, objective, at_most * PARTS, -1, _MOST_STEPS)
+    return None if found is None else Fraction(found, PARTS)
+
+
+def compared(problem: Problem, objective: Objective, value: Fraction, most_steps: int = _MOST_STEPS) -> Answer:
+    """The optimum as compared with a value in ticks; many times as fast where these are near each other."""
+    limit, below = floor(value * PARTS), ceil(value * PARTS) - 1
+    found = _least(problem, objective, limit, below, most_steps)
+    return Answer(below=found is not None and found <= below, attained=found is not None and found > below)
+
+
+def _least(problem: Problem, objective: Objective, limit: int, enough: int, most_steps: int) -> int | None:
+    if problem.devices > 3 or problem.stage_arcs or problem.network.has_collectives:
         raise NotTiny
-    least, limit = None, at_most * PARTS
-    for fused in _ways_to_fuse(problem):
-        found = _best(Passes(problem, fused), objective, limit)
-        if found is not None:
-            least, limit = Fraction(found, PARTS), found - 1
-    return least
-
-
-def _ways_to_fuse(problem: Problem) -> Iterator[frozenset[tuple[int, int]]]:
-    """The backwards (stage, micro-batch) that run in one go, in every way that may be better than another."""
-    pairs = [(s, j) for s in range(problem.placement.stages) for j in problem.microbatches_of[s]]
-    if not problem.splittable:
-        return iter([frozenset(pairs)])
-    open_ = [(s, j) for s, j in pairs if not _split_is_as_good(problem, s)]
-    if len(open_) > MOST_CHOICES:
+    if problem.overlaps and problem.microbatch_scale:
         raise NotTiny
-    return map(frozenset, chain.from_iterable(combinations(open_, n) for n in range(len(open_) + 1)))
-
-
-def _split_is_as_good(problem: Problem, stage: int) -> bool:
-    """Whether B with its W right behind it can stand for every full backward: as short, with no more memory."""
-    own = problem.stages[stage]
-    assert own.weight is not None
-    return own.backward + own.weight <= own.fused and not problem.overlaps and own.freed >= 0
-
-
-def _best(of: Passes, objective: Objective, limit: int) -> int | None:
-    """The least value of these passes, at most `limit`; both in parts of a tick."""
-    if len(of.passes) > MOST_PASSES:
+    passes = np.array([*_passes(problem)], np.int64).T.copy()
+    if passes.shape[1] > _MOST_PAIRS:
         raise NotTiny
-    held = [
-        [n for n, p in enumerate(of.passes) if of.problem.device(p) == device] for device in range(of.problem.devices)
-    ]
-    if any(of.least_work(here) * PARTS > limit for here in held):
-        return None
-    paths = longest_paths(of.least, of.needs, of.lags)
-    orders: list[np.ndarray] = []
-    for device, here in enumerate(held):
-        found = _orders(of, device, np.array(here, np.int64), paths, objective, floor(Fraction(limit, PARTS)))
-        if not len(found):
-            return None
-        orders.append(found)
-    together = np.full((len(orders), max(map(len, orders)), max(o.shape[1] for o in orders)), -1)
-    for device, found in enumerate(orders):
-        together[device, : len(found), : found.shape[1]] = found
-    counts = np.array([len(found) for found in orders])
-    costs = of.ticks, of.least, of.block, of.needs, of.lags
-    span = objective is Objective.SPAN
-    best = best_combination(together, counts, np.argsort(counts), costs, span, limit, MOST_VALUES)
-    if best == -2:
+    room = np.array([_ROOM if own is None else own for own in problem.room], np.int64)
+    found = search(passes, room, objective is Objective.SPAN, limit, enough, most_steps)
+    if found < -1:
         raise NotTiny
-    return None if best < 0 else int(best)
+    return None if found < 0 else int(found)
 
 
-def _orders(
-    of: Passes, device: int, here: np.ndarray, paths: np.ndarray, objective: Objective, limit: int
-) -> np.ndarray:
-    """Every order of a device's passes that its memory allows, each a row of slots."""
-    if not len(here):
-        return np.full((1, 1), -1)
-    head = paths.max(axis=0) if objective is Objective.MAKESPAN else np.zeros(len(of.passes), np.int64)
-    capacity = of.problem.room[device]
-    takes, keeps = (np.array(column, np.int64) for column in zip(*map(of.memory, of.passes), strict=True))
-    found = np.empty((MOST_ORDERS, len(here)), np.int64)
-    room = _ROOM if capacity is None else capacity
-    before = of.before(here)
-    arrays = of.ticks, of.least, of.block, takes, keeps, paths, head
-    count = device_orders(here, before, *arrays, room, limit, found)
-    if count < 0:
-        raise NotTiny
-    return found[:count]
+def _passes(problem: Problem) -> Iterator[tuple[int, ...]]:
+    """What the passes of each stage and micro-batch take, wait for, and hold."""
+    where, stages, in_order = problem.placement, problem.stages, bool(problem.queues)
+    walks = [(walk, j) for walk in where.chains for j in problem.microbatches_of[walk[0]]]
+    numbers = {pair: n for n, pair in enumerate((s, j) for walk, j in walks for s in walk)}
+
+    def scaled(number: int | None, j: int) -> int:
+        factor = problem.microbatch_scale[j] if problem.microbatch_scale else 1
+        return _NONE if number is None else int(number * factor)
+
+    def alike(s: int, j: int) -> int:
+        """The last micro-batch before that is as long."""
+        every = (i for i in problem.microbatches_of[s] if i < j and scaled(60, i) == scaled(60, j))
+        return numbers.get((s, max(every, default=_NONE)), _NONE)
+
+    for walk, j in walks:
+        for place, s in enumerate(walk):
+            own, before = stages[s], walk[place - 1] if place else None
+            after = walk[place + 1] if place + 1 < len(walk) else None
+            best_split = own.weight is not None and not problem.overlaps and own.freed >= 0
+            fuse = not (best_split and own.backward + (own.weight or 0) <= own.fused)
+            last = numbers.get((s, max((i for i in problem.microbatches_of[s] if i < j), default=_NONE)), _NONE)
+            yield (
+                where.stage_device[s],
+                scaled(own.forward, j),
+                scaled(own.backward if own.weight is not None else None, j),
+                scaled(own.weight, j),
+                scaled(own.fused if fuse else None, j),
+                scaled(own.overlapped, j),
+                scaled(own.activation, j),
+                scaled(own.freed, j),
+                _NONE if before is None else numbers[before, j],
+                _NONE if after is None else numbers[after, j],
+                0 if before is None else scaled(_lag(problem, before, before, s), j),
+                0 if after is None else scaled(_lag(problem, s, after, s), j),
+                last if in_order else alike(s, j) if place == 0 else _NONE,
+                last if in_order else _NONE,
+            )
+
+
+def _lag(problem: Problem, first: int, sender: int, receiver: int) -> int:
+    """Ticks that a tensor takes between two stages, of which `first` is walked first; nothing inside a device."""
+    here, there = (problem.placement.stage_device[s] for s in (sender, receiver))
+    if here == there:
+        return 0
+    return problem.stages[first].transfer + (problem.links[here][there] if problem.links else 0)

@@ -20,8 +20,11 @@ NEVER = -(2**50)
 
 # Rows of numbers on passes, a column for each pair of a stage and a micro-batch; -1 for what there is not. `BEFORE` and
 # `AFTER` are the pairs of the stages before and after on the chain; `WAY` is the lag from the forward before, `BACK`
-# that from the backward after; `FIRST` is the pair whose forward comes first since both are alike.
-(DEVICE, FORWARD, BACKWARD, WEIGHT, FUSED, BLOCK, ACTIVATION, FREED, BEFORE, AFTER, WAY, BACK, FIRST) = range(13)
+# that from the backward after; `FIRST` is the pair whose forward comes first since both are alike or stay in order,
+# `FIRST_BACK` that whose backward does.
+(DEVICE, FORWARD, BACKWARD, WEIGHT, FUSED, BLOCK, ACTIVATION, FREED, BEFORE, AFTER, WAY, BACK, FIRST, FIRST_BACK) = (
+    range(14)
+)
 
 
 @njit(cache=True)

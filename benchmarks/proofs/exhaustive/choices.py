@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from benchmarks.proofs.joint.limits import (
+from benchmarks.proofs.exhaustive.limits import (
     ACTIVATION,
     AFTER,
     BEFORE,
     BLOCK,
     DEVICE,
     FIRST,
+    FIRST_BACK,
     FREED,
     FUSED,
     WEIGHT,
@@ -94,6 +95,8 @@ def needs_of(passes: Numbers) -> Numbers:
                 needs[3 * k] |= 1 << 3 * q
             q = passes[BEFORE, q]
         needs[3 * k + 1] |= 1 << 3 * k
+        if passes[FIRST_BACK, k] >= 0:
+            needs[3 * k + 1] |= 2 << 3 * passes[FIRST_BACK, k]
         q = passes[AFTER, k]
         while q >= 0:
             if passes[DEVICE, q] == passes[DEVICE, k]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from benchmarks.proofs.joint.choices import choose, needs_of
-from benchmarks.proofs.joint.limits import (
+from benchmarks.proofs.exhaustive.choices import choose, needs_of
+from benchmarks.proofs.exhaustive.limits import (
     ACTIVATION,
     BACKWARD,
     BLOCK,
@@ -33,10 +33,11 @@ _Depths = tuple[Numbers, Numbers, Numbers, Numbers, Numbers, Numbers, Numbers]
 
 
 @njit(cache=True)
-def search(passes: Numbers, room: Numbers, span: bool, limit: int, below: int, most: int) -> int:
-    """2 if a schedule's value is at most `below`, 1 if one's is at most `limit`, else 0; in sixths of a tick.
+def search(passes: Numbers, room: Numbers, span: bool, limit: int, enough: int, most: int) -> int:
+    """The least value of a schedule, or one that is at most `enough`; in sixths of a tick.
 
-    -1 after `most` slots were tried. A device's start is a node of its own behind the pairs' three.
+    -1 if none is at most `limit`, -2 after `most` slots were tried. A device's start is a node of its own behind the
+    pairs' three.
     """
     pairs, devices = passes.shape[1], len(room)
     least, work = least_ticks(passes, passes[BLOCK].max() >= 0)
@@ -48,11 +49,10 @@ def search(passes: Numbers, room: Numbers, span: bool, limit: int, below: int, m
     choices = np.zeros((len(done), 4 * pairs + pairs * pairs), np.int64)
     count, at = np.zeros(len(done), np.int64), np.zeros(len(done), np.int64)
     previous, same = np.full(3 * pairs, -1), np.full(3 * pairs, -1)
-    found, steps, depth = 0, 0, 0
-    now = limit
+    found, steps, depth, now = -1, 0, 0, limit
     order = done[0], split[0], previous, same
     if not settle(passes, (start[0], ticks[0], last[0], left[0]), order, tails, span, now):
-        return 0
+        return -1
     count[0] = choose(passes, needs, start[0], held[0], done[0], room, choices[0])
     while depth >= 0:
         if at[depth] == count[depth]:
@@ -62,7 +62,7 @@ def search(passes: Numbers, room: Numbers, span: bool, limit: int, below: int, m
         at[depth] += 1
         steps += 1
         if steps > most:
-            return -1
+            return -2
         child = depth + 1
         _put_next(passes, work, choice, depth, of, previous, same)
         order = done[child], split[child], previous, same
@@ -70,14 +70,35 @@ def search(passes: Numbers, room: Numbers, span: bool, limit: int, below: int, m
         if not settle(passes, own, order, tails, span, now):
             continue
         if done[child] == every:
-            if now == below or settle(passes, own, order, tails, span, below):
-                return 2
-            found, now = 1, below
+            found = _value(passes, own, order, tails, span, now)
+            if found <= enough:
+                break
+            now = found - 1
             continue
         count[child] = choose(passes, needs, start[child], held[child], done[child], room, choices[child])
         at[child] = 0
         depth = child
     return found
+
+
+@njit(cache=True)
+def _value(
+    passes: Numbers,
+    own: tuple[Numbers, Numbers, Numbers, Numbers],
+    order: tuple[int, int, Numbers, Numbers],
+    tails: Numbers,
+    span: bool,
+    most: int,
+) -> int:
+    """Of passes that are all in order, which `most` allows: found by halving."""
+    least = 0
+    while least < most:
+        middle = (least + most) // 2
+        if settle(passes, (own[0].copy(), own[1], own[2], own[3]), order, tails, span, middle):
+            most = middle
+        else:
+            least = middle + 1
+    return least
 
 
 @njit(cache=True)
