@@ -49,7 +49,7 @@ def cases(_: int) -> Iterator[Case]:
         yield Case(problem_of(family, p, length * p), family)
 
 
-SUITE = Suite("growth", __doc__, {"growth": cases}, seconds=15, gap=0.01, every=True)
+SUITE = Suite("growth", __doc__, {"growth": cases}, seconds=15, gap=0.01)
 
 if __name__ == "__main__":
     sys.exit(SUITE.main())

@@ -37,7 +37,7 @@ class Case(NamedTuple):
 class Suite:
     """The cases of one module by suite and seed, the first suite where none is named; each stops at the gap.
 
-    A table shows cases of which something is known and those that are not proved, or every one.
+    A table shows cases of which something is known and those that did not come to the gap, or every one.
     """
 
     module: str
@@ -85,7 +85,7 @@ class Suite:
 
     def text(self, measured: Sequence[tuple[Case, Record]]) -> str:
         """A line for each problem, sums by kind, and what all come to."""
-        told = [(case, one) for case, one in measured if self.every or case.known or one.status != "optimal"]
+        told = [(case, one) for case, one in measured if self.every or case.known or one.seconds_to(self.gap) is None]
         alike = len({case.problem.objective for case, _ in measured}) == 1
         parts = [table(HEAD, [self._line(case, one, alike) for case, one in told])] if told else []
         kinds: dict[str, list[Record]] = {}
