@@ -19,7 +19,7 @@ from solver.engine.part_times import BESIDE
 from solver.engine.parts.exact_model import ExactModel
 from solver.engine.parts.mirrored_schedules import MirroredSchedules
 from solver.engine.parts.tuned_lists import TunedListSchedules
-from solver.engine.search import Engine
+from solver.engine.search import Engine, InTurn, ways_of
 from solver.engine.search import Part as EnginePart
 
 _LOAD = "load"
@@ -54,7 +54,10 @@ def without(engine: Engine, *names: str) -> Engine:
         return replace(part, engine=without(part.engine, *names)) if isinstance(part, MirroredSchedules) else part
 
     opening = tuple(one for one in engine.opening if one.name not in names)
-    return replace(engine, opening=opening, parts=tuple(inner(one) for one in engine.parts if one.name not in names))
+    ways = [
+        InTurn(part.name, tuple(inner(way) for way in ways_of(part) if way.name not in names)) for part in engine.parts
+    ]
+    return replace(engine, opening=opening, parts=tuple(ways))
 
 
 def plain() -> Engine:
@@ -73,7 +76,7 @@ def _bounds(*kinds: str, name: str = "") -> Part:
 
 def _engine_parts() -> Iterator[Part]:
     """Each opening and part that can serve a problem of plain passes."""
-    names = [*(one.name for one in ENGINE.opening), *(one.name for one in ENGINE.parts)]
+    names = [*(one.name for one in ENGINE.opening), *(one.name for one in ENGINE.ways)]
     for name in dict.fromkeys(names):
         if name == "CP-SAT":
             yield _part(name, called="CP-SAT over the full horizon")

@@ -20,16 +20,7 @@ from pipesched.schedule.chain_timelines import schedule_back
 from pipesched.schedule.schedule import Schedule, schedule_of
 from solver.construction.lists.tables import list_run, rules_of, schedule_of_run, shop_of
 from solver.construction.policy import Policy
-
-# Patience of weight passes, how long passes wait for a block, whether forwards alone leave room for one, and whether
-# stages share the memory: what did best together on random problems of all placements.
-_BLOCKS = (
-    (50, 50, False, True),
-    (50, 300, False, True),
-    (0, 0, False, True),
-    (50, 50, False, False),
-    (50, 100, True, True),
-)
+from solver.tuning import FIRST_WAIT, WAITS
 
 
 def list_schedules(problem: Problem, compiled: bool = False) -> Iterator[Schedule]:
@@ -81,12 +72,10 @@ def families(problem: Problem) -> list[list[Policy]]:
     plain = [
         Policy(way, patience, later, deepest)
         for way, (later, deepest) in product((True, False) if split else (False,), ties)
-        for patience in ((0, 50, 100, 200) if way else (0,))
+        for patience in (WAITS if way else (0,))
     ]
     sharing = [policy._replace(shares=True) for policy in plain] if _stages_compete(problem) else []
-    warming = [
-        Policy(split, patience, later, False, warm_up=True) for patience in (0, 50, 100) for later in (True, False)
-    ]
+    warming = [Policy(split, patience, later, False, warm_up=True) for patience in WAITS for later in (True, False)]
     return [
         *([warming] if split and fixes_warm_up(problem) else []),
         *([sharing] if sharing else []),
@@ -101,8 +90,8 @@ def block_policies(problem: Problem) -> list[Policy]:
         return []
     ties = product((True, False), (True, False))
     return [
-        Policy(problem.splittable, patience, later, deepest, wait, spare, shares)
-        for (patience, wait, spare, shares), (later, deepest) in product(_BLOCKS, ties)
+        Policy(problem.splittable, FIRST_WAIT, later, deepest, wait, shares)
+        for wait, shares, (later, deepest) in product(WAITS, (True, False), ties)
     ]
 
 

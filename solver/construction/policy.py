@@ -13,6 +13,5 @@ class Policy(NamedTuple):
     later_devices_first: bool  # between devices that could start at the same time
     deepest_first: bool  # between forwards: the stage furthest along, rather than the earliest micro-batch
     blocks: int | None = None  # hundredths of what a block saves that a pass waits for its other pass; None for none
-    spare: bool = False  # forwards alone leave memory for one in a block
     shares: bool = False  # the stages of a device share its memory by how long they hold an activation
     warm_up: bool = False  # before its first backward a device runs so many forwards as integral warm-up counts

@@ -34,14 +34,7 @@ from solver.construction.lists.layout import (
     Shop,
 )
 from solver.construction.lists.tables import ANY
-
-# Percent of forwards and of weight passes, by which they wait; negative: a gradient waits for the forward.
-_YIELDS = (0, 25, 50, 75, 100, 150, -25, -50, -100)
-_PATIENCE = (0, 25, 50, 75, 100, 150, 200, 400)
-# Percent of what a block saves by which a pass waits for its other one.
-_BLOCKS = (0, 25, 50, 100, 200, 300)
-# How many micro-batches further on the weight passes of a stage may be run before those of others: at most all of them.
-_AHEAD = 100
+from solver.tuning import FEW, FIRST_WAIT, IN_FLIGHT, WAITS
 
 
 class Simple(NamedTuple):
@@ -56,14 +49,14 @@ class Simple(NamedTuple):
 
     def each_number(self) -> Iterator[list[Simple]]:
         """For each number, the most important first, what these rules would be with another."""
-        yield [self._replace(share=share) for share in (100, 115, 130, 160, 200, 250, 300, None)]
-        yield [self._replace(more=more) for more in range(4)]
-        yield [self._replace(patience=patience) for patience in (25, 50, 75, 100, 200)]
-        yield [self._replace(yields=yields) for yields in (0, 25, 50, 100)]
+        yield [self._replace(share=share) for share in IN_FLIGHT]
+        yield [self._replace(more=more) for more in range(FEW)]
+        yield [self._replace(patience=patience) for patience in WAITS]
+        yield [self._replace(yields=yields) for yields in WAITS]
 
 
 # Where the search begins.
-SEARCH_STARTS = (Simple(115, 1, 0, 50), Simple(200, 1, 0, 50), Simple(100, 2, 50, 100), Simple(None, 0, 0, 50))
+FIRST_RULES = Simple(None, 0, 0, FIRST_WAIT)
 
 
 class RuleMaker:
@@ -81,7 +74,8 @@ class RuleMaker:
         self._chunk = np.zeros(len(device), np.int64)
         for held in problem.placement.stages_of:
             self._chunk[list(held)] = np.arange(len(held))
-        self._ceiling = np.where(limited, np.maximum(1, room), np.ceil(3 * self._in_flight).astype(np.int64) + 3)
+        self._ceiling = np.where(limited, np.maximum(1, room), np.ceil(FEW * self._in_flight).astype(np.int64) + FEW)
+        self._ahead = problem.microbatches
 
     def simple(self, of: Simple) -> Rules:
         """Rules alike on all stages."""
@@ -91,7 +85,7 @@ class RuleMaker:
             rules[:, MOST] = np.maximum(1, np.floor(self._in_flight * of.share / 100 + of.more + 1e-9))
         rules[:, PATIENCE] = self._ticks[:, WEIGHT] * of.patience // 100
         rules[:, YIELDS] = self._ticks[:, FORWARD] * of.yields // 100
-        return Rules(np.array((self._split, 1, 0, 0, -1, 0), np.int64), rules)
+        return Rules(np.array((self._split, 1, 0, 0, -1), np.int64), rules)
 
     def ranked(self, random: np.random.Generator) -> Rules:
         """Random rules by which the passes of a device are chosen by their ranks, the same on all devices.
@@ -101,38 +95,41 @@ class RuleMaker:
         devices = len(self._shop.devices)
         rules = np.zeros((len(self._ticks), RULE_COLUMNS), np.int64)
         rules[:, MOST] = ANY
-        if random.random() < 0.7:
+        if random.integers(2):
             rules[self._first, MOST] = random.integers(max(2, devices // 2), 2 * devices + 1)
-        rules[:, PATIENCE] = self._ticks[:, WEIGHT] * random.choice((30, 50, 70, 100)) // 100
-        rules[:, YIELDS] = self._ticks[:, FORWARD] * random.choice((0, 0, 20, 50)) // 100
+        rules[:, PATIENCE] = self._ticks[:, WEIGHT] * random.choice(WAITS) // 100
+        rules[:, YIELDS] = self._ticks[:, FORWARD] * random.choice(WAITS) // 100
         ranks = random.permutation(2 * (self._chunk.max() + 1)).reshape(2, -1)
         rules[:, RANKS], rules[:, RANKS + 1] = ranks[0, self._chunk], ranks[1, self._chunk]
-        rules[:, AHEAD] = -_AHEAD * self._chunk * random.integers(2)
-        return Rules(np.array((self._split, random.integers(2), 0, 1, -1, 0), np.int64), rules)
+        rules[:, AHEAD] = -self._ahead * self._chunk * random.integers(2)
+        return Rules(np.array((self._split, random.integers(2), 0, 1, -1), np.int64), rules)
 
     def changed(self, rules: Rules, random: np.random.Generator) -> Rules:
-        """Rules with one to three random changes, each of one stage or of some in a row."""
+        """Rules with a few random changes, each of one stage or of some in a row."""
         flags, table = rules.flags.copy(), rules.stages.copy()
         stages = len(table)
-        for _ in range(random.integers(1, 4)):
-            what, first = random.integers(MOST, AHEAD + 1 if flags[RANKED] else YIELDS + 1), random.integers(stages)
-            several = slice(first, first + (1 + random.integers(stages) if random.random() < 0.5 else 1))
+        kinds = [MOST, PATIENCE, YIELDS, *((RANKS, RANKS + 1, AHEAD) if flags[RANKED] else ())]
+        for _ in range(random.integers(1, FEW + 1)):
+            what, first = random.choice(kinds), random.integers(stages)
+            several = slice(first, first + (1 + random.integers(stages) if random.integers(2) else 1))
             if what == MOST:
                 ceiling = self._ceiling[several]
-                moved = np.minimum(table[several, MOST], ceiling) + random.integers(-3, 4)
+                moved = np.minimum(table[several, MOST], ceiling) + random.integers(-FEW, FEW + 1)
                 table[several, MOST] = np.clip(moved, 1, ceiling)
             elif what == PATIENCE and self._split:
-                table[several, PATIENCE] = self._ticks[several, WEIGHT] * random.choice(_PATIENCE) // 100
+                table[several, PATIENCE] = self._ticks[several, WEIGHT] * random.choice(WAITS) // 100
             elif what in (RANKS, RANKS + 1):
                 table[several, what] = random.integers(2 * self._chunk.max() + 2)
             elif what == AHEAD:
-                table[several, AHEAD] = random.choice((-_AHEAD, _AHEAD, int(random.integers(-16, 17))))
+                table[several, AHEAD] = random.choice((-self._ahead, 0, self._ahead))
             else:
-                table[several, YIELDS] = self._ticks[several, FORWARD] * random.choice(_YIELDS) // 100
-        if random.random() < 0.05:
+                table[several, YIELDS] = (
+                    self._ticks[several, FORWARD] * random.choice(WAITS) // random.choice((-100, 100))
+                )
+        if not random.integers(stages):
             flags[DEEPEST] = 1 - flags[DEEPEST]
-        if flags[BLOCKS] >= 0 and random.random() < 0.1:
-            flags[BLOCKS] = random.choice(_BLOCKS)
+        if flags[BLOCKS] >= 0 and not random.integers(stages):
+            flags[BLOCKS] = random.choice(WAITS)
         return Rules(flags, table)
 
 

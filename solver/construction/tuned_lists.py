@@ -17,10 +17,8 @@ from solver.construction.list_scheduling import block_policies, fixes_warm_up
 from solver.construction.lists.layout import Rules
 from solver.construction.lists.tables import list_run, rules_of, schedule_of_run, shop_of
 from solver.construction.policy import Policy
-from solver.construction.rule_search import SEARCH_STARTS, RuleMaker, Simple
-
-# Random rules by ranks of which the best one is kept.
-_RANKED = 200
+from solver.construction.rule_search import FIRST_RULES, RuleMaker, Simple
+from solver.tuning import RUNS, WAITS
 
 
 class TunedLists:
@@ -49,32 +47,23 @@ class TunedLists:
         Then rules by ranks. A few policies of the list scheduler count too, those that form blocks among them, though
         nothing is changed in them yet.
         """
-        warming = [Policy(self.split, patience, True, False, warm_up=True) for patience in (0, 100)]
+        warming = [Policy(self.split, patience, True, False, warm_up=True) for patience in WAITS]
         plain = [
-            Policy(self.split, patience, True, False, shares=shares)
-            for patience in (50, 100)
-            for shares in (True, False)
+            Policy(self.split, patience, True, False, shares=shares) for patience in WAITS for shares in (True, False)
         ]
         blocks = [policy._replace(split=self.split) for policy in block_policies(self.problem)]
         for policy in (*(warming if fixes_warm_up(self.problem) else ()), *plain, *blocks):
             self._try(rules_of(self.problem, policy, self._shop))
             if over():
                 return
-        best, value = None, None
-        for start in SEARCH_STARTS:
-            found = self._try(self._maker.simple(start))
-            if found is not None and (value is None or found < value):
-                best, value = start, found
-            if over():
-                return
-        while best is not None:
+        best = FIRST_RULES
+        value = self._try(self._maker.simple(best))
+        while not over():
             before = value
             for numbers in best.each_number():
                 for one, found in self._side_by_side(numbers):
                     if found is not None and (value is None or found < value):
                         best, value = one, found
-                if over():
-                    return
             if value == before:
                 break
         self._by_rank(over)
@@ -85,7 +74,7 @@ class TunedLists:
             return
         random = self._randoms[0]
         with ThreadPoolExecutor(self.workers) as pool:
-            for _ in range(_RANKED // self.workers):
+            for _ in range(RUNS // self.workers):
                 deque(pool.map(self._try, [self._maker.ranked(random) for _ in range(self.workers)]), 0)
                 if over():
                     return

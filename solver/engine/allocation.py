@@ -12,6 +12,7 @@ Local search goes on beside parts that use one core, on the others.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,10 +20,10 @@ from math import inf
 
 from solver.backends.interruptible import run_within
 from solver.engine.beside import LocalSearchBeside
-from solver.engine.search import Part, Search
+from solver.engine.search import InTurn, Part, Search, ways_of
 from solver.engine.slices import Slice, Work
 from solver.engine.state import State
-from solver.engine.tuning import COUNTED_SLICE, DISCOUNT, FIRST_SLICE, HOPE, LONGER
+from solver.tuning import COUNTED_SLICE, DISCOUNT, FIRST_SLICE, HOPE, LONGER
 
 _POLL = 0.05  # seconds between looks at what is being compiled
 _COMPILING = "waiting for code to be compiled"
@@ -30,20 +31,32 @@ _LEAST = 1e-6  # of the limit: what the shortest slice counts for
 
 
 @dataclass
+class Way:
+    """What a part does, under way; `spent` is the share of the limit that it took."""
+
+    part: Part
+    work: Work
+    spent: float = 0.0
+
+    @property
+    def next_slice(self) -> float:
+        """A share of the limit; longer than all before where a slice begins anew."""
+        return self.spent * (LONGER if self.part.restarts else 1)
+
+
+@dataclass
 class Arm:
-    """A part under way; times are shares of the limit.
+    """A part; times are shares of the limit. Its `ways` that are not over have a slice each in turn, the first is next.
 
     `spent` is what it took in all; `closed` and `taken` are discounted: the shares of the gap that its slices closed,
     and their times. `behind` is by how much of the gap its last schedule or bound was worse than those known.
     """
 
-    part: Part
-    work: Work
+    ways: deque[Way]
     spent: float = 0.0
     closed: float = 0.0
     taken: float = 0.0
     behind: float = 0.0
-    over: bool = False
 
     @property
     def worth(self) -> float:
@@ -52,12 +65,8 @@ class Arm:
             return inf
         return max(self.closed / self.taken, HOPE / self.spent / (1 + self.behind) ** 2)
 
-    @property
-    def next_slice(self) -> float:
-        """A share of the limit; longer than all before where a slice begins anew."""
-        return self.spent * (LONGER if self.part.restarts else 1)
-
     def took(self, share: float, closed: float) -> None:
+        self.ways[0].spent += share
         self.spent += share
         self.closed, self.taken = DISCOUNT * self.closed + closed, DISCOUNT * self.taken + share
 
@@ -65,9 +74,10 @@ class Arm:
 class Allocation:
     """The time of a search among the parts that can serve its problem."""
 
-    def __init__(self, search: Search, parts: Sequence[Part]) -> None:
+    def __init__(self, search: Search, parts: Sequence[Part | InTurn]) -> None:
         self.search = search
-        self.arms = [Arm(part, _begun(part, search)) for part in parts if part.serves(search)]
+        serving = ([way for way in ways_of(part) if way.serves(search)] for part in parts)
+        self.arms = [Arm(deque(Way(way, _begun(way, search)) for way in ways)) for ways in serving if ways]
         self._beside = LocalSearchBeside(search)
 
     def run(self) -> None:
@@ -78,7 +88,7 @@ class Allocation:
                 self._slice(arm)
         finally:
             self._beside.pause()
-        waiting = [arm.part.name for arm in self.arms if not (arm.spent or arm.over or self._compiled(arm))]
+        waiting = [arm.ways[0].part.name for arm in self.arms if not (arm.spent or not arm.ways or self._compiled(arm))]
         if waiting and not search.done():
             search.incumbent.note(
                 f"still being compiled, as on a first run: {', '.join(waiting)}; the same solve may now find more"
@@ -86,7 +96,7 @@ class Allocation:
 
     def _next(self) -> Arm | None:
         """The open arm worth most whose code is compiled, once there is one."""
-        while arms := sorted((arm for arm in self.arms if not arm.over), key=lambda arm: -arm.worth):
+        while arms := sorted((arm for arm in self.arms if arm.ways), key=lambda arm: -arm.worth):
             ready = next(filter(self._compiled, arms), None)
             if ready is not None or self.search.over():
                 return ready
@@ -96,35 +106,41 @@ class Allocation:
         return None
 
     def _compiled(self, arm: Arm) -> bool:
-        return self.search.compiled(arm.part.kernels(self.search))
+        """Whether a way of it is; the next one that is comes first."""
+        for _ in arm.ways:
+            if self.search.compiled(arm.ways[0].part.kernels(self.search)):
+                return True
+            arm.ways.rotate(-1)
+        return False
 
     def _slice(self, arm: Arm) -> None:
-        search, clock = self.search, self.search.clock
-        share = max(COUNTED_SLICE if clock.counts_work else FIRST_SLICE, arm.next_slice)
-        if arm.part.parallel:
+        search, clock, way = self.search, self.search.clock, arm.ways[0]
+        share = max(COUNTED_SLICE if clock.counts_work else FIRST_SLICE, way.next_slice)
+        if way.part.parallel:
             self._beside.pause()
         else:
             self._beside.go_on()
         before, beside, began = search.incumbent.state, self._beside.gained, clock.seconds
         search.own_value = search.own_bound = None
-        self._run(arm, self._slice_of(share))
+        more = self._run(way, self._slice_of(share))
         arm.behind = _behind(search, arm.behind)
         took = share if clock.counts_work else (clock.seconds - began) / clock.share(1.0)
         arm.took(max(took, _LEAST), _closed(before, search.incumbent.state, self._beside.gained - beside))
-        arm.over = arm.over or (clock.counts_work and arm.spent >= 1)
+        arm.ways.popleft()
+        if more and not (clock.counts_work and way.spent >= 1):
+            arm.ways.append(way)
 
     def _slice_of(self, share: float) -> Slice:
         clock, units = self.search.clock, self.search.limits.deterministic
         return Slice(clock, clock.seconds, clock.share(share), None if units is None else share * units)
 
-    def _run(self, arm: Arm, slice_: Slice) -> None:
-        """A part that the time limit or a defect ends is over."""
-        search = self.search
-        search.incumbent.enter(arm.part.name)
-        arm.over = True
-        with search.incumbent.defects_noted(), search.times.of(arm.part.name):
-            more = run_within(search.clock.allowed(), search.stop, partial(_more, arm.work, slice_))
-            arm.over = not more
+    def _run(self, way: Way, slice_: Slice) -> bool:
+        """Whether more may follow: not of what the time limit or a defect ended."""
+        search, more = self.search, None
+        search.incumbent.enter(way.part.name)
+        with search.incumbent.defects_noted(), search.times.of(way.part.name):
+            more = run_within(search.clock.allowed(), search.stop, partial(_more, way.work, slice_))
+        return bool(more)
 
 
 def _closed(before: State, after: State, beside: float) -> float:

@@ -33,23 +33,24 @@ from solver.engine.parts.tasks.ranks import TaskRanks
 from solver.engine.parts.tasks.two_levels import TwoLevels
 from solver.engine.parts.tuned_lists import RulesOfShorter, TunedListSchedules
 from solver.engine.parts.windows import Windows
-from solver.engine.search import Engine, Search
+from solver.engine.search import Engine, InTurn, Search
 
 _OF_PASSES = (
     TunedListSchedules(),
     CrossingBounds(),
-    BeamSchedules(),
-    StepOrders(),
-    ExactModel(from_below=True, name="CP-SAT from the bound up"),
-    ExactModel(in_order=True, name="CP-SAT, micro-batches in order"),
-    AllOrders(),
-    AllChains(),
-    BelowOnStages(),
-    BelowOnDevices(),
+    InTurn("relaxed decision diagrams", (AllChains(), AllOrders(), BelowOnStages(), BelowOnDevices())),
+    InTurn("restricted decision diagrams", (BeamSchedules(), StepOrders())),
+    InTurn(
+        "CP-SAT",
+        (
+            ExactModel(from_below=True, name="CP-SAT from the bound up"),
+            ExactModel(in_order=True, name="CP-SAT, micro-batches in order"),
+            DestructiveBounds(),
+            ExactModel(),
+        ),
+    ),
     LocalSearch(),
     CriticalBlocks(),
-    DestructiveBounds(),
-    ExactModel(),
 )
 # For one of two chains that are mirror images, on half of the devices, and for passes as wholes.
 _SCHEDULES_ONLY = Engine(
@@ -74,14 +75,18 @@ ENGINE = Engine(
     ),
     parts=(
         *_OF_PASSES,
-        MirroredSchedules(_SCHEDULES_ONLY),
+        InTurn(
+            "other problems",
+            (
+                MirroredSchedules(_SCHEDULES_ONLY),
+                TwoLevels(_SCHEDULES_ONLY),
+                OneWayEach(_SCHEDULES_ONLY),
+                PlainRelaxation(replace(_SCHEDULES_ONLY, raise_bounds=True)),
+            ),
+        ),
         TaskPolicies(),
-        TwoLevels(_SCHEDULES_ONLY),
-        OneWayEach(_SCHEDULES_ONLY),
-        PlainRelaxation(replace(_SCHEDULES_ONLY, raise_bounds=True)),
         Windows(),
-        TaskRanks(),
-        TaskDecisions(),
+        InTurn("annealing of tasks", (TaskRanks(), TaskDecisions())),
     ),
     finish=finished,
 )

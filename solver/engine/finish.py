@@ -18,12 +18,12 @@ from pipesched.simulation.noise import Noise, under_noise
 from solver.backends.interruptible import run_within
 from solver.construction.timing import best_times
 from solver.engine.search import Search
-from solver.engine.tuning import GRACE
 from solver.local_search.equal_value import halted, with_timeline
 from solver.local_search.moves import Array
 from solver.memory_weights import weights_of
 from solver.published import candidate
 from solver.tasks.job_units import equal_value_search
+from solver.tuning import GRACE
 
 # Of the time limit, for published schedules that the search had no use for.
 _TABLE_SHARE = 0.1

@@ -27,10 +27,10 @@ from solver.engine.incumbent import Incumbent, Report
 from solver.engine.kernels import Kernels, kernels_for
 from solver.engine.part_times import ANALYTIC, PartTimes
 from solver.engine.slices import Work
-from solver.engine.tuning import LOCAL_SEARCH_SECONDS_A_PASS, MANY_PASSES, OTHER_STARTS, STATING_SECONDS_A_PASS
 from solver.limits import Limits
 from solver.local_search.portfolio import OrderSearch
 from solver.tasks.job_units import start_of
+from solver.tuning import LOCAL_SEARCH_SECONDS_A_PASS, MANY_PASSES, OTHER_STARTS, STATING_SECONDS_A_PASS
 
 
 class Opening(Protocol):
@@ -70,6 +70,19 @@ class Part(Protocol):
         """Offer schedules to the incumbent, or claim bounds, within one slice after the other."""
 
 
+@dataclass(frozen=True)
+class InTurn:
+    """A part of several ways, which have a slice each in turn."""
+
+    name: str
+    ways: tuple[Part, ...]
+
+
+def ways_of(part: Part | InTurn) -> tuple[Part, ...]:
+    """Those of a part; one that has no several is its own."""
+    return part.ways if isinstance(part, InTurn) else (part,)
+
+
 class Bounding(Protocol):
     """What gives the bounds to start with."""
 
@@ -89,10 +102,15 @@ class Engine:
 
     bounds: Bounding
     opening: tuple[Opening, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[Part | InTurn, ...]
     finish: Callable[[Search], Solution]
     raise_bounds: bool = True
     beside: bool = True
+
+    @property
+    def ways(self) -> list[Part]:
+        """Of all parts."""
+        return [way for part in self.parts for way in ways_of(part)]
 
 
 class Search:

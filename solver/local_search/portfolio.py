@@ -73,7 +73,7 @@ class OrderSearch:
         units = self._units_held = 0 if annealer is None else len(annealer.units.device)
         self._probe = min(_PROBE, max(_LEAST_PROBE, _PROBED_UNITS // max(1, units)))
         open_modes = annealer is not None and isinstance(annealer.units, Operations)
-        self._parameters = parameters_for(units, open_modes)
+        self._parameters = parameters_for(open_modes)
         self._leaving = max(self._parameters, key=lambda one: one.hot)._replace(leaving=True)
         self._seed = limits.seed * 1_000_003
         self._per_second = 0.0

@@ -54,13 +54,7 @@ def order_count(problem: Problem) -> int | None:
     chain = only_chain(problem)
     if chain is None or problem.overlaps or problem.network.options or not problem.network.one_task_each:
         return None
-    return step_count(problem) * state_count(problem, chain)
-
-
-def step_count(problem: Problem) -> int:
-    """How many steps an order has."""
-    chain = only_chain(problem)
-    return 0 if chain is None else 2 * len(chain) * len(problem.microbatches_of[chain[0]])
+    return 2 * len(chain) * len(problem.microbatches_of[chain[0]]) * state_count(problem, chain)
 
 
 def diagram_of(problem: Problem, stop: Event) -> Diagram | None:

@@ -20,15 +20,15 @@ from solver.bounds.analytic.catalogue import BOUNDS
 from solver.engine.clock import Clock
 from solver.engine.engine import ENGINE
 from solver.engine.search import Engine
-from solver.engine.tuning import MANY_PASSES
 from solver.limits import Limits
 from solver.solve import solve
+from solver.tuning import MANY_PASSES
 
 BY_NAME = {part.name: part for part in PARTS}
 
 
 def names_of(engine: Engine) -> set[str]:
-    return {one.name for one in engine.opening} | {one.name for one in engine.parts}
+    return {one.name for one in engine.opening} | {one.name for one in engine.ways}
 
 
 def test_every_opening_part_and_bound_is_left_out_once() -> None:

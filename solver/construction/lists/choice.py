@@ -19,7 +19,6 @@ from solver.construction.lists.layout import (
     HELD,
     KIND,
     LAG,
-    LARGEST,
     LIMITED,
     LINE,
     MATE,
@@ -32,7 +31,6 @@ from solver.construction.lists.layout import (
     ROLE,
     ROOM,
     SHARE,
-    SPARE,
     SPLIT,
     STAGE,
     START,
@@ -66,12 +64,12 @@ def when_ready(shop, state, s, what, free):  # type: ignore[no-untyped-def]
 
 
 @part
-def fits(shop, state, d, s, j, what, spare):  # type: ignore[no-untyped-def]
+def fits(shop, state, d, s, j, what):  # type: ignore[no-untyped-def]
     """Whether the memory of a device has room for a forward or backward of a stage."""
     found = True
     if shop.devices[d, LIMITED] != 0:
         if what == FORWARD:
-            found = has_room(shop, state, d, s, j, spare)
+            found = has_room(shop, state, d, s, j)
         else:
             found = shop.devices[d, ROOM] - state.now[d, HELD] >= shop.stages[s, STARTS + BACKWARD]
     return found
@@ -99,18 +97,16 @@ def choose(shop, rules, state, d, restrained):  # type: ignore[no-untyped-def]
         held_back = restrained and j - turn[s, BACKWARD] >= rules.stages[s, MOST]
         held_back = held_back or (warm_up and j - stages[s, FIRST] >= rules.stages[s, WARM_UP])
         at = -1 if held_back else when_ready(shop, state, s, FORWARD, free)
-        if at >= 0 and not fits(shop, state, d, s, j, FORWARD, 0):
+        if at >= 0 and not fits(shop, state, d, s, j, FORWARD):
             at = -1
         state.able[s, FORWARD] = at
-        if at >= 0 and restrained and flags[SPARE]:
-            at = at if fits(shop, state, d, s, j, FORWARD, shop.devices[d, LARGEST]) else -1
         tie = -s if flags[DEEPEST] else j
         if at >= 0 and (forward < 0 or at < forward_at or (at == forward_at and tie < forward_tie)):
             forward, forward_at, forward_tie = s, at, tie
         held_back = warm_up and j - stages[s, FIRST] < rules.stages[s, WARM_UP]
         j = turn[s, BACKWARD]
         at = -1 if held_back else when_ready(shop, state, s, BACKWARD, free)
-        if at >= 0 and not fits(shop, state, d, s, j, BACKWARD, 0):
+        if at >= 0 and not fits(shop, state, d, s, j, BACKWARD):
             at = -1
         state.able[s, BACKWARD] = at
         if at >= 0 and (backward < 0 or at < backward_at or (at == backward_at and j < backward_tie)):
@@ -192,7 +188,7 @@ def choose_by_rank(shop, rules, state, d, restrained):  # type: ignore[no-untype
                 start = when_ready(shop, state, one, what, free)
                 if start < 0:
                     continue
-                may = fits(shop, state, d, one, j, what, 0)
+                may = fits(shop, state, d, one, j, what)
                 if not choosing:
                     soonest = min(soonest, start) if may else soonest
                 elif not may:

@@ -12,10 +12,9 @@ FORWARD, BACKWARD, WEIGHT, WHOLE, NOTHING = 0, 1, 2, 3, -1
 # forward of it (-1: none), then for each kind its duration, what it takes at its start, and what it changes in all.
 DEVICE, FIRST, STOP, CHAIN, LINE, BLOCK, TICKS, STARTS, TOTALS = *range(7), 10, 14
 STAGE_COLUMNS = 18
-# Columns of `Shop.devices`: whether memory is limited, the room, where its stages begin and end in `Shop.on`, and what
-# a forward there takes at most.
-LIMITED, ROOM, AT, END, LARGEST = range(5)
-DEVICE_COLUMNS = 5
+# Columns of `Shop.devices`: whether memory is limited, the room, and where its stages begin and end in `Shop.on`.
+LIMITED, ROOM, AT, END = range(4)
+DEVICE_COLUMNS = 4
 # Columns of `Shop.needs`: the stage waited for, whether its backward, the lag, and the row of `Shop.shares` for which
 # micro-batches (-1: the same).
 NEEDED, ROLE, LAG, SHARE = range(4)
@@ -23,7 +22,7 @@ NEEDED, ROLE, LAG, SHARE = range(4)
 MOST, PATIENCE, YIELDS, RANKS, AHEAD, WARM_UP = 0, 1, 2, 3, 5, 6
 RULE_COLUMNS = 7
 # Places of `Rules.flags`.
-SPLIT, LATER, DEEPEST, RANKED, BLOCKS, SPARE = range(6)
+SPLIT, LATER, DEEPEST, RANKED, BLOCKS = range(5)
 # Columns of `State.now`, of a device while it runs: when it is free, what it holds, the first and the last micro-batch
 # under way there and how many of them owe something, when it began; what it runs next: start, kind, stage, and the
 # stage whose backward is in one block with it.

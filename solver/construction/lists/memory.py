@@ -27,15 +27,15 @@ from solver.construction.lists.layout import (
 
 
 @part
-def has_room(shop, state, d, s, j, spare):  # type: ignore[no-untyped-def]
-    """Whether memory has room for a forward and so much more, after which all that is under way can still end."""
+def has_room(shop, state, d, s, j):  # type: ignore[no-untyped-def]
+    """Whether memory has room for a forward, after which all that is under way can still end."""
     now, batches, takes = state.now, state.batches, shop.stages[s, STARTS]
     left = shop.devices[d, ROOM] - now[d, HELD] - takes
     begun = batches[d, j, COUNT]
     own = 0 if begun == OVER else batches[d, j, OWES]
     own = shop.owed[d, shop.stages[s, CHAIN]] if begun == NOT_BEGUN else own
     others = now[d, OWING] - (1 if begun == UNDER_WAY and own != 0 else 0)
-    fits = left >= spare
+    fits = left >= 0
     if fits and (others > 0 or own > takes):
         for one in range(min(now[d, LOW], j), max(now[d, HIGH], j) + 1):
             if one == j:

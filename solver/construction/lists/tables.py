@@ -68,9 +68,8 @@ def shop_of(problem: Problem, split: bool) -> Shop:
         owed[where.stage_device[s], where.chain_index[s]] += held[s]
     at = [0, *accumulate(map(len, where.stages_of))]
     devices = np.zeros((problem.devices, DEVICE_COLUMNS), kind)
-    for d, (room, here) in enumerate(zip(problem.room, where.stages_of, strict=True)):
-        largest = max((held[s] for s in here), default=0)
-        devices[d] = room is not None, room or 0, at[d], at[d + 1], largest
+    for d, room in enumerate(problem.room):
+        devices[d] = room is not None, room or 0, at[d], at[d + 1]
     stages = np.array([_stage(problem, s, split) for s in own], kind).reshape(-1, STAGE_COLUMNS)
     on = np.array([s for each in where.stages_of for s in each], np.int64)
     shares: list[list[int]] = []
@@ -140,7 +139,7 @@ def rules_of(problem: Problem, policy: Policy, shop: Shop) -> Rules:
         rules[stage, WARM_UP] = forwards
     rules[:, PATIENCE] = shop.stages[:, TICKS + WEIGHT] * policy.patience // 100
     split, blocks = policy.split and problem.splittable, -1 if policy.blocks is None else policy.blocks
-    flags = split, policy.later_devices_first, policy.deepest_first, False, blocks, policy.spare
+    flags = split, policy.later_devices_first, policy.deepest_first, False, blocks
     return Rules(np.array(flags, rules.dtype), rules)
 
 

@@ -13,7 +13,7 @@ from pipesched.problem.problem import Problem
 from solver.backends.exact_search import first
 from solver.backends.interruptible import run_within
 from solver.engine.search import Search
-from solver.engine.tuning import GRACE
+from solver.tuning import GRACE
 
 
 @dataclass(frozen=True)

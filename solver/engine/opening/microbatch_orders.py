@@ -12,7 +12,7 @@ from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from solver.backends.interruptible import run_within
 from solver.engine.search import Search
-from solver.engine.tuning import GRACE
+from solver.tuning import GRACE
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from pipesched.problem.problem import Objective
 from pipesched.results.candidate import Candidate
 from solver.backends.interruptible import run_within
 from solver.engine.search import Search
-from solver.engine.tuning import GRACE, MANY_PASSES
 from solver.published import candidate
+from solver.tuning import GRACE, MANY_PASSES
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from solver.backends.interruptible import run_within
 from solver.construction.list_scheduling import sequential
 from solver.engine.search import Search
-from solver.engine.tuning import GRACE
+from solver.tuning import GRACE
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from solver.backends.interruptible import run_within
 from solver.construction.grouped import in_groups
 from solver.construction.list_scheduling import list_schedules, sequential
 from solver.engine.search import Search
-from solver.engine.tuning import GRACE
 from solver.tasks.dispatch import expanded
 from solver.tasks.memory_decisions import rules, with_decisions
+from solver.tuning import GRACE
 
 
 @dataclass(frozen=True)

@@ -2,41 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import partial
 from math import ceil
 
 from solver.backends.interruptible import run_within
+from solver.diagram.transitions import NEVER
 from solver.engine.kernels import ORDER_KERNELS, Kernels
 from solver.engine.search import Search
 from solver.engine.slices import Slice, Work
 from solver.local_search.units.operation_units import modes_matter
-from solver.step_orders.pace import Pace
 from solver.step_orders.schedules import schedule_with
-from solver.step_orders.search import Diagram, diagram_of, order_count, step_count, step_order
-
-# Seconds for the schedules once the orders are through, no more than these were given.
-_TO_END = 2.0
-# Orders of a state that stay; below a value one after the other.
-_MOST, _WIDTHS = 128, (1, 2, 4, 8, 16, 32, 64, 128)
-# Values that orders shall end below, as shares of the gap. Below a smaller one fewer orders are looked at, and those
-# that stay are better.
-_SHARES = (Fraction(1, 4), Fraction(1, 2), Fraction(1))
+from solver.step_orders.search import Diagram, diagram_of, order_count, step_order
+from solver.tuning import GRACE, LABELS_A_SECOND, MOST_ORDERS
 
 
 @dataclass(frozen=True)
 class StepOrders:
-    """With as many orders of each state as its slice is enough for.
+    """With twice as many orders of each state every time; where work is counted, with one. One that a slice ends begins
+    anew in the next.
 
-    Where full backwards gain, there is a choice at each backward, and orders that cannot end below a value are left
-    out. Not where it takes longer than the limit to look at `orders_a_second` of them, one of each state; where work is
-    counted, at so many alone.
+    Where full backwards gain, there is a choice at each backward, and orders that cannot end below the value of the
+    best schedule are left out. Not where it takes longer than the limit to look at one order of each state.
     """
 
-    orders_a_second: int = 2_000_000
-    counted_orders: int = 100_000
     name: str = "orders of steps"
     parallel: bool = False
     restarts: bool = True
@@ -45,59 +35,39 @@ class StepOrders:
         if search.chains is not None or search.very_long or not search.plain_passes:
             return False
         orders = order_count(search.problem)
-        counted = search.clock.counts_work
-        most = self.counted_orders if counted else self.orders_a_second * search.clock.left()
-        return orders is not None and orders <= most
+        return orders is not None and orders <= LABELS_A_SECOND * (search.limits.deterministic or search.clock.left())
 
     def kernels(self, _: Search) -> Kernels:
         return ORDER_KERNELS
 
     def work(self, search: Search) -> Work:
-        offer = _offer_below if modes_matter(search.problem) else _offer
-        while True:
+        diagram, width = None, 1
+        while width <= MOST_ORDERS:
             slice_ = yield
-            seconds = slice_.left()
-            run_within(seconds + min(_TO_END, seconds), search.stop, partial(offer, search, slice_))
-            if not slice_.over():
+
+            def over(slice_: Slice = slice_) -> bool:
+                return search.done() or slice_.over()
+
+            make = partial(diagram_of, search.problem, search.stop)
+            diagram = diagram or run_within(slice_.left(), search.stop, make)
+            if diagram is None and not slice_.over():
                 return
-
-
-def _offer(search: Search, slice_: Slice) -> None:
-    """The schedule of the best order, from which local search may go on."""
-    problem, counted = search.problem, search.clock.counts_work
-    paced = Pace(slice_.left(), step_count(problem), _MOST, search.done)
-    width_of: Callable[[int, int], int] = (lambda *_: 1) if counted else paced
-    diagram = diagram_of(problem, search.stop)
-    order = None if diagram is None else step_order(diagram, width_of)
-    schedule = None if diagram is None or order is None else schedule_with(problem, diagram, order)
-    if schedule is not None:
-        search.start_from(schedule)
-
-
-def _offer_below(search: Search, slice_: Slice) -> None:
-    """With ever more orders of each state."""
-    diagram = diagram_of(search.problem, search.stop)
-    if diagram is None or diagram.rest is None:
-        return
-    for width in _WIDTHS[: 1 if search.clock.counts_work else None]:
-        _improve(search, diagram, width, lambda: search.done() or slice_.over())
-        if search.done() or slice_.over():
-            return
+            while diagram is not None and width <= MOST_ORDERS and not over():
+                improve = partial(_improve, search, diagram, width, over)
+                run_within(slice_.left() + min(GRACE, slice_.left()), search.stop, improve)
+                if search.clock.counts_work:
+                    return
+                width *= 1 if over() else 2
 
 
 def _improve(search: Search, diagram: Diagram, width: int, over: Callable[[], bool]) -> None:
-    """Offer the best order with so many of each state that ends below the least of the values that one ends below."""
-    for below in _values(search):
-        order = step_order(diagram, lambda *_: 0 if over() else width, below)
-        schedule = None if order is None else schedule_with(search.problem, diagram, order)
-        if schedule is not None:
-            search.start_from(schedule)
+    """The schedule of the best order with so many of each state, from which local search may go on."""
+    value, below = search.incumbent.value, NEVER
+    if modes_matter(search.problem):
+        if diagram.rest is None or value is None:
             return
-
-
-def _values(search: Search) -> Iterator[int]:
-    """Ticks above the lower bound, the last one the value of the best schedule."""
-    state = search.incumbent.state
-    if state.value is not None:
-        for share in _SHARES:
-            yield ceil(state.lower_bound + share * (state.value - state.lower_bound))
+        below = ceil(value)
+    order = step_order(diagram, lambda *_: 0 if over() else width, below)
+    schedule = None if order is None else schedule_with(search.problem, diagram, order)
+    if schedule is not None:
+        search.start_from(schedule)

@@ -6,8 +6,11 @@ periods in the least time of one micro-batch from its first task to its last.
 
 from __future__ import annotations
 
+from math import inf
 from random import Random
 from typing import NamedTuple
+
+from solver.tuning import FEW, POLICY_LEAST
 
 
 class Policy(NamedTuple):
@@ -64,47 +67,27 @@ class Policy(NamedTuple):
     def moved(self, random: Random, again: bool = True, back: bool = False) -> Policy:
         """Some of the numbers a little or far from here; those of stages `again` and of what comes `back` if any."""
         found, count = list(self), Policy._fields.index("reserve" if again else "slack_again")
-        for _ in range(random.choice((1, 1, 2, 3))):
+        for _ in range(random.randint(1, FEW)):
             at = random.randrange(count + 2 * back)
             at = at if at < count else at - count + Policy._fields.index("reserve")
-            low, high = LOWEST[at], HIGHEST[at]
-            found[at] += random.gauss(0, random.choice((0.005, 0.02, 0.05, 0.15, 0.4)) * (high - low))
-            found[at] = min(high, max(low, found[at]))
+            # A little or far, by its own size.
+            found[at] += random.gauss(0, max(1.0, abs(found[at])) / 2 ** random.randint(0, POLICY_LEAST))
+            found[at] = max(_LOWEST[at], found[at])
         return Policy(*found)
 
 
-LOWEST = Policy(
-    1.0, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0,
-    -8.0, 0.0, 0.0, 0.0, -6.0, 0.0, 0.0, 0.0, -6.0, 0.0, 0.0, 0.0, 0.0
-)  # fmt: skip
-HIGHEST = Policy(
-    4.0, 5.0, 8.0, 6.0, 3.0, 2.0, 6.0, 2.0, 2.0, 2.0, 2.0, 1.0, 2.0, 2.0, 4.0, 4.0, 0.6, 0.6, 1.0,
-    8.0, 2.0, 4.0, 2.0, 6.0, 2.0, 2.0, 2.0, 6.0, 2.0, 2.0, 4.0, 1.0
-)  # fmt: skip
+# Below 0 only where something may rank sooner, or have fewer under way, on stages `again`.
+_LOWEST = Policy(
+    *(-inf if name in ("slack_again", "forward_later", "backward_later") else 0.0 for name in Policy._fields)
+)
 # Tuned on Kimi K2's 61 layers on 16 devices: it lets the first and the last micro-batch pass, and forwards go ahead.
 STEADY = Policy(
     3.0277, 1.2118, 3.1509, 5.3379, 0.7076, 0.306, 4.6705, 0.0, 0.5396, 0.4263, 0.2237, 0.0, 0.5583, 0.6589, 0.4115,
     2.9143, 0.2047, 0.0952, 0.3236, 7.9057, 0.3375, 0.0, 0.2881, -0.071, 1.4206, 0.062, 0.5794, -2.2469, 0.7133, 0.5892,
     0.0, 0.0
 )  # fmt: skip
-# It holds less, and has the same numbers wherever a chain is on its way.
-LEAN = Policy(
-    2.46, 2.58, 1.04, 1.91, 0.5, 0.4, 2.0, 0.97, 0.256, 0.482, 0.487, 0.0, 0.65, 0.65, 0.684, 4.0, 0.164, 0.0958, 0.2,
-    0.0, 0.4, 2.0, 0.97, 0.0, 0.0, 0.0, 0.256, 0.0, 0.482, 0.487, 0.0, 0.0
-)  # fmt: skip
-# Tuned on the same with every activation copied to the host and back, and memory for nine on a device.
-COPYING = Policy(
-    2.9653, 4.9798, 8.0, 5.3465, 0.0031, 0.2059, 4.2089, 0.0, 0.2319, 0.4601, 0.2993, 0.0, 0.0, 0.0, 0.6247,
-    3.9128, 0.1907, 0.176, 0.0, 5.4566, 0.3375, 0.5094, 0.2861, -0.0548, 0.0, 2.0, 0.8073, -2.2773, 0.7035, 0.5378,
-    0.0942, 0.0246
-)  # fmt: skip
-# Likewise on eight of the layers on four devices, with memory for four.
-COPYING_TIGHT = Policy(
-    4.0, 0.7156, 5.9465, 5.9595, 2.9467, 0.2853, 6.0, 0.0, 0.8967, 1.3199, 0.689, 0.0, 0.0233, 1.1663, 2.4248, 4.0,
-    0.0, 0.2245, 0.375, 4.5513, 0.3128, 0.1427, 0.2984, 0.0093, 0.1613, 0.0, 1.098, -2.5689, 0.6383, 0.0, 0.0, 0.0284
-)  # fmt: skip
 # Backwards first, and nothing waits.
 EAGER = Policy(
-    1.5, 2.0, 0.0, 0.3, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0,
+    2.0, 2.0, 0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0,
     0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0
 )  # fmt: skip

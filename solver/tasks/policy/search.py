@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from random import Random
 
 from solver.tasks.policy.dispatcher import Dispatcher
-from solver.tasks.policy.policy import COPYING, COPYING_TIGHT, EAGER, LEAN, STEADY, Policy
+from solver.tasks.policy.policy import EAGER, STEADY, Policy
 from solver.tasks.rank_search import Ranks
-
-# How often it tries a policy for other jobs, where there are.
-_OTHER = 0.1
+from solver.tuning import OTHERS
 
 
 class PolicySearch:
@@ -21,8 +19,7 @@ class PolicySearch:
 
     def __init__(self, dispatchers: Sequence[Dispatcher], seed: int) -> None:
         self._dispatchers, self._random = [one.twin() for one in dispatchers], Random(seed)
-        first = (STEADY, LEAN, EAGER, *((COPYING, COPYING_TIGHT) if any(one.back for one in dispatchers) else ()))
-        self._untried = [(one, policy) for policy in first for one in self._dispatchers]
+        self._untried = [(one, policy) for policy in (STEADY, EAGER) for one in self._dispatchers]
         self.dispatcher = self._dispatchers[0]
         self.policy: Policy | None = None
         self.best: Ranks | None = None
@@ -40,7 +37,7 @@ class PolicySearch:
 
     def _moved(self) -> tuple[Dispatcher, Policy]:
         dispatcher = self.dispatcher
-        if len(self._dispatchers) > 1 and self._random.random() < _OTHER:
+        if not self._random.randrange(OTHERS):
             dispatcher = self._random.choice(self._dispatchers)
         return dispatcher, (self.policy or STEADY).moved(self._random, dispatcher.again, dispatcher.back)
 

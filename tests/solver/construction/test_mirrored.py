@@ -83,7 +83,7 @@ def test_the_search_goes_on_from_the_best_mirrored_schedule(microbatches: int) -
     half = folded(one)
     assert half is not None
     best = min(value_of(half, best_times(half, schedule)) for schedule in list_schedules(half))
-    part = next(part for part in ENGINE.parts if isinstance(part, MirroredSchedules))
+    part = next(part for part in ENGINE.ways if isinstance(part, MirroredSchedules))
     short = replace(part, engine=replace(part.engine, parts=(TunedListSchedules(),)))
     engine = replace(ENGINE, opening=(Sequential(),), parts=(short,))
     search = Search(one, Limits(workers=1, deterministic=1), lambda _: None, Event(), engine)

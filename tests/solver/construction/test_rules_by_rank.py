@@ -49,7 +49,7 @@ def order(problem: Problem, *columns: tuple[int, tuple[int, int]]) -> str:
     rules[:, MOST], rules[:, PATIENCE] = ANY, 100
     for column, numbers in columns:
         rules[:, column] = numbers
-    found = list_run(shop_of(problem, True), Rules(np.array((1, 1, 0, 1, -1, 0), np.int64), rules))
+    found = list_run(shop_of(problem, True), Rules(np.array((1, 1, 0, 1, -1), np.int64), rules))
     assert found is not None
     return " ".join(map(str, (p for slot in schedule_of_run(problem, found, True).orders[0] for p in slot)))
 
@@ -60,7 +60,7 @@ def test_ranks_help_where_devices_have_several_stages(monkeypatch: pytest.Monkey
     problem = build(placement.interleaved(8, 2), 16, costs, Memory((1,) * 16, (0,) * 16, (15,) * 8), Objective.SPAN)
     with_ranks = TunedLists(problem, True, 1, 0)
     with_ranks.descend(lambda: False)
-    monkeypatch.setattr(tuned_lists, "_RANKED", 0)
+    monkeypatch.setattr(tuned_lists, "RUNS", 0)
     without = TunedLists(problem, True, 1, 0)
     without.descend(lambda: False)
     assert with_ranks.rules is not None and with_ranks.rules.flags[RANKED]

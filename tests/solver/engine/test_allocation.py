@@ -97,7 +97,7 @@ def test_a_part_that_meets_a_defect_is_over_and_others_go_on() -> None:
 
 def test_parts_that_cannot_serve_a_problem_have_no_slice() -> None:
     search = _open(COUNTED)
-    served = {arm.part.name for arm in Allocation(search, ENGINE.parts).arms}
+    served = {way.part.name for arm in Allocation(search, ENGINE.parts).arms for way in arm.ways}
     assert "local search" in served
     assert not served & {"annealing of decisions", "diagrams of all chains"}
 

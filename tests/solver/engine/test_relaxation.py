@@ -47,6 +47,6 @@ def test_no_bound_of_the_plain_relaxation_is_above_the_optimum(draw: Callable[[R
 
 def test_it_proves_more_than_arguments_about_one_device() -> None:
     one = next(problem for problem in drawn_tasks(2) if problem.name.startswith("2-18 "))
-    engine = replace(ENGINE, parts=tuple(part for part in ENGINE.parts if isinstance(part, PlainRelaxation)))
+    engine = replace(ENGINE, parts=tuple(part for part in ENGINE.ways if isinstance(part, PlainRelaxation)))
     found = solve(one, Limits(workers=1, deterministic=0.5), engine=engine)
     assert found.lower_bound_ticks > certificates(one, one.objective)[0].value_ticks

@@ -22,7 +22,6 @@ from solver.engine.engine import ENGINE
 from solver.engine.parts.step_orders import StepOrders
 from solver.engine.search import Search
 from solver.limits import Limits
-from solver.step_orders import pace
 from solver.step_orders.continuations import continuations, one_each
 from solver.step_orders.schedules import schedule_with
 from solver.step_orders.search import Diagram, Taken, diagram_of, order_count, step_order
@@ -175,25 +174,6 @@ def test_nothing_where_memory_does_not_hold() -> None:
 
 def test_over_in_the_middle() -> None:
     assert step_order(_diagram(_v(2, 4, 2)), lambda done, _: done < 20) is None
-
-
-def test_the_pace_keeps_to_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a thousandth of a second for a state and for each order of it: as many as 10 seconds allow for 100 steps."""
-    now = 0.0
-    monkeypatch.setattr(pace.time, "monotonic", lambda: now)
-    over = Event()
-    width_of, widths = pace.Pace(10.0, 100, 50, over.is_set), []
-    for done in range(100):
-        widths.append(width_of(done, 10))
-        now += 0.001 * 10 * (widths[-1] + 1)
-    assert 7.5 < now < 10
-    assert min(widths) >= 6
-    assert 6 <= widths[50] <= 10
-    over.set()
-    assert width_of(99, 10) == 0
-    over.clear()
-    now = 10.5
-    assert width_of(99, 10) == 0
 
 
 def test_nothing_of_two_chains_and_of_blocks() -> None:

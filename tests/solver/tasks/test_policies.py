@@ -23,7 +23,7 @@ from solver.engine.search import Engine, Search
 from solver.limits import Limits
 from solver.tasks.job_graph import with_modes
 from solver.tasks.policy.dispatcher import Dispatcher
-from solver.tasks.policy.policy import EAGER, LEAN, STEADY
+from solver.tasks.policy.policy import EAGER, STEADY
 from solver.tasks.rank_search import Serial
 from solver.tasks.ways_to_run import ways_to_run
 from tests.support.expert_parallel import mean_layers
@@ -50,7 +50,7 @@ def test_schedules_of_policies_are_valid_safe_and_never_below_the_optimum() -> N
         except ValueError:
             continue
         random = Random(seed)
-        for policy in (STEADY, EAGER, STEADY.moved(random), LEAN.moved(random), EAGER.moved(random)):
+        for policy in (STEADY, EAGER, STEADY.moved(random), EAGER.moved(random)):
             found = own.run(policy)
             schedule = None if found is None else schedule_of_starts(serial.jobs, serial.starts(found[1]))
             if schedule is None or best is None:
@@ -73,7 +73,7 @@ def test_activations_come_back_in_time_and_fit_on_any_timing() -> None:
         jobs = jobs_of(problem)
         for running in ways_to_run(jobs):
             own = Dispatcher(Serial(jobs, *running))
-            for policy in (EAGER, EAGER._replace(reserve=2.0, later=1.0), LEAN.moved(random, back=True)):
+            for policy in (EAGER, EAGER._replace(reserve=2.0, later=1.0), STEADY.moved(random, back=True)):
                 found = own.run(policy)
                 schedule = None if found is None else schedule_of_starts(jobs, own.serial.starts(found[1]))
                 refused += found is not None and schedule is None
