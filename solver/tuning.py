@@ -15,8 +15,12 @@ GRACE = 1.0
 STATING_SECONDS_A_PASS = 0.001
 # About the seconds that local search takes for each pass before its first move counts.
 LOCAL_SEARCH_SECONDS_A_PASS = 1e-4
-# How many schedules besides the best one local search starts from.
-OTHER_STARTS = 6
+# Of so few passes thousands of schedules are tried in a second: shorter problems of as many stand for long ones.
+FEW_PASSES = 5_000
+# Of the time, or of what is left, for an opening, for code to be compiled, for one try of several.
+SHARE = 0.3
+# How many schedules a search keeps to go on from; far enough for a pass to move.
+KEPT = 6
 # The first slice of a part, of the time limit; where work is counted, of that of a part, which has all of it in turn.
 FIRST_SLICE, COUNTED_SLICE = 1 / 64, 1 / 8
 # What a slice closed counts so much with the next one.
@@ -33,7 +37,7 @@ WAITS, FIRST_WAIT = (0, 25, 50, 100, 200), 50
 # Micro-batches in flight, in percent of what Little's law gives, None without limit; a few more or changes at once.
 IN_FLIGHT = (*range(100, 301, 25), None)
 FEW = 3
-# Random rules by ranks, and where work is counted random changes of a slice.
+# Random rules by ranks; changes without a gain, a stage; moves of annealing, a unit; counted work of a slice.
 RUNS = 200
 
 # Annealing: the temperature of the first move, in mean lengths of a pass, run after run; the last one's is so much
@@ -42,6 +46,16 @@ HEATS = (1 / 4, 1 / 32, 1, 1 / 16)
 COLDER = 8
 # The weight of the mean over devices in the energy; moves into idle time; moves of modes where these are open.
 EVENNESS, FILLING, CHANGING = 0.3, 0.1, 0.2
+
+# A round that finds nothing better is followed by one so much longer.
+ROUND_LONGER = 1.2
+# The first temperature of tasks, as a share of the end; walks among schedules of one value: first temperatures in mean
+# lengths, moves, and samples of the noise that stands for slack.
+TEMPERATURE, WALK_HEATS, WALK_MOVES, WALK_SAMPLES = 0.005, (1 / 64, 1 / 8), 20_000, 64
+# Moves of annealing that a unit of counted work stands for.
+COUNTED_MOVES = 5_000
+# Tasks of a window for CP-SAT at first; after one that is solved to its end the next is larger by this, else smaller.
+WINDOW, WINDOW_LARGER = 60.0, 1.05
 
 # Restricted diagrams. Orders of a state are doubled up to this.
 MOST_ORDERS = 128

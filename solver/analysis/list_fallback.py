@@ -16,8 +16,7 @@ from solver.construction.list_scheduling import list_schedules, sequential
 from solver.construction.timing import best_times
 from solver.engine.common_ticks import in_common_ticks
 from solver.limits import Limits
-
-_SHARE = 0.25  # of the time limit, at most, for list schedules
+from solver.tuning import SHARE
 
 
 def with_list_schedule(solution: Solution, limits: Limits, stop: Event) -> Solution:
@@ -28,7 +27,7 @@ def with_list_schedule(solution: Solution, limits: Limits, stop: Event) -> Solut
 def _best_list_schedule(problem: Problem, limits: Limits, stop: Event) -> Timeline:
     best = best_times(problem, sequential(problem))
     value = value_of(problem, best)
-    until = time.monotonic() + _SHARE * limits.seconds
+    until = time.monotonic() + SHARE * limits.seconds
     for schedule in list_schedules(problem):
         timeline = best_times(problem, schedule)
         if value_of(problem, timeline) < value:

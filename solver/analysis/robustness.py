@@ -29,19 +29,12 @@ from solver.local_search.equal_value import halted, with_timeline
 from solver.local_search.moves import Array
 from solver.tasks.dispatch import listed
 from solver.tasks.job_units import equal_value_search
+from solver.tuning import COLDER, COUNTED_MOVES, KEPT, MANY_PASSES, WALK_HEATS, WALK_MOVES, WALK_SAMPLES
 
 # The noise that a solve tells of.
 USUAL = Noise(0.05, BATCH, 0)
-# Published schedules slower than this without noise are not looked at, and of the others these many; of long
-# problems as many as these passes allow.
-_NEAR, _MOST_PUBLISHED, _MOST_PASSES = 1.05, 4, 20_000
-# The search: how many schedules it goes on from, list schedules it begins with, the samples that walks go by, and
-# the moves of a walk.
-_KEPT, _LISTS, _WALK_SAMPLES, _MOVES = 4, 12, 64, 20_000
-# First and last temperature in mean durations: low ones refine an order, high ones leave it behind.
-_TEMPERATURES = ((0.02, 0.002), (0.1, 0.005), (0.01, 0.001), (0.3, 0.005))
-# Moves that a unit of deterministic time stands for.
-_MOVES_PER_UNIT = 5_000
+# Published schedules slower than this without noise are not looked at.
+_NEAR = 1.05
 
 
 def robustness(solution: Solution, noise: Noise = USUAL, seconds: float = inf) -> Robustness | None:
@@ -58,7 +51,7 @@ def _robustness(solution: Solution, noise: Noise) -> Robustness | None:
     timeline, problem = solution.timeline, solution.problem
     if timeline is None or problem.objective is Objective.PERIOD or solution.value_ticks is None:
         return None
-    most = min(_MOST_PUBLISHED, _MOST_PASSES // max(1, sum(map(len, timeline.schedule.orders))))
+    most = min(KEPT, MANY_PASSES // max(1, sum(map(len, timeline.schedule.orders))))
     if not most:
         return None
     near = [c for c in solution.candidates if c.fits and _value(c) <= _NEAR * solution.value_ticks]
@@ -129,7 +122,7 @@ class _Search:
             solution, solution.problem, noise, limits, on_progress,
         )  # fmt: skip
         self.workers = limits.workers or os.cpu_count() or 1
-        self.walking = noise._replace(samples=min(noise.samples, _WALK_SAMPLES))
+        self.walking = noise._replace(samples=min(noise.samples, WALK_SAMPLES))
         self.pool: list[tuple[float, Timeline]] = []
         self.keep([solution.timeline])
 
@@ -142,7 +135,7 @@ class _Search:
         units = self.limits.deterministic
         if units is None and not kernels_for(self.problem).wait(lambda: bool(halt[0])):
             return
-        rounds = count() if units is None else range(max(1, int(units * _MOVES_PER_UNIT) // (_MOVES * self.workers)))
+        rounds = count() if units is None else range(max(1, int(units * COUNTED_MOVES) // (WALK_MOVES * self.workers)))
         with ThreadPoolExecutor(self.workers) as threads:
             for number in rounds:
                 if halt[0]:
@@ -154,7 +147,7 @@ class _Search:
     def starts(self) -> Sequence[Timeline]:
         """Orders that fit; under the span also with no device held back, as that may be what makes one fragile."""
         fitting = [c.timeline.schedule for c in self.solution.candidates if c.fits and c.timeline is not None]
-        lists = islice(listed(self.problem), _LISTS)
+        lists = islice(listed(self.problem), 2 * KEPT)
         timings = (best_times, simulate) if self.problem.objective is Objective.SPAN else (simulate,)
         assert self.solution.timeline is not None
         return [
@@ -162,11 +155,12 @@ class _Search:
         ]
 
     def walk(self, job: int, halt: Array) -> Timeline | None:
-        start = self.pool[job // len(_TEMPERATURES) % len(self.pool)][1]
+        start = self.pool[job // len(WALK_HEATS) % len(self.pool)][1]
         seed, search = self.limits.seed * 1_000_003 + job, equal_value_search(start)
         if search is None:
             return None
-        return search.for_mean(self.walking, None, _TEMPERATURES[job % len(_TEMPERATURES)], _MOVES, seed, halt)
+        heat = WALK_HEATS[job % len(WALK_HEATS)]
+        return search.for_mean(self.walking, None, (heat, heat / COLDER), WALK_MOVES, seed, halt)
 
     def keep(self, timelines: Sequence[Timeline]) -> None:
         """The few of least mean, each order once."""
@@ -177,7 +171,7 @@ class _Search:
             if mean not in known:
                 known.add(mean)
                 self.pool.append((mean, timeline))
-        self.pool = sorted(self.pool, key=lambda one: one[0])[:_KEPT]
+        self.pool = sorted(self.pool, key=lambda one: one[0])[:KEPT]
         if before is None or self.pool[0][0] < before:
             self.on_progress(self.pool[0][0])
 

@@ -27,16 +27,12 @@ from pipesched.schedule.schedule import Schedule
 from solver.backends.cp_sat import Parameters, solve_model
 from solver.bounds.analytic.critical_paths import blocks_outlast_passes
 from solver.limits import Limits
+from solver.tuning import SHARE
 
 # Beyond this many order literals CP-SAT refutes nothing in a minute.
 _MOST_LITERALS = 12_000
-# The share of what is open between bound and value that is asked for: at first, by how much each success raises it, and
-# the least. What is near the bound takes almost as long to refute as what is halfway up.
-_SHARE, _BOLDER, _LEAST_SHARE = 0.5, 1.5, 0.03
-# Of a job shop CP-SAT refutes what is near the bound in a moment, and what is halfway up not at all.
-_JOB_SHOP_SHARE = 0.06
-# Share of the time that an attempt gets.
-_EFFORT = 0.3
+# The least share of what is open between bound and value that is asked for.
+_LEAST_SHARE = 1 / 32
 
 
 class RefutedValue(NamedTuple):
@@ -69,7 +65,9 @@ def destructive_bounds(
     whole = seconds if limits.deterministic is None else limits.deterministic
     intervals = is_job_shop(problem)
     groups = [[*range(problem.devices)]] if intervals or every else _groups(problem)
-    share = _JOB_SHOP_SHARE if intervals else _SHARE
+    # What is near the bound takes almost as long to refute as what is halfway up; of a job shop it takes a moment, and
+    # what is halfway up is not refuted at all.
+    share = 2 * _LEAST_SHARE if intervals else 1 / 2
     literals = -1 if intervals else MOST_LITERALS
     proved: Value = 0
     found: Value | None = None
@@ -88,7 +86,7 @@ def destructive_bounds(
         # Building the model takes time.
         if model is None or left() <= 0 or stop.is_set():
             return
-        effort = left() if every else min(_EFFORT * whole, left())
+        effort = left() if every else min(SHARE * whole, left())
         work = None if limits.deterministic is None else effort
         parameters = Parameters(effort, work, limits.seed, first_solution=True, clauses_only=not intervals)
         answer = solve_model(model.cp, parameters, stop)
@@ -96,7 +94,7 @@ def destructive_bounds(
         if answer.infeasible:
             proved = least_above(value, parts)
             yield RefutedValue(proved, groups[0])
-            share = min(1.0, _BOLDER * share)
+            share = min(1.0, 2 * share)
         elif answer.has_solution and len(groups) > 1:
             # It takes more devices to refute this.
             groups = groups[1:]

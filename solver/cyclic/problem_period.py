@@ -35,14 +35,7 @@ from solver.limits import Limits
 from solver.tasks.dispatch import listed
 from solver.tasks.job_graph import arcs_of_orders
 from solver.tasks.job_graph import graph_of as jobs_in_order
-
-# Share of the time that goes into reading patterns off known schedules.
-_READING_SHARE = 0.3
-# Passes of a run long enough to be steady in its middle.
-_MOST_PASSES = 8_000
-# Share of what is then left that goes into patterns without overlapped blocks where blocks gain.
-_PLAIN_SHARE = 0.7
-_LIST_SCHEDULES = 4  # of each family of policies
+from solver.tuning import FEW_PASSES, KEPT, SHARE
 
 
 @dataclass(frozen=True)
@@ -88,7 +81,7 @@ def best_period(
         return ProblemPeriod(problem, PeriodSolution(None, bound, 0.0), certificates)
     graph = graph_of(problem)
     known: list[Pattern] = []
-    soon = inf if limits.deterministic is not None else started + _READING_SHARE * limits.seconds
+    soon = inf if limits.deterministic is not None else started + SHARE * limits.seconds
 
     def read() -> None:
         long = long_run(problem, graph)
@@ -109,9 +102,9 @@ def best_period(
 
     defects, share = tuple[str, ...](), 1.0
     if graph.overlaps and not stop.is_set():
-        plain = _without_blocks(problem, part(_PLAIN_SHARE), known, stop)
+        plain = _without_blocks(problem, part(1 - SHARE), known, stop)
         known += [replace(plain.pattern, graph=graph)] if plain.pattern is not None else []
-        defects, share = plain.defects, 1 - _PLAIN_SHARE if limits.deterministic is not None else 1.0
+        defects, share = plain.defects, SHARE if limits.deterministic is not None else 1.0
     found = best_pattern(graph, bound, part(share), known, stop, on_progress)
     found = replace(found, defects=(*defects, *found.defects))
     return ProblemPeriod(problem, replace(found, seconds=time.monotonic() - started), certificates)
@@ -134,7 +127,7 @@ def _runs_in(graph: BlockGraph, pattern: Pattern) -> bool:
 def long_run(problem: Problem, graph: BlockGraph) -> Problem:
     """The problem with so many micro-batches that a schedule is steady in its middle."""
     each = 3 * problem.placement.stages // graph.microbatches
-    many = max(24, min(8 * problem.devices, _MOST_PASSES // each))
+    many = max(24, min(8 * problem.devices, FEW_PASSES // each))
     return replace(problem, microbatches=many - many % graph.microbatches)
 
 
@@ -145,7 +138,7 @@ def _schedules(long: Problem) -> Iterator[Schedule]:
             yield heuristic.order(long)
         except DoesNotApply:
             continue
-    yield from islice(listed(long), _LIST_SCHEDULES * len(families(long)))
+    yield from islice(listed(long), KEPT * len(families(long)))
 
 
 def unroll(pattern: Pattern, problem: Problem, first: int = 0) -> Schedule:

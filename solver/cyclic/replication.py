@@ -22,11 +22,10 @@ from pipesched.schedule.pass_table import Ints, PassTable
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from solver.construction.timing import best_times
+from solver.tuning import FEW, FEW_PASSES
 
 # Micro-batches a device of the shorter problem: warm-up, cool-down, and as much again between them to repeat.
 _EACH = 8
-# Passes of the shorter problem, which neighbourhoods still improve fast.
-_MOST_PASSES = 8_000
 # Parts that repeat more micro-batches than this leave many over where they do not divide what is to be added.
 _MOST_COPIES = 8
 
@@ -46,8 +45,8 @@ class Cut(NamedTuple):
 def shortened(problem: Problem) -> Problem | None:
     """The same problem with just enough micro-batches to be stretched; None unless that is half of them or less."""
     chains = len(problem.placement.chains)
-    most = _MOST_PASSES // (3 * problem.placement.stages)
-    few = chains * max(3 * problem.devices, min(_EACH * problem.devices, most))
+    most = FEW_PASSES // (3 * problem.placement.stages)
+    few = chains * max(FEW * problem.devices, min(_EACH * problem.devices, most))
     # Chains share micro-batches evenly here, and where the problem's do not the rest is dropped at the end.
     return replace(problem, microbatches=few) if 2 * few <= problem.microbatches else None
 

@@ -33,12 +33,11 @@ from solver.cyclic.period_bounds import PeriodCertificate, period_certificates
 from solver.cyclic.problem_period import best_period, best_unrolled, long_run
 from solver.limits import Limits
 from solver.published import candidate
+from solver.tuning import GRACE, SHARE
 
 Report = Callable[[Progress], None]
-# Of the time limit, for the published schedules where the search took all of it.
-_PUBLISHED_SHARE = 0.1
 # About what a pattern takes to be unrolled, timed and judged, a pass; no more than a share of the limit is left for it.
-_UNROLLED_SECONDS_A_PASS, _UNROLLED_SHARE = 1e-5, 0.5
+_UNROLLED_SECONDS_A_PASS = 1e-5
 
 
 def solve_period(
@@ -83,7 +82,7 @@ def solve_period(
     if pattern is not None and timeline is not None:
         metrics = _with_period(measure(timeline), pattern, parts)
     bound, argument = _in_ticks(certificate, parts)
-    more = _PUBLISHED_SHARE * limits.seconds
+    more = GRACE
     until = inf if counts_work else max(latest, min(time.monotonic(), latest) + more)
     optimal = pattern is not None and pattern.period == certificate.value
     status = Status.UNKNOWN if timeline is None else Status.OPTIMAL if optimal else Status.FEASIBLE
@@ -109,7 +108,7 @@ def _moment(problem: Problem, seconds: float, period: Fraction, bound: Fraction)
 def _to_search(problem: Problem, limits: Limits) -> Limits:
     """The limits less the seconds that it takes to unroll what is found."""
     passes = 3 * sum(map(len, problem.microbatches_of))
-    own = min(passes * _UNROLLED_SECONDS_A_PASS, _UNROLLED_SHARE * limits.seconds)
+    own = min(passes * _UNROLLED_SECONDS_A_PASS, SHARE * limits.seconds)
     return replace(limits, seconds=limits.seconds - own)
 
 

@@ -13,12 +13,11 @@ from pipesched.results.gap import gap
 from solver.backends.interruptible import run_within
 from solver.engine.search import Search
 from solver.engine.slices import Slice, Work
+from solver.tuning import GRACE
 
 # By how much longer than a bound its check takes at most, beside a local search: 1.3 to 1.7 times by itself. Once a
-# check has taken some seconds, that of a stronger bound takes at most so many times as long a second of the bound.
-_CHECKED, _SOME_SECONDS, _STRONGER = 3.0, 1.0, 1.3
-# Seconds by which the check of a bound may be later than the time limit.
-_LATE = 1.0
+# check has taken a second, that of a stronger bound takes at most so many times as long a second of the bound.
+_CHECKED, _STRONGER = 3.0, 2
 # Of a slice, for bounds; their checks have the rest.
 _FINDING = 0.5
 
@@ -49,7 +48,7 @@ def claim_found(search: Search, bounds: Iterator[Certificate], slice_: Slice) ->
         strongest, began = max(fitting, key=lambda one: one.certificate.value_ticks), time.monotonic()
         claim(search, [one.certificate for one in fitting])
         checked = time.monotonic() - began
-        if checked >= _SOME_SECONDS and strongest.seconds > 0:
+        if checked >= GRACE and strongest.seconds > 0:
             times = min(times, _STRONGER * checked / strongest.seconds)
         found = [one for one in found if one.certificate.value_ticks > strongest.certificate.value_ticks]
     return bool(ended)
@@ -76,7 +75,7 @@ def claim(search: Search, found: Sequence[Certificate]) -> None:
     finding = None
     if strongest.value_ticks > incumbent.lower_bound:
         check = partial(check_bound, search.problem, strongest)
-        finding = run_within(search.clock.allowed() + _LATE, search.stop, check)
+        finding = run_within(search.clock.allowed() + GRACE, search.stop, check)
         if finding is None:
             return
     for certificate in found:

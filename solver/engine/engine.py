@@ -55,7 +55,7 @@ _OF_PASSES = (
 # For one of two chains that are mirror images, on half of the devices, and for passes as wholes.
 _SCHEDULES_ONLY = Engine(
     bounds=AnalyticBounds(),
-    opening=(Published(share=0.3, compare_up_to_passes=0), Sequential()),
+    opening=(Published(compare_up_to_passes=0), Sequential()),
     parts=_OF_PASSES,
     finish=Search.solution,
     raise_bounds=False,
@@ -64,12 +64,12 @@ ENGINE = Engine(
     bounds=AnalyticBounds(),
     opening=(
         PublishedExtended(),
-        Published(share=0.1, very_long=True),
+        Published(very_long=True),
         RulesOfShorter(),
-        Published(share=0.3),
+        Published(),
         MicrobatchOrders(),
         SerialSchedules(),
-        TaskSchedules(share=0.1),
+        TaskSchedules(),
         Sequential(),
         FirstSchedule(),
     ),

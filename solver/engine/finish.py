@@ -23,25 +23,17 @@ from solver.local_search.moves import Array
 from solver.memory_weights import weights_of
 from solver.published import candidate
 from solver.tasks.job_units import equal_value_search
-from solver.tuning import GRACE
+from solver.tuning import COLDER, GRACE, SHARE, WALK_HEATS, WALK_MOVES, WALK_SAMPLES
 
-# Of the time limit, for published schedules that the search had no use for.
-_TABLE_SHARE = 0.1
 # About what a published schedule takes with its times and judgement, a pass, and one that is searched for.
 _SECONDS_A_PASS, _SEARCHED_SECONDS_A_PASS = 2e-5, 3e-4
-# What it takes to time and judge a published schedule anew.
-_RETIMED_SECONDS_A_PASS = 2e-5
-# Walks among schedules of one value: moves a unit, at most so many, and what stands for slack while they last.
-# They begin where so much time is left, once they are compiled.
+# Walks among schedules of one value begin where so much time is left, once they are compiled.
 _LEAST_SECONDS = 5.0
-# Of the time left, for the code to be compiled, as on a first run: the value is what it is, and one waits for no more.
-_WAITING_SHARE = 0.5
 _NOT_COMPILED = (
     "no search for less memory and more slack: its code was still being compiled, as on a first run; solve again for it"
 )
-_MOVES_A_UNIT, _MOST_MOVES = 50, 30_000
-_SLACK = Noise(0.05, 32, 0)
-_TEMPERATURES = (0.02, 0.002)
+# What stands for slack while they last.
+_SLACK = Noise(0.05, WALK_SAMPLES, 0)
 
 
 def finished(search: Search) -> Solution:
@@ -67,7 +59,7 @@ def complete_table(search: Search) -> None:
     """The published schedules that the search has not tried, quick ones first; a note names those left out."""
     tried = {one.name for one in search.candidates}
     clock, limit = search.clock, search.limits.seconds
-    until = inf if clock.counts_work else min(limit, clock.seconds + clock.share(_TABLE_SHARE))
+    until = inf if clock.counts_work else min(limit, clock.seconds + clock.share(SHARE))
     left_out: list[str] = []
     for heuristic in sorted(HEURISTICS, key=_seconds_a_pass):
         if heuristic.name in tried:
@@ -104,7 +96,7 @@ def refined(solution: Solution, search: Search) -> Solution:
     if solution.timeline is None or solution.problem.objective is Objective.PERIOD:
         return solution
     fitting = sum(one.fits for one in solution.candidates)
-    if not search.clock.counts_work and search.clock.left() < fitting * search.passes * _RETIMED_SECONDS_A_PASS:
+    if not search.clock.counts_work and search.clock.left() < fitting * search.passes * _SECONDS_A_PASS:
         return solution
     known = [solution, *(with_timeline(solution, one) for one in _as_good(solution))]
     best = min(known, key=_rank)
@@ -112,7 +104,7 @@ def refined(solution: Solution, search: Search) -> Solution:
     if search.very_long or (deadline is not None and deadline < _LEAST_SECONDS):
         return best
     search.incumbent.enter("less memory and more slack")
-    if not search.wait_for(search.kernels, _WAITING_SHARE):
+    if not search.wait_for(search.kernels, SHARE):
         return replace(best, notes=(*best.notes, _NOT_COMPILED))
     deadline = None if search.clock.counts_work else search.clock.left()
 
@@ -139,7 +131,7 @@ def _less_memory(solution: Solution, seed: int, halt: Array) -> Solution:
     search = equal_value_search(solution.timeline)
     if search is None:
         return solution
-    found = search.for_memory(solution.value_ticks, weights_of(solution.problem), _moves(solution), seed, halt)
+    found = search.for_memory(solution.value_ticks, weights_of(solution.problem), WALK_MOVES, seed, halt)
     return solution if found is None else min(solution, with_timeline(solution, found), key=_rank)
 
 
@@ -152,17 +144,13 @@ def _more_slack(solution: Solution, seed: int, halt: Array) -> Solution:
     search = equal_value_search(replace(timeline, problem=held))
     if search is None:
         return solution
-    found = search.for_mean(_SLACK, solution.value_ticks, _TEMPERATURES, _moves(solution), seed, halt)
+    found = search.for_mean(
+        _SLACK, solution.value_ticks, (WALK_HEATS[0], WALK_HEATS[0] / COLDER), WALK_MOVES, seed, halt
+    )
     if found is None:
         return solution
     other = with_timeline(solution, replace(found, problem=problem))
     return min(solution, other, key=lambda one: (one.value_ticks, _mean(one)))
-
-
-def _moves(solution: Solution) -> int:
-    assert solution.timeline is not None
-    units = sum(map(len, solution.timeline.schedule.orders))
-    return min(_MOST_MOVES, _MOVES_A_UNIT * units)
 
 
 def _mean(solution: Solution) -> float:

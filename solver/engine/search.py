@@ -30,7 +30,7 @@ from solver.engine.slices import Work
 from solver.limits import Limits
 from solver.local_search.portfolio import OrderSearch
 from solver.tasks.job_units import start_of
-from solver.tuning import LOCAL_SEARCH_SECONDS_A_PASS, MANY_PASSES, OTHER_STARTS, STATING_SECONDS_A_PASS
+from solver.tuning import KEPT, LOCAL_SEARCH_SECONDS_A_PASS, MANY_PASSES, STATING_SECONDS_A_PASS
 
 
 class Opening(Protocol):
@@ -257,7 +257,7 @@ class Search:
 
     def starts(self) -> list[Timeline]:
         """The best of the schedules to start from."""
-        return [self._starts[value] for value in sorted(self._starts)[:OTHER_STARTS]]
+        return [self._starts[value] for value in sorted(self._starts)[:KEPT]]
 
     def prove_infeasible(self, reason: str) -> None:
         """There is no schedule, for this reason: nothing is left to search."""

@@ -1,6 +1,6 @@
 """Schedules that a local search goes on from besides the best one, each for as long as it gets better.
 
-One that does not is left by strong annealing, and one far behind the best gives way to a copy of it.
+One that does not is left by strong annealing, from a copy of the best.
 """
 
 from __future__ import annotations
@@ -10,11 +10,7 @@ from dataclasses import dataclass
 
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.timeline import Timeline
-
-# How many there are; after how many runs without gain one is left; how far behind the best one may be, as a share.
-MEMBERS = 4
-_PATIENCE = 3
-_FAR = 0.03
+from solver.tuning import FEW, KEPT
 
 
 @dataclass
@@ -27,7 +23,7 @@ class Member:
 
     @property
     def stuck(self) -> bool:
-        return self.stale >= _PATIENCE
+        return self.stale >= FEW
 
     def became(self, timeline: Timeline | None) -> None:
         """Go on from what a run came to: if it is better, or in any case if it had to leave."""
@@ -41,15 +37,14 @@ class Pool:
     """Members are taken in turn."""
 
     def __init__(self, best: Timeline, others: Sequence[Timeline]) -> None:
-        given = [*others, *[best] * MEMBERS][:MEMBERS]
+        given = [*others, *[best] * KEPT][:KEPT]
         self.members = [Member(one, length(one)) for one in given]
 
     def member(self, number: int, best: Timeline) -> Member:
-        """The one whose turn it is; a copy of the best, to be left at once, where it is stuck far behind."""
-        one = self.members[number % MEMBERS]
-        value = length(best)
-        if one.stuck and one.value > value + _FAR * value:
-            one.timeline, one.value = best, value
+        """The one whose turn it is; a copy of the best, to be left at once, where it is stuck."""
+        one = self.members[number % KEPT]
+        if one.stuck:
+            one.timeline, one.value = best, length(best)
         return one
 
 

@@ -23,15 +23,7 @@ from solver.local_search.pool import Member, Pool
 from solver.local_search.pool import length as length_of
 from solver.local_search.units.operation_units import Operations, dominated_split, modes_matter
 from solver.local_search.units.order_units import Units
-
-# A round's length: moves for each unit and most seconds of the first, by how much each round that finds nothing better
-# lengthens the next, and the most seconds.
-_MOVES_A_UNIT, _FIRST_ROUND, _LONGER, _LONGEST_ROUND = 200, 2.0, 1.2, 20.0
-# Moves that a unit of CP-SAT's deterministic time stands for, and moves of a round where time is counted so.
-_MOVES_PER_UNIT, _SURE_ROUND = 5_000, 50_000
-# Moves to measure the speed with: fewer where there are many units, since each move then takes longer.
-_PROBE, _LEAST_PROBE, _PROBED_UNITS = 2_000, 100, 2_000_000
-
+from solver.tuning import COUNTED_MOVES, ROUND_LONGER, RUNS
 
 # What annealing moves of a schedule, and when each of its devices may start.
 Start = tuple[Movable | Operations, Sequence[int]]
@@ -70,13 +62,12 @@ class OrderSearch:
         self._annealers: dict[int, tuple[Timeline, Annealer | None, Sequence[int]]] = {}
         self._number = 0  # of the next job
         annealer, _ = self._annealer(best)
-        units = self._units_held = 0 if annealer is None else len(annealer.units.device)
-        self._probe = min(_PROBE, max(_LEAST_PROBE, _PROBED_UNITS // max(1, units)))
+        self._first_round = 0 if annealer is None else RUNS * len(annealer.units.device)
         open_modes = annealer is not None and isinstance(annealer.units, Operations)
         self._parameters = parameters_for(open_modes)
         self._leaving = max(self._parameters, key=lambda one: one.hot)._replace(leaving=True)
         self._seed = limits.seed * 1_000_003
-        self._per_second = 0.0
+        self._per_second = 0.0  # moves of one worker, by the last job
         self._halt = np.zeros(1, np.int64)
 
     def go_on(self, best: Timeline, limits: Limits, done: Callable[[], bool]) -> None:
@@ -92,25 +83,25 @@ class OrderSearch:
         """
         if self._annealer(self.best)[0] is None:
             return False
-        deadline, length = time.monotonic() + seconds, 0.0
+        deadline, moves = time.monotonic() + seconds, self._first_round
         self._halt[0] = False
         with ThreadPoolExecutor(self.workers) as pool:
             for _ in self._rounds():
                 left = deadline - time.monotonic()
                 if self.done() or (self.limits.deterministic is None and left <= 0):
                     break
-                length = length or self._first_round()
-                before = self.best
-                self._round(pool, min(length, left), deadline, offer)
+                before, fitting = self.best, moves
+                if self.limits.deterministic is None:
+                    # The first job says how fast the others are.
+                    fitting = int(min(moves, left * self._per_second)) or self._first_round // RUNS
+                self._round(pool, fitting, deadline, offer)
                 better = length_of(self.best) < length_of(before)
-                length = 0.0 if better else min(_LONGEST_ROUND, length * _LONGER)
+                moves = self._first_round if better else int(moves * ROUND_LONGER)
         return True
 
-    def _round(
-        self, pool: Executor, seconds: float, deadline: float, offer: Callable[[Schedule], Timeline | None]
-    ) -> None:
-        """A job for each worker."""
-        moves, best = self._moves(seconds), self.best
+    def _round(self, pool: Executor, moves: int, deadline: float, offer: Callable[[Schedule], Timeline | None]) -> None:
+        """A job of so many moves for each worker."""
+        best = self.best
         jobs = range(self._number, self._number + self.workers)
         self._number += self.workers
         members = [self._member(job, best) for job in jobs]
@@ -145,29 +136,7 @@ class OrderSearch:
     def _rounds(self) -> Sequence[int] | count[int]:
         if self.limits.deterministic is None:
             return count()
-        return range(max(1, int(self.limits.deterministic * _MOVES_PER_UNIT) // (_SURE_ROUND * self.workers)))
-
-    def _first_round(self) -> float:
-        """Its seconds; more where nothing tells how long a move takes."""
-        if self.limits.deterministic is not None:
-            return _FIRST_ROUND
-        return min(_FIRST_ROUND, _MOVES_A_UNIT * self._units_held / self._speed())
-
-    def _moves(self, seconds: float) -> int:
-        """How many moves fit into so many seconds."""
-        if self.limits.deterministic is not None:
-            return _SURE_ROUND
-        return max(self._probe, int(self._speed() * seconds))
-
-    def _speed(self) -> float:
-        """Moves a second of one worker, by the last job; before the first by so few moves that it is too low."""
-        if not self._per_second:
-            # The first call compiles, which is not to be counted.
-            for _ in range(2):
-                started = time.monotonic()
-                self._anneal(self.best, self._parameters[0], 0, self._probe)
-                self._per_second = self._probe / (time.monotonic() - started)
-        return self._per_second
+        return range(max(1, int(self.limits.deterministic * COUNTED_MOVES) // (self._first_round * self.workers)))
 
     def _member(self, number: int, best: Timeline) -> Member | None:
         """Whom a job goes on from: every third from the pool, the others from the best."""
@@ -181,7 +150,6 @@ class OrderSearch:
         started = time.monotonic()
         found = self._anneal(best if member is None else member.timeline, parameters, seed, moves)
         if not self._halt[0]:
-            # Long jobs tell more than the first measurement, most of which is not spent on moves.
             self._per_second = moves / max(1e-3, time.monotonic() - started)
         return found
 

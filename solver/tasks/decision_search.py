@@ -18,11 +18,7 @@ from pipesched.problem.passes import BW, OFFLOAD, RELOAD, B, F, Pass, W
 from pipesched.schedule.schedule import Schedule, schedule_of
 from solver.tasks.dispatch import dispatched, memory_waits
 from solver.tasks.job_graph import graph_of, running_of
-
-# How far a pass moves at most, and how far before its backward a copy back or a recomputation is put.
-_FAR, _AHEAD = 6, 4
-# Of all moves, the share that changes what is kept, and the share that moves a copy or a recomputation.
-_CHANGES, _SAVERS = 0.35, 0.25
+from solver.tuning import KEPT
 
 Orders = list[list[Pass]]
 
@@ -112,17 +108,17 @@ class DecisionSearch:
         return True
 
     def _move(self, orders: Orders) -> None:
-        random, draw = self._random, self._random.random()
-        if self._able and draw < _CHANGES:
+        random, draw = self._random, self._random.randrange(3)
+        if self._able and draw == 0:
             device, stage, j = random.choice(self._able)
             self._change(orders[device], stage, j)
             return
         order = random.choice([order for order in orders if order])
         at = random.randrange(len(order))
-        if draw < _CHANGES + _SAVERS:
+        if draw == 1:
             savers = [n for n, p in enumerate(order) if p.kind not in (F, B, W, BW)]
             at = random.choice(savers) if savers else at
-        order.insert(min(len(order) - 1, max(0, at + random.choice((-1, 1)) * random.randint(1, _FAR))), order.pop(at))
+        order.insert(min(len(order) - 1, max(0, at + random.choice((-1, 1)) * random.randint(1, KEPT))), order.pop(at))
 
     def _change(self, order: list[Pass], stage: int, j: int) -> None:
         """Another way for an activation, its passes put after the forward and some way before the backward."""
@@ -140,4 +136,4 @@ class DecisionSearch:
             return
         after = order.index(p._replace(kind=OFFLOAD)) + 1 if p.kind is RELOAD else forward
         backward = next(n for n, other in enumerate(order) if other[1:] == p[1:] and other.kind in (B, BW))
-        order.insert(max(after, backward - self._random.randint(0, _AHEAD)), p)
+        order.insert(max(after, backward - self._random.randint(0, KEPT)), p)

@@ -19,12 +19,11 @@ from formulations.jobs.jobs import Jobs
 from pipesched.problem.passes import BW, B, F, W
 from solver.tasks.job_graph import JobArc, graph_of
 from solver.tasks.serial_kernel import Gaps, Shop, generate
+from solver.tuning import FEW, KEPT, SHARE
 
 Ranks = NDArray[np.float64]
 _Rows = Sequence[Sequence[tuple[int, int]]]
 
-# How far ranks move, in mean lengths of jobs.
-_FAR = (0.5, 1.0, 2.0, 5.0, 10.0)
 _KINDS = ((F,), (B, BW), (W,), (F, B, BW), (B, BW, W), (F, B, BW, W))
 
 
@@ -159,27 +158,27 @@ class RankSearch:
     def _moved(self) -> Ranks:
         """The ranks of the schedule so far, some of them moved."""
         random, ranks = self._random, self._now.copy()
-        far, kind = random.choice(_FAR) * self._mean, random.random()
-        if kind < 0.5:
+        far, kind = 2.0 ** random.randint(-1, FEW) * self._mean, random.randrange(3)
+        if kind == 0:
             inside = random.choice(self._kinds) & self._between(self._stage) & self._between(self._microbatch)
             ranks[inside] += random.gauss(0, far)
-        elif kind < 0.75:
-            since, length = random.uniform(0, self._now_ends), random.uniform(0.01, 0.15) * self._now_ends
+        elif kind == 1:
+            since, length = random.uniform(0, self._now_ends), random.uniform(0, SHARE) * self._now_ends
             inside = (ranks >= since) & (ranks <= since + length)
-            if random.random() < 0.5:
+            if random.randrange(2):
                 inside &= self._device == random.randrange(self._serial.jobs.problem.devices)
             ranks[inside] += self._draw.normal(0, far, int(inside.sum()))
         else:
-            some = self._draw.integers(0, len(ranks), random.randint(1, 20))
-            ranks[some] += self._draw.normal(0, 2 * far, len(some))
+            some = self._draw.integers(0, len(ranks), random.randint(1, KEPT))
+            ranks[some] += self._draw.normal(0, far, len(some))
         return ranks
 
     def _between(self, values: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Where values lie between two of them: all, one or some."""
-        most, kind = int(values.max()), self._random.random()
+        most, kind = int(values.max()), self._random.randrange(3)
         low, high = sorted(self._random.randint(0, most) for _ in range(2))
-        if kind < 0.3:
+        if kind == 0:
             low, high = 0, most
-        elif kind < 0.6:
+        elif kind == 1:
             high = low
         return (values >= low) & (values <= high)

@@ -12,11 +12,7 @@ from formulations.window.task_window import TaskWindow
 from solver.backends.cp_sat import Parameters, solve_model
 from solver.limits import Limits
 from solver.tasks.placing import put_back
-
-# The size of a window in jobs, at first and at least; it grows while windows are solved to their end.
-_SIZE, _SMALLEST = 60.0, 12.0
-# Seconds CP-SAT gets for a window, and its own measure of work where time is counted so.
-_SECONDS, _DETERMINISTIC = 1.5, 0.3
+from solver.tuning import FEW, GRACE, SHARE, WINDOW, WINDOW_LARGER
 
 
 class WindowSearch:
@@ -24,17 +20,17 @@ class WindowSearch:
 
     def __init__(self, placed: PlacedJobs, limits: Limits) -> None:
         self.placed = placed
-        self._limits, self._random, self._size = limits, Random(limits.seed), _SIZE
+        self._limits, self._random, self._size = limits, Random(limits.seed), WINDOW
 
     def step(self, left: float, stop: Event) -> bool:
         """Solve one window within so many seconds; whether the value is better now."""
         model = self._choose()
-        deterministic = None if self._limits.deterministic is None else _DETERMINISTIC
+        deterministic = None if self._limits.deterministic is None else SHARE
         parameters = Parameters(
-            min(_SECONDS, left), deterministic, self._random.randrange(2**31), self._limits.workers, symmetry=False
+            min(GRACE, left), deterministic, self._random.randrange(2**31), self._limits.workers, symmetry=False
         )
         answer = solve_model(model.cp, parameters, stop)
-        self._size = max(_SMALLEST, self._size * (1.05 if answer.complete else 0.93))
+        self._size = self._size * (WINDOW_LARGER if answer.complete else 1 / WINDOW_LARGER)
         if not answer.has_solution:
             return False
         placed = put_back(model.window, model.starts(answer.value_of))
@@ -47,16 +43,16 @@ class WindowSearch:
         """Some neighbouring devices for a while; half the time around where one of the longest devices idles."""
         placed, random = self.placed, self._random
         devices = placed.jobs.problem.devices
-        wide = devices if random.random() < 0.4 else random.randint(1, devices)
+        wide = devices if random.randrange(2) else random.randint(1, devices)
         lowest = random.randint(0, devices - wide)
         middle = random.choice(list(placed.start))
-        if random.random() < 0.5:
+        if random.randrange(2):
             middle = _waiting(placed, random)
             near = placed.jobs.device(middle)
             lowest = min(max(0, near - random.randrange(wide)), devices - wide)
         free = range(lowest, lowest + wide)
         starts = sorted(start for n, start in placed.start.items() if placed.jobs.device(n) in free)
-        count = min(len(starts), max(2, round(self._size * random.uniform(0.7, 1.4))))
+        count = min(len(starts), max(2, round(self._size)))
         first = min(max(0, bisect_left(starts, placed.start[middle]) - random.randint(0, count)), len(starts) - count)
         return TaskWindow(placed, starts[first], starts[first + count - 1] + 1, free)
 
@@ -64,7 +60,7 @@ class WindowSearch:
 def _waiting(placed: PlacedJobs, random: Random) -> int:
     """A job that its resource waits for, on one of the devices that take longest; any job there if none waits."""
     took = {where: placed.end(order[-1]) - placed.opening[where.device] for where, order in placed.orders.items()}
-    longest = sorted(took, key=lambda where: -took[where])[: max(1, len(took) // 3)]
+    longest = sorted(took, key=lambda where: -took[where])[: max(1, len(took) // FEW)]
     order = placed.orders[random.choice(longest)]
     waiting = [n for b, n in pairwise(order) if placed.start[n] > placed.end(b)]
     return random.choice(waiting or list(order))

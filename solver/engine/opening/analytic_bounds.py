@@ -13,13 +13,14 @@ from solver.backends.interruptible import run_within
 from solver.bounds.analytic.catalogue import Certify
 from solver.bounds.saving.certificates import certificates
 from solver.engine.clock import Clock
+from solver.tuning import SHARE
 
 
 @dataclass(frozen=True)
 class AnalyticBounds:
     """Bounds that take longer than a share of the time, and those named, are left out; the load is always there."""
 
-    share: float = 0.15
+    share: float = SHARE
     load_only: bool = False
     left_out: frozenset[str] = frozenset()
 

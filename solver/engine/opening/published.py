@@ -11,7 +11,7 @@ from pipesched.results.candidate import Candidate
 from solver.backends.interruptible import run_within
 from solver.engine.search import Search
 from solver.published import candidate
-from solver.tuning import GRACE, MANY_PASSES
+from solver.tuning import GRACE, MANY_PASSES, SHARE
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Published:
     `very_long` it is for such problems alone.
     """
 
-    share: float = 0.5
+    share: float = SHARE
     compare_up_to_passes: float = MANY_PASSES
     very_long: bool = False
     name: str = "published schedules"

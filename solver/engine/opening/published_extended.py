@@ -15,6 +15,7 @@ from solver.backends.interruptible import run_within
 from solver.cyclic.replication import best_stretch, repeated_note, shortened
 from solver.engine.search import Search
 from solver.published import candidate
+from solver.tuning import SHARE
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class PublishedExtended:
     Not for unequal micro-batches, which repeat nothing.
     """
 
-    share: float = 0.5
+    share: float = SHARE
     name: str = "published schedules extended"
 
     def applies(self, search: Search) -> bool:

@@ -14,30 +14,28 @@ from solver.engine.search import Search
 from solver.tasks.rank_search import Ranks, Serial
 from solver.tasks.ways_to_run import ways_to_run
 from solver.tasks.whole_passes import task_ranks
+from solver.tuning import FEW_PASSES, KEPT, SHARE
 
 # How far micro-batches are apart, and how much later weight tasks come up: see `Serial.by_microbatch`.
-_APART, _LATER = (0.4, 0.5, 0.6, 0.8, 1.0), (0.0, 0.25, 0.5, 1.0)
+_APART, _LATER = (1 / 2, 3 / 4, 1), (0, 1 / 2, 1)
 
 
 @dataclass(frozen=True)
 class SerialSchedules:
     """First schedules: micro-batch by micro-batch, and in the order of published ones, also where those do not fit.
 
-    `published` of them, the shortest first. Of so many passes to time and judge one takes seconds: none where one
+    A few of them, the shortest first. Of so many passes to time and judge one takes seconds: none where one
     is known.
     """
 
-    published: int = 4
-    many_passes: int = 4_000
-    waiting_share: float = 0.2
     name: str = "serial generation of tasks"
 
     def applies(self, search: Search) -> bool:
-        few = search.passes <= self.many_passes or search.incumbent.timeline is None
+        few = search.passes <= FEW_PASSES or search.incumbent.timeline is None
         return few and not search.plain_passes
 
     def run(self, search: Search) -> None:
-        if not search.wait_for(search.kernels, self.waiting_share):
+        if not search.wait_for(search.kernels, SHARE):
             return
         jobs = jobs_of(search.problem)
         for running in ways_to_run(jobs):
@@ -58,5 +56,5 @@ class SerialSchedules:
         # Published orders hold none of what may be chosen, or choose it in another way.
         known = () if search.problem.network.options else search.candidates
         timelines = [one.timeline for one in known if one.timeline is not None]
-        for timeline in sorted(timelines, key=lambda one: measure(one).makespan)[: self.published]:
+        for timeline in sorted(timelines, key=lambda one: measure(one).makespan)[:KEPT]:
             yield np.array(task_ranks(timeline, [serial.jobs.jobs[n].task for n in serial.running]))

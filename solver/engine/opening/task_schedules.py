@@ -20,7 +20,7 @@ from solver.construction.list_scheduling import list_schedules, sequential
 from solver.engine.search import Search
 from solver.tasks.dispatch import expanded
 from solver.tasks.memory_decisions import rules, with_decisions
-from solver.tuning import GRACE
+from solver.tuning import FEW, FEW_PASSES, GRACE, SHARE
 
 
 @dataclass(frozen=True)
@@ -31,16 +31,14 @@ class TaskSchedules:
     generation has found better ones.
     """
 
-    share: float = 0.25
-    many_passes: int = 4_000
     name: str = "list scheduling of tasks"
 
     def applies(self, search: Search) -> bool:
-        few = search.passes <= self.many_passes or search.incumbent.timeline is None
+        few = search.passes <= FEW_PASSES or search.incumbent.timeline is None
         return few and not search.plain_passes
 
     def run(self, search: Search) -> None:
-        seconds = search.clock.allowed(self.share)
+        seconds = search.clock.allowed(SHARE)
         run_within(max(seconds, GRACE), search.stop, lambda: self._try(search))
 
     def _try(self, search: Search) -> None:
@@ -92,8 +90,8 @@ def _decided(problem: Problem, published: Sequence[Schedule]) -> Iterator[Schedu
                 yield published_rule(problem, order)
         found = (with_decisions(problem, order, rule) for rule in rules(problem))
         yield from (one for one in found if one is not None)
-    for times in (1.0, 1.5, 2.0, 3.0, None):
-        room = [None if own is None or times is None else int(own * times) for own in problem.room]
+    for times in (1, 2, FEW, None):
+        room = [None if own is None or times is None else own * times for own in problem.room]
         with suppress(Deadlock):
             for order in list_schedules(kept.with_room(room)):
                 decided = (with_decisions(problem, order, rule) for rule in rules(problem))

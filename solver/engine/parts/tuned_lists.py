@@ -13,6 +13,7 @@ from solver.construction.tuned_lists import TunedLists, until
 from solver.engine.kernels import LIST_KERNELS, Kernels
 from solver.engine.search import Search
 from solver.engine.slices import Work
+from solver.tuning import FEW, FEW_PASSES, RUNS, SHARE
 
 
 @dataclass(frozen=True)
@@ -22,8 +23,8 @@ class TunedListSchedules:
     With the backwards split, and fused where that may be shorter, in turn.
     """
 
-    counted_runs: int = 200
-    patience: int = 300
+    counted_runs: int = RUNS
+    patience: int = RUNS
     name: str = "tuned list schedules"
     parallel: bool = True
     restarts: bool = False
@@ -61,16 +62,12 @@ class TunedListSchedules:
 class RulesOfShorter:
     """An opening of very long problems: rules do not depend on the number of micro-batches, so that those of fewer do.
 
-    Found on a problem of `microbatches_a_device`, or of as many more as `short_passes` allow, for a share of the time,
-    and up to `most_share` while what was found in the last third of it is better. Where work is counted, so many runs
+    Found on a problem of a few micro-batches a device, or of as many more as few passes allow, for a share of the time,
+    and up to twice that while what was found in the last third of it is better. Where work is counted, so many runs
     are made.
     """
 
-    share: float = 0.2
-    most_share: float = 0.4
-    microbatches_a_device: int = 3
-    short_passes: int = 5_000
-    counted_runs: int = 200
+    counted_runs: int = RUNS
     runs_to_offer: float = 8.0  # that take as long as a run with its exact times and judgement, amply
     name: str = "tuned list schedules"
 
@@ -90,8 +87,8 @@ class RulesOfShorter:
         """What is as good for few micro-batches may be worse for many, so each change of the best rules is offered."""
         clock = search.clock
         lists = TunedLists(self._shorter(search.problem), split, search.workers, search.limits.seed)
-        begin, least = clock.seconds, part * clock.share(self.share)
-        end = begin + part * clock.share(self.most_share)
+        begin, least = clock.seconds, part * clock.share(SHARE)
+        end = begin + part * clock.share(2 * SHARE)
 
         def over() -> bool:
             late = clock.seconds >= end or clock.left() < self.runs_to_offer * lists.seconds_a_pass * search.passes
@@ -113,8 +110,8 @@ class RulesOfShorter:
     def _shorter(self, problem: Problem) -> Problem:
         """The problem whose schedules are tried."""
         chains = len(problem.placement.chains)
-        most = self.short_passes // (3 * problem.placement.stages)
-        few = chains * max(self.microbatches_a_device * problem.devices, most)
+        most = FEW_PASSES // (3 * problem.placement.stages)
+        few = chains * max(FEW * problem.devices, most)
         return replace(problem, microbatches=min(few, problem.microbatches), chain_shares=())
 
     def _offer(self, search: Search, lists: TunedLists) -> None:

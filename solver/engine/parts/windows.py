@@ -9,13 +9,13 @@ from solver.engine.search import Search
 from solver.engine.slices import Work
 from solver.tasks.placing import jobs_placed_as, schedule_of
 from solver.tasks.window_search import WindowSearch
+from solver.tuning import KEPT
 
 
 @dataclass(frozen=True)
 class Windows:
-    """One after the other; of counted work so many `windows` a slice."""
+    """One after the other; of counted work a few a slice."""
 
-    windows: int = 5
     name: str = "windows"
     parallel: bool = True
     restarts: bool = False
@@ -36,7 +36,7 @@ class Windows:
                     return
                 windows = WindowSearch(placed, search.limits)
             solved = 0
-            while not search.done() and (solved < self.windows if search.clock.counts_work else not slice_.over()):
+            while not search.done() and (solved < KEPT if search.clock.counts_work else not slice_.over()):
                 solved += 1
                 better = windows.step(slice_.left(), search.stop)
                 schedule = schedule_of(windows.placed, "optimised") if better else None

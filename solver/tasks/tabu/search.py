@@ -17,14 +17,10 @@ from formulations.jobs.jobs import Jobs
 from solver.tasks.job_graph import graph_of
 from solver.tasks.tabu.kernel import Effort, tabu_search
 from solver.tasks.tabu.paths import BEFORE, BEHIND, Orders
+from solver.tuning import FEW, KEPT, WALK_MOVES
 
-# A run of the kernel; how many schedules are kept, no two of which end together; how far starts move at a change, in
-# mean lengths of jobs.
-_EFFORT = Effort(moves=30_000, patience=10_000, least_tenure=8, most_tenure=16, far=40)
-_KEPT = 6
-_FAR = (0.5, 1.0, 2.0, 4.0)
-# The share of runs that begin between two schedules, where between them, and how far starts move then.
-_BETWEEN, _PARTS, _NEAR = 0.5, (0.2, 0.8), 0.3
+# A run of the kernel.
+_EFFORT = Effort(moves=FEW * WALK_MOVES, patience=WALK_MOVES, least_tenure=8, most_tenure=16, far=40)
 
 Starts = NDArray[np.int64]
 
@@ -78,15 +74,14 @@ class TabuSearch:
         with self._lock:
             better = ends < self.ends
             if all(ends != known for known, _ in self._kept):
-                self._kept = sorted([*self._kept, (ends, starts)], key=lambda one: one[0])[:_KEPT]
+                self._kept = sorted([*self._kept, (ends, starts)], key=lambda one: one[0])[:KEPT]
         return better
 
     def _changed(self, starts: NDArray[np.float64]) -> NDArray[np.float64]:
         """Starts, or what lies between them and another schedule's, moved by chance; each behind what it waits for."""
-        random, far = self._random, self._random.choice(_FAR)
-        if len(self._kept) > 1 and random.random() < _BETWEEN:
-            starts = starts + random.uniform(*_PARTS) * (random.choice(self._kept)[1] - starts)
-            far = _NEAR
+        random, far = self._random, 2.0 ** self._random.randint(-2, 2)
+        if len(self._kept) > 1 and random.randrange(2):
+            starts = starts + random.random() * (random.choice(self._kept)[1] - starts)
         key = starts + self._draw.normal(0, far * float(self._steps.mean()), len(starts))
         for n in np.argsort(starts, kind="stable").tolist():
             key[n] = max([key[n], *(np.nextafter(key[b], np.inf) for b in self._before[n])])

@@ -16,6 +16,7 @@ from solver.construction.timing import best_times
 from solver.cyclic.replication import best_stretch, shortened
 from solver.limits import Limits
 from solver.solve import solve
+from solver.tuning import FEW_PASSES
 from tests.support.makers import problem
 
 PLACEMENTS: tuple[dict[str, object], ...] = (
@@ -73,9 +74,9 @@ def test_only_much_longer_problems_are_shortened() -> None:
     short = shortened(gpt_1_5b(1000, 8))
     assert short is not None
     assert short.microbatches == 64
-    many = shortened(problem(24, 1000))
+    many = shortened(problem(16, 1000))
     assert many is not None
-    assert many.microbatches == 8000 // (3 * 24)
+    assert many.microbatches == FEW_PASSES // (3 * 16)
 
 
 def test_a_long_problem_is_proved_optimal_by_way_of_a_shorter_one() -> None:

@@ -171,7 +171,7 @@ def test_kernels_are_compiled_by_another_process_which_no_one_waits_for_too_long
     # So is the end of a solve, whose value is what it is.
     begun = search.Search(problem(2, 3), Limits(workers=1), lambda _: None, Event(), ENGINE)
     begun.offer_order(HEURISTICS["1f1b"].order(begun.problem))
-    monkeypatch.setattr(finish, "_WAITING_SHARE", 0.0)
+    monkeypatch.setattr(finish, "SHARE", 0.0)
     assert any("less memory" in note for note in finish.finished(begun).notes)
     compiler.kill()
     compiler.wait()

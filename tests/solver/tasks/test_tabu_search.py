@@ -65,7 +65,7 @@ def test_a_job_shop_gets_shorter_by_it_alone() -> None:
     given = {"microbatches": 6, "microbatch_scale": factors, "microbatch_order": "free", "devices": 3}
     times = {"forward": 10, "backward": 20}
     job_shop = without_scale(problem(placement="interleaved", chunks=2, times=times, **given))
-    engine = Engine(AnalyticBounds(load_only=True), (Sequential(),), (CriticalBlocks(tries=2),), finished)
+    engine = Engine(AnalyticBounds(load_only=True), (Sequential(),), (CriticalBlocks(),), finished)
     values = []
     for parts in ((), engine.parts):
         own = Engine(engine.bounds, engine.opening, parts, finished, raise_bounds=False)

@@ -13,14 +13,13 @@ from solver.engine.search import Search
 from solver.engine.slices import Slice, Work
 from solver.tasks.placing import placed_in
 from solver.tasks.tabu.search import TabuSearch, limits_nothing
+from solver.tuning import FEW_PASSES, KEPT
 
 
 @dataclass(frozen=True)
 class CriticalBlocks:
     """On every thread; of counted work so many tries a slice. It makes the last end small."""
 
-    most_jobs: int = 2_500
-    tries: int = 4
     name: str = "tabu search of critical blocks"
     parallel: bool = True
     restarts: bool = False
@@ -34,7 +33,7 @@ class CriticalBlocks:
     def work(self, search: Search) -> Work:
         slice_ = yield
         jobs = jobs_of(search.problem)
-        if len(jobs.jobs) > self.most_jobs or search.incumbent.timeline is None:
+        if len(jobs.jobs) > FEW_PASSES or search.incumbent.timeline is None:
             return
         placed = placed_in(jobs, search.incumbent.timeline)
         if placed is None or not limits_nothing(jobs, list(placed.start)):
@@ -42,7 +41,7 @@ class CriticalBlocks:
         tabu = TabuSearch(placed.jobs, placed.start, search.limits.seed)
         while True:
             if search.clock.counts_work:
-                for _ in range(self.tries):
+                for _ in range(KEPT):
                     if not search.done() and tabu.step():
                         _offer(search, jobs, tabu)
             else:

@@ -10,14 +10,14 @@ from solver.engine.search import Search
 from solver.engine.slices import Work
 from solver.tasks.decision_search import DecisionSearch
 from solver.tasks.placing import jobs_placed_as
+from solver.tuning import RUNS, TEMPERATURE
 
 
 @dataclass(frozen=True)
 class TaskDecisions:
     """Less and less hot within each slice; of counted work so many tries. It makes the last end of all small."""
 
-    tries: int = 100
-    temperature: float = 0.01
+    tries: int = RUNS
     name: str = "annealing of decisions"
     parallel: bool = False
     restarts: bool = True
@@ -36,7 +36,7 @@ class TaskDecisions:
             if placed is None:
                 return
             decisions = DecisionSearch(placed.jobs, placed.start, seed)
-            for temperature in falling_temperatures(search, slice_, self.tries, self.temperature):
+            for temperature in falling_temperatures(search, slice_, self.tries, TEMPERATURE):
                 if decisions.step(temperature) and decisions.best is not None:
                     search.offer_order(decisions.best)
             seed += 1

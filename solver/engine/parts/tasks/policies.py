@@ -15,14 +15,15 @@ from solver.tasks.policy.dispatcher import Dispatcher
 from solver.tasks.policy.search import PolicySearch
 from solver.tasks.rank_search import Serial
 from solver.tasks.ways_to_run import ways_to_run
+from solver.tuning import FEW
 
 
 @dataclass(frozen=True)
 class TaskPolicies:
     """On every thread, in rounds that go on from the best so far; of counted work so many tries a round."""
 
-    rounds: int = 4
-    tries: int = 10
+    rounds: int = FEW
+    tries: int = FEW
     name: str = "policies of dispatching"
     parallel: bool = True
     restarts: bool = False

@@ -15,6 +15,7 @@ from solver.engine.search import Search
 from solver.engine.slices import Slice, Work
 from solver.tasks.placing import placed_in
 from solver.tasks.rank_search import RankSearch, Serial
+from solver.tuning import RUNS, TEMPERATURE
 
 
 @dataclass(frozen=True)
@@ -24,8 +25,7 @@ class TaskRanks:
     It makes the last end of all small, under the span too.
     """
 
-    tries: int = 100
-    temperature: float = 0.002
+    tries: int = RUNS
     name: str = "annealing of tasks"
     parallel: bool = True
     restarts: bool = True
@@ -67,6 +67,6 @@ class TaskRanks:
         """The last end, and the starts of the best."""
         own = serial.twin()
         ranks = RankSearch(own, starts, seed)
-        for temperature in falling_temperatures(search, slice_, self.tries, self.temperature):
+        for temperature in falling_temperatures(search, slice_, self.tries, TEMPERATURE):
             ranks.step(temperature)
         return ranks.ends, serial.starts(ranks.best)

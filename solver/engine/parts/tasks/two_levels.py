@@ -14,9 +14,7 @@ from solver.engine.run import found_in
 from solver.engine.search import Engine, Search
 from solver.engine.slices import Slice, Work
 from solver.tasks.whole_passes import in_tasks, with_blocks, with_delays
-
-# Of a slice, for how long two passes of a block take.
-_PAIRS = 0.2
+from solver.tuning import MANY_PASSES, SHARE
 
 
 @dataclass(frozen=True)
@@ -24,7 +22,6 @@ class TwoLevels:
     """Each problem of whole passes has a slice in turn. Of very many tasks it takes too long to time them."""
 
     engine: Engine
-    most_tasks: int = 20_000
     name: str = "whole passes"
     parallel: bool = True
     restarts: bool = True
@@ -33,7 +30,7 @@ class TwoLevels:
         problem = search.problem
         plain = not (problem.overlaps or problem.network.options or problem.stage_arcs)
         several = not without_parameters(problem).network.one_task_each
-        return several and plain and search.tasks <= self.most_tasks
+        return several and plain and search.tasks <= MANY_PASSES
 
     def kernels(self, _: Search) -> Kernels:
         return KERNELS
@@ -45,7 +42,7 @@ class TwoLevels:
             self._offer(search, jobs, with_delays(search.problem), slice_)
             slice_ = yield
             limits = slice_.limits(search.limits)
-            limits = replace(limits, seconds=_PAIRS * limits.seconds, target=None)
+            limits = replace(limits, seconds=SHARE * limits.seconds, target=None)
             self._offer(search, jobs, with_blocks(search.problem, limits, search.stop), slice_)
 
     def _offer(self, search: Search, jobs: Jobs, whole: Problem, slice_: Slice) -> None:
