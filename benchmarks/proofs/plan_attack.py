@@ -23,6 +23,7 @@ from pipesched.results.plan import Plan
 from pipesched.results.solution import Status
 from solver.limits import Limits
 from solver.planning.budget import Budget
+from solver.planning.partitions.by_device import bound_by_device
 from solver.planning.partitions.master import Master
 from solver.planning.plan import plan
 from tests.support.brute_force import TooManyOrdersError
@@ -73,12 +74,11 @@ def attack(problem: PlanProblem) -> Outcome:
 def _bound(problem: PlanProblem) -> int | None:
     """That over all partitions of all placements, in ticks; None where no partition fits."""
     limits = Limits(deterministic=_UNITS[1], workers=1)
-    found = [
-        Master(problem, choice).cheapest(Budget(limits, Event()), _UNITS[1]).bound
-        for choice in problem.choices
-        if _enough_layers(problem, choice)
-    ]
-    return min((bound for bound in found if bound is not None), default=None)
+    found = list[int]()
+    for choice in (one for one in problem.choices if _enough_layers(problem, one)):
+        own = Master(problem, choice).cheapest(Budget(limits, Event()), _UNITS[1]).bound
+        found += [] if own is None else [max(own, bound_by_device(problem, choice, None, lambda: False))]
+    return min(found, default=None)
 
 
 def _enough_layers(problem: PlanProblem, choice: Choice) -> bool:

@@ -19,8 +19,8 @@ from targets.layouts import LayoutRace
 _FIGURES = [
     Column("step (ms)", True),
     Column("of it pipeline", True, 3),
-    Column("bound", True),
-    Column("gap", True, 2),
+    Column("pipeline's bound", True),
+    Column("pipeline's gap", True, 2),
     Column("tokens/s", True),
     Column("MFU", True),
     Column(IDLE, True),
@@ -43,8 +43,7 @@ def show(race: LayoutRace, wanted: Wanted, gpus: int, target: str | None) -> Non
         table(title, columns, rows, bold=[0])
         print(
             "step: the pipeline from its first forward to its last backward, then gradients and weights exchanged "
-            "among the replicas; the optimizer's own step and loading of data come on top. bound and gap: of the "
-            "pipeline"
+            "among the replicas; the optimizer's own step and loading of data come on top"
         )
     for reason, layouts in _without(race).items():
         print(f"{len(layouts)} {reason}: {', '.join(layouts)}")

@@ -1,6 +1,6 @@
 """The check of a bound over all plans: that every placement is there, and what is said of each, as far as it shows.
 
-What CP-SAT searched is trusted, and named so; that partitions which were left out of that search have bounds of their
+The search over all partitions is trusted, and named so; that partitions which were left out of it have bounds of their
 own is checked by their certificates.
 """
 
@@ -159,7 +159,7 @@ def _searched(
 ) -> Finding:
     own = [partition_finding(plan, bound, choice, one) for one in leaving_out(solved, bound)]
     worst = weakest(own)
-    text = f"{stated}: rests on CP-SAT's search over all partitions"
+    text = f"{stated}: rests on a search over all partitions"
     if own:
         verified = sum(one.verdict is Verdict.VERIFIED for one in own)
         text += f"; of {len(own)} that it left out, {verified} are verified"

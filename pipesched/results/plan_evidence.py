@@ -35,7 +35,7 @@ class TooManyStages:
 
 @dataclass(frozen=True)
 class AllPartitions:
-    """CP-SAT searched the rows that bound every partition to its end; those of `solved` have bounds of their own."""
+    """All partitions were searched for one that a lower bound allows; those of `solved` have bounds of their own."""
 
     solved: tuple[SolvedPartition, ...] = ()
 

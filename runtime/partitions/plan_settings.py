@@ -95,7 +95,7 @@ def figures(form: PartitionFormat, plan: Plan, free: Plan) -> tuple[str, ...]:
         return ()
     objective = plan.problem.objective.value
     order = f"its own order {best.schedule}" if form.limits.schedules else f"this plan's order ({best.schedule})"
-    lines = [f"with these settings, in {order}: {objective} {_time(plan, best.value)}; {_memory(best)}"]
+    lines = [f"with these settings, in {order}: {objective} {_time(plan, best.value)}{_memory(best)}"]
     step = step_time(plan.problem, best)
     lines.append(
         f"a step takes {_time(plan, step.total)} with the exchange of gradients; the optimizer's own step comes on top"
@@ -120,13 +120,16 @@ def figures(form: PartitionFormat, plan: Plan, free: Plan) -> tuple[str, ...]:
 
 
 def _memory(best: Candidate) -> str:
+    """The peak of the device with the least room; nothing where the file says of no memory."""
     problem = best.timeline.problem
     peaks = measure(best.timeline).peak_memory
+    if not any(peaks):
+        return ""
     rooms = memory_capacity(problem)
     device = max(range(len(peaks)), key=lambda at: peaks[at] - (rooms[at] or 0))
     room = rooms[device]
     of = "" if room is None else f" of {plain(room)}"
-    return f"peak memory {plain(peaks[device])}{of} {problem.memory_unit} on device {device}"
+    return f"; peak memory {plain(peaks[device])}{of} {problem.memory_unit} on device {device}"
 
 
 def _time(plan: Plan, value: Fraction) -> str:

@@ -14,7 +14,7 @@ from pipesched.results.plan import ChoiceResult, Plan
 from pipesched.results.plan_evidence import MeanLoad
 from pipesched.results.solution import Status
 
-KIND = "exhaustive search by CP-SAT over all partitions"
+KIND = "exhaustive search over all partitions"
 OF_ALL = "Of all plans with a layer on every stage"
 
 

@@ -24,6 +24,7 @@ from solver.backends.cp_sat import Parameters, solve_model
 from solver.limits import Limits
 from solver.planning.left_out_again import is_partition, may_be_left_out
 from solver.planning.partitions.balance import balanced
+from solver.planning.partitions.by_device import ByDevice, applies
 from solver.planning.partitions.critical_path import critical_path
 from solver.planning.partitions.master import Master
 from solver.planning.search.fixed_order import provable
@@ -35,7 +36,7 @@ _MOST_PATHS = 500
 def searched_again(
     plan: PlanProblem, choice: Choice, bound: Fraction, evidence: PlanEvidence, limits: Limits, stop: Event
 ) -> bool | None:
-    """Whether CP-SAT again finds no plan below the bound; None where it comes to no end in time."""
+    """Whether again no plan is found below the bound; None where it comes to no end in time."""
     ticks = ceil(bound / plan.tick)
     if isinstance(evidence, AllPartitions):
         return _partitions_again(plan, choice, bound, leaving_out(evidence.solved, bound), limits, stop)
@@ -48,6 +49,9 @@ def _partitions_again(
     plan: PlanProblem, choice: Choice, bound: Fraction, solved: Sequence[SolvedPartition], limits: Limits, stop: Event
 ) -> bool | None:
     """All partitions but those that may be left out, each of which is looked at first."""
+    ticks = ceil(bound / plan.tick)
+    if applies(plan, choice) and ByDevice(plan, choice).refutes(ticks - 1):
+        return True
     master, found = Master(plan, choice), list[bool | None]()
     work = None if limits.deterministic is None else limits.deterministic / (len(solved) + 1)
     each = replace(limits, seconds=limits.seconds / (len(solved) + 1), deterministic=work)
@@ -57,7 +61,7 @@ def _partitions_again(
             return False
         if is_partition(plan, one):
             master.exclude(one.partition)
-    return _all([*found, _refuted(master, ceil(bound / plan.tick), each, stop).proved])
+    return _all([*found, _refuted(master, ticks, each, stop).proved])
 
 
 def _order_again(

@@ -34,6 +34,7 @@ from pipesched.validation.validator import validate
 from solver.construction.timing import best_times
 from solver.planning.budget import Budget
 from solver.planning.partitions.balance import balanced, balanced_loads
+from solver.planning.partitions.by_device import bound_by_device
 from solver.planning.partitions.master import Master
 from solver.planning.partitions.memory_fit import MemoryFit
 from solver.planning.partitions.solved_partitions import SolvedPartitions
@@ -41,6 +42,8 @@ from solver.planning.search.fixed_order import FixedOrder, provable
 from solver.solve import solve
 
 Offer = Callable[[Candidate], None]
+
+_ARGUMENT = "load, head and tail, and the pipeline's latency under the memory of every partition"
 
 
 class ChoiceSearch:
@@ -66,6 +69,7 @@ class ChoiceSearch:
         self.bound_is_final = False  # until a partition is excluded
         self.visits: dict[Partition, int] = {}
         self._master: Master | None = None
+        self._by_device, self._least = False, Fraction(0)
         if self.stages > plan.model.most_stages:
             self.no_plan(f"{self.stages} stages; the model can be cut into {plan.model.most_stages} at most")
         elif plan.counts is not None and len(plan.counts) != self.stages:
@@ -136,6 +140,10 @@ class ChoiceSearch:
 
     def relax(self, most: float, best: Fraction | None) -> None:
         """Solve the master for partitions below the best plan: a better bound, and the partition to look at next."""
+        self._bound_by_device(most, best)
+        if best is not None and self._least >= best / self.plan.tick:
+            self.settled = True
+            return
         if self._master is None:
             self._master = Master(self.plan, self.choice)
         if best is not None:
@@ -143,12 +151,12 @@ class ChoiceSearch:
         hint = self.first if self.best is None else self.best.partition
         found = self._master.cheapest(self.budget, most, hint)
         self.next, self._relaxed, self.bound_is_final = found.partition, True, found.complete
-        self.argument = "load, head and tail, and the pipeline's latency under the memory of every partition"
+        self.argument = _ARGUMENT
         if found.bound is not None:
             known = self.best is not None and self.best.partition not in self._solved.left_out
             if known and self.best is not None and found.bound > ceil(self.best.value / self.plan.tick):
                 raise Disagreement(f"{self.choice}: a bound of {found.bound} ticks above a plan of {self.best.value}")
-            bound = min([Fraction(found.bound), *self._solved.values])
+            bound = max(self._least, min([Fraction(found.bound), *self._solved.values]))
             if not self._orders or self.bound is None or bound > self.bound:
                 self.bound, self._orders = bound, []
             self.settled = best is not None and found.bound >= best / self.plan.tick
@@ -160,6 +168,15 @@ class ChoiceSearch:
             self.bound, self.settled = min(self._solved.values), True
         else:
             self.no_plan("no partition fits the memory")
+
+    def _bound_by_device(self, most: float, best: Fraction | None) -> None:
+        """The bound that needs no solver, once."""
+        if self._by_device or most <= 0:
+            return
+        self._by_device, value = True, None if best is None else ceil(best / self.plan.tick)
+        self._least = Fraction(bound_by_device(self.plan, self.choice, value, self.budget.late(most)))
+        if self.bound is not None and self._least > self.bound:
+            self.bound, self._relaxed, self._orders, self.argument = self._least, True, [], _ARGUMENT
 
     def visit(self, most: float) -> None:
         """Look for an order of the next partition, longer each time it comes again."""

@@ -22,7 +22,7 @@ from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from runtime.partitions.catalogue import PARTITION_FORMATS
-from runtime.partitions.plan_settings import settings_of
+from runtime.partitions.plan_settings import figures, settings_of
 from tests.support.report_text import report_text
 
 LAYERS: list[dict[str, Any]] = [
@@ -73,6 +73,12 @@ def test_settings_have_the_figures_of_their_plan() -> None:
     lines = found.settings.text.splitlines()
     assert all(f"# {figure}" in lines for figure in found.figures)
     assert f"makespan {float(LINEAR.value):g}" in found.figures[0] and "peak memory" in found.figures[0]
+    layers = [{key: one[key] for key in one if key not in ("activation", "recompute")} for one in LAYERS]
+    light = plan_problem_from({"devices": 2, "microbatches": 4, "layers": layers}).problem(
+        LINEAR.choice, Partition((4, 4))
+    )
+    timed = replace(LINEAR, timeline=simulate(light, LINEAR.timeline.schedule), partition=Partition((4, 4)))
+    assert "memory" not in figures(PARTITION_FORMATS["flagscale"], plan_of(timed), free)[0]
 
 
 def test_an_order_that_a_runtime_does_not_run_has_no_settings() -> None:

@@ -1,0 +1,124 @@
+"""A lower bound over all partitions of one placement: dynamic programming over the devices, for a value to be refuted.
+
+Devices are taken from the one whose first stage is last. A state says where the stages of those taken begin and end, as
+far as others border on them; its label is the least time by which their stages are longer on the way there and back
+than without recomputation. No smaller label is worse. A value is refuted where no state is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from formulations.partition.bound_rows import mean_load
+from pipesched.layers.plan_problem import Choice, PlanProblem
+from pipesched.problem.problem import Objective
+from solver.local_search.moves import Array
+from solver.planning.partitions.device_rows import DeviceRows, Held
+from solver.planning.partitions.stage_tables import StageTables
+
+# States with their ways of recomputation beyond which a value is not refuted, and how near the bound comes.
+_MOST_ROWS, _NEAR = 400_000, 2_000
+
+
+def applies(plan: PlanProblem, choice: Choice) -> bool:
+    """Whether all that a stage runs is passes of whole micro-batches, on one chain."""
+    passes = plan.objective in (Objective.MAKESPAN, Objective.SPAN) and not plan.model.parameters.some
+    return passes and choice.pieces == 1 and len(choice.on(plan.cluster.devices).chains) == 1
+
+
+def bound_by_device(plan: PlanProblem, choice: Choice, below: int | None, late: Callable[[], bool]) -> int:
+    """No plan is below so many ticks, or none below `below`, that of a known plan; the mean load where it is late."""
+    least = mean_load(plan, choice)
+    if not applies(plan, choice) or late():
+        return least
+    search, step = ByDevice(plan, choice), max(1, least // 100)
+    # Values near the bound leave few states, higher ones many more: from below, in steps twice as long each time.
+    known = least
+    most = 8 * least if below is None else below
+    while not late() and known < most:
+        tried = min(most, known + step)
+        if not search.refutes(tried - 1, late):
+            break
+        known, step = tried, 2 * step
+    else:
+        return known
+    while tried - known > max(1, known // _NEAR) and not late():
+        middle = (known + tried) // 2
+        if search.refutes(middle - 1, late):
+            known = middle
+        else:
+            tried = middle
+    return known
+
+
+class ByDevice:
+    """The search over partitions of a placement with one chain."""
+
+    def __init__(self, plan: PlanProblem, choice: Choice) -> None:
+        placement = choice.on(plan.cluster.devices)
+        self._plan, self._tables = plan, StageTables(plan, choice)
+        self._rows = DeviceRows(plan, choice, self._tables)
+        self._stages = len(placement.chains[0])
+        place = {stage: at for at, stage in enumerate(placement.chains[0])}
+        held = [sorted(place[stage] for stage in own) for own in placement.stages_of]
+        order = sorted((own, device) for device, own in enumerate(held) if own)
+        self._order = [(device, own) for own, device in reversed(order)]
+        self._given = None if plan.counts is None else np.array([0, *plan.counts]).cumsum()
+
+    def refutes(self, value: int, late: Callable[[], bool] = lambda: False) -> bool:
+        """Whether no partition has a plan of at most so many ticks; False also where it is late, or takes too many."""
+        cuts = {0: np.zeros(1, np.int64), self._stages: np.full(1, len(self._tables.places) - 1)}
+        label, work = np.zeros(1, np.int64), np.zeros(1, np.int64)
+        left = [each for _, own in self._order for each in own]
+        for number, (device, own) in enumerate(self._order):
+            left = left[len(own) :]
+            live = {0, self._stages, *left, *(k + 1 for k in left)} & {*cuts, *own, *(k + 1 for k in own)}
+            rows = Held(cuts, label, work, np.zeros(len(label), np.int64), {}, np.zeros(len(label), np.int64))
+            for k in reversed(own):
+                for cut in (k + 1, k):
+                    if cut not in rows.cuts:
+                        rows = self._cut(rows, cut, k, device, value)
+                if rows.rows > _MOST_ROWS or late():
+                    return False
+                rows = self._rows.with_stage(rows, device, k, value)
+            rows = self._rows.that_fit(rows, device, own, value)
+            rest = [other for other, _ in self._order[number + 1 :]]
+            rows = rows.take(rows.work >= self._work_of_all - self._rows.most_work(rest, value))
+            if not rows.rows:
+                return True
+            cuts, label, work = self._least(rows, sorted(live))
+        return False
+
+    @property
+    def _work_of_all(self) -> int:
+        return int(self._tables.forward[-1] + self._tables.rest[-1]) + self._stages * sum(self._tables.overhead)
+
+    def _cut(self, rows: Held, cut: int, stage: int, device: int, value: int) -> Held:
+        """Every place where a stage may begin or end, between the cuts that are known and as far as its load goes."""
+        known = sorted(rows.cuts)
+        below, above = max(k for k in known if k < cut), min(k for k in known if k > cut)
+        low, high = rows.cuts[below] + (cut - below), rows.cuts[above] - (above - cut)
+        if self._given is not None:
+            given = int(np.searchsorted(self._tables.places, self._given[cut]))
+            low, high = np.maximum(low, given), np.minimum(high, given)
+        total, most = self._tables.forward + self._tables.rest, self._rows.most_work([device], value)
+        if cut == stage and stage + 1 in rows.cuts:
+            low = np.maximum(low, np.searchsorted(total, total[rows.cuts[stage + 1]] - most))
+        elif cut == stage + 1 and stage in rows.cuts:
+            high = np.minimum(high, np.searchsorted(total, total[rows.cuts[stage]] + most, side="right") - 1)
+        counts = np.maximum(high - low + 1, 0)
+        which = np.repeat(np.arange(len(counts)), counts)
+        first = np.concatenate(([0], counts.cumsum()[:-1])) if len(counts) else counts
+        found = rows.take(which)
+        return found._replace(cuts=found.cuts | {cut: low[which] + np.arange(len(which)) - first[which]})
+
+    def _least(self, rows: Held, live: list[int]) -> tuple[dict[int, Array], Array, Array]:
+        """Of rows with the same cuts as far as they matter, one of the least label."""
+        key = np.zeros(rows.rows, np.int64)
+        for cut in live:
+            key = key * len(self._tables.places) + rows.cuts[cut]
+        order = np.lexsort((rows.label, key))
+        first = order[np.concatenate(([True], np.diff(key[order]) > 0))]
+        return {cut: rows.cuts[cut][first] for cut in live}, rows.label[first], rows.work[first]

@@ -1,0 +1,160 @@
+"""What one device's stages need of time and memory, for many partitions at once: those that a value leaves.
+
+The arguments are those of the rows that bound every partition (formulations/partition), and one more: where backwards
+are split, what B does not give back is held to the end of W.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from pipesched.layers.plan_problem import Choice, PlanProblem
+from pipesched.problem.problem import Objective
+from solver.local_search.moves import Array
+from solver.planning.partitions.stage_tables import StageTables
+
+
+class Held(NamedTuple):
+    """Rows: the cuts that are known, by number; the labels and the work, in layers' own time, of the devices taken.
+
+    `load` is that of the device's stages so far, in ticks a micro-batch; `again[k]` and `kept[k]` what stage k runs and
+    holds where some of it is recomputed; `longer` is by how much these stages are longer than without.
+    """
+
+    cuts: dict[int, Array]
+    label: Array
+    work: Array
+    load: Array
+    stages: dict[int, Array]
+    longer: Array
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return len(self.label)
+
+    def take(self, which: Array) -> Held:
+        """Some of the rows, by number or by whether they stay."""
+        cuts = {cut: places[which] for cut, places in self.cuts.items()}
+        stages = {k: numbers[:, which] for k, numbers in self.stages.items()}
+        return Held(cuts, self.label[which], self.work[which], self.load[which], stages, self.longer[which])
+
+
+class DeviceRows:
+    """Of a placement with one chain."""
+
+    def __init__(self, plan: PlanProblem, choice: Choice, tables: StageTables) -> None:
+        self._plan, self._tables, self._m = plan, tables, plan.microbatches
+        self._span, self._splits = plan.objective is Objective.SPAN, plan.model.splittable
+        placement = choice.on(plan.cluster.devices)
+        where = [placement.stage_device[stage] for stage in placement.chains[0]]
+        self._fastest = min(tables.slower[device] for device in where)
+        ways = [
+            (int(plan.cluster.lag(a, b) / plan.tick), int(plan.cluster.lag(b, a) / plan.tick))
+            for a, b in pairwise(where)
+        ]
+        self._there, self._back = (np.array([0, *(way[n] for way in ways)]).cumsum() for n in (0, 1))
+
+    def most_work(self, devices: list[int], value: int) -> int:
+        """In layers' own time, what these devices may compute of a micro-batch."""
+        return int(sum((Fraction(value, self._m * self._tables.slower[device]) for device in devices), Fraction(0)))
+
+    def with_stage(self, rows: Held, device: int, k: int, value: int) -> Held:
+        """The stage between two known cuts beside the others, in each way to recompute it that the load leaves."""
+        tables, slower = self._tables, self._tables.slower[device]
+        a, b = rows.cuts[k], rows.cuts[k + 1]
+        forward = tables.forward[b] - tables.forward[a] + tables.overhead[0]
+        gradient = tables.gradient[b] - tables.gradient[a] + tables.overhead[1]
+        rest = tables.rest[b] - tables.rest[a] + tables.overhead[1]
+        load = rows.load + slower * (forward + rest)
+        spare = (value - sum(map(int, self._beside(device))) - self._m * load) // (self._m * slower)
+        times = tables.ways[0, a, b]
+        which, way = np.nonzero((times >= 0) & (times <= spare[:, None]))
+        again, kept, late = tables.ways[:, a[which], b[which], way]
+        found = rows.take(which)
+        longer = (slower - self._fastest) * (forward + gradient)[which] + slower * again
+        own = np.stack(
+            [
+                slower * forward[which],
+                slower * (gradient[which] + again),
+                slower * (rest[which] + again),
+                kept,
+                late,
+                tables.memory[b[which]] - tables.memory[a[which]],
+                # The way from here to the last stage and back, but for the stages of devices taken before.
+                self._around(k, b[which]) + found.longer,
+            ]
+        )
+        return found._replace(
+            load=load[which] + slower * again,
+            stages=found.stages | {k: own},
+            longer=found.longer + longer,
+            work=found.work + (forward + rest)[which],
+        )
+
+    def _beside(self, device: int) -> tuple[int, int, int]:
+        before, between, after = self._tables.beside.in_turn
+        return before[device], between[device], after[device]
+
+    def _around(self, k: int, end: Array) -> Array:
+        """From a forward's end to the gradient that comes back, on the fastest device, nothing recomputed."""
+        tables, behind = self._tables, len(self._there) - 1 - k
+        passes = tables.forward[-1] - tables.forward[end] + tables.gradient[-1] - tables.gradient[end]
+        lags = int(self._there[-1] - self._there[k] + self._back[-1] - self._back[k])
+        return self._fastest * (passes + behind * sum(tables.overhead)) + lags + tables.beside.around
+
+    def that_fit(self, rows: Held, device: int, own: list[int], value: int) -> Held:
+        """Those whose load and memory this value leaves; their labels are with the device's."""
+        tables, first, m = self._tables, own[0], self._m
+        start, beside = rows.cuts[first], tables.beside
+        stages = {k: numbers.copy() for k, numbers in rows.stages.items()}
+        # All stages of the devices taken come after the first one of this device.
+        stages[first][6] += rows.label
+        head = beside.head + self._fastest * (tables.forward[start] + first * tables.overhead[0]) + self._there[first]
+        tail = beside.tail + self._fastest * (tables.gradient[start] + first * tables.overhead[1]) + self._back[first]
+        before, between, after = self._beside(device)
+        gradients = m * sum(stages[k][0] + stages[k][1] for k in own)
+        busy, load = between + (gradients if self._splits else m * rows.load), between + after + m * rows.load
+        fits = (head + busy + tail <= value) & (before + load <= value)
+        if not self._span:
+            fits &= (head + load <= value) & (before + busy + tail <= value)
+        if tables.capacity:
+            room = tables.capacity[device] - sum(stages[k][5] for k in own)
+            fits &= (room >= 0) & (sum(stages[k][3] for k in own) <= room)
+            open_ = 0 if self._span else head
+            ends = ((3, 1, value - head - tail), (4, 2, value - open_))
+            for memory, last, time in ends:
+                held = [(stages[k][memory], stages[k][0] + stages[k][6] + stages[k][last]) for k in own]
+                fits &= _fit(held, room, time, m)
+            if len(own) == 1:
+                fits &= self._idle(stages[first], room, head, tail, value)
+        found = rows._replace(label=rows.label + rows.longer)
+        return found.take(fits)
+
+    def _idle(self, stage: Array, room: Array, head: Array, tail: Array, value: int) -> Array:
+        """While memory is full of forwards a device with one stage idles before its first backward."""
+        forward, _, rest, kept, _, _, around = stage
+        number = _number(kept, room, self._m)
+        idle = np.where(number < self._m, around - (number - 1) * forward, 0)
+        end = head + self._m * (forward + rest) + idle
+        if not self._splits:
+            return end + tail <= value
+        return np.full(len(end), True) if self._span else end <= value
+
+
+def _fit(held: list[tuple[Array, Array]], room: Array, time: Array, m: int) -> Array:
+    """Whether activations that are held so long each share the memory in this time: (memory, time) of every stage."""
+    if len(held) > 1:
+        return sum(memory * each for memory, each in held) <= room * np.maximum(time, 0) // m
+    memory, each = held[0]
+    number = np.maximum(_number(memory, room, m), 1)
+    return (number >= m) | (-(-m // number) * each <= time)
+
+
+def _number(memory: Array, room: Array, m: int) -> Array:
+    """How many micro-batches the memory has room for, all of them at most."""
+    return np.where(memory > 0, np.minimum(np.maximum(room, 0) // np.maximum(memory, 1), m), m)

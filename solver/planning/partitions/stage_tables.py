@@ -1,0 +1,96 @@
+"""What a bound over partitions looks up of stages, in whole numbers: sums over layers, and the ways to recompute some.
+
+Times are in parts of a tick that a device takes `slower` times as many ticks for; memory is rounded down, in steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from itertools import accumulate
+from math import ceil, floor, lcm
+
+import numpy as np
+
+from formulations.partition.beside import Beside
+from pipesched.layers.layer import LayerType
+from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
+from solver.local_search.moves import Array
+
+# More ways to recompute layers of a stage are put together, with the least of each of their numbers.
+_MOST_WAYS = 32
+_MOST_STEPS = 2**22
+
+_Way = tuple[int, int, int]
+
+
+class StageTables:
+    """A place is one where the model may be cut, by its number; sums are up to each place, from the first on.
+
+    `ways[:, a, b]` are what each way to recompute some of a stage from place a to b adds to its backward, and what it
+    holds at least from a forward to its gradient, and to the end of all its passes; -1 where there are no more ways.
+    """
+
+    def __init__(self, plan: PlanProblem, choice: Choice) -> None:
+        model, cluster = plan.model, plan.cluster
+        finer = lcm(*(each.denominator for each in cluster.slowness))
+        self.slower = [int(cluster.slowness_of(device) * finer) for device in range(cluster.devices)]
+        self._plan, self._tick = plan, plan.tick * finer
+        step = plan.resolution * max(1, ceil(max(cluster.capacity or (Fraction(0),)) / plan.resolution / _MOST_STEPS))
+        self.beside, self._step = Beside.of(plan, choice), step
+        room = zip(cluster.capacity or (), self.beside.memory, strict=False)
+        self.capacity = [ceil((each - held) / step) for each, held in room]
+        self.places = np.array(model.cuts)
+        least = (lambda one: min(one.backward, one.full_backward)) if model.splittable else _full
+        self.forward, self.gradient = self._times(lambda one: one.forward), self._times(least)
+        self.rest = self._times(lambda one: one.least_backward)
+        self.memory = self._sums(floor(one.memory / step) for one in model.sequence)
+        self.overhead = int(model.forward_overhead / self._tick), int(model.backward_overhead / self._tick)
+        self.ways = self._ways([self._of_layer(one) for one in model.sequence])
+
+    def _times(self, of: Callable[[LayerType], Fraction]) -> Array:
+        return self._sums(int(of(one) / self._tick) for one in self._plan.model.sequence)
+
+    def _sums(self, numbers: Iterable[int]) -> Array:
+        found: Array = np.array([*accumulate(numbers, initial=0)], np.int64)[self.places]
+        return found
+
+    def _of_layer(self, layer: LayerType) -> list[_Way]:
+        """To keep all of a layer, or to recompute it in each way."""
+        late = floor((layer.activation - layer.freed_by_backward) / self._step)
+
+        def way(time: Fraction, keeps: Fraction) -> _Way:
+            kept = floor(layer.activation * keeps / self._step)
+            return int(time / self._tick), kept, min(kept, late)
+
+        whole, ways = way(Fraction(0), Fraction(1)), [way(one.time, one.keeps) for one in layer.recompute]
+        if self._plan.recompute is Decide.ALWAYS:
+            return ways[:1] or [whole]
+        return [whole] if self._plan.recompute is Decide.NEVER else [whole, *ways]
+
+    def _ways(self, layers: list[list[_Way]]) -> Array:
+        number = len(self.places)
+        found = np.full((3, number, number, _MOST_WAYS), -1, np.int64)
+        for a in range(number):
+            own: list[_Way] = [(0, 0, 0)]
+            for b in range(a + 1, number):
+                for layer in layers[self.places[b - 1] : self.places[b]]:
+                    own = _fewest({(x + p, y + q, z + r) for x, y, z in own for p, q, r in layer})
+                found[:, a, b, : len(own)] = np.array(own, np.int64).T
+        return found
+
+
+def _full(layer: LayerType) -> Fraction:
+    return layer.full_backward
+
+
+def _fewest(ways: set[_Way]) -> list[_Way]:
+    """Those that hold less than all shorter ones, in order of time; neighbours together where there are many."""
+    kept: list[_Way] = []
+    for way in sorted(ways):
+        if all(way[1] < one[1] or way[2] < one[2] for one in kept[-1:]):
+            kept.append(way)
+    if len(kept) <= _MOST_WAYS:
+        return kept
+    parts = np.array_split(np.array(kept, np.int64), _MOST_WAYS)
+    return [(int(part[:, 0].min()), int(part[:, 1].min()), int(part[:, 2].min())) for part in parts]
