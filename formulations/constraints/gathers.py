@@ -44,9 +44,8 @@ def post(model: Model) -> None:
     for one, other in in_turn(model.jobs):
         cp.add_implication(model.chosen[other][1], model.chosen[one][1])
     gathers = [model.chosen[n][1] for n, choice in enumerate(model.jobs.choices) if choice.gathers]
-    if model.jobs.most_gathers is not None:
-        stages = sum(stage.gather is not None for stage in model.problem.stages)
-        cp.add(sum(gathers) + stages <= model.jobs.most_gathers)
+    if model.jobs.most_further_gathers is not None:
+        cp.add(sum(gathers) <= model.jobs.most_further_gathers)
 
 
 CONSTRAINTS.register(Constraint("gathers", check, post))

@@ -10,6 +10,7 @@ from formulations.jobs.jobs import Gap, Jobs, Precedence
 from pipesched.problem.network.task_network import PassType, TaskNetwork
 from pipesched.problem.passes import RESHARD, UNSHARD, Pass, Task
 from pipesched.problem.problem import Problem
+from pipesched.problem.state import State
 from pipesched.schedule.gathered import USERS, gathered
 from pipesched.schedule.schedule import Schedule
 
@@ -80,6 +81,34 @@ def grouped_as(jobs: Jobs, schedule: Schedule) -> Jobs:
             arcs += [(n, number[Task(one.release)]) for _, last in ends for n in last]
     precedences = (*jobs.precedences, *(Precedence(after, (before,), 0) for before, after in arcs))
     return replace(jobs, precedences=precedences, gaps=(), renumbered=False)
+
+
+def grouped_at(jobs: Jobs, starts: Mapping[int, int]) -> Jobs:
+    """The same where jobs start so, in steps; of an iteration under way some are not among the jobs."""
+    found = list[Precedence]()
+    for gap in jobs.gaps:
+        if gap.release in starts:
+            for first, last in gap.users:
+                here = [n for n in first if n in starts]
+                if gap.gather in starts and here and min(map(starts.__getitem__, here)) >= starts[gap.release]:
+                    found += [Precedence(n, (gap.gather,), 0) for n in first]
+                else:
+                    found += [Precedence(gap.release, (n,), 0) for n in last]
+    return replace(jobs, precedences=(*jobs.precedences, *found), gaps=(), renumbered=False) if jobs.gaps else jobs
+
+
+def gathered_at_least(problem: Problem, state: State) -> dict[int, int]:
+    """How often each stage is gathered: as often as that has begun, once more where it was dropped and is needed."""
+    begun = {task.of for task in state.ran}
+    holders = problem.holders or range(len(problem.stages))
+    needed = {holders[p.stage] for p in state.passes(problem) - begun if p.kind in USERS}
+    found = {}
+    for stage, own in enumerate(problem.stages):
+        if own.gather is not None:
+            times = sum(p.kind is UNSHARD and p.stage == stage for p in begun)
+            dropped = times and Pass(RESHARD, stage, times - 1) in begun
+            found[stage] = max(1, times + bool(dropped and stage in needed))
+    return found
 
 
 def gaps_without_end(jobs: Jobs, running: Collection[int]) -> Iterator[tuple[int, int]]:

@@ -90,7 +90,8 @@ class Gap(NamedTuple):
 class Jobs:
     """`choices` are what is decided. `room` is what each of these memories has, devices first.
 
-    `most_gathers` is how often parameters are gathered at most. Micro-batches that are alike may be `renumbered`.
+    `most_further_gathers` is how many of them that gather are taken at most. Micro-batches that are alike may be
+    `renumbered`.
 
     `zeros` jobs take no time. Each of them has one step, so that every job has its own place in an order. All these
     steps together are less than the least part of a tick by which values differ (`parts` of `attainable_spans`).
@@ -106,7 +107,7 @@ class Jobs:
     zeros: int
     restricted: bool = False  # to some of the schedules, so that no bound holds for all
     gaps: tuple[Gap, ...] = ()
-    most_gathers: int | None = None
+    most_further_gathers: int | None = None
     renumbered: bool = True
     # Before these steps no job starts, where an iteration is under way: 0 for all if empty. Micro-batches of a chain
     # are then not alike.

@@ -17,10 +17,16 @@ from pipesched.problem.problem import Problem
 Ways = Mapping[tuple[int, int], Sequence[frozenset[PassKind]]]
 
 
-def jobs_of(problem: Problem, passes: Collection[Pass] | None = None, ways: Ways | None = None) -> Jobs:
+def jobs_of(
+    problem: Problem,
+    passes: Collection[Pass] | None = None,
+    ways: Ways | None = None,
+    gathered: Mapping[int, int] | None = None,
+) -> Jobs:
     """The jobs of all passes, or of these alone: what others would have to end before them is then left out.
 
     `ways`: of each activation, by stage and micro-batch, the sets of passes of which one runs, where not all are open.
+    `gathered`: how often the parameters of each stage are gathered at least, where that is not once.
     """
     if problem.microbatch_scale:
         raise ValueError("unequal micro-batches are solved as chains (`microbatch_chains`)")
@@ -33,7 +39,8 @@ def jobs_of(problem: Problem, passes: Collection[Pass] | None = None, ways: Ways
         if (passes is None or Pass(kind, stage, j) in passes)
         and not (kind is BW and dominated[stage] and (passes is None or Pass(B, stage, j) in passes))
     )
-    chosen = _Chosen(problem, held, ways or {})
+    times = {s: (gathered or {}).get(s, 1) for s, own in enumerate(problem.stages) if own.gather is not None}
+    chosen = _Chosen(problem, held, ways or {}, times)
     types = network.tasks
     zeros = sum(task.ticks == 0 for p in held for task in types[p.kind, p.stage])
     zeros += sum(p.kind is F and problem.stages[p.stage].overlapped == 0 for p in held)
@@ -54,14 +61,21 @@ def jobs_of(problem: Problem, passes: Collection[Pass] | None = None, ways: Ways
     room = (*network.room, *hosts, *windows)
     return Jobs(
         problem, jobs, tuple(precedences), holdings, tuple(chosen.choices), room, parts, zeros,
-        gaps=gathers.gaps, most_gathers=problem.most_gathers,
+        gaps=gathers.gaps, most_further_gathers=_most_further(problem, times),
     )  # fmt: skip
+
+
+def _most_further(problem: Problem, times: Mapping[int, int]) -> int | None:
+    """How often parameters are gathered besides so many times; below 0 where that is too often."""
+    if any(own.gather is not None and own.gather.most < times[s] for s, own in enumerate(problem.stages)):
+        return -1
+    return None if problem.most_gathers is None else problem.most_gathers - sum(times.values())
 
 
 class _Chosen:
     """The `choices` of backwards in both modes, of activations with several options, and of further gatherings."""
 
-    def __init__(self, problem: Problem, held: Collection[Pass], ways: Ways) -> None:
+    def __init__(self, problem: Problem, held: Collection[Pass], ways: Ways, times: Mapping[int, int]) -> None:
         self._problem, self._ways = problem, ways
         modes: dict[tuple[int, int], set[bool]] = {}
         for p in held:
@@ -75,7 +89,7 @@ class _Chosen:
             if len(self._options(stage, j)) > 1
             and any(Pass(kind, stage, j) in held for kind in problem.stages[stage].saving_kinds)
         ]
-        again = [Choice(*p[1:], 2, gathers=True) for p in held if p.kind is UNSHARD and p.microbatch]
+        again = [Choice(*p[1:], 2, gathers=True) for p in held if p.kind is UNSHARD and p.microbatch >= times[p.stage]]
         self.choices = [*backwards, *activations, *again]
         number = iter(range(len(self.choices)))
         self._backward, self._activation, self._again = (
@@ -90,7 +104,7 @@ class _Chosen:
         if p.kind in (B, W, BW):
             return self._backward.get(p[1:]), int(p.kind is BW)
         if p.kind in (UNSHARD, RESHARD):
-            return self._again.get(p[1:]), int(p.microbatch > 0)
+            return self._again.get(p[1:]), int(p[1:] in self._again)
         if p.kind not in self._problem.stages[p.stage].saving_kinds:
             return None, 0
         choice, options = self._activation.get(p[1:]), self._options(*p[1:])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from formulations.jobs.jobs import Holding, Jobs, Precedence
+from formulations.jobs.gathers import gathered_at_least
+from formulations.jobs.jobs import Gap, Holding, Jobs, Precedence
 from formulations.jobs.jobs_of_problem import jobs_of
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.state import State
@@ -17,7 +18,8 @@ def jobs_that_remain(problem: Problem, state: State) -> Jobs:
     What remains starts in whole ticks, whatever is minimised.
     """
     of_ticks = replace(problem, objective=Objective.MAKESPAN)
-    whole = jobs_of(of_ticks, state.passes(problem), state.ways_to_save(problem))
+    gathered = gathered_at_least(problem, state)
+    whole = jobs_of(of_ticks, state.passes(problem), state.ways_to_save(problem), gathered)
     opened = (state.opening(problem, device) for device in range(problem.devices))
     steps = tuple(None if since is None else since * whole.scale for since in opened)
     counts = problem.objective is Objective.SPAN
@@ -42,16 +44,32 @@ class _Remaining:
         for n in self._running:
             jobs[self._number[n]] = whole.jobs[n]._replace(steps=(self._ran[n].end - now) * whole.scale)
         self._release = [now * whole.scale] * len(jobs)
-        precedences, holdings = tuple(self._precedences()), tuple(self._holdings())
+        ties, gaps = self._gaps()
+        precedences, holdings = tuple(self._precedences([*whole.precedences, *ties])), tuple(self._holdings())
         return replace(
             whole, jobs=tuple(jobs), precedences=precedences, holdings=holdings, room=tuple(self._room),
-            release=tuple(self._release),
+            release=tuple(self._release), gaps=gaps,
         )  # fmt: skip
 
-    def _precedences(self) -> Iterator[Precedence]:
+    def _gaps(self) -> tuple[list[Precedence], tuple[Gap, ...]]:
+        """Those that are to come, for passes that have not begun; what others leave, as precedences of the whole."""
+        ties, gaps, number = list[Precedence](), list[Gap](), self._number
+        for gap in self._whole.gaps:
+            begun = [user for user in gap.users if any(n in self._ran for n in user[0])]
+            others = [user for user in gap.users if user not in begun]
+            if gap.release in self._ran:
+                # That of the gathering runs, since it has begun or others need it.
+                ties += [Precedence(n, (gap.gather,), 0) for first, _ in others for n in first]
+                continue
+            ties += [Precedence(gap.release, (n,), 0) for _, last in begun for n in last]
+            users = tuple((tuple(number[n] for n in a), tuple(number[n] for n in b)) for a, b in others)
+            gaps.append(Gap(number[gap.release], number[gap.gather], users))
+        return ties, tuple(gaps)
+
+    def _precedences(self, whole: Iterable[Precedence]) -> Iterator[Precedence]:
         """Those between jobs that are left; what has ended says when others can start."""
         number, scale = self._number, self._whole.scale
-        for one in self._whole.precedences:
+        for one in whole:
             if one.after in self._ran:
                 continue
             after = number[one.after]

@@ -18,9 +18,10 @@ from pipesched.files.problem_file import read_document
 from pipesched.files.rounding import LARGEST
 from pipesched.files.schedules.task_texts import TaskReader
 from pipesched.files.schema_errors import parse_model
+from pipesched.files.state_gathers import gather_mistakes
 from pipesched.problem.formatting import amount, memory_text
 from pipesched.problem.network.task_network import Resource
-from pipesched.problem.passes import BW, RECOMPUTATIONS, UNSHARD, B, F, Pass, PassKind, Task, W
+from pipesched.problem.passes import BW, RECOMPUTATIONS, B, F, Pass, PassKind, Task, W
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.rescale import finer
 from pipesched.problem.state import Ran, State
@@ -93,11 +94,9 @@ def state_from(document: object, problem: Problem, source: str = "state") -> tup
 
 def _refuse(problem: Problem) -> None:
     """Problems of which a state does not tell enough."""
-    network = problem.network
     what = {
         "overlapped blocks": bool(problem.overlaps),
         "microbatch_scale": bool(problem.microbatch_scale),
-        "gathered parameters": any(kind is UNSHARD for kind, _ in network.tasks),
     }
     if any(what.values()):
         found = next(name for name, there in what.items() if there)
@@ -183,6 +182,7 @@ def _mistakes(problem: Problem, state: State) -> Iterator[str]:
         if not ways:
             name = text(Task(Pass(F, stage, j)))
             yield f"passes: the activation of {name} can no longer be held, copied or recomputed as the problem says"
+    yield from gather_mistakes(problem, state)
     yield from _held_too_much(problem, state)
 
 
@@ -195,7 +195,7 @@ def _held_too_much(problem: Problem, state: State) -> Iterator[str]:
         change, host = network.change[p.kind, p.stage], network.host_change.get((p.kind, p.stage))
         devices[problem.device(p)] += change.total if ended else change.at_start
         way = state.recomputed.get(p[1:]) if p.kind is F and ended else None
-        devices[problem.device(p)] -= network.given_up[way, p.stage] if way else 0
+        devices[problem.device(p)] -= network.given_up.get((way, p.stage), 0) if way else 0
         for number, own in enumerate(network.hosts):
             if host is not None and problem.device(p) in own.devices:
                 hosts[number] += host.total if ended else host.at_start

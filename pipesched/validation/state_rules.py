@@ -6,7 +6,21 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 from pipesched.problem.pass_names import stage_text
-from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, Pass, Task, W
+from pipesched.problem.passes import (
+    BW,
+    OFFLOAD,
+    RECOMPUTATIONS,
+    REDUCE,
+    RELOAD,
+    RESHARD,
+    STEP,
+    UNSHARD,
+    B,
+    F,
+    Pass,
+    Task,
+    W,
+)
 from pipesched.problem.problem import Problem
 from pipesched.problem.state import Ran, State
 from pipesched.validation.pass_rules import (
@@ -27,10 +41,10 @@ from pipesched.validation.violation import Violation
 
 
 def validate_from_state(problem: Problem, state: State, tasks: Mapping[Task, Ran]) -> list[Violation]:
-    """Every rule that is broken, of problems that gather no parameters; `tasks` are all, in ticks."""
+    """Every rule that is broken; `tasks` are all, in ticks."""
     found = [*_complete(problem, state, tasks)]
     return found or [*_kept(problem, state, tasks), *_turns(problem, state, tasks), *_needs(problem, state, tasks),
-                     *_memory(problem, tasks)]  # fmt: skip
+                     *_gathered(problem, state, tasks), *_memory(problem, tasks)]  # fmt: skip
 
 
 def _complete(problem: Problem, state: State, tasks: Mapping[Task, Ran]) -> Iterator[Violation]:
@@ -55,6 +69,17 @@ def _complete(problem: Problem, state: State, tasks: Mapping[Task, Ran]) -> Iter
             if saving not in ways_to_save(problem, stage) or ((stage, j) in forwards and again != told):
                 have = ", ".join(sorted(saving)) or "none of its copies and recomputations"
                 yield Violation("complete", (Pass(F, stage, j),), f"{stage_text(problem, stage, j)} runs {have}")
+    times = 0
+    for stage, own in enumerate(problem.stages):
+        if own.gather is not None:
+            count = sum(p.kind is UNSHARD and p.stage == stage for p in passes)
+            times += count
+            expected += [Pass(kind, stage, k) for k in range(max(1, count)) for kind in (UNSHARD, RESHARD)]
+            if count > own.gather.most:
+                text = f"stage {stage} is gathered {count} times; its limit is {own.gather.most}"
+                yield Violation("parameters", (), text)
+    if problem.most_gathers is not None and times > problem.most_gathers:
+        yield Violation("parameters", (), f"parameters are gathered {times} times; the limit is {problem.most_gathers}")
     whole = {Task(p, part) for p in expected for part in range(len(all_tasks(problem, p.kind, p.stage)))}
     for task in sorted(whole ^ tasks.keys()):
         says = "is missing" if task in whole else "is none of the problem"
@@ -125,6 +150,29 @@ def _ends(problem: Problem, p: Pass, lag: int, before: Pass) -> Iterator[tuple[T
         yield from ((Task(p, part), lag) for part in waited_for(problem, before, p))
 
 
+def _gathered(problem: Problem, state: State, tasks: Mapping[Task, Ran]) -> Iterator[Violation]:
+    """Gatherings and releases of a stage in turn, every pass between two such; what has begun was so."""
+    spans: dict[int, list[tuple[int, int]]] = {}
+    for stage, own in enumerate(problem.stages):
+        most = own.gather.most if own.gather else 0
+        line = [Task(Pass(kind, stage, k)) for k in range(most) for kind in (UNSHARD, RESHARD)]
+        line = [task for task in line if task in tasks]
+        for one, other in pairwise(line):
+            if tasks[other].start < tasks[one].end and other not in state.ran:
+                text = f"{problem.task_text(other)} starts before {problem.task_text(one)} ends"
+                yield Violation("precedence", (one.of, other.of), text)
+        spans[stage] = [(tasks[a].end, tasks[b].start) for a, b in zip(line[::2], line[1::2], strict=True)]
+    for p in dict.fromkeys(task.of for task in tasks):
+        holder = problem.holders[p.stage] if problem.holders else p.stage
+        if p.kind in (OFFLOAD, RELOAD, REDUCE, STEP, UNSHARD, RESHARD) or not spans[holder]:
+            continue
+        own_parts = [Task(p, part) for part in range(len(own_tasks(problem, p.kind, p.stage)))]
+        begin, end = min(tasks[one].start for one in own_parts), max(tasks[one].end for one in own_parts)
+        if not any(since <= begin and end <= until for since, until in spans[holder]):
+            text = f"{problem.task_text(Task(p))} runs while the parameters of its stage are not gathered"
+            yield Violation("parameters", (p,), text)
+
+
 def _memory(problem: Problem, tasks: Mapping[Task, Ran]) -> Iterator[Violation]:
     """A pass takes with its first task, and gives back when all have ended but that which sends; an end comes first."""
     several, passes = len(problem.streams) > 1, {task.of for task in tasks}
@@ -141,6 +189,12 @@ def _memory(problem: Problem, tasks: Mapping[Task, Ran]) -> Iterator[Violation]:
             gives -= sum(dropped(problem, kind, p.stage) for kind in again)
             events.append((end, begin == end or not several, 2 * turn + 1, gives, p))
         yield from _over(problem, events, room, f"device {device}")
+        if problem.gather_window is not None:
+            windows = [(tasks[Task(p)].start if p.kind is UNSHARD else tasks[Task(p)].end, True, turn,
+                        1 if p.kind is UNSHARD else -1, p)
+                       for turn, p in enumerate(dict.fromkeys(task.of for task in order))
+                       if p.kind in (UNSHARD, RESHARD)]  # fmt: skip
+            yield from _over(problem, windows, problem.gather_window, f"the window of device {device}")
     for number, (room, devices) in enumerate(problem.host_pools):
         events = []
         copies = [p for p in passes if p.kind in (OFFLOAD, RELOAD) and problem.device(p) in devices]

@@ -8,9 +8,8 @@ from itertools import product
 
 from formulations.jobs.jobs import Jobs
 from pipesched.problem.passes import BW, B, F, PassKind, W
+from solver.replanning.gathers_on_demand import GathersOnDemand, Rank
 from solver.tasks.job_graph import JobGraph, graph_of
-
-Rank = tuple[float, ...]
 
 
 def first_orders(jobs: Jobs) -> Iterator[dict[int, int]]:
@@ -20,6 +19,9 @@ def first_orders(jobs: Jobs) -> Iterator[dict[int, int]]:
     backwards first, and one micro-batch after the other, which memory stops only where it stops all.
     """
     most = max((choice.options for choice in jobs.choices), default=1)
+    # Of gathered parameters: the more micro-batches run in turn, the less often they are gathered.
+    numbers = 1 + max((job.task.of.microbatch for job in jobs.jobs), default=0)
+    groups = [2**power for power in range(1, numbers.bit_length())] if jobs.gaps else []
     for fused, way in product((True, False) if jobs.choices else (True,), range(most)):
         graph = graph_of(jobs, _running(jobs, fused, way))
         tails = graph.tails()
@@ -37,12 +39,20 @@ def first_orders(jobs: Jobs) -> Iterator[dict[int, int]]:
         yield from _placed(graph, longest)
         yield from _placed(graph, backwards)
         yield from _placed(graph, in_turn)
+        for size in groups:
+
+            def in_groups(n: int, start: int, size: int = size) -> Rank:
+                return (jobs.jobs[n].task.of.microbatch // size, start)
+
+            yield from _placed(graph, in_groups)
 
 
 def _running(jobs: Jobs, fused: bool, way: int) -> list[int]:
     """The jobs that run where every choice takes this one of its options, or its last."""
 
     def option(choice: int, kind: PassKind) -> int:
+        if jobs.choices[choice].gathers:
+            return 1  # where they are wanted
         return min(int(fused) if kind in (B, W, BW) else way, jobs.choices[choice].options - 1)
 
     chosen = ((n, job, job.choice) for n, job in enumerate(jobs.jobs))
@@ -56,24 +66,35 @@ def _placed(graph: JobGraph, rank: Callable[[int, int], Rank]) -> Iterator[dict[
     free = dict.fromkeys(jobs.on, 0)
     missing = {n: len(graph.before[n]) for n in graph.running}
     begin = {n: jobs.released(n) for n in graph.running}
+    gathers = GathersOnDemand(graph)
+    for n, needs in graph.before.items():
+        missing[n] -= sum(gathers.waits(one, n) for one, _ in needs)
     ready = {n for n, count in missing.items() if not count}
     starts: dict[int, int] = {}
     while ready:
-        able = [(start, n) for n in ready
-                if (start := memory.room_at(n, max(begin[n], free[jobs.jobs[n].resource]))) is not None]  # fmt: skip
-        if not able:
-            return
-        start, n = min(able, key=lambda one: (*rank(one[1], one[0]), one[1]))
+        able: list[tuple[int, int]] = []
+        for allowed in (gathers.wanted(ready), gathers.to_drop(ready), gathers.unwanted(ready)):
+            soonest = ((n, max(since, begin[n], free[jobs.jobs[n].resource])) for n, since in allowed)
+            able = [(start, n) for n, since in soonest if (start := memory.room_at(n, since)) is not None]
+            if able:
+                break
+        else:
+            break
+        start, n = min(able, key=lambda one: gathers.order(one[0], one[1], ready, rank))
         starts[n], end = start, start + jobs.jobs[n].steps
         free[jobs.jobs[n].resource] = end
         memory.place(n, start, end)
+        gathers.place(n, end)
         ready.remove(n)
         for after, lag in graph.after[n]:
+            if gathers.waits(n, after):
+                continue
             begin[after] = max(begin[after], end + lag)
             missing[after] -= 1
             if not missing[after]:
                 ready.add(after)
-    yield starts
+    if all(n in starts or gathers.optional(n) for n in graph.running):
+        yield starts
 
 
 class _Memory:

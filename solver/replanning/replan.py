@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from threading import Event
 
 from formulations.exact.exact_model import ExactModel
+from formulations.jobs.gathers import grouped_at
 from formulations.jobs.jobs import Jobs
 from formulations.jobs.jobs_that_remain import jobs_that_remain
 from formulations.jobs.placed_jobs import PlacedJobs
@@ -67,11 +68,13 @@ class _Search:
         self.bound = least_value(self.problem, self.state, self.jobs)
         self.placed: PlacedJobs | None = None
         self.best: Replanned | None = None
-        self._infeasible = False
+        self._infeasible = (self.jobs.most_further_gathers or 0) < 0
 
     def run(self) -> None:
+        if self._infeasible:
+            return
         for starts in first_orders(self.jobs):
-            placed = placed_at(self.jobs, starts, self._openings(starts))
+            placed = self._placed_at(starts)
             if placed is not None and (self.best is None or not self._done):
                 self._keep(placed)
         exact = len(self.jobs.jobs) <= _MOST_JOBS
@@ -81,6 +84,9 @@ class _Search:
         self._windows(_PATIENCE if exact else None)
         if exact:
             self._exact(1.0)
+
+    def _placed_at(self, starts: Mapping[int, int]) -> PlacedJobs | None:
+        return placed_at(grouped_at(self.jobs, starts), starts, self._openings(starts))
 
     def _openings(self, starts: Mapping[int, int]) -> list[int]:
         """When each device begins, in steps: 0 where the time of the iteration counts."""
@@ -147,7 +153,7 @@ class _Search:
             self.bound = max(self.bound, int(model.bound(answer.bound)))
         if answer.has_solution:
             starts = model.starts(answer.value_of)
-            placed = placed_at(jobs, starts, self._openings(starts))
+            placed = self._placed_at(starts)
             if placed is not None:
                 self._keep(placed)
 

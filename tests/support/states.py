@@ -8,14 +8,29 @@ from itertools import islice, product
 from random import Random
 
 from pipesched.problem.device_resources import Pool
-from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, Pass, PassKind, Task
+from pipesched.problem.passes import (
+    BW,
+    OFFLOAD,
+    RECOMPUTATIONS,
+    REDUCE,
+    RELOAD,
+    RESHARD,
+    STEP,
+    UNSHARD,
+    B,
+    F,
+    Pass,
+    PassKind,
+    Task,
+    W,
+)
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.state import Ran, State
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
 from tests.support.makers import problem, random_order
 from tests.support.piece_problems import random_sequence
-from tests.support.task_brute_force import Game, savings, tiny_reductions, tiny_tasks
+from tests.support.task_brute_force import Game, gather_counts, savings, tiny_gathers, tiny_reductions, tiny_tasks
 from tests.support.tiny_memory import tiny_memory
 
 _SHAPES = (
@@ -58,7 +73,8 @@ def tiny_state(random: Random) -> tuple[Problem, State]:
 def tiny_state_in_span(random: Random) -> tuple[Problem, State]:
     """Any of the others, for the span, with at most one device that has not begun."""
     while True:
-        one, state = random.choice((tiny_state, tiny_state_of_tasks, tiny_state_of_memory))(random)
+        kinds = (tiny_state, tiny_state_of_tasks, tiny_state_of_memory, tiny_state_of_gathers)
+        one, state = random.choice(kinds)(random)
         if sum(state.opening(one, device) is None for device in range(one.devices)) <= 1:
             return replace(one, objective=Objective.SPAN), state
 
@@ -98,6 +114,25 @@ def tiny_state_of_memory(random: Random) -> tuple[Problem, State]:
     return one, State(now + random.randint(0, 2), ran, recomputed)
 
 
+def tiny_state_of_gathers(random: Random) -> tuple[Problem, State]:
+    """Parameters that are gathered up to three times, some of them by now; little memory, a window, or a limit."""
+    one = replace(tiny_gathers(random), objective=Objective.ITERATION)
+    pairs = [(s, j) for s in range(one.placement.stages) for j in one.microbatches_of[s]]
+    fused = frozenset(pair for pair in pairs if not one.splittable or random.random() < 0.5)
+    orders = _Orders(0)
+    orders.play(Game(one, fused, None, random.choice(list(gather_counts(one)))))
+    ran, now = _run_for_a_while(orders, random)
+    return one, State(now + random.randint(0, 2), ran)
+
+
+def _as_often(one: Problem, state: State) -> Iterator[dict[int, int]]:
+    """How often each stage may be gathered, no less than it has been."""
+    begun = {task.of for task in state.ran}
+    for counts in gather_counts(one):
+        if all(sum(p.kind is UNSHARD and p.stage == stage for p in begun) <= n for stage, n in counts.items()):
+            yield counts
+
+
 def _may_save(state: State, begun: Set[Pass], pair: tuple[int, int], way: PassKind | None) -> bool:
     """Whether an activation may be held in this way, where these passes have begun."""
     again = way if way in RECOMPUTATIONS else None
@@ -125,10 +160,11 @@ def least_end(one: Problem, state: State, most: int = 200_000) -> int | None:
     ]  # fmt: skip
     first = {device: state.opening(one, device) for device in range(one.devices)}
     found = _Orders(most, one, first if one.objective is Objective.SPAN else {})
-    for way, saving in product(product(*ways), list(savings(one, pairs))):
+    for way, saving, gathers in product(product(*ways), list(savings(one, pairs)), list(_as_often(one, state))):
         if not all(_may_save(state, begun, pair, saving.get(pair)) for pair in pairs):
             continue
-        found.play(Game(one, frozenset(pair for pair, fused in zip(pairs, way, strict=True) if fused), saving))
+        game = Game(one, frozenset(pair for pair, fused in zip(pairs, way, strict=True) if fused), saving, gathers)
+        found.play(game)
         found.try_all({task: end for task, (_, end) in state.ran.items()}, state.now)
     return found.best
 
@@ -183,10 +219,27 @@ class _Orders:
         for task in game.ticks:
             if task not in ends and all(before in ends for before, _ in self._needs[task]):
                 free = [ends[other] for other in ends if game.stream[other] == game.stream[task]]
+                there = self._there(task, ends)
+                if there is None:
+                    continue
+                free.append(there)
                 since = self._since.get(self._one.device(task.of), now) if self._one else now
                 start = max([now, since, *free, *(ends[before] + lag for before, lag in self._needs[task])])
                 times = sorted({start, *(other for other in ends.values() if other > start)})
                 yield from islice(((task, at) for at in times if self._fits(task, at, ends)), 1)
+
+    def _there(self, task: Task, ends: Mapping[Task, int]) -> int | None:
+        """From when on the parameters that a task computes with are there, or can be dropped; None if they are not."""
+        game, stage = self._game, self._game.holder(task.of.stage)
+        if stage not in game.gaps or task.of.kind in (UNSHARD, REDUCE, STEP):
+            return 0
+        begun = sorted(one for one in ends if one.of.kind is UNSHARD and one.of.stage == stage)
+        if task.of.kind is RESHARD:
+            using = (F, B, W, BW)
+            return max([0, *(end for one, end in ends.items()
+                             if one.of.kind in using and game.holder(one.of.stage) == stage)])  # fmt: skip
+        dropped = sum(one.of.kind is RESHARD and one.of.stage == stage for one in ends)
+        return ends[begun[-1]] if len(begun) > dropped else None
 
     def _fits(self, task: Task, start: int, ends: Mapping[Task, int]) -> bool:
         """Whether there is what a task takes, where all others have begun and some have ended."""

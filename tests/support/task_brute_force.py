@@ -427,7 +427,7 @@ def optimum(
     best: Fraction | None = None
     pairs = [(s, j) for s in range(problem.placement.stages) for j in problem.microbatches_of[s]]
     ways = chain.from_iterable(combinations(pairs, n) for n in range(len(pairs) + 1)) if problem.splittable else [pairs]
-    for fused, saving, gathers in product(list(ways), list(savings(problem, pairs)), list(_gathers(problem))):
+    for fused, saving, gathers in product(list(ways), list(savings(problem, pairs)), list(gather_counts(problem))):
         game = Game(problem, frozenset(fused), saving, gathers)
         events = game.waits()
         if len(events) > most_waits:
@@ -439,7 +439,7 @@ def optimum(
     return best
 
 
-def _gathers(problem: Problem) -> Iterator[dict[int, int]]:
+def gather_counts(problem: Problem) -> Iterator[dict[int, int]]:
     """How often each stage is gathered."""
     most = {s: own.gather.most for s, own in enumerate(problem.stages) if own.gather is not None}
     for counts in product(*(range(1, each + 1) for each in most.values())):

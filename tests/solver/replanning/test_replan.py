@@ -32,10 +32,10 @@ from tests.support.states import (
     least_end,
     tiny_state,
     tiny_state_in_span,
+    tiny_state_of_gathers,
     tiny_state_of_memory,
     tiny_state_of_tasks,
 )
-from tests.support.task_brute_force import tiny_gathers
 
 SURE = Limits(workers=1, deterministic=5)
 STATES = Path(__file__).resolve().parents[3] / "examples" / "states"
@@ -47,12 +47,13 @@ STATES = Path(__file__).resolve().parents[3] / "examples" / "states"
         *((n, tiny_state) for n in range(0, 120, 20)),
         *((n, tiny_state_of_tasks) for n in range(0, 60, 20)),
         *((n, tiny_state_of_memory) for n in range(0, 60, 20)),
+        (0, tiny_state_of_gathers),
         (0, tiny_state_in_span),
     ],
 )
 def test_against_every_order_of_what_remains(first: int, tiny: Callable[[Random], tuple[Problem, State]]) -> None:
     """Changed times and transfers, split and fused, pieces, several stages a device, several tasks a pass, parameters;
-    copies and recomputations that have begun, are told, or are open."""
+    copies and recomputations that have begun, are told, or are open; gathered parameters."""
     compared = 0
     for seed in range(first, first + 20):
         one, state = tiny(Random(seed))
@@ -172,9 +173,33 @@ def test_what_a_state_does_not_tell_enough_of_is_refused() -> None:
     one = problem(1, 1, times={"forward": 2, "backward": 2})
     with pytest.raises(BadInput, match="found objective period; allowed with a state: makespan"):
         state_from({"now": 0, "passes": []}, replace(one, objective=Objective.PERIOD))
-    gathered = tiny_gathers(Random(0))
-    with pytest.raises(BadInput, match="found gathered parameters in the problem; allowed with a state"):
-        state_from({"now": 0, "passes": []}, gathered)
+
+
+@pytest.mark.parametrize(
+    ("names", "mistake"),
+    [
+        ("U0.0@0-1 F0.0@1-3 D0.0@3-3 F0.1@3-5", "F0.1 began where the parameters of its stage were not gathered"),
+        ("U0.0@0-1 F0.0@1-3 D0.0@2-2", "F0.0 began where"),
+        ("U0.0@0-1 U0.1@1-2", "U0.1 needs D0.0, which has not begun"),
+        ("U0.0@0-1 D0.0@1-1 U0.1@1-2 D0.1@2-2 U0.2@2-3", "parameters are gathered 3 times by them; the limit is 2"),
+        ("U0.0@0-1 F0.0@1-3", ""),
+    ],
+)
+def test_what_has_begun_had_its_parameters(names: str, mistake: str) -> None:
+    gather = {"time": 1, "on": "dp", "memory": 1, "keep": "free", "most": 2}
+    times = {"forward": 2, "backward": 2}
+    one = problem(1, 2, times=times, parameters={"gather": gather}, objective="iteration", streams=["compute", "dp"])
+    one = one.with_stages(gather=[one.stages[0].gather and one.stages[0].gather._replace(most=3)])
+    passes = list[dict[str, Any]]()
+    for name, start, end in (text.replace("@", "-").split("-") for text in names.split()):
+        passes.append({"name": name, "start": int(start), "end": int(end)})
+    document = {"now": 5, "passes": passes}
+    if not mistake:
+        found = replan(*state_from(document, one), SURE)
+        assert found.status is Status.OPTIMAL and found.value == 5 + 2 + 2 + 2
+        return
+    with pytest.raises(BadInput, match=mistake):
+        state_from(document, one)
 
 
 SAVING: dict[str, Any] = {
