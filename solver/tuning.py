@@ -11,9 +11,11 @@ from __future__ import annotations
 MANY_PASSES = 20_000
 # Seconds that the first schedule of all may take although the time limit is shorter.
 GRACE = 1.0
+# About the seconds that timing and judging a schedule takes for each pass.
+SECONDS_A_PASS = 2e-5
 # About the seconds that stating the exact model takes for each pass.
 STATING_SECONDS_A_PASS = 0.001
-# About the seconds that local search takes for each pass before its first move counts.
+# About the seconds that local search takes for each pass before its first move counts, and searched rules.
 LOCAL_SEARCH_SECONDS_A_PASS = 1e-4
 # Of so few passes thousands of schedules are tried in a second: shorter problems of as many stand for long ones.
 FEW_PASSES = 5_000
@@ -29,16 +31,23 @@ DISCOUNT = 0.5
 HOPE = 0.1
 # A slice of a part that begins anew is longer by so much than all of its slices before.
 LONGER = 3.0
+# The check of a bound takes so much longer than the bound at most, beside a local search; by itself 1.3 to 1.7 times.
+CHECKED = 3.0
 # Labels of a diagram that a second, or a unit of counted work, is enough for.
 LABELS_A_SECOND = 500_000
 
 # List scheduling. Percent of a task, or of what a block saves, by which passes wait: fewer were .7 % longer.
-WAITS, FIRST_WAIT = (0, 25, 50, 100, 200), 50
+WAITS = (0, 25, 50, 100, 200)
+FIRST_WAIT = WAITS[2]
 # Micro-batches in flight, in percent of what Little's law gives, None without limit; a few more or changes at once.
 IN_FLIGHT = (*range(100, 301, 25), None)
 FEW = 3
 # Random rules by ranks; changes without a gain, a stage; moves of annealing, a unit; counted work of a slice.
 RUNS = 200
+# Runs that take as long as one with its exact times and judgement, amply.
+RUNS_TO_OFFER = 8
+# Serial generation of tasks: periods between micro-batches, and how much later weight tasks come up.
+APART, LATER = (1 / 2, 3 / 4, 1), (0, 1 / 2, 1)
 
 # Annealing: the temperature of the first move, in mean lengths of a pass, run after run; the last one's is so much
 # lower. The gentlest first is .3 % worse.
@@ -47,28 +56,46 @@ COLDER = 8
 # The weight of the mean over devices in the energy; moves into idle time; moves of modes where these are open.
 EVENNESS, FILLING, CHANGING = 0.3, 0.1, 0.2
 
-# A round that finds nothing better is followed by one so much longer.
-ROUND_LONGER = 1.2
-# The first temperature of tasks, as a share of the end; walks among schedules of one value: first temperatures in mean
-# lengths, moves, and samples of the noise that stands for slack.
-TEMPERATURE, WALK_HEATS, WALK_MOVES, WALK_SAMPLES = 0.005, (1 / 64, 1 / 8), 20_000, 64
+# Places that a unit is moved by at most.
+REACH = 8
+# A round that finds nothing better is followed by one so much longer; a window that is solved to its end by one so
+# much larger, one that is not by one so much smaller.
+GROWTH = 1.1
+# The first temperature of tasks, as a share of the end; walks among schedules of one value: moves, and samples of the
+# noise that stands for slack.
+TEMPERATURE, WALK_MOVES, WALK_SAMPLES = 0.005, 20_000, 64
 # Moves of annealing that a unit of counted work stands for.
 COUNTED_MOVES = 5_000
-# Tasks of a window for CP-SAT at first; after one that is solved to its end the next is larger by this, else smaller.
-WINDOW, WINDOW_LARGER = 60.0, 1.05
+# Tasks of a window for CP-SAT at first.
+WINDOW = 60.0
+
+# Tabu search: steps for which a move is not undone, to twice as many; places that a job moves by.
+TENURE, TABU_FAR = 8, 40
+
+# CP-SAT. Order literals beyond which nothing is refuted in a minute; the least share of the gap that is asked for.
+FEW_LITERALS, LEAST_ASKED = 12_000, 1 / 32
+# Copies of a period that are looked for.
+COPIES = 8
 
 # Restricted diagrams. Orders of a state are doubled up to this.
 MOST_ORDERS = 128
-# Nodes of a layer at first, and how many times more the next time; of those that ran the same passes so many stay.
-BEAM_WIDTH, BEAM_WIDER, BEAM_ALIKE = 100, 3, 4
+# Nodes of a layer at first; of those that ran the same passes so many stay.
+BEAM_WIDTH, BEAM_ALIKE = 100, 4
 # Mean forwards that something is passed over for what follows a forward; weights of the longest device, of the mean
 # over devices and of that over micro-batches. With 3, 10 and 1 eight problems were 4 % longer.
 BEAM_WAITS, BEAM_WEIGHTS = (0.0, 2.0), (1.0, 10.0, 0.5)
-# Children of a node, at most, which memory holds besides.
-BEAM_CHILDREN = 6
-# Numbers of eight bytes at most that a search keeps at once.
+# Numbers at most that a search keeps at once, of four or eight bytes.
 MOST_NUMBERS = 50_000_000
 
-# Policies: numbers move by their size over up to two to this; one try of so many is for other jobs, where there are.
+# Relaxed diagrams. Labels of a state, few to many; labels looked at in all, and for a first or one of many tries.
+WIDTHS, MOST_LABELS, FEW_LABELS = (8, 64, 512), 200_000_000, 10_000_000
+# Devices beside the first, or chains, that a diagram keeps together at most: with blocks half as many.
+TOGETHER = 4
+# Values are tried in steps of first so much of the gap; the shortest are so much shorter. With a guide the other way.
+VALUE_STEP, VALUE_SHORTEST = 16, 4
+
+# States counted before they are looked at, of which memory leaves out many, up to so many times those that there are.
+OVERSTATED = 8
+
+# Policies: numbers move by their size over up to two to this.
 POLICY_LEAST = 8
-OTHERS = 8

@@ -29,7 +29,7 @@ from solver.local_search.equal_value import halted, with_timeline
 from solver.local_search.moves import Array
 from solver.tasks.dispatch import listed
 from solver.tasks.job_units import equal_value_search
-from solver.tuning import COLDER, COUNTED_MOVES, KEPT, MANY_PASSES, WALK_HEATS, WALK_MOVES, WALK_SAMPLES
+from solver.tuning import COLDER, COUNTED_MOVES, HEATS, KEPT, MANY_PASSES, WALK_MOVES, WALK_SAMPLES
 
 # The noise that a solve tells of.
 USUAL = Noise(0.05, BATCH, 0)
@@ -155,11 +155,11 @@ class _Search:
         ]
 
     def walk(self, job: int, halt: Array) -> Timeline | None:
-        start = self.pool[job // len(WALK_HEATS) % len(self.pool)][1]
+        start = self.pool[job // len(HEATS) % len(self.pool)][1]
         seed, search = self.limits.seed * 1_000_003 + job, equal_value_search(start)
         if search is None:
             return None
-        heat = WALK_HEATS[job % len(WALK_HEATS)]
+        heat = HEATS[job % len(HEATS)]
         return search.for_mean(self.walking, None, (heat, heat / COLDER), WALK_MOVES, seed, halt)
 
     def keep(self, timelines: Sequence[Timeline]) -> None:

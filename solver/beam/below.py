@@ -21,9 +21,8 @@ from solver.bounds.analytic.critical_paths import Paths
 from solver.diagram.completion import NOTHING, Rests, completion, numbers_of
 from solver.diagram.steps import devices_of, kept_stages
 from solver.step_orders.search import only_chain
+from solver.tuning import MOST_NUMBERS, OVERSTATED
 
-# Numbers of the pass backwards, four bytes each. Memory leaves out states that are counted before they are looked at.
-_MOST_NUMBERS, _OVERSTATED = 50_000_000, 8
 # What the whole must take at least counts so much beside what else an order is ranked by.
 _AT_LEAST = 3.0
 _LEFT_OUT = np.inf
@@ -46,9 +45,9 @@ def what_follows(problem: Problem, stop: Event) -> Below | None:
     """None where there are several chains or too many states, or after a stop."""
     chain = only_chain(problem)
     kept = None if chain is None else kept_stages(problem, Paths(problem), chain, chain)
-    if kept is None or numbers_of(kept) > _OVERSTATED * _MOST_NUMBERS:
+    if kept is None or numbers_of(kept) > OVERSTATED * MOST_NUMBERS:
         return None
-    rest = completion(kept.steps, _MOST_NUMBERS, stop)
+    rest = completion(kept.steps, MOST_NUMBERS, stop)
     if rest is None:
         return None
     devices = devices_of(problem, kept.chain)

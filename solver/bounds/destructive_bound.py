@@ -27,12 +27,7 @@ from pipesched.schedule.schedule import Schedule
 from solver.backends.cp_sat import Parameters, solve_model
 from solver.bounds.analytic.critical_paths import blocks_outlast_passes
 from solver.limits import Limits
-from solver.tuning import SHARE
-
-# Beyond this many order literals CP-SAT refutes nothing in a minute.
-_MOST_LITERALS = 12_000
-# The least share of what is open between bound and value that is asked for.
-_LEAST_SHARE = 1 / 32
+from solver.tuning import FEW_LITERALS, LEAST_ASKED, SHARE
 
 
 class RefutedValue(NamedTuple):
@@ -67,7 +62,7 @@ def destructive_bounds(
     groups = [[*range(problem.devices)]] if intervals or every else _groups(problem)
     # What is near the bound takes almost as long to refute as what is halfway up; of a job shop it takes a moment, and
     # what is halfway up is not refuted at all.
-    share = 2 * _LEAST_SHARE if intervals else 1 / 2
+    share = 2 * LEAST_ASKED if intervals else 1 / 2
     literals = -1 if intervals else MOST_LITERALS
     proved: Value = 0
     found: Value | None = None
@@ -103,10 +98,10 @@ def destructive_bounds(
             schedule = model.decode(answer.value_of)
             assert schedule is not None, "the model keeps the memory at every start"
             yield schedule
-        elif share <= _LEAST_SHARE:
+        elif share <= LEAST_ASKED:
             return
         else:
-            share = max(_LEAST_SHARE, share / 2)
+            share = max(LEAST_ASKED, share / 2)
 
 
 def _asked_for(low: Value, below: Value, share: float, parts: int) -> Value:
@@ -138,7 +133,7 @@ def _groups(problem: Problem) -> list[list[int]]:
     steps = [step for step in (2, 4, 8, 16, 32) if step < 2 * devices] if blocks_outlast_passes(problem) else []
 
     def small(group: list[int]) -> bool:
-        return literal_count(problem, group) <= _MOST_LITERALS
+        return literal_count(problem, group) <= FEW_LITERALS
 
     some = next((group for group in (sorted(along[::step]) for step in steps) if small(group)), None)
     every = sorted(along)

@@ -9,8 +9,7 @@ from formulations.cyclic.block_graph import BlockGraph
 from formulations.cyclic.pattern import Copy, Pattern
 from pipesched.problem.passes import BW, B, F, Pass, Task, W
 from pipesched.schedule.timeline import Timeline
-
-_MOST_COPIES = 8
+from solver.tuning import COPIES
 
 
 def read_pattern(timeline: Timeline, graph: BlockGraph) -> Pattern | None:
@@ -35,7 +34,7 @@ def _readings(timeline: Timeline, graph: BlockGraph) -> Iterator[Pattern]:
     shares = [held for held in timeline.problem.microbatches_of if held]
     fewest = min(map(len, shares))
     partner = _partners(timeline)
-    for copies in range(1, _MOST_COPIES + 1):
+    for copies in range(1, COPIES + 1):
         middle = max(0, fewest // 2 - copies // 2)
         if middle + copies < fewest:
             pattern = _reading(timeline, partner, graph, middle, copies)

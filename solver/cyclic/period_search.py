@@ -17,13 +17,10 @@ from formulations.cyclic.sequential_pattern import sequential_pattern
 from pipesched.errors import Disagreement
 from solver.backends.cp_sat import Parameters, solve_model
 from solver.limits import Limits
+from solver.tuning import COPIES, GRACE, LONGER
 
-# Micro-batches a repetition may hold. Beyond four, CP-SAT finds little in seconds that a reading did not give.
-_COPIES = (1, 2, 3, 4)
 # Lengths closer than this share of the bound count as equal.
 _FINE = Fraction(1, 1000)
-# Seconds of the first attempt at a length, and CP-SAT's own units where these count.
-_FIRST_TRY = 0.5
 
 
 class Verdict(Enum):
@@ -108,16 +105,16 @@ class _Search:
         return reached or self.stop.is_set() or self.left <= 0
 
     def run(self) -> None:
-        effort = _FIRST_TRY
+        effort = GRACE
         while not self.done():
             settled = True
-            for copies in _COPIES:
+            for copies in range(1, COPIES // 2 + 1):
                 settled &= self._bisect(copies, effort)
                 if self.done():
                     return
             if settled:
                 return
-            effort *= 3
+            effort *= LONGER
 
     def _longest(self, copies: int) -> int:
         """Just below what is known, or a length in which any micro-batches can repeat one after another."""

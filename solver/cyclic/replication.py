@@ -22,12 +22,7 @@ from pipesched.schedule.pass_table import Ints, PassTable
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from solver.construction.timing import best_times
-from solver.tuning import FEW, FEW_PASSES
-
-# Micro-batches a device of the shorter problem: warm-up, cool-down, and as much again between them to repeat.
-_EACH = 8
-# Parts that repeat more micro-batches than this leave many over where they do not divide what is to be added.
-_MOST_COPIES = 8
+from solver.tuning import COPIES, FEW, FEW_PASSES
 
 
 class Cut(NamedTuple):
@@ -46,7 +41,7 @@ def shortened(problem: Problem) -> Problem | None:
     """The same problem with just enough micro-batches to be stretched; None unless that is half of them or less."""
     chains = len(problem.placement.chains)
     most = FEW_PASSES // (3 * problem.placement.stages)
-    few = chains * max(FEW * problem.devices, min(_EACH * problem.devices, most))
+    few = chains * max(FEW * problem.devices, min(COPIES * problem.devices, most))
     # Chains share micro-batches evenly here, and where the problem's do not the rest is dropped at the end.
     return replace(problem, microbatches=few) if 2 * few <= problem.microbatches else None
 
@@ -96,7 +91,7 @@ def _repeating(timeline: Timeline) -> Iterator[tuple[Cut, Cut]]:
     for cut in cuts:
         alike.setdefault(cut.begun, []).append(cut)
     found: list[int] = []
-    for copies in range(1, _MOST_COPIES + 1):
+    for copies in range(1, COPIES + 1):
         if any(copies % smaller == 0 for smaller in found):
             continue
         pairs = [(a, b) for a in cuts for b in alike[a.begun] if b.through - a.through == copies]

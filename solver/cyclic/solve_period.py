@@ -33,11 +33,9 @@ from solver.cyclic.period_bounds import PeriodCertificate, period_certificates
 from solver.cyclic.problem_period import best_period, best_unrolled, long_run
 from solver.limits import Limits
 from solver.published import candidate
-from solver.tuning import GRACE, SHARE
+from solver.tuning import GRACE, SECONDS_A_PASS, SHARE
 
 Report = Callable[[Progress], None]
-# About what a pattern takes to be unrolled, timed and judged, a pass; no more than a share of the limit is left for it.
-_UNROLLED_SECONDS_A_PASS = 1e-5
 
 
 def solve_period(
@@ -108,7 +106,7 @@ def _moment(problem: Problem, seconds: float, period: Fraction, bound: Fraction)
 def _to_search(problem: Problem, limits: Limits) -> Limits:
     """The limits less the seconds that it takes to unroll what is found."""
     passes = 3 * sum(map(len, problem.microbatches_of))
-    own = min(passes * _UNROLLED_SECONDS_A_PASS, SHARE * limits.seconds)
+    own = min(passes * SECONDS_A_PASS, SHARE * limits.seconds)
     return replace(limits, seconds=limits.seconds - own)
 
 

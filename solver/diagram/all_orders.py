@@ -15,13 +15,11 @@ from solver.diagram.certificate import certificate_of
 from solver.diagram.device_sets import Trial, in_a_row, trials
 from solver.diagram.follow import least_end
 from solver.diagram.steps import kept_stages, walked_chains
-
-# Labels looked at in all; those of the first devices of a long line, and of a state there.
-WORK, WORK_IN_A_ROW, _WIDTH_IN_A_ROW = 40_000_000, 2_000_000, 64
+from solver.tuning import FEW_LABELS, MOST_LABELS, WIDTHS
 
 
 def bounds_of_all_orders(
-    problem: Problem, stop: Event, widths: Sequence[int] = (8, 64), work: int = WORK
+    problem: Problem, stop: Event, widths: Sequence[int] = WIDTHS[:2], work: int = MOST_LABELS
 ) -> Iterator[Certificate]:
     """On more and more devices of each chain, while that takes no more than so much work; each above those before.
 
@@ -31,7 +29,7 @@ def bounds_of_all_orders(
         yield from _bounds(problem, stop, trials(problem, [*walked_chains(problem)], widths), work)
 
 
-def bounds_in_a_row(problem: Problem, stop: Event, work: int = WORK_IN_A_ROW) -> Iterator[Certificate]:
+def bounds_in_a_row(problem: Problem, stop: Event, work: int = FEW_LABELS) -> Iterator[Certificate]:
     """On the first three devices, the first four and so on, of a chain with too many states to keep all devices.
 
     Forwards on their way down and gradients on their way up wait for each other between neighbours. Where that decides,
@@ -40,7 +38,7 @@ def bounds_in_a_row(problem: Problem, stop: Event, work: int = WORK_IN_A_ROW) ->
     """
     if plain_passes(problem):
         for chain in walked_chains(problem):
-            yield from _bounds(problem, stop, in_a_row(problem, chain, _WIDTH_IN_A_ROW), work)
+            yield from _bounds(problem, stop, in_a_row(problem, chain, WIDTHS[1]), work)
 
 
 def plain_passes(problem: Problem) -> bool:

@@ -29,17 +29,16 @@ from solver.diagram.guide import guide_of
 from solver.diagram.layers import Least
 from solver.diagram.steps import Kept, kept_stages, stages_on, walked_chains
 from solver.diagram.values import raised
-
-# Labels looked at in all; numbers of a pass backwards, four bytes each; labels of a state.
-WORK, WORK_OF_STAGES, MOST_NUMBERS, WIDTH_OF_STAGES, WIDTH_OF_MORE = 200_000_000, 10_000_000, 50_000_000, 64, 512
-# Labels of a state, and devices besides the first: with blocks, more labels prove more than more devices.
-_WIDTHS, _DEVICES = (64, 512), 4
-_WIDTHS_WITH_BLOCKS, _DEVICES_WITH_BLOCKS = (1024,), 2
-# Stages besides those of a device. The first value is so much of the gap above what is proved, a step of a quarter of
-# that the last; with a guide a third and a sixteenth.
-_BESIDES, _STEP, _SHORTEST, _STEP_OF_MORE, _SHORTEST_OF_MORE = 2, 16, 4, 3, 16
-# Memory leaves out many states that are counted before they are looked at: up to so many times those that there are.
-_OVERSTATED = 8
+from solver.tuning import (
+    FEW_LABELS,
+    MOST_LABELS,
+    MOST_NUMBERS,
+    OVERSTATED,
+    TOGETHER,
+    VALUE_SHORTEST,
+    VALUE_STEP,
+    WIDTHS,
+)
 
 
 class Guiding(NamedTuple):
@@ -63,7 +62,7 @@ class _Raising:
     def guiding(self, chain: Sequence[int], stages: Sequence[int], numbers: int) -> Guiding | None:
         """A pass backwards over some stages; None where it has more than so many numbers, or after a stop."""
         kept = kept_stages(self.problem, self.paths, chain, stages)
-        if kept is None or numbers_of(kept) > _OVERSTATED * numbers:
+        if kept is None or numbers_of(kept) > OVERSTATED * numbers:
             return None
         rest = completion(kept.steps, numbers, self.stop)
         if rest is None:
@@ -96,7 +95,7 @@ def bounds_of_devices(
     proved: float,
     known: float,
     widths: Sequence[int] | None = None,
-    work: int = WORK,
+    work: int = MOST_LABELS,
     numbers: int = MOST_NUMBERS,
 ) -> Iterator[Certificate]:
     """Above what is `proved`, up to the value of a schedule that is `known`: each above those before, in ticks.
@@ -107,13 +106,13 @@ def bounds_of_devices(
         return
     raising = _Raising(problem, stop, proved, known, work)
     for chain in walked_chains(problem):
-        for stages in in_even_steps(problem, chain, _DEVICES_WITH_BLOCKS if problem.overlaps else _DEVICES):
+        for stages in in_even_steps(problem, chain, TOGETHER // 2 if problem.overlaps else TOGETHER):
             by = None if raising.over else raising.guiding(chain, stages, numbers)
             if by is None:
                 continue
-            for width in widths or (_WIDTHS_WITH_BLOCKS if problem.overlaps else _WIDTHS):
-                step = raising.first_step(_STEP)
-                yield from raising.certificates(by.kept, by, width, (step, max(1, step // _SHORTEST)))
+            for width in widths or (WIDTHS[2:] if problem.overlaps else WIDTHS[1:]):
+                step = raising.first_step(VALUE_STEP)
+                yield from raising.certificates(by.kept, by, width, (step, max(1, step // VALUE_SHORTEST)))
                 if raising.over:
                     return
 
@@ -124,8 +123,8 @@ def bounds_of_stages(
     proved: float,
     known: float,
     device: int,
-    width: int = WIDTH_OF_STAGES,
-    work: int = WORK_OF_STAGES,
+    width: int = WIDTHS[1],
+    work: int = FEW_LABELS,
     numbers: int = MOST_NUMBERS,
 ) -> Iterator[Certificate]:
     """As `bounds_of_devices`, with all stages of one device, and those that prove most with them, one after the other.
@@ -137,12 +136,12 @@ def bounds_of_stages(
     raising = _Raising(problem, stop, proved, known, work)
     for chain in walked_chains(problem):
         kept = stages_on(problem, chain, (device,))
-        for _ in range(_BESIDES if kept else 0):
+        for _ in range(TOGETHER // 2 if kept else 0):
             before = kept
             for stages in _with_one_more(chain, before):
                 by = raising.guiding(chain, stages, numbers)
-                step = raising.first_step(_STEP)
-                own = raising.certificates(by.kept, by, width, (step, max(1, step // _SHORTEST))) if by else ()
+                step = raising.first_step(VALUE_STEP)
+                own = raising.certificates(by.kept, by, width, (step, max(1, step // VALUE_SHORTEST))) if by else ()
                 for certificate in own:
                     kept = stages
                     yield certificate
@@ -158,8 +157,8 @@ def bounds_of_more_stages(
     proved: float,
     known: float,
     stages: tuple[int, ...],
-    width: int = WIDTH_OF_MORE,
-    work: int = WORK,
+    width: int = WIDTHS[2],
+    work: int = MOST_LABELS,
     numbers: int = MOST_NUMBERS,
 ) -> Iterator[Certificate]:
     """The same, where some stages guide others that are kept besides.
@@ -174,8 +173,8 @@ def bounds_of_more_stages(
         by = raising.guiding(chain, stages, numbers) if set(stages) <= set(chain) else None
         if by is None:
             continue
-        step, behind = raising.first_step(_STEP_OF_MORE), _behind(problem, chain, stages)
-        first, shortest = stages, max(1, step // _SHORTEST_OF_MORE)
+        step, behind = raising.first_step(VALUE_SHORTEST), _behind(problem, chain, stages)
+        first, shortest = stages, max(1, step // VALUE_STEP)
         candidates = [*_with_one_more(chain, first)] if behind is None else [_with(chain, first, behind)]
         while candidates:
             best = None if behind is None else candidates[0]
@@ -188,7 +187,7 @@ def bounds_of_more_stages(
                     return
             if best is None:
                 break
-            step = max(1, step // _SHORTEST)
+            step = max(1, step // VALUE_SHORTEST)
             first, behind, candidates, shortest = best, None, [*_with_one_more(chain, best)], step
 
 

@@ -7,8 +7,9 @@ from fractions import Fraction
 
 from solver.diagram.layers import Layer
 
-# After so many rounds, each with every step once, one looks back over so many.
-ROUNDS, _BACK = 96, (*range(1, 17), 24, 32, 48, 64, 80)
+# After so many rounds, each with every step once, one looks back: over few, where labels may come again just so, and
+# over many, which lose less.
+ROUNDS, BACK = 96, (*range(1, 17), 24, 32, 48, 64, 80)
 
 
 def skip(rounds: Sequence[Layer], in_flight: int, most: int) -> tuple[int, int]:
@@ -19,7 +20,7 @@ def skip(rounds: Sequence[Layer], in_flight: int, most: int) -> tuple[int, int]:
     a round is taken.
     """
     found = [
-        (_delay(rounds[-1 - back], rounds[-1], in_flight), back) for back in _BACK if back <= min(most, len(rounds) - 1)
+        (_delay(rounds[-1 - back], rounds[-1], in_flight), back) for back in BACK if back <= min(most, len(rounds) - 1)
     ]
     if not found:
         return 0, 0

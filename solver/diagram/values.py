@@ -7,10 +7,10 @@ from threading import Event
 from typing import NamedTuple
 
 from solver.diagram.layers import Least
+from solver.tuning import LABELS_A_SECOND
 
-# A step is twice as long as that of a value that was reached with so few labels, and half as long after so many times
-# the labels of the value before; a quarter after one that proved nothing.
-_FEW, _TIMES = 50_000, 40
+# A step is twice as long as one that took so few labels; a quarter after one that proved nothing.
+_FEW = LABELS_A_SECOND // 10
 
 
 class Reached(NamedTuple):
@@ -29,7 +29,7 @@ def raised(
     Of a value and the work that is left, `least_below` says what is proved. `steps` are the first one from a value to
     the next, and that below which no shorter one is tried.
     """
-    (proved, known), (step, shortest), before = between, steps, _FEW
+    (proved, known), (step, shortest) = between, steps
     while proved < known and step >= shortest and work > 0 and not stop.is_set():
         value = min(known, proved + step)
         least = least_below(value, work)
@@ -39,6 +39,4 @@ def raised(
             step //= 2 if ticks > proved else 4
         elif least.work <= _FEW:
             step *= 2
-        elif least.work > _TIMES * before:
-            step = max(shortest, step // 2)
-        before, proved, work = max(_FEW, least.work), max(proved, ticks), work - least.work
+        proved, work = max(proved, ticks), work - least.work

@@ -13,13 +13,7 @@ from pipesched.results.gap import gap
 from solver.backends.interruptible import run_within
 from solver.engine.search import Search
 from solver.engine.slices import Slice, Work
-from solver.tuning import GRACE
-
-# By how much longer than a bound its check takes at most, beside a local search: 1.3 to 1.7 times by itself. Once a
-# check has taken a second, that of a stronger bound takes at most so many times as long a second of the bound.
-_CHECKED, _STRONGER = 3.0, 2
-# Of a slice, for bounds; their checks have the rest.
-_FINDING = 0.5
+from solver.tuning import CHECKED, GRACE
 
 
 class _Timed(NamedTuple):
@@ -42,14 +36,14 @@ def claim_found(search: Search, bounds: Iterator[Certificate], slice_: Slice) ->
 
     Whether there are no more. How long a check took says more of the next one than what is known beforehand.
     """
-    found, times = list[_Timed](), _CHECKED
-    ended = run_within(_FINDING * slice_.left(), search.stop, partial(_find, search, bounds, found))
+    found, times = list[_Timed](), CHECKED
+    ended = run_within(slice_.left() / 2, search.stop, partial(_find, search, bounds, found))
     while fitting := [one for one in found if times * one.seconds <= search.clock.allowed()]:
         strongest, began = max(fitting, key=lambda one: one.certificate.value_ticks), time.monotonic()
         claim(search, [one.certificate for one in fitting])
         checked = time.monotonic() - began
         if checked >= GRACE and strongest.seconds > 0:
-            times = min(times, _STRONGER * checked / strongest.seconds)
+            times = min(times, 2 * checked / strongest.seconds)
         found = [one for one in found if one.certificate.value_ticks > strongest.certificate.value_ticks]
     return bool(ended)
 

@@ -23,10 +23,17 @@ from solver.local_search.moves import Array
 from solver.memory_weights import weights_of
 from solver.published import candidate
 from solver.tasks.job_units import equal_value_search
-from solver.tuning import COLDER, GRACE, SHARE, WALK_HEATS, WALK_MOVES, WALK_SAMPLES
+from solver.tuning import (
+    COLDER,
+    GRACE,
+    HEATS,
+    LOCAL_SEARCH_SECONDS_A_PASS,
+    SECONDS_A_PASS,
+    SHARE,
+    WALK_MOVES,
+    WALK_SAMPLES,
+)
 
-# About what a published schedule takes with its times and judgement, a pass, and one that is searched for.
-_SECONDS_A_PASS, _SEARCHED_SECONDS_A_PASS = 2e-5, 3e-4
 # Walks among schedules of one value begin where so much time is left, once they are compiled.
 _LEAST_SECONDS = 5.0
 _NOT_COMPILED = (
@@ -84,7 +91,7 @@ def complete_table(search: Search) -> None:
 
 
 def _seconds_a_pass(heuristic: Heuristic) -> float:
-    return _SEARCHED_SECONDS_A_PASS if heuristic.searched else _SECONDS_A_PASS
+    return LOCAL_SEARCH_SECONDS_A_PASS if heuristic.searched else SECONDS_A_PASS
 
 
 def refined(solution: Solution, search: Search) -> Solution:
@@ -96,7 +103,7 @@ def refined(solution: Solution, search: Search) -> Solution:
     if solution.timeline is None or solution.problem.objective is Objective.PERIOD:
         return solution
     fitting = sum(one.fits for one in solution.candidates)
-    if not search.clock.counts_work and search.clock.left() < fitting * search.passes * _SECONDS_A_PASS:
+    if not search.clock.counts_work and search.clock.left() < fitting * search.passes * SECONDS_A_PASS:
         return solution
     known = [solution, *(with_timeline(solution, one) for one in _as_good(solution))]
     best = min(known, key=_rank)
@@ -144,9 +151,7 @@ def _more_slack(solution: Solution, seed: int, halt: Array) -> Solution:
     search = equal_value_search(replace(timeline, problem=held))
     if search is None:
         return solution
-    found = search.for_mean(
-        _SLACK, solution.value_ticks, (WALK_HEATS[0], WALK_HEATS[0] / COLDER), WALK_MOVES, seed, halt
-    )
+    found = search.for_mean(_SLACK, solution.value_ticks, (HEATS[1], HEATS[1] / COLDER), WALK_MOVES, seed, halt)
     if found is None:
         return solution
     other = with_timeline(solution, replace(found, problem=problem))

@@ -18,6 +18,7 @@ from solver.local_search.modes import BACKWARD, FORWARD, FUSED, ROLE, WEIGHT, Mo
 from solver.local_search.moves import Array, Shop
 from solver.local_search.units.operation_units import NONE, Operations
 from solver.local_search.units.order_units import Orders
+from solver.tuning import REACH
 
 _NO_MODES = np.zeros(0, np.int64)
 
@@ -35,7 +36,7 @@ class AnnealingParameters(NamedTuple):
     cold: float
     evenness: float
     filling: float
-    reach: int = 8
+    reach: int = REACH
     changing: float = 0.0
     leaving: bool = False
 

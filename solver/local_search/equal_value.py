@@ -25,8 +25,7 @@ from solver.local_search.equal_value_kernel import Goal, Heat, Work, settle
 from solver.local_search.incremental_simulation import times_of
 from solver.local_search.moves import Array
 from solver.local_search.units.order_units import Orders
-
-_REACH = 8
+from solver.tuning import REACH
 
 Result = TypeVar("Result")
 
@@ -86,7 +85,7 @@ class EqualValueSearch:
         self, goal: Goal, hot: float, cold: float, filling: float, moves: int, seed: int, halt: Array
     ) -> Timeline | None:
         """The best timeline met; None if the one begun with is not allowed, or it is not safe."""
-        heat = Heat(max(hot, 1e-9), max(cold, 1e-12), _REACH, filling)
+        heat = Heat(max(hot, 1e-9), max(cold, 1e-12), REACH, filling)
         found, orders = self._settled(goal, heat, moves, seed, halt)
         schedule = None if found < 0 else self.units.schedule(orders)
         return None if schedule is None else simulate(self.problem, schedule, self.openings)

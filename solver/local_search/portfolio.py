@@ -23,7 +23,7 @@ from solver.local_search.pool import Member, Pool
 from solver.local_search.pool import length as length_of
 from solver.local_search.units.operation_units import Operations, dominated_split, modes_matter
 from solver.local_search.units.order_units import Units
-from solver.tuning import COUNTED_MOVES, ROUND_LONGER, RUNS
+from solver.tuning import COUNTED_MOVES, GROWTH, RUNS
 
 # What annealing moves of a schedule, and when each of its devices may start.
 Start = tuple[Movable | Operations, Sequence[int]]
@@ -96,7 +96,7 @@ class OrderSearch:
                     fitting = int(min(moves, left * self._per_second)) or self._first_round // RUNS
                 self._round(pool, fitting, deadline, offer)
                 better = length_of(self.best) < length_of(before)
-                moves = self._first_round if better else int(moves * ROUND_LONGER)
+                moves = self._first_round if better else int(moves * GROWTH)
         return True
 
     def _round(self, pool: Executor, moves: int, deadline: float, offer: Callable[[Schedule], Timeline | None]) -> None:

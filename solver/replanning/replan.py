@@ -28,13 +28,7 @@ from solver.limits import Limits
 from solver.replanning.first_orders import first_orders
 from solver.tasks.placing import placed_at
 from solver.tasks.window_search import WindowSearch
-
-# Jobs and order literals up to which all that remains is one model.
-_MOST_JOBS, _MOST_LITERALS = 2_500, 20_000
-# Of the time, for that model before windows; windows that gain nothing, after which it has all the rest.
-_EXACT_SHARE, _PATIENCE = 0.3, 12
-# Windows where CP-SAT's work is counted instead of time.
-_WINDOWS = 10
+from solver.tuning import FEW_LITERALS, FEW_PASSES, KEPT, SHARE
 
 Report = Callable[[Replanned], None]
 
@@ -77,11 +71,11 @@ class _Search:
             placed = self._placed_at(starts)
             if placed is not None and (self.best is None or not self._done):
                 self._keep(placed)
-        exact = len(self.jobs.jobs) <= _MOST_JOBS
-        exact = exact and open_pairs(KnownOrder(Operations(self.jobs))) <= _MOST_LITERALS
+        exact = len(self.jobs.jobs) <= FEW_PASSES
+        exact = exact and open_pairs(KnownOrder(Operations(self.jobs))) <= FEW_LITERALS
         if exact:
-            self._exact(_EXACT_SHARE if self.placed is not None else 1.0)
-        self._windows(_PATIENCE if exact else None)
+            self._exact(SHARE if self.placed is not None else 1.0)
+        self._windows(2 * KEPT if exact else None)
         if exact:
             self._exact(1.0)
 
@@ -162,7 +156,7 @@ class _Search:
             return
         search, vain, counted = WindowSearch(self.placed, self.limits), 0, self.limits.deterministic is not None
         solved = 0
-        while not self._done and (patience is None or vain < patience) and not (counted and solved >= _WINDOWS):
+        while not self._done and (patience is None or vain < patience) and not (counted and solved >= KEPT):
             better = search.step(self._end - time.monotonic(), self.stop)
             vain, solved = 0 if better else vain + 1, solved + 1
             if better:

@@ -16,11 +16,7 @@ from solver.diagram.transitions import NEVER
 from solver.step_orders.continuations import Ways, continuations, one_each
 from solver.step_orders.labels import DELAYS, MODES, best_of, longer
 from solver.step_orders.weights import Weights, weights_of
-
-# Numbers of the pass backwards, four bytes each; where there are more, what is to come is not looked at.
-_MOST_NUMBERS = 50_000_000
-# Ways on from each state that are kept distinct. Where modes are open what follows must be a bound, so that it is one.
-_WAYS = 6
+from solver.tuning import KEPT, MOST_NUMBERS
 
 
 class Taken(NamedTuple):
@@ -66,10 +62,10 @@ def diagram_of(problem: Problem, stop: Event) -> Diagram | None:
     steps, weights = without_blocks(kept.steps), weights_of(problem, chain, kept.steps)
     # Weight passes that wait here take as long as they do, even where a full backward would take less.
     steps = steps._replace(longest=weights.longest())
-    rest = completion(steps, _MOST_NUMBERS, stop)
+    rest = completion(steps, MOST_NUMBERS, stop)
     if rest is None:
         return Diagram(chain, steps, weights, None)
-    ways = min(_WAYS, _MOST_NUMBERS // (sum(len(layer.keys) for layer in rest) * rest[0].rests.shape[1]))
+    ways = min(KEPT, MOST_NUMBERS // (sum(len(layer.keys) for layer in rest) * rest[0].rests.shape[1]))
     several = None if weights.full.any() or ways < 2 else continuations(steps, rest, ways, stop)
     return Diagram(chain, steps, weights, several or one_each(rest))
 

@@ -12,7 +12,7 @@ from formulations.window.task_window import TaskWindow
 from solver.backends.cp_sat import Parameters, solve_model
 from solver.limits import Limits
 from solver.tasks.placing import put_back
-from solver.tuning import FEW, GRACE, SHARE, WINDOW, WINDOW_LARGER
+from solver.tuning import FEW, GRACE, GROWTH, SHARE, WINDOW
 
 
 class WindowSearch:
@@ -30,7 +30,7 @@ class WindowSearch:
             min(GRACE, left), deterministic, self._random.randrange(2**31), self._limits.workers, symmetry=False
         )
         answer = solve_model(model.cp, parameters, stop)
-        self._size = self._size * (WINDOW_LARGER if answer.complete else 1 / WINDOW_LARGER)
+        self._size = self._size * (GROWTH if answer.complete else 1 / GROWTH)
         if not answer.has_solution:
             return False
         placed = put_back(model.window, model.starts(answer.value_of))

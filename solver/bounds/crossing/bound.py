@@ -18,17 +18,21 @@ from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.crossing_evidence import Crossings
 from solver.bounds.analytic.critical_paths import Paths
-from solver.bounds.crossing.growth import ROUNDS, skip
+from solver.bounds.crossing.growth import skip
 from solver.bounds.crossing.line import Line, Numbers, candidates, line_of
 from solver.bounds.crossing.states import count, states, steps
+from solver.diagram.repetition import ROUNDS
+from solver.tuning import MOST_LABELS, WIDTHS
 
 # The name of its certificates.
 KIND = "crossings"
-# Labels of a state; states and steps beyond which a line is too long; and labels compared in all.
-WIDTH, _MOST_STATES, _MOST_STEPS, _WORK = 64, 3_000, 100_000, 400_000_000
+# States and steps beyond which a line is too long.
+_MOST_STATES, _MOST_STEPS = 3_000, 100_000
 
 
-def crossing_bounds(problem: Problem, stop: Event, width: int = WIDTH, work: int = _WORK) -> Iterator[Certificate]:
+def crossing_bounds(
+    problem: Problem, stop: Event, width: int = WIDTHS[1], work: int = MOST_LABELS
+) -> Iterator[Certificate]:
     """For the first two stages of each chain, the first three and so on, while that takes no more than so much work.
 
     Nothing where blocks overlap a forward and a backward, which then need not pass each other.

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from solver.bounds.crossing.line import Numbers
+from solver.diagram.repetition import BACK
 
-# After so many rounds one looks back: over few, where labels may come again just so, and over many, which lose less.
-ROUNDS, _BACK = 96, (*range(1, 17), 24, 32, 48, 64, 80)
 _UNKNOWN = -(1 << 57)  # times below are none
 _Labels = tuple[Numbers, Numbers]
 
@@ -21,7 +20,7 @@ def skip(rounds: Sequence[_Labels], most: int) -> int:
     round is taken.
     """
     labels, _ = rounds[-1]
-    found = [(_delay(rounds[-1 - back], rounds[-1]), back) for back in _BACK if back <= most]
+    found = [(_delay(rounds[-1 - back], rounds[-1]), back) for back in BACK if back <= most]
     if not found:
         return 0
     delay, back = max(found, key=lambda one: Fraction(*one))

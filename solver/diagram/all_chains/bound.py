@@ -46,18 +46,16 @@ from solver.diagram.reduction import reduced
 from solver.diagram.steps import walked_chains
 from solver.diagram.transitions import NEVER
 from solver.diagram.values import raised
+from solver.tuning import MOST_LABELS, TOGETHER, VALUE_SHORTEST, VALUE_STEP, WIDTHS
 
 # The name of its certificates.
 KIND = "crossings of all chains"
-# Labels looked at in all; by one call of compiled code, which nothing can interrupt; and in a layer, which has memory.
-WORK, _AT_ONCE, _LAYER = 20_000_000, 10_000, 2_000_000
+# Labels looked at by one call of compiled code, which nothing can interrupt; and in a layer, which has memory.
+_AT_ONCE, _LAYER = 10_000, 2_000_000
+# Rows of what follows on one device kept distinct for a state; the check counts as many.
+_ROWS = 64
 # Labels of a state on one device, of which nearly all problems have fewer; on several devices fewer are affordable.
-_WIDTH, _WIDTHS_OF_SEVERAL = 512, (64,)
-# Rows of what follows on one device kept distinct for a state; the check counts as many. Devices taken together.
-_ROWS, _TOGETHER = 64, 4
-# Values are tried in steps of first so much of the gap, as fewer labels are followed the lower the value is; the
-# shortest are so much shorter.
-_STEP, _SHORTEST = 16, 8
+_WIDTH, _WIDTHS_OF_SEVERAL = WIDTHS[-1], WIDTHS[1:2]
 
 
 class _Single(NamedTuple):
@@ -74,7 +72,7 @@ def bounds_of_chains(
     proved: float,
     known: float,
     widths: Sequence[int] = _WIDTHS_OF_SEVERAL,
-    work: int = WORK,
+    work: int = MOST_LABELS,
 ) -> Iterator[Certificate]:
     """Above what is `proved`, up to the value of a schedule that is `known`: each above those before, in ticks.
 
@@ -120,8 +118,8 @@ def _raised(
     stop: Event,
 ) -> Iterator[tuple[tuple[int, ...], int, int, int]]:
     """Devices, width, value and what was proved with them: few devices first, more once these prove no more."""
-    step = max(1, (until - best) // _STEP)
-    for count in range(2, _TOGETHER + 1):
+    step = max(1, (until - best) // VALUE_STEP)
+    for count in range(2, TOGETHER + 1):
         together = _together(problem, paths, singles, count)
         if together is None:
             return
@@ -129,7 +127,7 @@ def _raised(
         for width in widths:
             # A value for which half of the work is too little is tried nearer to what is proved.
             least_below = partial(_within_half, steps, alone, width, stop)
-            for found in raised(least_below, (best, until), (step, max(1, step // _SHORTEST)), work, stop):
+            for found in raised(least_below, (best, until), (step, max(1, step // VALUE_SHORTEST)), work, stop):
                 work, best = work - found.work, max(best, found.ticks)
                 yield devices, width, found.below, found.ticks
             if work <= 0 or stop.is_set():

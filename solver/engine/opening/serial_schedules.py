@@ -14,10 +14,7 @@ from solver.engine.search import Search
 from solver.tasks.rank_search import Ranks, Serial
 from solver.tasks.ways_to_run import ways_to_run
 from solver.tasks.whole_passes import task_ranks
-from solver.tuning import FEW_PASSES, KEPT, SHARE
-
-# How far micro-batches are apart, and how much later weight tasks come up: see `Serial.by_microbatch`.
-_APART, _LATER = (1 / 2, 3 / 4, 1), (0, 1 / 2, 1)
+from solver.tuning import APART, FEW_PASSES, KEPT, LATER, SHARE
 
 
 @dataclass(frozen=True)
@@ -52,7 +49,7 @@ class SerialSchedules:
             search.start_from(schedule)
 
     def _ranks(self, search: Search, serial: Serial) -> Iterator[Ranks]:
-        yield from (serial.by_microbatch(apart, later) for apart in _APART for later in _LATER)
+        yield from (serial.by_microbatch(apart, later) for apart in APART for later in LATER)
         # Published orders hold none of what may be chosen, or choose it in another way.
         known = () if search.problem.network.options else search.candidates
         timelines = [one.timeline for one in known if one.timeline is not None]

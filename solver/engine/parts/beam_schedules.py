@@ -19,7 +19,7 @@ from solver.engine.kernels import BEAM_KERNELS, Kernels
 from solver.engine.search import Search
 from solver.engine.slices import Slice, Work
 from solver.local_search.equal_value import halted
-from solver.tuning import BEAM_ALIKE, BEAM_CHILDREN, BEAM_WAITS, BEAM_WEIGHTS, BEAM_WIDER, BEAM_WIDTH, MOST_NUMBERS
+from solver.tuning import BEAM_ALIKE, BEAM_WAITS, BEAM_WEIGHTS, BEAM_WIDTH, FEW, LONGER, MOST_NUMBERS
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class BeamSchedules:
 
     def work(self, search: Search) -> Work:
         below, width, slice_ = None, BEAM_WIDTH, (yield)
-        most = MOST_NUMBERS // (BEAM_CHILDREN * offsets(walks_of(search.problem))[-1])
+        most = MOST_NUMBERS // (FEW * offsets(walks_of(search.problem))[-1])
         while width <= most:
             for wait in BEAM_WAITS:
                 while slice_.over() or not _offer(search, wait, width, slice_, below):
@@ -51,7 +51,7 @@ class BeamSchedules:
                     return
             if width == BEAM_WIDTH and search.problem.objective is Objective.MAKESPAN:
                 below = run_within(slice_.left(), search.stop, partial(what_follows, search.problem, search.stop))
-            width *= BEAM_WIDER
+            width *= int(LONGER)
 
 
 def _offer(search: Search, wait: float, width: int, slice_: Slice, below: Below | None) -> bool:

@@ -8,7 +8,7 @@ from random import Random
 from solver.tasks.policy.dispatcher import Dispatcher
 from solver.tasks.policy.policy import EAGER, STEADY, Policy
 from solver.tasks.rank_search import Ranks
-from solver.tuning import OTHERS
+from solver.tuning import KEPT
 
 
 class PolicySearch:
@@ -37,7 +37,7 @@ class PolicySearch:
 
     def _moved(self) -> tuple[Dispatcher, Policy]:
         dispatcher = self.dispatcher
-        if not self._random.randrange(OTHERS):
+        if not self._random.randrange(KEPT):
             dispatcher = self._random.choice(self._dispatchers)
         return dispatcher, (self.policy or STEADY).moved(self._random, dispatcher.again, dispatcher.back)
 

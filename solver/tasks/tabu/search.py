@@ -17,10 +17,10 @@ from formulations.jobs.jobs import Jobs
 from solver.tasks.job_graph import graph_of
 from solver.tasks.tabu.kernel import Effort, tabu_search
 from solver.tasks.tabu.paths import BEFORE, BEHIND, Orders
-from solver.tuning import FEW, KEPT, WALK_MOVES
+from solver.tuning import FEW, KEPT, TABU_FAR, TENURE, WALK_MOVES
 
 # A run of the kernel.
-_EFFORT = Effort(moves=FEW * WALK_MOVES, patience=WALK_MOVES, least_tenure=8, most_tenure=16, far=40)
+_EFFORT = Effort(FEW * WALK_MOVES, WALK_MOVES, TENURE, 2 * TENURE, far=TABU_FAR)
 
 Starts = NDArray[np.int64]
 

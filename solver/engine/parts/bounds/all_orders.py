@@ -6,13 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pipesched.results.certificate import Certificate
-from solver.diagram.all_orders import WORK, WORK_IN_A_ROW, bounds_in_a_row, bounds_of_all_orders
+from solver.diagram.all_orders import bounds_in_a_row, bounds_of_all_orders
 from solver.engine.diagram_bounds import DiagramBounds
 from solver.engine.search import Search
 from solver.engine.slices import Slice
-
-# Labels that a second is enough for.
-_LABELS_A_SECOND = 1_000_000
+from solver.tuning import FEW_LABELS, LABELS_A_SECOND, MOST_LABELS, WIDTHS
 
 
 @dataclass(frozen=True)
@@ -20,10 +18,9 @@ class AllOrders(DiagramBounds):
     """On three or more devices in a row, then on ever more of all, with so many labels of a state."""
 
     name: str = "diagrams of all orders"
-    widths: tuple[int, ...] = (8, 64, 256)
 
     def bounds(self, search: Search, slice_: Slice, /) -> Iterator[Certificate]:
-        work = min(WORK, slice_.counted(_LABELS_A_SECOND) or WORK)
+        work = slice_.counted(LABELS_A_SECOND) or MOST_LABELS
         if not search.problem.overlaps:
-            yield from bounds_in_a_row(search.problem, search.stop, min(work, WORK_IN_A_ROW))
-        yield from bounds_of_all_orders(search.problem, search.stop, self.widths, work)
+            yield from bounds_in_a_row(search.problem, search.stop, min(work, FEW_LABELS))
+        yield from bounds_of_all_orders(search.problem, search.stop, WIDTHS, work)

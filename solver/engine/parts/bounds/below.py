@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from pipesched.results.certificate import Certificate
 from pipesched.results.diagram_evidence import Diagram
 from pipesched.results.evidence import AroundDevice, OnDevice
-from solver.diagram.below import WORK, WORK_OF_STAGES, bounds_of_devices, bounds_of_more_stages, bounds_of_stages
+from solver.diagram.below import bounds_of_devices, bounds_of_more_stages, bounds_of_stages
 from solver.engine.diagram_bounds import DiagramBounds
 from solver.engine.search import Search
 from solver.engine.slices import Slice
-
-# Labels and states that a second is enough for.
-_LABELS_A_SECOND = 300_000
+from solver.tuning import FEW_LABELS, LABELS_A_SECOND, MOST_LABELS
 
 
 @dataclass(frozen=True)
@@ -25,7 +23,7 @@ class BelowOnDevices(DiagramBounds):
 
     def bounds(self, search: Search, slice_: Slice, /) -> Iterator[Certificate]:
         proved, known = search.open_ticks()
-        work = min(WORK, slice_.counted(_LABELS_A_SECOND) or WORK)
+        work = slice_.counted(LABELS_A_SECOND) or MOST_LABELS
         return bounds_of_devices(search.problem, search.stop, proved, known, work=work)
 
 
@@ -46,10 +44,10 @@ class BelowOnStages(DiagramBounds):
         proved, known = search.open_ticks()
         guiding = _guiding(search)
         if guiding is not None:
-            work = min(WORK, slice_.counted(_LABELS_A_SECOND) or WORK)
+            work = slice_.counted(LABELS_A_SECOND) or MOST_LABELS
             yield from bounds_of_more_stages(search.problem, search.stop, proved, known, guiding, work=work)
             return
-        work = min(WORK_OF_STAGES, slice_.counted(_LABELS_A_SECOND) or WORK_OF_STAGES)
+        work = slice_.counted(LABELS_A_SECOND) or FEW_LABELS
         for device in _devices(search):
             for one in bounds_of_stages(search.problem, search.stop, proved, known, device, work=work):
                 proved = float(one.value_ticks)
