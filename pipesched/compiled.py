@@ -126,6 +126,19 @@ class _Cache(FunctionCache):
         name = f"{self._py_func.__module__.rpartition('.')[2]}.{self._py_func.__qualname__}"
         return _numba.core.caching.IndexDataCacheFile(self._cache_path, f"{name}-{made_of[:16]}", made_of)
 
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        """With the names of fields: a named tuple that came to have others is to Numba what it was before."""
+        return (*super()._index_key(sig, codegen), tuple(_fields_of(sig)))  # type: ignore[no-untyped-call]
+
+
+def _fields_of(kinds: Iterable[Any]) -> Iterator[str]:
+    """The names of the fields of named tuples, also of those within tuples."""
+    for kind in kinds:
+        if isinstance(kind, _numba.types.BaseNamedTuple):
+            yield from kind.fields
+        if isinstance(kind, _numba.types.BaseTuple):
+            yield from _fields_of(kind.types)
+
 
 def _parts(value: Any, seen: set[int]) -> Iterator[str]:
     """What the machine code of a function depends on, or of another value that it names."""

@@ -14,7 +14,7 @@ from pipesched.compiled import cache_folder, fingerprint
 
 _OUTER = """
 from pipesched.compiled import compiled
-from kernel_inner import scaled
+from kernel_inner import Pair, scaled
 @compiled
 def outer(x):
     return scaled(x) + below(x)
@@ -30,6 +30,9 @@ def count(upto):
 @compiled
 def added(one, other):
     return one + other
+@compiled
+def of_pair(pair, more):
+    return pair.one + 0 * more[0]
 """
 _INNER = """
 from typing import NamedTuple
@@ -37,13 +40,13 @@ from pipesched.compiled import inner
 FACTOR = {factor}
 class Pair(NamedTuple):
     {first}: int
-    other: int
+    {other}: int
 @inner
 def scaled(x):
     '''{text}'''
     return Pair(x, 0){plus}[0] * FACTOR
 """
-_PLAIN = {"factor": "2", "first": "one", "text": "Said.", "plus": ""}
+_PLAIN = {"factor": "2", "first": "one", "other": "other", "text": "Said.", "plus": ""}
 
 
 def modules(folder: Path, **changed: str) -> ModuleType:
@@ -100,3 +103,11 @@ def test_a_function_is_compiled_once_whichever_numbers_are_known(folder: Path) -
     outer = modules(folder)
     assert outer.count(3) == 3
     assert len(outer.added.callee.signatures) == 1 and not outer.added.signatures
+
+
+def test_what_is_handed_over_in_a_named_tuple_is_known_by_its_fields(folder: Path) -> None:
+    """Of which nothing stands in the function that takes it."""
+    for first, other, hits in (("one", "other", 0), ("one", "other", 1), ("other", "one", 0)):
+        outer = modules(folder, first=first, other=other)
+        assert outer.of_pair(outer.Pair(**{first: 1, other: 2}), (3,)) == outer.Pair(**{first: 1, other: 2}).one
+        assert sum(outer.of_pair.stats.cache_hits.values()) == hits
