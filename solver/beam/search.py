@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.beam.below import Below, rank_below
-from solver.beam.children import DELAY, MATE, STEP, Children, Preference, expand
+from solver.beam.children import DELAY, MATE, STEP, Children, expand
 from solver.beam.nodes import offsets
+from solver.beam.ranks import SUMS, Preference
 from solver.beam.tables import Numbers, Walks
 
 # Rows for children that one call of compiled code fills, which nothing can interrupt.
@@ -74,26 +75,32 @@ def best_order(
     return Found(int(values.min()), _traced([*history, last], int(values.argmin())))
 
 
-def _room(walks: Walks, size: int) -> tuple[Numbers, Numbers, Children]:
-    """Arrays that calls of compiled code share: a node, the moves from one, and children."""
+class _Room(NamedTuple):
+    """Arrays that calls of compiled code share: a node, the moves from one, sums by device, and children."""
+
+    scratch: Numbers
+    moves: Numbers
+    sums: NDArray[np.float64]
+    children: Children
+
+
+def _room(walks: Walks, size: int) -> _Room:
     steps = len(walks.device)
     moves = np.zeros((steps * (steps + 2), 5), np.int64)
-    rows = max(_AT_ONCE, len(moves))
+    rows = max(_AT_ONCE, 2 * len(moves))
     keys = np.zeros(rows, np.int64)
     children = Children(
         np.zeros((rows, size), np.int64), keys, np.zeros(rows), keys.copy(), np.zeros((rows, 3), np.int64)
     )
-    return np.zeros(size, np.int64), moves, children
+    return _Room(np.zeros(size, np.int64), moves, np.zeros((SUMS, len(walks.room))), children)
 
 
-def _children(
-    nodes: Numbers, walks: Walks, prefers: Preference, room: tuple[Numbers, Numbers, Children], halt: Numbers
-) -> Iterator[Children]:
+def _children(nodes: Numbers, walks: Walks, prefers: Preference, room: _Room, halt: Numbers) -> Iterator[Children]:
     """The children of a layer, in parts, each good until the next."""
     since = 0
-    scratch, moves, out = room
+    out = room.children
     while since < len(nodes) and not halt[0]:
-        found, since = expand(nodes, since, walks, prefers, scratch, moves, out)
+        found, since = expand(nodes, since, walks, prefers, *room)
         yield Children(out.nodes[:found], out.keys[:found], out.ranks[:found], out.parents[:found], out.moves[:found])
 
 

@@ -16,7 +16,7 @@ from pipesched.problem.stage import Stage
 Numbers = NDArray[np.int64]
 
 # The room of a device whose memory has no limit.
-_ENDLESS = 2**60
+ENDLESS = 2**60
 
 
 class Walks(NamedTuple):
@@ -53,6 +53,8 @@ class Walks(NamedTuple):
     since: Numbers
     chain: Numbers
     safe: Numbers
+    held: Numbers
+    area: Numbers
 
 
 class Step(NamedTuple):
@@ -103,15 +105,17 @@ def walks_of(problem: Problem) -> Walks:
         all_ if not stage.weight else stage.freed if grad else 0
         for all_, stage, grad in zip(whole, stages, grads, strict=True)
     ]
+    later = [all_ - now for all_, now in zip(whole, gives, strict=True)]
     block = _blocks(problem, steps)
     order = sorted((at for at in range(count) if grads[at]), key=lambda at: (device[at], -weight[at]))
     since = np.searchsorted([device[at] for at in order], range(problem.devices + 1))
     columns = (
         *(device, ticks, lag, before, last, _firsts(steps, microbatches), microbatches, weight),
         *([0 if grad else stage.activation for stage, grad in zip(stages, grads, strict=True)], gives),
-        *([all_ - now for all_, now in zip(whole, gives, strict=True)], rest, reach, block),
-        *([_ENDLESS if room is None else room for room in problem.room], _saved(steps, stages, device, block, problem)),
+        *(later, rest, reach, block),
+        *([ENDLESS if room is None else room for room in problem.room], _saved(steps, stages, device, block, problem)),
         *(order, since, [step.chain for step in steps], _safe(problem, steps, device)),
+        *_holding(steps, device, [gives, later], [ticks, weight], rest),
     )
     return Walks(*(np.array(column, np.int64) for column in columns))
 
@@ -128,6 +132,30 @@ def _ways(
             reach[at, known] = reach[at + 1, known] + ticks[at] + lag[at + 1]
         reach[at, device[at]] = 0
     return rest, reach
+
+
+def _holding(
+    steps: Sequence[Step],
+    device: Sequence[int],
+    given_back: Sequence[Sequence[int]],
+    ticks: Sequence[Sequence[int]],
+    rest: Sequence[int],
+) -> tuple[Numbers, Numbers]:
+    """`held` and `area`: a gradient and its weight pass give back so much after so many ticks of theirs."""
+    shape = len(steps), max(device) + 1
+    held, area = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+    for forward, step in enumerate(steps):
+        if step.gradient:
+            continue
+        gradient, after = steps.index(step._replace(gradient=True)), 0
+        for amounts, passes in zip(given_back, ticks, strict=True):
+            after += passes[gradient]
+            for at, other in enumerate(steps):
+                if other.chain == step.chain and at <= gradient:
+                    taken = max(at, forward)  # what it holds before that, or will take
+                    held[at, device[forward]] += amounts[gradient] * (at > forward)
+                    area[at, device[forward]] += amounts[gradient] * (rest[taken] - rest[gradient] + after)
+    return held, area
 
 
 def _firsts(steps: Sequence[Step], microbatches: Sequence[int]) -> list[int]:

@@ -15,7 +15,7 @@ from pipesched.files.problem_file import problem_from
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from solver.beam.below import what_follows
-from solver.beam.children import Preference
+from solver.beam.ranks import Preference
 from solver.beam.schedules import schedule_of_moves
 from solver.beam.search import best_order
 from solver.beam.tables import walks_of
@@ -109,7 +109,7 @@ def compile_orders() -> None:
 def compile_beam() -> None:
     """An order with blocks, and the schedule that it stands for."""
     problem = problem_from(_WITH_BLOCKS)
-    below, prefers = what_follows(problem, Event()), Preference(0.0, 0.0, 1.0, 1.0, 1.0)
+    below, prefers = what_follows(problem, Event()), Preference(0.0, 0.0, 1.0, 1.0, 1.0, 1.0)
     found = best_order(walks_of(problem), prefers, 1, 1, np.zeros(1, np.int64), below)
     assert found is not None
     schedule_of_moves(problem, found.moves)

@@ -10,8 +10,8 @@ import numpy as np
 from pipesched.problem.problem import Objective
 from solver.backends.interruptible import run_within
 from solver.beam.below import Below, what_follows
-from solver.beam.children import Preference
 from solver.beam.nodes import offsets
+from solver.beam.ranks import Preference
 from solver.beam.schedules import schedule_of_moves
 from solver.beam.search import Found, best_order
 from solver.beam.tables import Numbers, covers, walks_of
@@ -19,7 +19,7 @@ from solver.engine.kernels import BEAM_KERNELS, Kernels
 from solver.engine.search import Search
 from solver.engine.slices import Slice, Work
 from solver.local_search.equal_value import halted
-from solver.tuning import BEAM_ALIKE, BEAM_WAITS, BEAM_WEIGHTS, BEAM_WIDTH, FEW, LONGER, MOST_NUMBERS
+from solver.tuning import BEAM_PREFERENCES, BEAM_WIDTH, FEW, LONGER, MOST_NUMBERS
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,12 @@ class BeamSchedules:
 
     def work(self, search: Search) -> Work:
         below, width, slice_ = None, BEAM_WIDTH, (yield)
+        forward = float(np.mean([stage.forward for stage in search.problem.stages]))
         most = MOST_NUMBERS // (FEW * offsets(walks_of(search.problem))[-1])
         while width <= most:
-            for wait in BEAM_WAITS:
-                while slice_.over() or not _offer(search, wait, width, slice_, below):
+            for wait, *weights, alike in BEAM_PREFERENCES:
+                prefers = Preference(forward, wait * forward, *weights)
+                while slice_.over() or not _offer(search, prefers, alike, width, slice_, below):
                     slice_ = yield
                 if search.clock.counts_work:
                     return
@@ -54,19 +56,17 @@ class BeamSchedules:
             width *= int(LONGER)
 
 
-def _offer(search: Search, wait: float, width: int, slice_: Slice, below: Below | None) -> bool:
-    """Whether the run came to its end within the slice, with or without an order. `wait` is in mean forwards."""
+def _offer(search: Search, prefers: Preference, alike: int, width: int, slice_: Slice, below: Below | None) -> bool:
+    """Whether the run came to its end within the slice, with or without an order."""
     problem, value = search.problem, search.incumbent.state.value
     walks = walks_of(problem)
-    forward = float(np.mean([stage.forward for stage in problem.stages]))
-    prefers = Preference(forward, wait * forward, *BEAM_WEIGHTS)
     below = below if below is None or value is None else below._replace(value=int(value))
     seconds = None if search.clock.counts_work else slice_.left()
     halts = list[Numbers]()
 
     def found_with(halt: Numbers) -> Found | None:
         halts.append(halt)
-        return best_order(walks, prefers, width, BEAM_ALIKE, halt, below)
+        return best_order(walks, prefers, width, alike, halt, below)
 
     found = halted(found_with, search.stop, seconds)
     if found is not None:

@@ -1,0 +1,88 @@
+"""What orders are ranked by, compiled: what the whole must still take, and how far each micro-batch has come."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pipesched.compiled import inner
+from solver.beam.nodes import is_next, offsets
+
+_NEVER = 2**60
+# By device: time of what is left, forwards and gradients among it, weight passes that wait, when something comes to it
+# again, and memory times time that are still to be held.
+_WORK, _FORWARDS, _GRADIENTS, _BACKLOG, _SOON, _AREA = range(6)
+SUMS = 6
+
+
+class Preference(NamedTuple):
+    """Which orders are kept. Waits are in ticks, up to which something else on the device is passed over.
+
+    `block_wait` is that of a block, `wait` that of what a micro-batch does after a forward. The others are weights: of
+    the longest that the whole must take at least, of the mean over devices and of that over micro-batches under way.
+    `memory` is how many times as long as without any wait activations are taken to be held.
+    """
+
+    block_wait: float
+    wait: float
+    longest: float
+    devices: float
+    microbatches: float
+    memory: float
+
+
+@inner
+def _add_up(row, walks, sums):  # type: ignore[no-untyped-def]
+    """Sums by device; and the longest and the sum of what micro-batches under way walk until."""
+    ends, free, waiting, _, _ = offsets(walks)
+    steps, devices, longest, flying = walks.device.shape[0], walks.room.shape[0], 0, 0
+    for device in range(devices):
+        for one in range(SUMS):
+            sums[one, device] = 0.0
+        sums[_SOON, device] = _NEVER
+    for step in range(steps):
+        device, left, before = walks.device[step], walks.microbatches[step] - row[step], walks.before[step]
+        sums[_WORK, device] += left * walks.ticks[step]
+        if walks.weight[step] < 0:
+            sums[_FORWARDS, device] += left
+        else:
+            sums[_GRADIENTS, device] += left
+            sums[_WORK, device] += left * walks.weight[step]
+            sums[_BACKLOG, device] += row[waiting + step] * walks.weight[step]
+        here = row[before] - row[step] if before >= 0 else 0
+        for one in range(row[step], row[step] + here):
+            since = max(row[ends + walks.first[step] + one] + walks.lag[step], row[free + device])
+            longest = max(longest, since + walks.rest[step])
+            flying += since + walks.rest[step]
+            for other in range(devices):
+                sums[_AREA, other] += walks.held[step, other] * (since - row[free + other])
+        for other in range(devices):
+            sums[_AREA, other] += (left if before < 0 else here) * walks.area[step, other]
+        # Those that have come to this step, the first of them the soonest.
+        if is_next(row, step, walks):
+            since = row[free + device] if before < 0 else row[ends + walks.first[step] + row[step]] + walks.lag[step]
+            for other in range(devices):
+                if walks.reach[step, other] >= 0:
+                    sums[_SOON, other] = min(sums[_SOON, other], since + walks.reach[step, other])
+    return longest, flying
+
+
+@inner
+def ranked(row, walks, prefers, sums):  # type: ignore[no-untyped-def]
+    """What a node is ranked by, lower is better.
+
+    Each device runs what it has left, in as many blocks as it has forwards and gradients for, once something comes to
+    it again; its memory must hold what is left to hold, memory times time; each micro-batch under way walks to its end.
+    """
+    _, free, _, _, _ = offsets(walks)
+    steps, devices, mean = walks.device.shape[0], walks.room.shape[0], 0.0
+    longest, flying = _add_up(row, walks, sums)
+    for device in range(devices):
+        until = row[free + device] + sums[_BACKLOG, device]
+        pairs = min(sums[_FORWARDS, device], sums[_GRADIENTS, device])
+        if sums[_FORWARDS, device] + sums[_GRADIENTS, device] > 0:
+            until = max(until, sums[_SOON, device]) + sums[_WORK, device] - walks.saved[device] * pairs
+        until = max(until, row[free + device] + prefers.memory * sums[_AREA, device] / walks.room[device])
+        longest = max(longest, until)
+        mean += until
+    all_of = walks.first[steps - 1] + walks.microbatches[steps - 1]
+    return prefers.longest * longest + prefers.devices * mean / devices + prefers.microbatches * flying / all_of
