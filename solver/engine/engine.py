@@ -38,7 +38,7 @@ from solver.engine.search import Engine, InTurn, Search
 _OF_PASSES = (
     TunedListSchedules(),
     CrossingBounds(),
-    InTurn("relaxed decision diagrams", (AllChains(), AllOrders(), BelowOnStages(), BelowOnDevices())),
+    InTurn("diagrams of all orders and chains", (AllChains(), AllOrders())),
     InTurn("restricted decision diagrams", (BeamSchedules(), StepOrders())),
     InTurn(
         "CP-SAT",
@@ -49,6 +49,8 @@ _OF_PASSES = (
             ExactModel(),
         ),
     ),
+    BelowOnStages(),
+    BelowOnDevices(),
     LocalSearch(),
     CriticalBlocks(),
 )
