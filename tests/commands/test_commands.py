@@ -339,6 +339,10 @@ def test_schedules_lists_the_catalogue(capsys: pytest.CaptureFixture[str]) -> No
     ("arguments", "line"),
     [
         (["simulate", "FILE", "--noise", "-5%"], "argument --noise: found '-5%'"),
+        (["simulate", "FILE", "--noise", "much"], "--noise: found 'much'; allowed"),
+        (["simulate", "FILE", "--noise", "5%", "--samples", "0"], "--samples: found '0'; allowed"),
+        (["simulate", "FILE", "--noise", "5%", "--seed", "-1"], "--seed: found '-1'; allowed"),
+        (["simulate", "FILE", "--noise", "5%", "-o", "x.gif"], "x.gif: found the ending '.gif'"),
         (["solve", "FILE", "--explain-time", "5"], "found --explain-time without --explain"),
         (["compare", "FILE", "--schedules", "ZB-H7"], "unknown schedule 'ZB-H7'; known: 1f1b, "),
         (["compare", "FILE", "--schedules", "zb-h11"], "; did you mean 'zb-h1'?"),

@@ -177,5 +177,5 @@ def test_each_rule_alone_is_the_same_as_check_and_as_rows(name: str, literals: b
             seen[said] += 1
     assert seen[True] > 10
     # Where all else holds, a backward that is both fused and split cannot be; and these problems gather nothing: of those
-    # that do, brute force in test_gathers says the same as all rules together.
+    # that do, test_against_every_order says the same as all rules together.
     assert seen[False] > 10 or name in ("fused or split", "gathers")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -11,7 +10,7 @@ from pipesched import problem_from, simulate, validate
 from pipesched.errors import BadInput
 from pipesched.files.problems.document import problem_document
 from pipesched.files.schedule_file import read_schedule, save
-from pipesched.problem.passes import Task, parse_pass
+from pipesched.problem.passes import parse_pass
 from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import finer
 from pipesched.schedule.host_memory import host_steps
@@ -49,15 +48,6 @@ def test_times_and_memory_scale_and_static_memory_does_not() -> None:
     assert [static * problem.resolution for static in problem.static] == [10, 10]
 
 
-def test_a_transfer_takes_its_micro_batch_s_time() -> None:
-    problem = problem_from(document(microbatch_order="free"))
-    timeline = simulate(problem, order("F0.1 F0.0 BW0.1 BW0.0", "F1.1 BW1.1 F1.0 BW1.0"))
-    assert starts(problem, timeline)["F1.1"] == Fraction("1.5")
-    assert starts(problem, timeline)["BW0.1"] == 5
-    early = Task(parse_pass("F1.1"))
-    assert [v.rule for v in validate(replace(timeline, starts=dict(timeline.starts) | {early: 2}))] == ["precedence"]
-
-
 @pytest.mark.parametrize(
     ("keys", "rows", "rule"),
     [
@@ -70,16 +60,6 @@ def test_a_transfer_takes_its_micro_batch_s_time() -> None:
 def test_each_rule_broken_is_found(keys: dict[str, object], rows: tuple[str, ...], rule: str | None) -> None:
     found = {violation.rule for violation in validate(simulate(problem_from(document(**keys)), order(*rows)))}
     assert found == ({rule} if rule else set())
-
-
-def test_overlapping_passes_are_found_by_the_micro_batch_s_own_time() -> None:
-    problem = problem_from(document())
-    timeline = simulate(problem, order(*ORDER))
-    later = dict(timeline.starts)
-    for text in ("F0.1", "F1.1"):
-        later[Task(parse_pass(text))] -= 1
-    rules = [violation.rule for violation in validate(replace(timeline, starts=later))]
-    assert rules == ["overlap", "overlap"]
 
 
 def test_ticks_hold_every_product_and_survive_files(tmp_path: object) -> None:
@@ -118,14 +98,6 @@ def test_copies_and_recomputation_scale_in_time_and_memory() -> None:
     assert measure(timeline).makespan_ticks * problem.tick == 8 + 4
     levels = [(tick * problem.tick, level * unit) for tick, level in memory_steps(timeline, 0)[1:]]
     assert levels == [(0, 4), (2, 1), (2, 4), (8, 0), (8, 2), (9, Fraction(1, 2)), (9, 2), (12, 0)]
-
-
-def test_the_validator_counts_what_each_micro_batch_moves_to_the_host() -> None:
-    memory = {"activation": 4, "offload": {"out": 6, "in": 2, "host_capacity": 3}}
-    for scale, broken in (([0.5, 0.75], []), ([0.5, 1], ["memory"])):
-        problem = problem_from(document(devices=1, memory=memory, microbatch_scale=scale))
-        timeline = simulate(problem, order("F0.0 O0.0 L0.0 BW0.0 F0.1 O0.1 L0.1 BW0.1"))
-        assert [violation.rule for violation in validate(timeline)] == broken
 
 
 def test_factors_of_one_change_nothing() -> None:

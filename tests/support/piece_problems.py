@@ -44,7 +44,7 @@ _ON_STREAM: tuple[tuple[int, dict[str, Any], int, tuple[tuple[int, int], ...]], 
     (3, {}, 3, ((1, 2), (1, 2))),
 )
 # Units of CP-SAT's work in which each is proved.
-_PROVED = Limits(seconds=600, workers=1, deterministic=3)
+PROVED = Limits(seconds=600, workers=1, deterministic=3)
 _MOST_ORDERS, _MOST_ORDERS_OF_STREAMS = 5_000, 1_000
 
 
@@ -116,7 +116,8 @@ def _transfer(random: Random, devices: int) -> dict[str, object]:
 
 def least_of(one: Problem) -> int | None:
     """The least value over all orders, micro-batches out of turn too; None if none fits."""
-    if one.transfer_stream is not None or one.network.has_collectives or one.network.options:
+    tasks = one.network.options or any(stage.tasks for stage in one.stages)
+    if one.transfer_stream is not None or one.network.has_collectives or tasks:
         try:
             found = task_brute_force.optimum(one, one.objective, 5, _MOST_ORDERS_OF_STREAMS)
         except ValueError:
@@ -173,7 +174,7 @@ def compared(one: Problem) -> tuple[str, ...]:
 
     `TooManyOrdersError` where not all were tried: what is found is then valid, and no bound above it.
     """
-    found = solve(one, _PROVED)
+    found = solve(one, PROVED)
     bounds = certificates(one, one.objective)
     if found.timeline is not None:
         assert validate(found.timeline) == [], "the validator refuses what solve found"

@@ -5,6 +5,7 @@ Written from the definitions: knows neither task network nor simulator nor solve
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -108,7 +109,8 @@ class Game:
             self._run_once(stage)
         # Of each stage that is gathered again: its releases but the last, and the gathering that follows each.
         self.gaps: dict[int, list[tuple[Task, Task]]] = {}
-        for stage, count in (gathers or {}).items():
+        self.gathers = gathers or {}
+        for stage, count in self.gathers.items():
             self._gather(stage, count)
         if problem.microbatch_scale:
             self._unequal(problem.microbatch_scale, fused)
@@ -135,6 +137,13 @@ class Game:
                 self.lags |= dict.fromkeys(((task, pairs[-1][1]) for task in held.ends), 0)
         self.gaps[stage] = [(end, begin) for (_, end), (begin, _) in pairwise(pairs)]
 
+    def _on(self, device: int, stream: str) -> Stream:
+        """The stream of a device, which others may share."""
+        shared = (
+            one.devices[0] for one in self.problem.shared_streams if one.stream == stream and device in one.devices
+        )
+        return next(shared, device), stream
+
     def holder(self, stage: int) -> int:
         """The stage whose parameters a stage computes with."""
         return self.problem.holders[stage] if self.problem.holders else stage
@@ -160,7 +169,7 @@ class Game:
             if spec is None:
                 continue
             task = Task(Pass(kind, stage, k))
-            self.ticks[task], self.stream[task] = spec.ticks, (device, spec.stream)
+            self.ticks[task], self.stream[task] = spec.ticks, self._on(device, spec.stream)
             before = last or whole
             if kind is REDUCE:
                 # The k-th of so many equal shares of a pass, as long as no task of it is cut.
@@ -198,10 +207,7 @@ class Game:
             assert copy is not None
             out, load = Task(Pass(OFFLOAD, stage, j)), Task(Pass(RELOAD, stage, j))
             for task, ticks, stream in ((out, copy.out_ticks, copy.out_stream), (load, copy.in_ticks, copy.in_stream)):
-                common = (
-                    s.devices[0] for s in self.problem.shared_streams if s.stream == stream and device in s.devices
-                )
-                self.ticks[task], self.stream[task] = ticks, (next(common, device), stream)
+                self.ticks[task], self.stream[task] = ticks, self._on(device, stream)
             self.lags |= {(forward.ends[-1], out): 0, (out, load): 0, (load, back.begins[0]): 0}
             self.holdings.append(_Holding(f"device {device}", (out,), (out,), 0, copy.amount))
             self.holdings.append(_Holding(f"device {device}", (load,), (load,), copy.amount, 0))
@@ -299,29 +305,36 @@ class Game:
         for chosen in product(*ways):
             yield dict(zip(held, chosen, strict=True))
 
-    def value(self, arcs: Arcs, objective: Objective) -> Fraction | None:
-        """The least value if also these tasks wait for each other; None where they do so in a cycle."""
-        lags = dict.fromkeys(arcs, 0) | self.lags
+    def _before(self, arcs: Arcs) -> dict[Task, list[tuple[Task, int]]] | None:
+        """What each task waits for and how long, behind all that it waits for; None where they wait in a cycle."""
         before: dict[Task, list[tuple[Task, int]]] = {task: [] for task in self.ticks}
-        for (one, other), lag in lags.items():
+        for (one, other), lag in (dict.fromkeys(arcs, 0) | self.lags).items():
             before[other].append((one, lag))
         sequence = _sorted(before)
-        if sequence is None:
-            return None
-        ends = dict.fromkeys(self.ticks, 0)
-        for task in sequence:
-            ends[task] = self.ticks[task] + max((ends[one] + lag for one, lag in before[task]), default=0)
-        if objective is not Objective.SPAN:
-            return Fraction(max(ends.values(), default=0))
-        return self._span(before, sequence)
+        return None if sequence is None else {task: before[task] for task in sequence}
 
-    def _span(self, before: Mapping[Task, Sequence[tuple[Task, int]]], sequence: Sequence[Task]) -> Fraction:
+    def starts(self, arcs: Arcs) -> dict[Task, int] | None:
+        """When tasks start at the earliest if also these wait for each other; None where they do so in a cycle."""
+        before, starts = self._before(arcs), dict[Task, int]()
+        for task, needs in (before or {}).items():
+            starts[task] = max((starts[one] + self.ticks[one] + lag for one, lag in needs), default=0)
+        return None if before is None else starts
+
+    def value(self, arcs: Arcs, objective: Objective) -> Fraction | None:
+        """The least value if also these tasks wait for each other; None where they do so in a cycle."""
+        if objective is Objective.SPAN:
+            before = self._before(arcs)
+            return None if before is None else self._span(before)
+        starts = self.starts(arcs)
+        return None if starts is None else Fraction(max((at + self.ticks[t] for t, at in starts.items()), default=0))
+
+    def _span(self, before: Mapping[Task, Sequence[tuple[Task, int]]]) -> Fraction:
         """The greatest mean of ways round a cycle of devices, each from one's first start to the next one's last end."""
         devices = sorted({device for device, _ in self.stream.values()})
         far: dict[tuple[int, int], int] = {}
         for begin in devices:
             ends: dict[Task, int] = {}
-            for task in sequence:
+            for task in before:
                 ways = [ends[one] + lag for one, lag in before[task] if one in ends]
                 if self.stream[task][0] == begin:
                     ways.append(0)
@@ -461,15 +474,26 @@ def savings(problem: Problem, pairs: Sequence[tuple[int, int]]) -> Iterator[Ways
         yield {pair: way for pair, way in zip(pairs, chosen, strict=True) if way is not None}
 
 
+def game_of(problem: Problem, schedule: Schedule) -> Game:
+    """What a schedule has chosen."""
+    every = [*schedule.passes()]
+    ways = {p[1:]: p.kind for p in every if p.kind in (OFFLOAD, *RECOMPUTATIONS)}
+    fused = frozenset((p.stage, p.microbatch) for p in every if p.kind is BW)
+    return Game(problem, fused, ways, Counter(p.stage for p in every if p.kind is UNSHARD))
+
+
+def arcs_of(game: Game, schedule: Schedule) -> Arcs:
+    """Which tasks wait for each other by orders and events."""
+    orders = stream_orders(game.problem, schedule)
+    turns = {pair for order in orders.values() for pair in pairwise(order)}
+    return game.gathered(orders) | turns | {(wait.before, wait.after) for wait in schedule.waits}
+
+
 def always_fits(problem: Problem, schedule: Schedule) -> bool:
     """Whether no order of events that the schedule allows takes more memory than there is: every state is visited."""
-    fused = frozenset((p.stage, p.microbatch) for p in schedule.passes() if p.kind is BW)
-    game = Game(problem, fused, {p[1:]: p.kind for p in schedule.passes() if p.kind in (OFFLOAD, *RECOMPUTATIONS)})
-    arcs = set(game.lags) | {(wait.before, wait.after) for wait in schedule.waits}
-    for order in stream_orders(problem, schedule).values():
-        arcs |= set(pairwise(order))
+    game = game_of(problem, schedule)
     needs: dict[Task, set[Task]] = {task: set() for task in game.ticks}
-    for one, other in arcs:
+    for one, other in (*game.lags, *arcs_of(game, schedule)):
         needs[other].add(one)
     seen: set[tuple[frozenset[Task], frozenset[Task]]] = set()
     stack = [(frozenset[Task](), frozenset[Task]())]

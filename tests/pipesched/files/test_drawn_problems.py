@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -18,7 +19,7 @@ from pipesched.files.model_configs.hugging_face import from_hugging_face
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.files.problem_file import problem_from
 from pipesched.files.problems.document import problem_document
-from pipesched.files.schedule_file import ScheduleFile, schedule_document, schedule_from
+from pipesched.files.schedule_file import ScheduleFile, schedule_from, to_text
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Problem
 from pipesched.simulation.simulator import simulate
@@ -27,16 +28,25 @@ from runtime.exporters.catalogue import EXPORTERS
 from runtime.running.job import job_for
 from solver.construction.list_scheduling import sequential
 from tests.support.collective_problems import tiny_collectives
+from tests.support.makers import random_order, random_problem
 from tests.support.module_problems import tiny_modules
 from tests.support.piece_problems import tiny_pieces, tiny_saving_pieces
 from tests.support.tiny_memory import tiny_memory, tiny_unequal_memory
 
-MAKERS = (tiny_pieces, tiny_saving_pieces, tiny_modules, tiny_collectives, tiny_memory, tiny_unequal_memory)
+MAKERS = (
+    random_problem,
+    tiny_pieces,
+    tiny_saving_pieces,
+    tiny_modules,
+    tiny_collectives,
+    tiny_memory,
+    tiny_unequal_memory,
+)
 
 
 @pytest.mark.parametrize("make", MAKERS)
 def test_files_keep_them_and_formats_write_them_or_say_why_not(make: Callable[[Random], Problem]) -> None:
-    """Their schedules are those of one micro-batch after the other."""
+    """Their schedules are those of one micro-batch after the other, of plain passes any, with blocks."""
     kept = 0
     for seed in range(25):
         try:
@@ -48,9 +58,12 @@ def test_files_keep_them_and_formats_write_them_or_say_why_not(make: Callable[[R
         assert (again, problem_from(again, "test", "test").content_key) == (document, one.content_key), seed
         if why_infeasible(one) is not None:
             continue
-        timeline = simulate(one, sequential(one))
-        read = schedule_from(schedule_document(ScheduleFile(timeline)), "test").timeline
-        assert (read.problem.content_key, dict(read.starts)) == (one.content_key, dict(timeline.starts)), seed
+        order = random_order(one, Random(seed), pairs=0.7) if make is random_problem else sequential(one)
+        timeline = simulate(one, order)
+        file = ScheduleFile(timeline)
+        read = schedule_from(json.loads(to_text(file)), "test")
+        assert read == file and read.timeline.schedule.orders == order.orders, seed
+        assert (read.timeline.problem.content_key, read.timeline.starts) == (one.content_key, timeline.starts), seed
         kept += 1
         for write in (*(exporter.export for exporter in EXPORTERS), job_for) if kept < 6 else ():
             try:

@@ -23,10 +23,7 @@ from pipesched.results.certificate import Certificate
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from tests.support.columns import costs_of, with_tasks
-from tests.support.makers import PLACEMENTS, problem, random_order, schedule
-
-STEP = Decimal("0.125")
-TIMES = {"forward": Decimal("0.375"), "backward": STEP, "weight": Decimal("0.25"), "transfer": Decimal("0.625")}
+from tests.support.makers import problem, random_order, schedule
 
 
 def written(file: ScheduleFile, folder: Path) -> ScheduleFile:
@@ -42,26 +39,6 @@ def check(one: Problem, folder: Path, seed: int = 0) -> None:
     assert again.timeline.schedule == file.timeline.schedule
     assert again.timeline.starts == file.timeline.starts
     assert again == file
-
-
-@pytest.mark.parametrize("more", [{}, {"overlapped": 1}, {"fused": Decimal("0.5")}], ids=["plain", "blocks", "fused"])
-@pytest.mark.parametrize("name", PLACEMENTS)
-def test_round_trip(name: str, more: dict[str, object], tmp_path: Path) -> None:
-    for seed in range(4):
-        check(problem(3, 4, **PLACEMENTS[name](3), times=TIMES | more), tmp_path, seed)
-
-
-@pytest.mark.parametrize(
-    "memory",
-    [
-        {"capacity": 8, "unit": "GiB"},
-        {"capacity": [8, Decimal("7.5")], "activation": [1, 2], "freed_by_backward": [Decimal("0.25"), -1]},
-        {"activation": 0},
-        {"activation": [3, 6], "freed_by_backward": 3},
-    ],
-)
-def test_round_trip_of_memory(memory: dict[str, object], tmp_path: Path) -> None:
-    check(problem(2, 3, memory=memory), tmp_path)
 
 
 def test_the_tick_is_exact(tmp_path: Path) -> None:

@@ -162,24 +162,3 @@ def test_compare_shows_heuristics_and_the_best_under_the_same_noise(
     assert picture.stat().st_size > 1000
     assert main(["compare", small, "--no-optimal", "--schedules", "1f1b", "--noise", "0.1"]) == 0
     assert "makespan under noise" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("flags", "said"),
-    [
-        (["--noise", "5"], "--noise: found '5'; allowed"),
-        (["--noise", "much"], "--noise: found 'much'; allowed"),
-        (["--noise", "5%", "--samples", "0"], "--samples: found '0'; allowed"),
-        (["--noise", "5%", "--seed", "-1"], "--seed: found '-1'; allowed"),
-        (["--noise", "5%", "-o", "x.gif"], "x.gif: found the ending '.gif'"),
-    ],
-)
-def test_what_is_typed_wrong_is_said(
-    small: str, flags: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    try:
-        code = main(["simulate", small, *flags])
-    except SystemExit as stop:
-        code = int(str(stop.code))
-    assert code == 2
-    assert said in capsys.readouterr().err

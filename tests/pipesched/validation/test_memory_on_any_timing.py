@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from itertools import combinations
 from random import Random
 from typing import Any
 
 import numpy as np
-import pytest
 from ortools.sat.python import cp_model
 
 from formulations.exact.exact_model import ExactModel
@@ -17,66 +14,14 @@ from formulations.jobs.jobs import Jobs
 from formulations.jobs.jobs_of_problem import jobs_of
 from formulations.jobs.schedule_of_starts import schedule_of_starts
 from pipesched.files.problem_file import problem_from
-from pipesched.problem.passes import W, parse_pass
+from pipesched.problem.passes import parse_pass
 from pipesched.problem.problem import Problem
 from pipesched.schedule.metrics import measure
-from pipesched.schedule.schedule import Schedule, Wait
+from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.units_of_memory import Units
 from pipesched.validation.validator import validate
-from solver.tasks.job_graph import arcs_of_orders, graph_of
-from tests.support.task_brute_force import always_fits, tiny_tasks
-from tests.support.tiny_memory import tiny_memory
-
-
-def drawn(jobs: Jobs, rng: Random) -> Schedule:
-    """Any order that what tasks wait for allows, with any ways of holding less and any waits that memory may need."""
-    chosen = [rng.randrange(one.options) for one in jobs.choices]
-    running = [n for n, job in enumerate(jobs.jobs) if job.choice is None or chosen[job.choice] == job.option]
-    graph, place, ready = graph_of(jobs, running), dict[int, int](), list[int]()
-    missing = {n: len(graph.before[n]) for n in running}
-    ready = [n for n in running if not missing[n]]
-    while ready:
-        n = ready.pop(rng.randrange(len(ready)))
-        place[n] = len(place)
-        for other, _ in graph.after[n]:
-            missing[other] -= 1
-            ready += [other] if not missing[other] else []
-    orders = [sorted((n for n in here if n in place), key=place.__getitem__) for here in jobs.on.values()]
-    starts = graph_of(jobs, running, arcs_of_orders(orders)).heads()
-    bare = schedule_of_starts(replace(jobs, room=(None,) * len(jobs.room)), starts)
-    assert bare is not None
-    here = [one for one in jobs.holdings if one.where in place]
-    often = rng.random()
-    waits = [
-        Wait(jobs.jobs[x].task, jobs.jobs[y].task)
-        for giver in here
-        for taker in here
-        if giver.gives and taker.takes and giver.pool == taker.pool and rng.random() < often
-        for x in giver.last
-        for y in taker.first
-        if place[x] < place[y] and jobs.jobs[x].resource != jobs.jobs[y].resource
-    ]
-    return Schedule(bare.orders, "", bare.task_orders, waits)
-
-
-@pytest.mark.parametrize("make", [tiny_tasks, tiny_memory])
-@pytest.mark.parametrize("part", range(3))
-def test_an_order_is_valid_if_no_state_of_it_holds_too_much(make: Callable[[Random], Problem], part: int) -> None:
-    """A pass that ends with tasks on two streams counts as ended for those alone that wait for both of them."""
-    seen = {True: 0, False: 0}
-    for seed in range(200 * part, 200 * part + 200):
-        rng = Random(seed)
-        problem = make(rng)
-        if problem.microbatch_scale or len(problem.streams) == 1:
-            continue
-        schedule = drawn(jobs_of(problem), rng)
-        holds = not [one for one in validate(simulate(problem, schedule)) if one.rule == "memory"]
-        several = any(kind is W and len(tasks) > 1 for own in problem.stages for kind, tasks in own.tasks)
-        assert always_fits(problem, schedule) if holds else several or not always_fits(problem, schedule), seed
-        seen[holds] += 1
-    assert min(seen.values()) > 10
 
 
 def test_units_are_handed_out_wherever_all_takers_can_have_enough() -> None:

@@ -16,7 +16,6 @@ from pipesched.problem.problem import Problem
 from pipesched.problem.stage import Stage, TaskSpec
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
-from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from tests.support.columns import with_tasks
 from tests.support.makers import (
@@ -133,14 +132,6 @@ def test_memory_is_told_once_a_device_in_the_unit_of_the_file() -> None:
     (violation,) = validate(timeline)
     for fact in ("device 0", "2 GiB", "F0.1", "at 1", "capacity is 1"):
         assert fact in violation.text
-
-
-def test_a_block_of_passes_that_elsewhere_have_parts() -> None:
-    for seed in range(400):
-        rng = Random(seed)
-        one = random_problem(rng)
-        timeline = simulate(one, random_order(one, rng, pairs=1.0))
-        assert validate(timeline) == []
 
 
 def test_a_block_of_no_length_takes_its_turn_among_the_computations() -> None:
@@ -324,22 +315,6 @@ def test_spoilt_timelines_are_rejected_exactly_when_they_are_wrong(spoil: object
 
     spoils()
     assert seen[False] > 20
-
-
-@pytest.mark.parametrize("kind", [earlier, swapped, poorer], ids=lambda f: f.__name__)
-def test_some_spoilt_timelines_are_still_right(kind: object) -> None:
-    rights = [is_right(kind(random_timeline(c := Random(seed)), c)) for seed in range(60)]  # type: ignore[operator]
-    assert any(rights)
-    assert not all(rights)
-
-
-def test_passes_of_no_length_that_wait_for_each_other() -> None:
-    """Every time is right, for all is at 0; yet no device can begin."""
-    one = problem(2, 1, times={"forward": 0, "backward": 0})
-    violations = validate(timed(one, "BW0.0@0 F0.0@0", "F1.0@0 BW1.0@0"))
-    assert [violation.rule for violation in violations] == ["order"]
-    assert {Pass(F, 0, 0), Pass(BW, 0, 0)} <= set(violations[0].passes)
-    assert validate(timed(one, "F0.0@0 BW0.0@0", "F1.0@0 BW1.0@0")) == []
 
 
 def without_length(stage: Stage) -> Stage:

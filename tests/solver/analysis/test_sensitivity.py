@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -25,10 +27,12 @@ from solver.analysis.sensitivity import explain
 from solver.analysis.shared_ends import sharing_ends
 from solver.limits import Limits
 from solver.solve import solve
+from tests.support import task_brute_force
 from tests.support.brute_force import SHAPES, TooManyOrdersError, optimum, tiny_problem
 from tests.support.columns import costs_of
 from tests.support.makers import problem
 from tests.support.report_text import report_text
+from tests.support.task_brute_force import tiny_tasks
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 SURE = Limits(seconds=600, workers=1, deterministic=60)
@@ -89,36 +93,52 @@ def test_with_ample_memory_and_unequal_stages_the_work_binds_and_moving_it_helps
     assert faster[0] <= Fraction(24 * 3, 10) <= faster[1] + 1
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_what_is_said_of_every_change_holds_against_brute_force(seed: int) -> None:
-    random = Random(seed)
-    one = replace(tiny_problem(random, SMALL), objective=random.choice((Objective.MAKESPAN, Objective.SPAN)))
-    best = optimum(one, one.objective)
-    if best is None:
-        return
-    it = explained(one)
+def least(one: Problem) -> Fraction | None:
+    """Of all orders; `TooManyOrdersError` where there are too many to try."""
+    if any(stage.tasks for stage in one.stages):
+        return task_brute_force.optimum(one, one.objective, most_orders=2_000)
+    best = optimum(one, one.objective, most=5_000)
+    return None if best is None else Fraction(best.value)
+
+
+@pytest.mark.parametrize("tasks", [False, True])
+def test_what_is_said_of_every_change_holds_against_brute_force(tasks: bool) -> None:
+    kinds = Counter[PerturbationKind]()
+    for seed in range(24 if tasks else 12):
+        random = Random(seed)
+        one = tiny_tasks(random) if tasks else tiny_problem(random, SMALL)
+        one = one if tasks else replace(one, objective=random.choice((Objective.MAKESPAN, Objective.SPAN)))
+        with suppress(TooManyOrdersError):
+            best = None if one.network.one_task_each is tasks else least(one)
+            if best is not None and (not tasks or kinds.total() < 10):
+                kinds.update(holds(one, best))
+    assert kinds[PerturbationKind.STREAM if tasks else PerturbationKind.MOVE] and kinds[PerturbationKind.PASSES], kinds
+
+
+def holds(one: Problem, best: Fraction) -> list[PerturbationKind]:
+    """The kinds of changes of which what is said is true."""
+    it, kinds = explained(one), list[PerturbationKind]()
     for found in it.effects:
         changed = found.change.problem
         try:
-            truth = optimum(changed, one.objective, most=5_000)
+            truth = least(changed)
         except TooManyOrdersError:  # parts on all devices are passes more
-            assert found.change.kind is PerturbationKind.SHARE
+            assert found.change.kind is PerturbationKind.SHARE or changed.streams[1:]
             continue
         assert (truth is None) == bool(found.reason), found.change.text
         if truth is None:
             assert it.gain(found) is None
             continue
-        value = truth.value * changed.tick
-        assert found.outcome.value is not None
+        value, gain = truth * changed.tick, it.gain(found)
+        assert found.outcome.value is not None and gain is not None
         assert found.outcome.lower_bound <= value <= found.outcome.value, found.change.text
-        gain = it.gain(found)
-        assert gain is not None
-        assert gain[0] <= best.value * one.tick - value <= gain[1], found.change.text
+        assert gain[0] <= best * one.tick - value <= gain[1], found.change.text
         if found.change.relaxes:
-            assert value <= best.value * one.tick, found.change.text
-            assert it.known.value is not None
-            assert found.outcome.value <= it.known.value
-    assert it.known.lower_bound <= it.as_it_is.lower_bound <= best.value * one.tick
+            assert value <= best * one.tick, found.change.text
+            assert it.known.value is not None and found.outcome.value <= it.known.value
+        kinds.append(found.change.kind)
+    assert it.known.lower_bound <= it.as_it_is.lower_bound <= best * one.tick
+    return kinds
 
 
 def test_a_heavy_end_on_all_devices_is_the_vocabulary_there() -> None:

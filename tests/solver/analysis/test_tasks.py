@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from random import Random
 from threading import Event
 from typing import Any
 
@@ -22,15 +20,12 @@ from pipesched.validation.validator import validate
 from solver.analysis.bottleneck import bottleneck
 from solver.analysis.min_memory import least_memory
 from solver.analysis.perturbations import changes
-from solver.analysis.sensitivity import explain
 from solver.analysis.time_budget import Budget
 from solver.limits import Limits
 from solver.solve import solve
 from tests.support.makers import schedule
-from tests.support.task_brute_force import optimum, tiny_tasks
 
 LIMITS = Limits(deterministic=2.0, workers=1)
-SURE = Limits(seconds=float("inf"), workers=1, deterministic=20.0)
 
 
 def hidden_file() -> dict[str, Any]:
@@ -72,34 +67,6 @@ def test_the_least_memory_of_tasks() -> None:
     assert solution.metrics is not None and solution.metrics.peak_quanta == (1,)
     _, tight = least_memory(best, Fraction(0), LIMITS)
     assert tight.level == 2 * memory.level
-
-
-def test_what_is_said_of_changes_of_tasks_holds_against_brute_force() -> None:
-    kinds = Counter[str]()
-    for seed in range(24):
-        one = tiny_tasks(Random(seed))
-        try:
-            best = None if one.network.one_task_each else optimum(one, one.objective, most_orders=2_000)
-        except ValueError:
-            continue
-        if best is None or sum(kinds.values()) > 9:
-            continue
-        it = explain(solve(one, SURE), SURE)
-        for found in it.effects:
-            try:
-                truth = optimum(found.change.problem, one.objective, most_orders=2_000)
-            except ValueError:
-                continue
-            assert (truth is None) == bool(found.reason), found.change.text
-            if truth is None:
-                continue
-            value, gain = truth * found.change.problem.tick, it.gain(found)
-            assert gain is not None and found.outcome.value is not None
-            assert found.outcome.lower_bound <= value <= found.outcome.value, found.change.text
-            assert gain[0] <= best * one.tick - value <= gain[1], found.change.text
-            assert value <= best * one.tick or not found.change.relaxes, found.change.text
-            kinds[found.change.kind] += 1
-    assert kinds["stream"] and kinds["passes"], kinds
 
 
 def test_changes_of_what_passes_are_made_of() -> None:

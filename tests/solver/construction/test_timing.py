@@ -9,32 +9,18 @@ from random import Random
 import pytest
 
 from pipesched.problem import placement
-from pipesched.problem.passes import Pass, PassKind, parse_pass
+from pipesched.problem.passes import Pass, PassKind
 from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.metrics import measure
-from pipesched.schedule.schedule import Schedule, schedule_of
+from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import block_ticks
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
-from solver.construction.timing import best_times, times_within
+from solver.construction.timing import times_within
 from tests.support.brute_force import tiny_problem
-from tests.support.columns import Costs, Memory, build
 from tests.support.makers import visit
 
 objectives = pytest.mark.parametrize("objective", (Objective.MAKESPAN, Objective.SPAN))
-
-
-def test_best_times_begin_late_where_a_device_would_wait_after_its_first_pass() -> None:
-    """All forwards first: stage 1 gets micro-batch 0 at 5 and micro-batch 1 at 10; it may as well begin at 9."""
-    costs = Costs((5, 1), (1, 1), None, (1, 1), (0, 0))
-    problem = build(placement.linear(2), 2, costs, Memory((1, 1), (0, 0), (None, None)), Objective.SPAN)
-    words = ("F0.0 F0.1 BW0.0 BW0.1", "F1.0 F1.1 BW1.0 BW1.1")
-    schedule = schedule_of([map(parse_pass, word.split()) for word in words])
-    first = parse_pass("F1.0")
-    assert simulate(problem, schedule).start(first) == 5
-    assert best_times(problem, schedule).start(first) == 9
-    makespan = replace(problem, objective=Objective.MAKESPAN)
-    assert best_times(makespan, schedule).start(first) == 5
 
 
 def has_times(problem: Problem, schedule: Schedule, value: int) -> bool:
@@ -119,14 +105,3 @@ def test_times_within_a_value_are_found_exactly_where_they_exist(seed: int, obje
         if timeline is not None:
             assert validate(timeline) == []
             assert measure(timeline).value_ticks(objective) <= value
-
-
-def test_an_overlapped_order_is_drawn_now_and_then() -> None:
-    """So that the test above covers blocks."""
-    drawn = 0
-    for seed in range(150):
-        random = Random(seed)
-        problem = tiny_problem(random)
-        problem = problem.with_stages(overlapped=(1,) * problem.placement.stages)
-        drawn += any(len(slot) == 2 for order in some_order(problem, random).orders for slot in order)
-    assert drawn > 15

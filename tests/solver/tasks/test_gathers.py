@@ -1,4 +1,4 @@
-"""Gathered parameters: brute force, bounds, the validator, published schedules, the rule that places them, the file."""
+"""Gathered parameters: bounds, windows, memory, published schedules, and the file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pipesched.schedule.schedule import Schedule, parse_slot
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.idle_causes import IdleCause, idle_times
 from pipesched.simulation.simulator import simulate
-from pipesched.validation.validator import validate, validate_schedule
+from pipesched.validation.validator import validate
 from solver.bounds.saving.certificates import certificates
 from solver.limits import Limits
 from solver.solve import solve
@@ -48,24 +48,6 @@ def broken(one: Problem, order: str, sooner: int = 0) -> list[str]:
     return [violation.rule for violation in validate(Timeline(one, schedule, starts))]
 
 
-def test_the_validator_knows_when_parameters_are_there() -> None:
-    one = gathering()
-    assert broken(one, "U0.0 F0.0 F0.1 BW0.0 BW0.1 D0.0") == []
-    assert broken(one, "U0.0 F0.0 F0.1 D0.0 U0.1 BW0.0 BW0.1 D0.1") == []
-    assert set(broken(one, "U0.0 F0.0 F0.1 BW0.0 BW0.1 D0.0", sooner=1)) == {"precedence"}
-    assert broken(one, "U0.0 F0.0 D0.0 F0.1 BW0.0 BW0.1") == ["parameters"] * 3
-    assert "complete" in broken(one, "U0.0 F0.0 F0.1 BW0.0 BW0.1")
-    assert "complete" in broken(one, "U0.1 F0.0 F0.1 BW0.0 BW0.1 D0.1")
-    assert "complete" in broken(one, "U0.0 F0.0 U0.1 F0.1 BW0.0 BW0.1 D0.1")
-    once = gathering(gather={"keep": "always"})
-    assert broken(once, "U0.0 F0.0 F0.1 BW0.0 BW0.1 D0.0") == []
-    assert broken(once, "U0.0 F0.0 F0.1 D0.0 U0.1 BW0.0 BW0.1 D0.1") == ["parameters"]
-    few = gathering(gather={"most": 1})
-    assert "parameters" in broken(few, "U0.0 F0.0 F0.1 D0.0 U0.1 BW0.0 BW0.1 D0.1")
-    plain = problem(1, 2, times=TIMES)
-    assert [v.rule for v in validate_schedule(plain, row("U0.0 F0.0 F0.1 BW0.0 BW0.1"))] == ["complete"] * 2
-
-
 def test_a_window_limits_how_many_stages_are_gathered_at_once() -> None:
     where = {"placement": [0, 0], "gather": {"keep": {"window": 1}}}
     one = gathering(1, 1, **where)
@@ -77,15 +59,6 @@ def test_a_window_limits_how_many_stages_are_gathered_at_once() -> None:
     schedule = HEURISTICS["gpipe"].order(gathering(1, 1, gather={"keep": {"window": 1}}))
     assert validate(simulate(one, row("U0.0 F0.0 D0.0 U1.0 F1.0 BW1.0 D1.0 U0.1 BW0.0 D0.1"))) == []
     assert [p.kind for p in schedule.passes()].count(UNSHARD) == 1
-
-
-def test_published_orders_keep_the_window() -> None:
-    for window, gathers in ((1, 32), (2, 4)):
-        one = problem(2, 8, times={"forward": 1, "backward": 1}, placement="interleaved", chunks=2,
-                      parameters={"gather": {"time": 1, "keep": {"window": window}}}, objective="iteration")  # fmt: skip
-        timeline = simulate(one, HEURISTICS["interleaved-1f1b"].order(one))
-        assert validate(timeline) == []
-        assert sum(p.kind is UNSHARD for p in timeline.schedule.passes()) == gathers
 
 
 def test_gathered_parameters_are_held_until_they_are_dropped() -> None:
@@ -118,14 +91,6 @@ def test_too_few_gatherings_are_proved_to_be_too_few() -> None:
 def test_bounds_of_a_problem_that_no_memory_suffices_for_are_checked_too() -> None:
     one = gathering(2, 2, memory={"capacity": 5, "activation": 1})
     assert all(check_bound(one, bound).verdict is Verdict.VERIFIED for bound in certificates(one, one.objective))
-
-
-def test_a_gathering_waits_for_the_memory_that_it_takes_on_any_timing() -> None:
-    one = gathering(2, 2, placement="interleaved", chunks=2, memory={"capacity": 10, "activation": 1})
-    schedule = HEURISTICS["interleaved-1f1b"].order(one)
-    assert validate(simulate(one, schedule)) == []
-    loose = Schedule(schedule.orders, schedule.name)
-    assert [violation.rule for violation in validate(simulate(one, loose))] == ["memory", "memory"]
 
 
 @pytest.mark.parametrize(("name", "gathers"), [("interleaved-1f1b:4", 18), ("interleaved-1f1b", 32)])

@@ -1,15 +1,13 @@
-"""Reductions and steps of stages: brute force, bounds, the validator, published schedules, pieces, copies, the file."""
+"""Reductions and steps of stages: bounds, published schedules, pieces, copies, the file."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
 
-from benchmarks.proofs.attack import KINDS, Counts, count
 from heuristics.catalogue import HEURISTICS
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
@@ -20,38 +18,19 @@ from pipesched.problem.passes import BW, REDUCE, STEP, Pass, Task, W
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.solution import Status
 from pipesched.schedule.metrics import measure
-from pipesched.schedule.schedule import Schedule, parse_slot
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.idle_causes import IdleCause, idle_times
 from pipesched.simulation.simulator import simulate
-from pipesched.validation.validator import validate, validate_schedule
+from pipesched.validation.validator import validate
 from runtime.exporters.catalogue import EXPORTERS
 from solver.limits import Limits
 from solver.solve import solve
-from tests.support.collective_problems import tiny_collectives
 from tests.support.makers import problem
-from tests.support.piece_problems import compared
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 SURE = Limits(seconds=600, workers=1, deterministic=20)
 BOTH: dict[str, Any] = {"parameters": {"reduce": {"time": 8}, "step": {"time": 3}}, "objective": "iteration"}
 TIMES = {"forward": 4, "backward": 4, "weight": 3, "transfer": 1}
-
-
-def test_with_each_other_part_against_brute_force() -> None:
-    """What the attack draws: pieces, offload, recomputation and lookups besides."""
-    counts: Counts = {}
-    for number in range(100):
-        count(number, counts, KINDS["collectives"])
-    assert counts["all"]["wrong"] == 0
-    assert all(counts[f"collectives and {part}"] for part in ("pieces", "offload or recomputation", "lookups"))
-
-
-def test_what_is_no_pass_of_a_micro_batch_takes_its_own_time_in_the_exact_model() -> None:
-    """A copy back on the first stream, beside backwards whose mode is open: one that the attack found."""
-    one = tiny_collectives(Random(861))
-    compared(one)
-    assert solve(one, SURE).notes == ()
 
 
 def test_the_next_iteration_begins_on_each_device_when_its_own_steps_have_ended() -> None:
@@ -113,36 +92,6 @@ def test_published_schedules_run_both_behind_their_last_backward(name: str) -> N
     plain = problem(4, 8, times=TIMES)
     before = measure(simulate(plain, HEURISTICS[name].order(plain)))
     assert measure(timeline).makespan_ticks == before.makespan_ticks + 11
-
-
-def row(order: str) -> Schedule:
-    return Schedule((tuple(map(parse_slot, order.split())),))
-
-
-def broken(one: Problem, order: str, late: int = 0) -> list[str]:
-    """The rules that this order breaks if every pass starts when the one before has ended; reductions `late` sooner."""
-    schedule, starts, now = row(order), dict[Task, int](), 0
-    for slot in schedule.orders[0]:
-        for task, part in one.tasks(slot[0]):
-            starts[task] = now - (late if slot[0].kind is REDUCE else 0)
-            now += part.ticks
-    return [violation.rule for violation in validate(Timeline(one, schedule, starts))]
-
-
-def test_the_validator_knows_what_runs_once_and_behind_what() -> None:
-    one = problem(1, 2, times={"forward": 1, "backward": 2}, **BOTH)
-    assert broken(one, "F0.0 F0.1 BW0.0 BW0.1 G0.0 S0.0") == []
-    assert broken(one, "F0.0 F0.1 BW0.0 BW0.1 G0.0 S0.0", late=1) == ["precedence"]
-    assert "precedence" in broken(one, "F0.0 F0.1 BW0.0 G0.0 BW0.1 S0.0")
-    assert "precedence" in broken(one, "F0.0 F0.1 BW0.0 BW0.1 S0.0 G0.0")
-    assert broken(one, "F0.0 F0.1 BW0.0 BW0.1 S0.0") == ["complete"]
-    assert "complete" in broken(one, "F0.0 F0.1 BW0.0 BW0.1 G0.0 G0.0 S0.0")
-    assert "complete" in broken(one, "F0.0 F0.1 BW0.0 BW0.1 G0.0 S0.0 S0.1")
-    plain = problem(1, 2, times={"forward": 1, "backward": 2})
-    once = row("F0.0 F0.1 BW0.0 BW0.1 S0.0")
-    assert [violation.text for violation in validate_schedule(plain, once)] == [
-        "S0.0 runs once; it must run not at all"
-    ]
 
 
 def test_idle_time_that_waits_for_a_reduction_is_the_collectives() -> None:

@@ -1,4 +1,4 @@
-"""Micro-batches of several pieces: proved optima, brute force, bounds, the validator, pass names, and the file."""
+"""Micro-batches of several pieces: proved optima, bounds, the validator, pass names, and the file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from benchmarks.proofs.attack import KINDS, Counts, count
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
 from pipesched.files.problem_file import read_problem
@@ -77,28 +76,6 @@ def test_a_prompt_in_pieces_is_forwards_alone(growth: Fraction, value: float) ->
     assert (found.status, found.value) == (Status.OPTIMAL, value)
 
 
-@pytest.mark.parametrize("first", range(0, 200, 20))
-def test_all_that_is_claimed_against_every_order(first: int) -> None:
-    """Those orders too that run micro-batches of a piece out of turn. Of problems of too many, what is found is valid.
-
-    In number 74 annealing went on from starts alone, where passes of no length stand beside what waits for them.
-    """
-    counts: Counts = {}
-    for number in range(first, first + 20):
-        count(number, counts, KINDS["pieces"])
-        assert not counts["all"]["wrong"], number
-    assert counts["all"]["problems"] > 10
-
-
-@pytest.mark.parametrize("first", range(0, 60, 30))
-def test_pieces_that_move_to_the_host_or_are_computed_again(first: int) -> None:
-    counts: Counts = {}
-    for number in range(first, first + 30):
-        count(number, counts, KINDS["saving"])
-        assert not counts["all"]["wrong"], number
-    assert counts["all"]["problems"] > 10
-
-
 @pytest.mark.parametrize(("name", "value"), [("dense-1m", 103_080), ("deepseek-v3-32k", 12_317)])
 def test_pieces_collectives_and_offload_are_in_one_file(name: str, value: int) -> None:
     """Seq1F1B's time, which keeps all activations; with the file's memory some have to move."""
@@ -113,21 +90,6 @@ def test_pieces_collectives_and_offload_are_in_one_file(name: str, value: int) -
 
 def row(one: Problem, text: str) -> Schedule:
     return Schedule((tuple(parse_slot(name, one) for name in text.split()),))
-
-
-def test_the_validator_and_the_simulator_keep_the_order_of_pieces() -> None:
-    one = problem(1, 1, sequence_chunks=2, times={"forward": [1, 2], "backward": [3, 4]})
-    right = simulate(one, row(one, "F0.0.0 F0.0.1 BW0.0.1 BW0.0.0"))
-    assert validate(right) == [] and measure(right).makespan_ticks == 10
-    for wrong, rule in (("F0.0.1 F0.0.0 BW0.0.1 BW0.0.0", "F"), ("F0.0.0 F0.0.1 BW0.0.0 BW0.0.1", "BW")):
-        schedule = row(one, wrong)
-        starts, now = {}, 0
-        for slot in schedule.orders[0]:
-            for task, part in one.tasks(slot[0]):
-                starts[task], now = now, now + part.ticks
-        found = validate(type(right)(one, schedule, starts))
-        assert [violation.rule for violation in found] == ["precedence"], wrong
-        assert {p.kind.value for p in found[0].passes} == {rule}
 
 
 def test_keys_and_values_stay_until_the_first_pieces_backward_ends() -> None:
