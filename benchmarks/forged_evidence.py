@@ -199,12 +199,12 @@ def _proved_by(problem: Problem, evidence: OldForm) -> Iterator[Certificate]:
 
 
 def markdown(tally: Tally, described: str) -> str:
-    """The table of the page."""
-    head = "certificate", "false claims refused", "false claims accepted", "true, evidence changed: refused", "accepted"
+    """The table of the page, and how many of each kind there were."""
+    head = "false claims refused", "false claims accepted", "true, evidence changed: refused", "accepted"
     counts = tally.false_refused, tally.false_accepted, tally.true_refused, tally.true_accepted
-    lines = [[kind, *(f"{count[kind]:,}" for count in counts)] for kind in ROWS]
-    lines.append(["all", *(f"{sum(count.values()):,}" for count in counts)])
-    return f"{described}\n\n{table(head, lines)}\n\n{tally.mutations:,} mutations in all."
+    by_kind = ", ".join(f"{kind} {sum(count[kind] for count in counts):,}" for kind in ROWS)
+    rows = table(head, [[f"{sum(count.values()):,}" for count in counts]])
+    return f"{described}\n\n{rows}\n\n{tally.mutations:,} mutations in all: {by_kind}."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

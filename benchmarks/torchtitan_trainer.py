@@ -171,7 +171,10 @@ def row(case: Case, steps: Sequence[Step], split: str, right: Sequence[Step]) ->
             if not off <= worst:
                 worst, where = off, f" {name}"
     missing = sorted({name for step in steps for name in step["missing"]})
-    figures = [" ".join(f"{step[key]:.6f}" for step in steps) for key in ("loss", "norm")]
+    figures = []
+    for key in ("loss", "norm"):
+        own, others = (" ".join(f"{step[key]:.6f}" for step in each) for each in (steps, right))
+        figures.append("the same" if own == others and steps is not right else own)
     return [case.name, case.by, split, *figures, f"{worst:.1e}{where}", ", ".join(missing) or "none"]
 
 

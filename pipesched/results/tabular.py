@@ -3,11 +3,62 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from html import escape
+from importlib import import_module
 from typing import Any
 
-from pipesched.data_frame import frame_of
-from pipesched.notebook.table_html import table_html
+from pipesched.errors import BadInput
+from pipesched.extras import to_install
 from pipesched.picture import Picture, picture_of
+from pipesched.problem.formatting import plain, visible
+
+_MOST = 60  # rows; a longer table says how many more there are
+
+
+def table_html(title: str, records: Sequence[Mapping[str, object]]) -> str:
+    """A title and a row for each record, with the columns of the first; None is an empty cell."""
+    heads = list(records[0]) if records else []
+    rows = [_row("td", [_text(record.get(head)) for head in heads]) for record in records[:_MOST]]
+    more = f"<p>… and {len(records) - _MOST} rows more</p>" if len(records) > _MOST else ""
+    head = _row("th", [one.replace("_", " ") for one in heads])
+    return f'<div><p style="margin:4px 0">{escape(visible(title))}</p><table>{head}{"".join(rows)}</table>{more}</div>'
+
+
+def _row(tag: str, cells: Sequence[str]) -> str:
+    return f"<tr>{''.join(f'<{tag}>{escape(visible(cell))}</{tag}>' for cell in cells)}</tr>"
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return plain(value)
+    return " ".join(_text(one) for one in value) if isinstance(value, list | tuple) else str(value)
+
+
+def frame_of(records: Iterable[Mapping[str, Any]]) -> Any:
+    """A `pandas.DataFrame` with a row for each record; `BadInput` where pandas is not installed.
+
+    Figures by name, such as idle time by objective, are a column each: `idle_span`.
+    """
+    try:
+        pandas = import_module("pandas")
+    except ImportError:
+        raise BadInput(f"to_frame: found no pandas; allowed: after {to_install('pandas')}") from None
+    rows = [*records]
+    nested = {key for record in rows for key, value in record.items() if isinstance(value, Mapping)}
+    return pandas.DataFrame([dict(_flat(record, nested)) for record in rows])
+
+
+def _flat(record: Mapping[str, Any], nested: Set[str]) -> Iterator[tuple[str, Any]]:
+    for key, value in record.items():
+        if isinstance(value, Mapping):
+            yield from ((f"{key}_{name}", one) for name, one in value.items())
+        elif key not in nested:  # else the row has none of these figures
+            yield key, value
 
 
 class Tabular(ABC):

@@ -1,12 +1,15 @@
-"""A schedule with copies and recomputation as `runtime.execution.program` reads it, for executors of our own."""
+"""A schedule as `runtime.execution.program` reads it, for executors of our own."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from pipesched.errors import BadInput
+from pipesched.problem.passes import SAVING
 from pipesched.schedule.timeline import Timeline
+from pipesched.simulation.simulator import simulate
 from runtime.exporters.format_limits import every_device_works, one_chain
 from runtime.exporters.stream_words import proof_of_streams, stream_words
 
@@ -14,10 +17,15 @@ from runtime.exporters.stream_words import proof_of_streams, stream_words
 def rank_program(name: str, timeline: Timeline) -> dict[str, Any]:
     """What every rank runs, proved to end; `BadInput`, which begins with `name`, for what this cannot express."""
     problem = timeline.problem
-    one_chain(name, "our executor of copies and recomputation", problem.placement)
     every_device_works(name, "our executor of copies and recomputation", problem.placement)
-    if problem.overlaps:
-        raise BadInput(f"{name}: overlapped blocks beside copies or recomputation are not supported with PyTorch")
+    if any(p.kind in SAVING for p in timeline.schedule.passes()):
+        one_chain(name, "our executor of copies and recomputation", problem.placement)
+        if problem.overlaps:
+            raise BadInput(f"{name}: overlapped blocks beside copies or recomputation are not supported with PyTorch")
+    elif problem.overlaps:
+        # Here the two passes of a block run in turn.
+        problem = replace(problem, stages=tuple(replace(stage, overlapped=None) for stage in problem.stages))
+        timeline = simulate(problem, timeline.schedule)
     if any(len([*problem.tasks(p)]) > 1 for p in timeline.schedule.passes()):
         raise BadInput(f"{name}: passes of several tasks are not supported with PyTorch; program can express them")
     proof_of_streams(name, timeline)

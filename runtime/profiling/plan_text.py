@@ -2,13 +2,97 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import ROUND_HALF_EVEN, Decimal
+from fractions import Fraction
+from itertools import groupby
+from statistics import median
+from typing import NamedTuple
 
 from pipesched.files.layers_text import layers_text
-from runtime.profiling.layer_types import layer_types
+from pipesched.layers.layer import LayerType, RecomputeWay
+from pipesched.problem.passes import BW, B, F, PassKind, W
 from runtime.profiling.problem_text import header
-from runtime.profiling.profile import Profile
+from runtime.profiling.profile import KINDS, Profile, StageProfile
+
+# Bytes of Adam's two moments for one of parameters and gradients together, in the parameters' format.
+_ADAM = 1
+_MIB = 1024 * 1024
+
+
+class _Size(NamedTuple):
+    """What equal layers have in common, exactly: bytes of parameters, of what each pass takes, and of the output."""
+
+    parameters: int
+    memory: tuple[int, ...]
+    output: int
+
+
+def layer_types(profile: Profile) -> tuple[LayerType, ...]:
+    """One entry for each run of layers of one size, in ms and MiB; times are the median over all layers of that size.
+
+    The last layer's output is a loss, so it is told by its place. Memory is parameters, gradients and Adam's moments.
+    """
+    last = len(profile.stages) - 1
+    sizes = [_size(stage) for stage in profile.stages]
+    keys = [(size, at == last) for at, size in enumerate(sizes)]
+    times = {
+        key: {kind: _median(profile, [at for at, other in enumerate(keys) if other == key], kind) for kind in KINDS}
+        for key in keys
+    }
+    names = _names(profile.request.model, keys)
+    return tuple(_layer(names[key], len(list(group)), key[0], times[key]) for key, group in groupby(keys))
+
+
+def _size(stage: StageProfile) -> _Size:
+    return _Size(stage.parameters, tuple(stage.memory[kind] for kind in KINDS), stage.output)
+
+
+def _median(profile: Profile, stages: Sequence[int], kind: PassKind) -> Fraction:
+    """Seconds to ms, to the microsecond."""
+    seconds = median(profile.stages[stage].times[kind].median for stage in stages)
+    return Fraction(round(seconds * 1_000_000), 1000)
+
+
+def _names(model: str, keys: Sequence[tuple[_Size, bool]]) -> dict[tuple[_Size, bool], str]:
+    """`layer` for the commonest size, others numbered; the ends by what they are in the small GPT, else by place."""
+    ends = ("embedding", "head") if model == "gpt" else ("first", "last")
+    named: dict[tuple[_Size, bool], str] = {}
+    inner = sorted(dict.fromkeys(keys), key=lambda key: -keys.count(key))
+    for key in inner:
+        if keys.count(key) == 1 and key == keys[0] and len(keys) > 1:
+            named[key] = ends[0]
+        elif key[1] and len(keys) > 1:
+            named[key] = ends[1]
+        else:
+            number = sum(name.startswith("layer") for name in named.values())
+            named[key] = f"layer-{number + 1}" if number else "layer"
+    return named
+
+
+def _layer(name: str, count: int, size: _Size, times: dict[PassKind, Fraction]) -> LayerType:
+    taken = dict(zip(KINDS, size.memory, strict=True))
+    activation = _mib(taken[F])
+    ways: tuple[RecomputeWay, ...] = ()
+    if size.output and taken[F] > size.output:
+        # Recomputed from its input, which is the output of the layer before: of its own it keeps the output alone.
+        ways = (RecomputeWay("full", times[F], Fraction(size.output, taken[F])),)
+    return LayerType(
+        name,
+        times[F],
+        times[B],
+        count,
+        weight=times[W],
+        fused=times[BW],
+        memory=_mib(size.parameters * (1 + _ADAM)),
+        activation=activation,
+        freed_by_backward=min(activation, _mib(-taken[B])),
+        recompute=ways,
+    )
+
+
+def _mib(amount: int) -> Fraction:
+    return Fraction(amount, _MIB)
 
 
 def plan_text(

@@ -65,8 +65,12 @@ class Activations:
 
     def backward(self, step: Step) -> None:
         """What the forward saved goes when its graph does: at the end of BW, or of the W after a B."""
-        loss = self.losses.get(step.microbatch) if self._stages[step.stage].is_last else None
-        self._stages[step.stage].backward_one_chunk(step.microbatch, loss, step.kind == "BW")
+        stage = self._stages[step.stage]
+        loss = self.losses.get(step.microbatch) if stage.is_last else None
+        tell = getattr(getattr(stage.submod, "stage", None), "run_fused", None)
+        if tell is not None:  # sleeping stages must know; no other stage has it
+            tell(step.kind == "BW")
+        stage.backward_one_chunk(step.microbatch, loss, step.kind == "BW")
         self._saved.pop((step.stage, step.microbatch), None)
         if loss is not None:
             self.losses[step.microbatch] = loss.detach()

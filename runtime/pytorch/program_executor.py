@@ -1,16 +1,19 @@
-"""Runs the program of a rank with torch's stages: offload and recomputation, on the streams and behind the waits of it.
+"""Runs the program of a rank with torch's stages, for what torch's runtime does not take.
 
-Sends and receives stand where the proof has them, among all that the rank starts, in one order.
+That is placements that hold a stage on two devices, and offload and recomputation, on the streams and behind the waits
+of the program. Sends and receives stand where the proof has them, among all that the rank starts, in one order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed.pipelining import PipelineStage
+from torch.distributed.pipelining._utils import InferenceMode
 from torch.utils._pytree import tree_flatten
 
 from pipesched.problem.problem import Problem
@@ -18,7 +21,21 @@ from runtime.execution.program import Program, Step
 from runtime.execution.streams import Streams
 from runtime.execution.transfers import Transfers
 from runtime.pytorch.activations import Activations
-from runtime.pytorch.bidirectional_executor import Held, prepare
+from runtime.pytorch.boundary import Boundary
+from runtime.pytorch.replicas import sum_replicas
+
+
+class Held(Protocol):
+    """A process's stages by the placement's stage number, and what passes in and out of each."""
+
+    @property
+    def stages(self) -> Mapping[int, PipelineStage]: ...
+
+    @property
+    def takes(self) -> Mapping[int, Boundary]: ...
+
+    @property
+    def gives(self) -> Mapping[int, Boundary]: ...
 
 
 class ProgramExecutor:
@@ -36,12 +53,12 @@ class ProgramExecutor:
         scale_grads: bool = True,
         watch: Callable[[Step, Callable[[], Any]], Any] = lambda _, run: run(),
     ) -> None:
-        self._program, self._held, self._loss = program, held, loss
+        self._problem, self._program, self._held, self._loss = problem, program, held, loss
         self._rank, self._row = dist.get_rank(), program.rows[dist.get_rank()]
         self._scale = program.microbatches if scale_grads else 1
         self.executed, self.moved, self._watch = list[str](), 0, watch
         for number, stage in held.stages.items():
-            prepare(stage, problem, number)
+            _prepare(stage, problem, number)
 
     def step(self, inputs: Mapping[int, Any], targets: Mapping[int, Any]) -> dict[int, float]:
         """One iteration; the losses of the micro-batches whose last stage is here."""
@@ -74,6 +91,7 @@ class ProgramExecutor:
         self.moved = kept.moved
         for stage in self._held.stages.values():
             stage.scale_grads(self._scale)
+        sum_replicas(self._problem, self._held.stages)
         return {j: loss.item() for j, loss in kept.losses.items()}
 
     def _watched(self, start: Callable[[Step], None]) -> Callable[[Step], None]:
@@ -84,16 +102,17 @@ class ProgramExecutor:
     ) -> None:
         stage = self._held.stages[step.stage]
         if not stage.is_first:
-            before = Step("F", step.stage - 1, step.microbatch)
+            before = Step("F", self._neighbour("B", step.stage), step.microbatch)
             stage.set_local_fwd_input(tuple(map(transfers.take, self._names(before))), step.microbatch)
         arguments = tuple(tree_flatten(inputs[step.microbatch])[0]) if stage.is_first else ()
         yielded = self._watch(step, lambda: kept.forward(step, arguments))
-        self._give(step, yielded, step.stage + 1, transfers, leaving)
+        if not stage.is_last:
+            self._give(step, yielded, transfers, leaving)
 
     def _backward(self, step: Step, kept: Activations, transfers: Transfers, leaving: dict[Any, Any]) -> None:
         stage = self._held.stages[step.stage]
         if not stage.is_last:
-            after = Step("B", step.stage + 1, step.microbatch)
+            after = Step("B", self._neighbour("F", step.stage), step.microbatch)
             coming = map(transfers.take, self._names(after))
             likes = self._held.gives[step.stage].like
             gradients = tuple(next(coming) if like.requires_grad else None for like in likes)
@@ -109,15 +128,22 @@ class ProgramExecutor:
         given = stage.get_local_bwd_output(step.microbatch)  # type: ignore[no-untyped-call]
         pairs = zip(given, self._held.takes[step.stage].like, strict=True)
         found = [torch.zeros_like(like) if one is None else one for one, like in pairs if like.requires_grad]
-        self._give(step, found, step.stage - 1, transfers, leaving)
+        self._give(step, found, transfers, leaving)
 
-    def _give(self, step: Step, tensors: list[Tensor], to: int, transfers: Transfers, leaving: dict[Any, Any]) -> None:
+    def _give(self, step: Step, tensors: list[Tensor], transfers: Transfers, leaving: dict[Any, Any]) -> None:
         """To a stage of this rank, or into the hands of the send that stands behind."""
-        if to in self._held.stages:
+        if self._neighbour(step.kind, step.stage) in self._held.stages:
             for name, tensor in zip(self._names(step), tensors, strict=True):
                 transfers.hand_over(name, tensor)
-        elif tensors:
+        else:
             leaving[step.yields] = tensors
+
+    def _neighbour(self, kind: str, stage: int) -> int:
+        """The stage that gets what a pass yields."""
+        where = self._problem.placement
+        found = where.next[stage] if kind == "F" else where.previous[stage]
+        assert found is not None
+        return found
 
     def _names(self, step: Step) -> Iterator[tuple[Any, ...]]:
         """Of the tensors that a pass yields for its neighbour."""
@@ -127,10 +153,22 @@ class ProgramExecutor:
         """Like those tensors; the stage or its neighbour is here."""
         takes, gives = self._held.takes, self._held.gives
         if kind == "F":
-            return [*(gives[stage] if stage in gives else takes[stage + 1]).like]
-        likes = takes[stage].like if stage in takes else gives[stage - 1].like
+            return [*(gives[stage] if stage in gives else takes[self._neighbour("F", stage)]).like]
+        likes = takes[stage].like if stage in takes else gives[self._neighbour("B", stage)].like
         return [like for like in likes if like.requires_grad]
 
     def _empty(self, name: tuple[Any, ...]) -> Tensor:
         *yields, at = name
         return torch.empty_like(self._likes(*yields)[at], requires_grad=False)
+
+
+def _prepare(stage: PipelineStage, problem: Problem, number: int) -> None:
+    """What PyTorch's schedules do with a stage before its first step, for the chain that the stage is on."""
+    where = problem.placement
+    chain = where.chains[where.chain_index[number]]
+    stage.stage_index_to_group_rank = {at: where.stage_device[s] for at, s in enumerate(chain)}
+    stage.has_backward = True
+    stage.chunks = problem.microbatches
+    stage._inference_mode = InferenceMode.STATIC
+    stage._prepare_forward_infra(problem.microbatches, None, None, has_backward=True)
+    stage._prepare_backward_infra(problem.microbatches)

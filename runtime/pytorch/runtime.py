@@ -18,16 +18,12 @@ from torch.nn.parallel import DistributedDataParallel
 from pipesched.errors import BadInput
 from pipesched.files.schedule_file import read_schedule
 from pipesched.problem.formatting import counted
-from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.placement import Placement
 from pipesched.schedule.timeline import Timeline
 from pipesched.validation.validator import validate
-from runtime.execution.program import Program, program_of
-from runtime.exporters.rank_program import rank_program
-from runtime.pytorch.bidirectional_executor import Executor
 from runtime.pytorch.program_executor import ProgramExecutor
 from runtime.pytorch.stages_runtime import StagesRuntime
-from runtime.running.job import Job, job_for, refuse_unequal
+from runtime.running.job import Job, job_for, saves
 
 Stages = Mapping[int, nn.Module] | Sequence[PipelineStage]
 Loss = Callable[[Any, Any], Tensor]
@@ -43,41 +39,34 @@ def load(
     micro-batches. The process group must be there. `BadInput` for what does not fit the schedule.
     """
     timeline = read_schedule(schedule).timeline
-    if any(p.kind not in (F, B, W, BW) for p in timeline.schedule.passes()):
-        return _saving(str(schedule), timeline, stages, loss_fn, scale_grads)
-    job = job_for(timeline, Job("", timeline.problem, timeline.schedule, (), comms=comms))
     where = timeline.problem.placement
-    if job.rows is None:
-        modules = _modules_of(stages, where, str(schedule))
-        _on_cpu(modules)
-        problem, order = timeline.problem, timeline.schedule
-        return StagesRuntime(
-            problem,
-            modules,
-            loss_fn,
-            lambda held, loss: Executor(problem, order, dist.get_rank(), held, loss, scale_grads),
-        )
+    if saves(timeline.schedule) or len(where.chains) > 1:
+        return _of_ours(str(schedule), timeline, stages, loss_fn, scale_grads)
+    job = job_for(timeline, Job("", timeline.problem, timeline.schedule, (), comms=comms))
     mine = [_stage(number, stages[number], where) for number in stages] if isinstance(stages, Mapping) else [*stages]
     mine.sort(key=lambda stage: stage.stage_index)
     _check(mine, where, str(schedule))
     return runtime_of(job, mine, loss_fn, scale_grads)
 
 
-def _saving(name: str, timeline: Timeline, stages: Stages, loss_fn: Loss | None, scale_grads: bool) -> StagesRuntime:
-    """The runtime of an order with copies to the host or recomputation, which PyTorch's has not."""
+def _of_ours(name: str, timeline: Timeline, stages: Stages, loss_fn: Loss | None, scale_grads: bool) -> StagesRuntime:
+    """The runtime of what PyTorch's has not: an order with copies to the host or recomputation, or both directions."""
     broken = next((violation for violation in validate(timeline) if violation.rule != "memory"), None)
     if broken is not None:
         raise BadInput(f"{name}: only a valid schedule can be run; in this one {broken.text}")
-    problem = timeline.problem
-    refuse_unequal(name, problem)
-    program: Program = program_of(rank_program(name, timeline))
-    given = stages if isinstance(stages, Mapping) else {stage.stage_index: stage.submod for stage in stages}
+    problem, program = timeline.problem, job_for(timeline).program
+    assert program is not None
+    both_ways = len(problem.placement.chains) > 1
+    given = stages if isinstance(stages, Mapping) or both_ways else {one.stage_index: one.submod for one in stages}
     modules = _modules_of(given, problem.placement, name)
+    if both_ways:
+        _on_cpu(modules)
     wrapped = next((one for one in modules.values() if isinstance(one, DistributedDataParallel | FSDPModule)), None)
     if wrapped is not None:
+        beside = "both directions" if both_ways else "offload or recomputation"
         raise BadInput(
-            f"stages: found {type(wrapped).__name__} with offload or recomputation; allowed: plain modules, whose "
-            "gradients the training loop reduces after step"
+            f"stages: found {type(wrapped).__name__} with {beside}; "
+            "allowed: plain modules, whose gradients the training loop reduces after step"
         )
     return StagesRuntime(
         problem, modules, loss_fn, lambda held, loss: ProgramExecutor(problem, program, held, loss, scale_grads)

@@ -19,7 +19,6 @@ from torch.utils._pytree import tree_flatten
 
 from pipesched.errors import BadInput
 from runtime.execution.program import Program
-from runtime.pytorch.bidirectional_executor import Executor
 from runtime.pytorch.boundary import loss_of_tensors, to_device
 from runtime.pytorch.gradient_check import StepResult, compare_step, take_gradients
 from runtime.pytorch.outcome import Ran, outcome_of
@@ -73,8 +72,7 @@ class Worker:
             return self._steps(job, held, tracer, self._program(job.program, job, held, tracer))
         for number, stage in held.stages.items():
             tracer.watch(stage, number, held.modules[number])
-        execute = self._torch(job, held, tracer) if job.rows is not None else self._own(job, held, tracer)
-        return self._steps(job, held, tracer, execute)
+        return self._steps(job, held, tracer, self._torch(job, held, tracer))
 
     def _steps(
         self, job: Job, held: Held, tracer: Tracer, execute: _Execute
@@ -133,12 +131,9 @@ class Worker:
 
         return execute
 
-    def _own(self, job: Job, held: Held, tracer: Tracer) -> _Execute:
-        if self._device.type != "cpu":
-            raise BadInput("this placement runs on CPU only in this version; allowed: --device cpu")
-        return Executor(job.problem, job.schedule, self.rank, held, tracer.with_loss(_loss(job, held))).step
-
     def _program(self, program: Program, job: Job, held: Held, tracer: Tracer) -> _Execute:
+        if self._device.type != "cpu" and len(job.problem.placement.chains) > 1:
+            raise BadInput("this placement runs on CPU only in this version; allowed: --device cpu")
         return ProgramExecutor(job.problem, program, held, _loss(job, held), watch=tracer.run).step
 
 

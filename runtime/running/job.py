@@ -36,9 +36,9 @@ class Job:
     """One schedule to execute for some steps.
 
     `rows` is the text that PyTorch's runtime loads, `comms` whether it holds sends and receives too, `labels[j]` the
-    number micro-batch j has in it. Without `rows` an executor of ours runs the schedule: the `program` of one with
-    copies to the host or recomputation. `split` is `autograd` or `store`. `seconds_per_tick` is how long sleeping
-    stages sleep. The first `compared` steps are compared with the reference; all are timed.
+    number micro-batch j has in it. Without `rows` an executor of ours runs the `program` of the schedule: both
+    directions, copies to the host, recomputation. `split` is `autograd` or `store`. `seconds_per_tick` is how long
+    sleeping stages sleep. The first `compared` steps are compared with the reference; all are timed.
     """
 
     name: str
@@ -84,11 +84,10 @@ def job_for(timeline: Timeline, like: Job | None = None) -> Job:
         else replace(like, name=name, problem=problem, schedule=schedule, labels=labels, rows=None, program=None)
     )
     refuse_unequal(name, problem)
-    if saves(schedule):
-        return replace(job, program=program_of(rank_program(name, timeline)))
-    if len(problem.placement.chains) > 1:
+    if len(problem.placement.chains) > 1 and not saves(schedule):
         two_directions(name, problem.placement)
-        return job
+    if len(problem.placement.chains) > 1 or saves(schedule):
+        return replace(job, program=program_of(rank_program(name, timeline)))
     exporter = EXPORTERS["torch-csv-comms" if job.comms else "torch-csv"]
     files = exporter.export(timeline, {"torch": csv_version()} if job.comms else {})
     side = json.loads(files[exporter.suffix.replace(".csv", ".meta.json")])

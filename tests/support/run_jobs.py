@@ -134,7 +134,9 @@ def doctored() -> Iterator[Job]:
     right = random_order(both_ways, Random(8))
     assert any(p.kind is W for p in right.passes())
     yield job(both_ways, right, "right both ways")
-    yield replace(job(both_ways, right, "W removed both ways"), schedule=_without_a_w(right))
+    without = job(both_ways, right, "W removed both ways")
+    victim = next(p for p in right.passes() if p.kind is W)
+    yield replace(without, program=_without(without.program, str(victim)))
     mixed = TIMELINES["mixed"]
     whole = job(mixed.problem, mixed.schedule, "W removed beside copies")
     yield replace(whole, program=_without(whole.program, "W0.1"))
@@ -159,11 +161,6 @@ def _without(program: Program | None, word: str) -> Program:
     assert program is not None
     rows = tuple(tuple(step for step in row if step.name != word or step.transfer) for row in program.rows)
     return program._replace(rows=rows)
-
-
-def _without_a_w(order: Schedule) -> Schedule:
-    victim = next(p for p in order.passes() if p.kind is W)
-    return Schedule(tuple(tuple(slot for slot in row if slot != (victim,)) for row in order.orders), order.name)
 
 
 UNIT = 0.03  # seconds of one unit of time of sleeping stages

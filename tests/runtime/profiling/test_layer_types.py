@@ -12,8 +12,7 @@ from pipesched.files.exact_numbers import read_yaml
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.problem.passes import BW, B, F, PassKind, W
 from pipesched.problem.placement import explicit
-from runtime.profiling.layer_types import layer_types
-from runtime.profiling.plan_text import plan_text
+from runtime.profiling.plan_text import layer_types, plan_text
 from runtime.profiling.profile import KINDS, Profile, Request, Samples, StageProfile
 
 MIB = 2**20

@@ -94,7 +94,7 @@ for name, case in json.load(open(sys.argv[1])).items():
     runtime = pipesched.torch.load(case["path"], made, nn.functional.mse_loss)
     if case["dropped"]:
         own_program = program.program_of
-        from runtime.pytorch import runtime as loading
+        from runtime.running import job as loading
         loading.program_of = lambda document: own_program(
             document | {"rows": [" ".join(w for w in row.split() if w.split("@")[0].split("!")[0] != case["dropped"])
                 .replace("!" + case["dropped"], "") for row in document["rows"]]})
