@@ -62,7 +62,7 @@ def sentences(problem: Problem, found: Robustness, value: float | None) -> list[
     if value:
         said += f" ({100 * (found.mean / value - 1):+.2f} % from {with_unit(value, problem.time_unit)} without noise)"
     if best is None:
-        return [f"{said}; no published schedule that fits comes near"]
+        return [said]
     return [f"{said}; the best published one, {best.name}: {mean_text(problem, best.mean)}"]
 
 

@@ -72,10 +72,10 @@ def in_file_units(problem: Problem, ticks: Value | None) -> float | None:
 
 
 def idle_line(timeline: Timeline) -> str:
-    """Why devices idle, as shares of all their time until the makespan; empty where none does."""
+    """Why devices idle, as shares of the makespan; empty where none does."""
     shares = idle_times(timeline).shares()
     causes = ", ".join(f"{cause} {percent(share)}" for cause, share in shares.items())
-    return f"why devices idle, in shares of all their time: {causes}" if causes else ""
+    return f"why devices idle, in shares of the makespan (mean over devices): {causes}" if causes else ""
 
 
 def memory_line(problem: Problem, metrics: Metrics) -> str:

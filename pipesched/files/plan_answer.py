@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import write_json
@@ -24,6 +26,7 @@ from pipesched.version import VERSION
 
 PLAN_FORMAT = "pipesched-plan"
 _VERSION = 1
+Read = TypeVar("Read")
 
 
 @dataclass(frozen=True)
@@ -95,22 +98,29 @@ def plan_answer_from(document: Any, path: str) -> PlanAnswer:
     """Such a file from its content; `path` names it in messages."""
     if not is_plan_answer(document) or document.get("format_version") != _VERSION:
         raise BadInput(f"{path}: not a plan's file of version {_VERSION}; `pipesched plan -o` writes one")
+    problem = _part(path, "problem", lambda: plan_from_document(document["problem"], f"{path}: problem"))
+    held = document.get("plan")
+    return PlanAnswer(
+        problem,
+        _part(path, "lower_bound", lambda: Fraction(str(document["lower_bound"]))),
+        tuple(
+            _part(path, f"choices[{n}]", partial(choice_from, one))
+            for n, one in enumerate(_part(path, "choices", lambda: list(document["choices"])))
+        ),
+        _part(path, "plan.placement and plan.chunks", lambda: placement_from(held)),
+        _part(path, "plan.layers and plan.recompute", lambda: partition_from(held)),
+        _part(path, "plan.schedule", lambda: schedule_from(held["schedule"], f"{path}: plan.schedule")),
+        _part(path, "proved_with_capacity", lambda: capacities_from(document.get("proved_with_capacity"))),
+        _part(path, "variants", lambda: tuple(map(variant_from, document.get("variants", ())))),
+    )
+
+
+def _part(path: str, key: str, read: Callable[[], Read]) -> Read:
+    """A part of such a file; a line that names its key where it has another form."""
     try:
-        problem = plan_from_document(document["problem"], f"{path}: problem")
-        held = document["plan"]
-        return PlanAnswer(
-            problem,
-            Fraction(str(document["lower_bound"])),
-            tuple(map(choice_from, document["choices"])),
-            placement_from(held),
-            partition_from(held),
-            schedule_from(held["schedule"], f"{path}: plan.schedule"),
-            capacities_from(document.get("proved_with_capacity")),
-            tuple(map(variant_from, document.get("variants", ()))),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        wrong = f"{type(error).__name__}: {str(error)[:60]}"
-        raise BadInput(f"{path}: found what is not in a plan's file ({wrong}); allowed: what plan -o writes") from None
+        return read()
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
+        raise BadInput(f"{path}: {key}: not as a plan's file has it; allowed: what plan -o writes") from None
 
 
 def choice_from(document: Any) -> ChoiceResult:

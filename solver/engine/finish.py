@@ -9,6 +9,7 @@ from math import inf
 
 from heuristics.catalogue import HEURISTICS, Heuristic
 from pipesched.errors import Disagreement, defect_note
+from pipesched.problem.formatting import counted
 from pipesched.problem.problem import Objective
 from pipesched.results.candidate import Candidate
 from pipesched.results.solution import Solution
@@ -63,31 +64,30 @@ def finished(search: Search) -> Solution:
 
 
 def complete_table(search: Search) -> None:
-    """The published schedules that the search has not tried, quick ones first; a note names those left out."""
+    """The published schedules that the search has not tried, quick ones first; a note counts those left out."""
     tried = {one.name for one in search.candidates}
     clock, limit = search.clock, search.limits.seconds
     until = inf if clock.counts_work else min(limit, clock.seconds + clock.share(SHARE))
-    left_out: list[str] = []
+    left_out = 0
     for heuristic in sorted(HEURISTICS, key=_seconds_a_pass):
         if heuristic.name in tried:
             continue
         if search.stop.is_set() or clock.seconds + _seconds_a_pass(heuristic) * search.passes > until:
-            left_out.append(heuristic.name)
+            left_out += 1
             continue
         found = run_within(
             until - clock.seconds, search.stop, partial(candidate, search.problem, heuristic, search.chains)
         )
         if found is None:
-            left_out.append(heuristic.name)
+            left_out += 1
             continue
         search.candidates += (found,)
         if found.fits and found.timeline is not None:
             search.incumbent.phase = found.name
             search.incumbent.offer(best_times(search.problem, found.timeline.schedule))
     if left_out and search.incumbent.timeline is not None:
-        search.incumbent.note(
-            f"published schedules not tried, for want of time: {', '.join(sorted(left_out))}; a longer limit tries them"
-        )
+        untried = counted(left_out, "published schedule")
+        search.incumbent.note(f"{untried} not tried, for want of time; a longer limit tries them")
 
 
 def _seconds_a_pass(heuristic: Heuristic) -> float:

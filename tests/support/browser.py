@@ -19,6 +19,10 @@ QUIET = (
 
 # By how many pixels a page is wider than its window.
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+# The share of its window that the time axis of the narrowest chart has.
+TIMES = (
+    "Math.min(...[...document.querySelectorAll('.pipesched-canvases .u-over')].map((e) => e.clientWidth)) / innerWidth"
+)
 
 
 @contextmanager

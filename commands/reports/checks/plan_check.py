@@ -103,7 +103,9 @@ def _broken(answer: PlanAnswer, plan: PlanProblem) -> list[str]:
     found += [f"{violation.rule}: {violation.text}" for violation in validate(timeline)]
     value = plan_value(answer)
     if not found and answer.lower_bound > value:
-        found.append(f"claim: a lower bound of {float(answer.lower_bound)} above the plan's {float(value)}")
+        found.append(
+            f"claim: a lower bound of {plain(float(answer.lower_bound))} above the plan's {plain(float(value))}"
+        )
     return found
 
 

@@ -34,7 +34,17 @@ function drawMemory(state, u) {
   ctx.fill(lines);
   stroke(ctx, hosts, theme.host, ratio, []);
   stroke(ctx, caps, theme.cap, ratio, [5 * ratio, 3 * ratio]);
+  if (narrow(u)) drawPeaks(ctx, peaks(state, u), bbox, theme.ink, ratio);
   ctx.restore();
+}
+
+// Peaks in the middle of their strips, where there is no room at the right.
+function drawPeaks(ctx, texts, bbox, ink, ratio) {
+  ctx.fillStyle = ink;
+  ctx.font = `${12 * ratio}px system-ui, sans-serif`;
+  ctx.textAlign = "center";
+  ctx.textBaseline = "middle";
+  texts.forEach((text, d) => ctx.fillText(text, bbox.left + bbox.width / 2, bbox.top + ((d + 0.6) * bbox.height) / texts.length));
 }
 
 function stroke(ctx, path, colour, width, dashes) {

@@ -1,6 +1,7 @@
 // The two charts of uPlot, passes above and memory below, on one time axis; it brings axes, grid, cursor and canvas.
 
 const LEFT = 84, AXIS = 46, ROWS = 560; // CSS pixels; ROWS is what all rows of a chart share
+const SMALL_WINDOW = 600; // below it names of devices are numbers, and peaks stand in the strips: times keep their room
 
 let charts = 0; // a number for each, so that the cursors of a pair know each other
 
@@ -29,14 +30,14 @@ function makePlot(state, parent, key, share, draw, aside, label) {
   const options = {
     ...fits(parent.clientWidth || 800),
     legend: { show: false },
-    padding: [8, aside ? 0 : () => rightOf(state), 0, 0],
+    padding: [8, (u) => (aside && !narrow(u) ? 0 : rightOf(state, u)), 0, 0],
     scales: { x: { time: false, range: (u, min, max) => [min, max] }, y: { range: () => [0, state.data.devices], dir: -1 } },
     series: [{}, { show: false, scale: "y" }],
     axes: [
       { stroke: text, font, labelFont: font, size: 28, labelSize: 18, label: () => label(state.data.document), grid: { stroke: () => state.theme.grid, width: 1 },
         ticks: { stroke: () => state.theme.grid }, values: (u, splits) => splits.map(plain), space: 80 },
-      { ...rows, size: LEFT, values: (u) => deviceNames(state, u) },
-      ...(aside ? [{ ...rows, side: 1, align: 1, size: () => rightOf(state), values: aside }] : []),
+      { ...rows, size: (u) => (narrow(u) ? 28 : LEFT), values: (u) => deviceNames(state, u) },
+      ...(aside ? [{ ...rows, side: 1, align: 1, size: (u) => (narrow(u) ? 0 : rightOf(state, u)), values: (u) => (narrow(u) ? [] : aside(u)) }] : []),
     ],
     cursor: {
       points: { show: false }, drag: { x: false, y: false, setScale: false }, y: false,
@@ -50,12 +51,14 @@ function makePlot(state, parent, key, share, draw, aside, label) {
   return plot;
 }
 
+const narrow = (u) => u.width < SMALL_WINDOW;
+
 const extent = (state) => [[0, Math.max(state.data.end, 1e-9)], [null, null]];
 
 // A name for each row, or for every n-th where rows are lower than letters.
 function deviceNames(state, u) {
   const every = step(state, u);
-  return state.data.rows.map((_, d) => (d % every ? "" : `Device ${d}`));
+  return state.data.rows.map((_, d) => (d % every ? "" : narrow(u) ? `${d}` : `Device ${d}`));
 }
 
 // Peak and capacity of each device, at the right.
@@ -70,8 +73,8 @@ function peakText(data, d) {
 }
 
 // Room for the longest of these texts, alike beside both charts so that their times stay below each other.
-function rightOf(state) {
-  return 16 + 7.2 * Math.max(...state.data.rows.map((_, d) => peakText(state.data, d).length));
+function rightOf(state, u) {
+  return narrow(u) ? 16 : 16 + 7.2 * Math.max(...state.data.rows.map((_, d) => peakText(state.data, d).length));
 }
 
 function step(state, u) {

@@ -128,5 +128,5 @@ def test_check_reads_what_plan_writes(tmp_path, capsys):
 def test_damaged_files_are_bad_input(key):
     document = read_json(plan_text(plan(plan_problem_from(_UNIFORM), Limits(deterministic=1, workers=1))), "")
     for wrong in (None, {"a": 1}, "x"):
-        with pytest.raises(BadInput):
+        with pytest.raises(BadInput, match=rf"^plan\.json: {key}\b"):
             plan_answer_from(document | {key: wrong}, "plan.json")

@@ -63,9 +63,10 @@ class BusyIntervals:
         # The last round trip of a row ends before the last gradient, which may be its own.
         later = self._idle_between(self.between.trips + 1)
         ticks = before + self.idle + later
+        late = f"weight passes of {self._say(self.work - before)} at most" if self.work > before else "nothing"
         text = (
-            f"{self.computes}, of which weight passes of {self._say(self.work - before)} at most may come after its "
-            f"last gradient{self._idling(self.idle, later)}: that gradient ends {self._say(ticks)} later or after that."
+            f"{self.computes}, of which {late} may come after its last gradient{self._idling(self.idle, later)}: that "
+            f"gradient ends {self._say(ticks)} later or after that."
         )
         return BusyInterval(ticks, text)
 
