@@ -50,13 +50,13 @@ class Simple(NamedTuple):
     def each_number(self) -> Iterator[list[Simple]]:
         """For each number, the most important first, what these rules would be with another."""
         yield [self._replace(share=share) for share in IN_FLIGHT]
-        yield [self._replace(more=more) for more in range(FEW)]
+        yield [self._replace(more=more) for more in range(FEW + 1)]
         yield [self._replace(patience=patience) for patience in WAITS]
         yield [self._replace(yields=yields) for yields in WAITS]
 
 
-# Where the search begins.
-FIRST_RULES = Simple(None, 0, 0, FIRST_WAIT)
+# The better of these is where the search begins.
+FIRST_RULES = Simple(None, 0, 0, FIRST_WAIT), Simple(100, 2, FIRST_WAIT, 2 * FIRST_WAIT)
 
 
 class RuleMaker:

@@ -56,8 +56,8 @@ class TunedLists:
             self._try(rules_of(self.problem, policy, self._shop))
             if over():
                 return
-        best = FIRST_RULES
-        value = self._try(self._maker.simple(best))
+        tried = [(value, one) for one, value in self._side_by_side(FIRST_RULES) if value is not None]
+        value, best = min(tried, key=lambda one: one[0], default=(None, FIRST_RULES[0]))
         while not over():
             before = value
             for numbers in best.each_number():
