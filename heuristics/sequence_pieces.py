@@ -110,7 +110,7 @@ HEURISTICS.register(
 HEURISTICS.register(
     Heuristic(
         name="slimpipe",
-        reference="Li et al., SlimPipe, arXiv 2504.14519",
+        reference="Li et al., SlimPipe, arXiv 2504.14519 (its abstract; the warm-up is that of interleaved 1F1B)",
         needs="sequence_chunks (c), c a multiple of p; linear or interleaved placement, any number of chunks v",
         bubble="pieces alike: (p-1)(F+BW) of one piece and chunk, of makespan",
         peak="vc+2(p-1-i) pieces and chunks on the i-th device (v > 1), c+p-1-i (v = 1)",

@@ -16,6 +16,7 @@ from pipesched.problem.device_resources import Pool
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import in_common_steps
+from pipesched.problem.stage import Gather, most_gathers
 from pipesched.problem.stage_arc import StageArc
 
 
@@ -32,7 +33,9 @@ def in_sequence_chunks(pieces: Sequence[Problem]) -> Problem:
     stages = [piece.stages[s] for s in range(where.stages) for piece in pieces]
     for s in range(where.stages):
         own = stages[s * count : (s + 1) * count]
-        stages[s * count] = replace(own[0], collected=sum(stage.lent for stage in own))
+        stages[s * count] = replace(
+            own[0], collected=sum(stage.lent for stage in own), gather=_gathered_by_piece(first, own[0].gather, count)
+        )
     turns = [pairwise(range(s * count, (s + 1) * count)) for s in range(where.stages)]
     in_turn = [pair for line in turns for pair in line]
     return replace(
@@ -59,3 +62,11 @@ def in_sequence_chunks(pieces: Sequence[Problem]) -> Problem:
         holders=tuple(s * count for s in range(where.stages) for _ in pieces) if first.network.has_collectives else (),
         notes=tuple(dict.fromkeys(note for piece in pieces for note in piece.notes)),
     )
+
+
+def _gathered_by_piece(whole: Problem, own: Gather | None, count: int) -> Gather | None:
+    """A stage's gathering, as often as passes of so many pieces may need it; once where that is all."""
+    if own is None or own.most == 1:
+        return own
+    stages = sum(stage.gather is not None for stage in whole.stages)
+    return own._replace(most=most_gathers(whole.most_gathers, whole.microbatches * count, stages))

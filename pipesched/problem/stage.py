@@ -51,12 +51,12 @@ class Gather(NamedTuple):
     most: int
 
 
-def most_gathers(in_all: int | None, microbatches: int, stages: int) -> int:
-    """How often one of the stages gathers at most: before each forward, backward and part for the weights.
+def most_gathers(in_all: int | None, pieces: int, stages: int) -> int:
+    """How often one of the stages gathers at most: before each forward, backward and part for the weights of a piece.
 
     Of all that are allowed of them together it leaves each other stage one.
     """
-    return min(3 * microbatches, (in_all or 3 * microbatches * stages) - stages + 1)
+    return min(3 * pieces, (in_all or 3 * pieces * stages) - stages + 1)
 
 
 @dataclass(frozen=True)

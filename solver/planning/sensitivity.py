@@ -75,10 +75,12 @@ def changed_problems(problem: PlanProblem) -> Iterator[Changed]:
         yield Changed(f"{added} {unit} more memory on every device", replace(problem, cluster=cluster))
     if any(is_vocabulary(layer.name) for layer in problem.model.layers[1:]) and problem.cluster.transfer_stream is None:
         able = tuple(choice for choice in problem.choices if choice.placement != "bidirectional")
-        if able and not (problem.schedules or problem.encoder or problem.model.parameters.some):
-            shared = replace(problem, choices=able).sharing_vocabulary()
+        if able and not (problem.encoder or problem.model.parameters.some):
+            shared = replace(problem, choices=able, schedules=()).sharing_vocabulary()
             names = " and ".join(dict.fromkeys(layer.name for layer in shared.shared))
-            yield Changed(f"{names} in equal parts on all devices", shared)
+            # Published orders are of stages alone.
+            free = ", in any order" if problem.schedules else ""
+            yield Changed(f"{names} in equal parts on all devices{free}", shared)
     if problem.cluster.transfer or problem.cluster.links:
         halved = replace(
             problem.cluster,

@@ -57,8 +57,8 @@ def _say(
     for text in wrong:
         print(text)
     if value is not None:
-        objective = answer.problem.objective
-        print(f"{path}: the plan is valid, with a {objective} of {plain(float(value))} {unit}".rstrip())
+        objective = answer.problem.objective.with_article
+        print(f"{path}: the plan is valid, with {objective} of {plain(float(value))} {unit}".rstrip())
     for one in findings:
         print(f"{one.verdict}: {one.text}")
     if optimal:

@@ -44,6 +44,8 @@ def test_stages_run_the_sums_of_their_layers_and_what_each_adds(pieces: int) -> 
         "step": {"time": [1.75, 0.75]},
     }
     assert again["objective"] == "iteration"
+    # Before each forward and backward of a piece, and what it computes for the weights.
+    assert {stage.gather.most for stage in problem.stages if stage.gather} == {3 * 4 * pieces}
     assert problem_document(problem_from(again, "")) == again
     for held in (one, given(overlap_next=True), given(parameters=ALL | {"gather": {"keep": "always"}})):
         known = plan_from_document(read_json(write_json(plan_document(held)), ""), "")

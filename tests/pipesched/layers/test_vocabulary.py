@@ -63,6 +63,9 @@ def test_the_better_of_one_device_and_all_is_found() -> None:
     assert "embedding and head in equal parts on all devices" in [
         change.text for change in changed_problems(one.problem)
     ]
+    assert "embedding and head in equal parts on all devices, in any order" in [
+        change.text for change in changed_problems(given(schedule="1f1b"))
+    ]
 
 
 @pytest.mark.parametrize(
