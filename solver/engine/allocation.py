@@ -107,7 +107,7 @@ class Allocation:
 
     def _compiled(self, arm: Arm) -> bool:
         """Whether a way of it is; the next one that is comes first."""
-        for _ in arm.ways:
+        for _ in range(len(arm.ways)):
             if self.search.compiled(arm.ways[0].part.kernels(self.search)):
                 return True
             arm.ways.rotate(-1)

@@ -17,7 +17,7 @@ from solver.engine.allocation import Allocation
 from solver.engine.engine import ENGINE
 from solver.engine.kernels import Kernels
 from solver.engine.part_times import BESIDE
-from solver.engine.search import Engine, Search
+from solver.engine.search import Engine, InTurn, Search
 from solver.engine.slices import Work
 from solver.limits import Limits
 from tests.support.makers import problem
@@ -190,3 +190,15 @@ def test_a_defect_of_local_search_is_noted(monkeypatch: pytest.MonkeyPatch) -> N
     search = _open(Limits(60.0, workers=2))
     Allocation(search, (Waiting(begun),)).run()
     assert any("a defect beside" in note for note in search.incumbent.state.notes)
+
+
+def test_of_several_ways_the_first_that_is_compiled_is_next() -> None:
+    ways = InTurn("both", (Made("waits", 0), Made("ready", 0)))
+    search = _open(Limits(seconds=60.0, workers=1))
+    allocation = Allocation(search, (ways,))
+    (arm,) = allocation.arms
+    first, ready = arm.ways
+    search.compiled = lambda kernels: next(iter(arm.ways)) is ready  # type: ignore[method-assign]
+    assert allocation._compiled(arm) and list(arm.ways) == [ready, first]
+    search.compiled = lambda kernels: False  # type: ignore[method-assign]
+    assert not allocation._compiled(arm) and list(arm.ways) == [ready, first]
