@@ -55,8 +55,9 @@ def _add_up(row, walks, sums):  # type: ignore[no-untyped-def]
             flying += since + walks.rest[step]
             for other in range(devices):
                 sums[_AREA, other] += walks.held[step, other] * (since - row[free + other])
-        for other in range(devices):
-            sums[_AREA, other] += (left if before < 0 else here) * walks.area[step, other]
+        coming = left if before < 0 else here
+        for other in range(devices if coming > 0 else 0):
+            sums[_AREA, other] += coming * walks.area[step, other]
         # Those that have come to this step, the first of them the soonest.
         if is_next(row, step, walks):
             since = row[free + device] if before < 0 else row[ends + walks.first[step] + row[step]] + walks.lag[step]

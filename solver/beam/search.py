@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -37,11 +37,12 @@ class _Kept(NamedTuple):
 
 
 def best_order(
-    walks: Walks, prefers: Preference, width: int, alike: int, halt: Numbers, below: Below | None = None
-) -> Found | None:
+    walks: Walks, prefers: Preference, width: int, alike: int, below: Below | None = None
+) -> Generator[None, None, Found | None]:
     """The best order met with so many nodes of a layer, of which so many have run the same passes.
 
-    None where it was halted, or every node of a layer is at an end or, where that is told, cannot end `below` a value.
+    None where every node of a layer is at an end or, where that is told, cannot end `below` a value. Yields after each
+    call of compiled code, a hundredth of a second or less.
     """
     layers = int(walks.microbatches.sum())
     _, free, waiting, _, size = offsets(walks)
@@ -57,14 +58,13 @@ def best_order(
         history.append(None if layer is None else layer._replace(nodes=none, keys=none, ranks=np.zeros(0)))
         if layer is None:
             continue
-        for children in _children(layer.nodes, walks, prefers, room, halt):
+        for children in _children(layer.nodes, walks, prefers, room):
             if below is not None:
                 rank_below(children.nodes, children.moves, children.ranks, done, walks, below)
             for further in (1, 2):
                 chosen = ((children.moves[:, MATE] >= 0) == (further == 2)) & (children.ranks < np.inf)
                 coming[done + further].append(_taken(children, chosen, done))
-        if halt[0]:
-            return None
+            yield
     last = _best(coming[layers], width, alike)
     if last is None:
         return None
@@ -73,6 +73,16 @@ def best_order(
         ends_of[:, walks.device[step]] += last.nodes[:, waiting + step] * walks.weight[step]
     values = ends_of.max(axis=1)
     return Found(int(values.min()), _traced([*history, last], int(values.argmin())))
+
+
+def ended(run: Generator[None, None, Found | None]) -> Found | None:
+    """What a run finds, at once."""
+    while True:
+        try:
+            next(run)
+        except StopIteration as end:
+            found: Found | None = end.value
+            return found
 
 
 class _Room(NamedTuple):
@@ -95,11 +105,11 @@ def _room(walks: Walks, size: int) -> _Room:
     return _Room(np.zeros(size, np.int64), moves, np.zeros((SUMS, len(walks.room))), children)
 
 
-def _children(nodes: Numbers, walks: Walks, prefers: Preference, room: _Room, halt: Numbers) -> Iterator[Children]:
+def _children(nodes: Numbers, walks: Walks, prefers: Preference, room: _Room) -> Iterator[Children]:
     """The children of a layer, in parts, each good until the next."""
     since = 0
     out = room.children
-    while since < len(nodes) and not halt[0]:
+    while since < len(nodes):
         found, since = expand(nodes, since, walks, prefers, *room)
         yield Children(out.nodes[:found], out.keys[:found], out.ranks[:found], out.parents[:found], out.moves[:found])
 

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from threading import Event
 
-import numpy as np
-
 from formulations.jobs.jobs_of_problem import jobs_of
 from pipesched.checking.check import check_bound
 from pipesched.files.problem_file import problem_from
@@ -17,7 +15,7 @@ from pipesched.results.certificate import Certificate
 from solver.beam.below import what_follows
 from solver.beam.ranks import Preference
 from solver.beam.schedules import schedule_of_moves
-from solver.beam.search import best_order
+from solver.beam.search import best_order, ended
 from solver.beam.tables import walks_of
 from solver.bounds.crossing.bound import crossing_bounds
 from solver.construction.list_scheduling import list_schedules
@@ -110,7 +108,7 @@ def compile_beam() -> None:
     """An order with blocks, and the schedule that it stands for."""
     problem = problem_from(_WITH_BLOCKS)
     below, prefers = what_follows(problem, Event()), Preference(0.0, 0.0, 1.0, 1.0, 1.0, 1.0)
-    found = best_order(walks_of(problem), prefers, 1, 1, np.zeros(1, np.int64), below)
+    found = ended(best_order(walks_of(problem), prefers, 1, 1, below))
     assert found is not None
     schedule_of_moves(problem, found.moves)
 

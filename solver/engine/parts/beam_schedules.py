@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 
 import numpy as np
 
@@ -14,17 +16,16 @@ from solver.beam.nodes import offsets
 from solver.beam.ranks import Preference
 from solver.beam.schedules import schedule_of_moves
 from solver.beam.search import Found, best_order
-from solver.beam.tables import Numbers, covers, walks_of
+from solver.beam.tables import covers, walks_of
 from solver.engine.kernels import BEAM_KERNELS, Kernels
 from solver.engine.search import Search
 from solver.engine.slices import Slice, Work
-from solver.local_search.equal_value import halted
 from solver.tuning import BEAM_PREFERENCES, BEAM_WIDTH, FEW, LONGER, MOST_NUMBERS
 
 
 @dataclass(frozen=True)
 class BeamSchedules:
-    """Each preference with more and more nodes of a layer; local search goes on from each.
+    """Preferences with more and more nodes of a layer, fewer of them each time; local search goes on from each.
 
     Of the makespan of one chain with few states, orders that cannot end below the best value are left out after the
     narrowest. Where work is counted, one with the fewest nodes.
@@ -41,34 +42,43 @@ class BeamSchedules:
         return BEAM_KERNELS
 
     def work(self, search: Search) -> Work:
-        below, width, slice_ = None, BEAM_WIDTH, (yield)
-        forward = float(np.mean([stage.forward for stage in search.problem.stages]))
-        most = MOST_NUMBERS // (FEW * offsets(walks_of(search.problem))[-1])
-        while width <= most:
-            for wait, *weights, alike in BEAM_PREFERENCES:
-                prefers = Preference(forward, wait * forward, *weights)
-                while slice_.over() or not _offer(search, prefers, alike, width, slice_, below):
-                    slice_ = yield
+        problem, slice_ = search.problem, (yield)
+        walks, below, width = walks_of(problem), None, BEAM_WIDTH
+        forward = float(np.mean([stage.forward for stage in problem.stages]))
+        runs = [(Preference(forward, wait * forward, *rest), alike) for wait, *rest, alike in BEAM_PREFERENCES]
+        while width <= MOST_NUMBERS // (FEW * offsets(walks)[-1]):
+            values = list[float]()
+            for prefers, alike in runs:
+                found, slice_ = yield from _found(search, best_order(walks, prefers, width, alike, below), slice_)
+                if found is not None:
+                    search.start_from(schedule_of_moves(problem, found.moves))
+                values.append(inf if found is None else found.value)
                 if search.clock.counts_work:
                     return
-            if width == BEAM_WIDTH and search.problem.objective is Objective.MAKESPAN:
-                below = run_within(slice_.left(), search.stop, partial(what_follows, search.problem, search.stop))
+                below = None if below is None else _below_best(search, below)
+            # As much time for each width: the best go on (successive halving, Jamieson and Talwalkar, 2016).
+            best = sorted(range(len(runs)), key=values.__getitem__)[: max(1, int(len(runs) / LONGER))]
+            runs = [runs[one] for one in best]
+            if width == BEAM_WIDTH and problem.objective is Objective.MAKESPAN:
+                below = run_within(slice_.left(), search.stop, partial(what_follows, problem, search.stop))
+                below = None if below is None else _below_best(search, below)
             width *= int(LONGER)
 
 
-def _offer(search: Search, prefers: Preference, alike: int, width: int, slice_: Slice, below: Below | None) -> bool:
-    """Whether the run came to its end within the slice, with or without an order."""
-    problem, value = search.problem, search.incumbent.state.value
-    walks = walks_of(problem)
-    below = below if below is None or value is None else below._replace(value=int(value))
-    seconds = None if search.clock.counts_work else slice_.left()
-    halts = list[Numbers]()
+def _below_best(search: Search, below: Below) -> Below:
+    """Only what may end below the best value known."""
+    value = search.incumbent.state.value
+    return below if value is None else below._replace(value=int(value))
 
-    def found_with(halt: Numbers) -> Found | None:
-        halts.append(halt)
-        return best_order(walks, prefers, width, alike, halt, below)
 
-    found = halted(found_with, search.stop, seconds)
-    if found is not None:
-        search.start_from(schedule_of_moves(problem, found.moves))
-    return found is not None or not halts[0][0]
+def _found(
+    search: Search, run: Generator[None, None, Found | None], slice_: Slice
+) -> Generator[None, Slice, tuple[Found | None, Slice]]:
+    """What a run finds, in as many slices as it needs, and the last of these."""
+    while True:
+        try:
+            next(run)
+        except StopIteration as ended:
+            return ended.value, slice_
+        while slice_.over() or search.stop.is_set():
+            slice_ = yield

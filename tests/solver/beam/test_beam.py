@@ -15,7 +15,7 @@ from solver.beam.below import rank_below, what_follows
 from solver.beam.nodes import offsets, take
 from solver.beam.ranks import Preference
 from solver.beam.schedules import schedule_of_moves
-from solver.beam.search import best_order
+from solver.beam.search import best_order, ended
 from solver.beam.tables import covers, walks_of
 from solver.construction.timing import best_times
 from tests.support.makers import problem
@@ -46,7 +46,7 @@ def with_blocks(seed: int) -> Problem:
 def test_a_schedule_is_valid_and_takes_what_the_order_says(seed: int) -> None:
     given = with_blocks(seed)
     assert covers(given)
-    found = best_order(walks_of(given), _PREFERS, 60, 2, np.zeros(1, np.int64))
+    found = ended(best_order(walks_of(given), _PREFERS, 60, 2))
     assert found is not None, "an order that ends, with memory for two"
     timeline = best_times(given, schedule_of_moves(given, found.moves))
     assert validate(timeline) == []
@@ -57,8 +57,8 @@ def test_more_nodes_of_a_layer_find_shorter_orders() -> None:
     """CP-SAT proves 204, 102 ticks, for 4 devices both ways."""
     times = {"forward": 10, "backward": 10, "weight": 10, "overlapped": 24}
     both = problem(4, 6, times=times, placement="bidirectional", memory={"capacity": 3}, objective="makespan")
-    walks, halt = walks_of(both), np.zeros(1, np.int64)
-    narrow, wide = (best_order(walks, _PREFERS._replace(wait=20.0), width, 4, halt) for width in (1, 1000))
+    walks = walks_of(both)
+    narrow, wide = (ended(best_order(walks, _PREFERS._replace(wait=20.0), width, 4)) for width in (1, 1000))
     assert narrow is not None
     assert wide is not None
     assert 102 <= wide.value <= 105 < narrow.value
@@ -77,25 +77,20 @@ def test_forwards_are_put_off_that_would_hold_memory_too_soon(chunks: int, memor
         memory={"capacity": memory},
         objective="makespan",
     )
-    found = best_order(walks_of(given), Preference(2.0, 0.0, 0.0, 10.0, 0.5, 1.5), 1000, 2, np.zeros(1, np.int64))
+    found = ended(best_order(walks_of(given), Preference(2.0, 0.0, 0.0, 10.0, 0.5, 1.5), 1000, 2))
     assert found is not None
     assert value <= found.value <= 1.02 * value
-
-
-def test_a_halted_search_gives_nothing() -> None:
-    given = with_blocks(0)
-    assert best_order(walks_of(given), _PREFERS, 60, 2, np.ones(1, np.int64)) is None
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_no_order_ends_before_what_must_follow_it(seed: int) -> None:
     """Every part of an order that ends at a value stays where that is a tick more, at any layer."""
     given = with_blocks(seed)
-    walks, halt, below = walks_of(given), np.zeros(1, np.int64), what_follows(given, Event())
+    walks, below = walks_of(given), what_follows(given, Event())
     if below is None:
         assert len(given.placement.chains) == 2
         return
-    found = best_order(walks, _PREFERS, 60, 2, halt)
+    found = ended(best_order(walks, _PREFERS, 60, 2))
     assert found is not None
     row = np.zeros((1, offsets(walks)[-1]), np.int64)
     for done, move in enumerate(found.moves):
@@ -113,14 +108,14 @@ def test_orders_that_cannot_end_below_the_best_make_room_for_better_ones() -> No
     times = {"forward": [9, 10, 11, 9, 11, 9, 10, 11], "backward": 10, "weight": 9, "overlapped": 23}
     memory = {"capacity": 5}
     given = problem(4, 6, times=times, placement="v-shape", memory=memory, objective="makespan")
-    walks, halt = walks_of(given), np.zeros(1, np.int64)
+    walks = walks_of(given)
     below = what_follows(given, Event())
     assert below is not None
-    prefers, plain = _PREFERS._replace(devices=10.0, longest=1.0), best_order(walks, _PREFERS, 100, 2, halt)
-    guided = best_order(walks, prefers, 100, 2, halt, below)
+    prefers, plain = _PREFERS._replace(devices=10.0, longest=1.0), ended(best_order(walks, _PREFERS, 100, 2))
+    guided = ended(best_order(walks, prefers, 100, 2, below))
     assert plain is not None
     assert guided is not None
     assert guided.value < plain.value
-    again = best_order(walks, prefers, 100, 2, halt, below._replace(value=guided.value))
+    again = ended(best_order(walks, prefers, 100, 2, below._replace(value=guided.value)))
     assert again is None or again.value < guided.value
-    assert best_order(walks, prefers, 100, 2, halt, below._replace(value=guided.value * 9 // 10)) is None
+    assert ended(best_order(walks, prefers, 100, 2, below._replace(value=guided.value * 9 // 10))) is None
