@@ -140,7 +140,7 @@ class ChoiceSearch:
 
     def relax(self, most: float, best: Fraction | None) -> None:
         """Solve the master for partitions below the best plan: a better bound, and the partition to look at next."""
-        self._bound_by_device(most, best)
+        self.bound_by_devices(most, best)
         if best is not None and self._least >= best / self.plan.tick:
             self.settled = True
             return
@@ -169,7 +169,7 @@ class ChoiceSearch:
         else:
             self.no_plan("no partition fits the memory")
 
-    def _bound_by_device(self, most: float, best: Fraction | None) -> None:
+    def bound_by_devices(self, most: float, best: Fraction | None) -> None:
         """The bound that needs no solver, once."""
         if self._by_device or most <= 0:
             return

@@ -48,6 +48,10 @@ class FreeOrders:
             without.append(choice)
             with self._all.defects_noted(choice):
                 begin(choice, _starts())
+        known, among = self._all.best, self._all.open()
+        for choice in among:
+            most = _BOUND_SHARE * self._all.budget.whole / len(among)
+            choice.bound_by_devices(most, None if known is None else known.value)
         each = _START_SHARE * self._all.budget.whole / max(1, len(without))
         orders = {choice.choice: self._first_plans(choice, _PLANS_SHARE * each) for choice in without}
         for choice in without:
