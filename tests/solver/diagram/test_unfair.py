@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.proofs.exhaustive.optimum import compared
 from benchmarks.proofs.further_bounds import crossings_below, crossings_of_steps, crossings_with_blocks
-from benchmarks.proofs.in_order import compared_to
 from pipesched.checking.finding import Verdict
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
@@ -58,7 +58,7 @@ def test_no_more_is_claimed_or_proved_than_the_optimum(sentence: str, objective:
     for genuine in found:
         assert verdict(one, genuine) is Verdict.VERIFIED
     strongest = max(found, key=lambda claim: claim.value_ticks)
-    best = compared_to(one, objective, strongest.value_ticks, 100_000)
+    best = compared(one, objective, strongest.value_ticks, 100_000)
     assert not best.below
     if best.attained:
         assert verdict(one, replace(strongest, value_ticks=strongest.value_ticks + 1)) is Verdict.REFUSED
