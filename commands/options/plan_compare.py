@@ -60,7 +60,7 @@ def plan_rows(path: str, args: Namespace) -> PlanRows:
     with interrupt_sets(stop), progress_line() as say:
         rows = compared_schedules(
             problem, orders, None if args.no_optimal else FREE, replace(limits, seconds=_SEARCH_SHARE * limits.seconds),
-            lambda moment: say(line(moment)), stop, bool(args.schedules),
+            lambda moment: say(line(moment)), stop, every=bool(args.schedules),
         )  # fmt: skip
         runtimes = dict[str, list[str]]()
         for row in rows:

@@ -46,15 +46,17 @@ def compared_schedules(
     limits: Limits,
     report: Report,
     stop: Event,
+    *,
     every: bool = False,
+    elsewhere: bool = True,
 ) -> list[ComparedSchedule]:
     """A row for each name, whose `orders` are those that it may run; and one named `free` for any order.
 
-    Where no placement of the file can run a schedule, all others are tried. Sorted by value, what does not fit last.
-    `every`: each has its first plan, whatever the time.
+    Where no placement of the file can run a schedule, all others are tried (`elsewhere`). Sorted by value, what does
+    not fit last. `every`: each has its first plan, whatever the time.
     """
     time = TimeShares(limits)
-    rows, asked = _first(problem, orders, time, report, stop, every)
+    rows, asked = _first(problem, orders, time, report, stop, every, elsewhere)
     for fits, until in ((False, _UNFIT_SHARE), (True, _PUBLISHED_SHARE)):
         left = [row for row in rows.values() if row.fits is fits and _is_open(row)]
         for at, row in enumerate(left):
@@ -84,6 +86,7 @@ def _first(
     report: Report,
     stop: Event,
     every: bool,
+    elsewhere: bool,
 ) -> tuple[dict[str, ComparedSchedule], dict[str, PlanProblem]]:
     """Each schedule with a plan found at once: many fit no memory, and the others share the time; and what was asked.
 
@@ -92,7 +95,7 @@ def _first(
     rows, asked = dict[str, ComparedSchedule](), dict[str, PlanProblem]()
     for name in sorted(orders, key=lambda each: not schedule_named(each).same_for_all_costs):
         own = orders[name]
-        choices, reason = _choices(problem, own)
+        choices, reason = _choices(problem, own, elsewhere)
         if not choices or stop.is_set() or (time.spent() and not every):
             why = "not tried: interrupted" if stop.is_set() else _NO_TIME
             rows[name] = ComparedSchedule(name, reason=reason if not choices else why)
@@ -118,8 +121,8 @@ def _rank(row: ComparedSchedule) -> tuple[bool, bool, Fraction]:
     return not row.fits, best is None, Fraction(0) if best is None else best.value
 
 
-def _choices(problem: PlanProblem, orders: Sequence[str]) -> tuple[tuple[Choice, ...], str]:
-    """The file's placements that run one of these orders, else all others that do; and why none does."""
+def _choices(problem: PlanProblem, orders: Sequence[str], elsewhere: bool) -> tuple[tuple[Choice, ...], str]:
+    """The file's placements that run one of these orders, else, `elsewhere`, all others that do; and why none does."""
     chunks = sorted({1, 2, *(choice.chunks for choice in problem.choices)})
     others = [
         *(Choice("interleaved", number) for number in chunks if number > 1),
@@ -127,7 +130,7 @@ def _choices(problem: PlanProblem, orders: Sequence[str]) -> tuple[tuple[Choice,
         *(Choice("wave", number) for number in chunks if number > 2),
     ]  # fmt: skip
     reasons = list[str]()
-    for allowed in (problem.choices, others):
+    for allowed in (problem.choices, others if elsewhere else ()):
         found = [choice for choice in allowed if any(_applies(problem, choice, name, reasons) for name in orders)]
         if found:
             return tuple(found), ""

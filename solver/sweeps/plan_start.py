@@ -56,7 +56,9 @@ def published_beside(
     found = {one.name: published(one) for one in all_tried(here, names, limits).candidates}
     work = None if limits.deterministic is None else _SHARE * limits.deterministic
     part = replace(limits, seconds=_SHARE * limits.seconds, deterministic=work)
-    rows = compared_schedules(problem, {name: (name,) for name in names}, None, part, lambda _: None, stop, False)
+    rows = compared_schedules(
+        problem, {name: (name,) for name in names}, None, part, lambda _: None, stop, elsewhere=False
+    )
     for row in (row for row in rows if row.best is not None):
         assert row.best is not None
         own = published_timeline(row.name, row.best.timeline, row.fits)

@@ -176,7 +176,9 @@ def test_where_noise_reverses_the_order_the_published_one_is_recommended() -> No
 REVERSED = Robustness(Noise(0.05, 250, 0), 430.0, 430.0, (Rival("zb", 440.0), Rival("zb-h1", 420.0, 0.2)))
 
 
-def test_the_span_of_every_published_schedule_that_applies_is_listed_or_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_span_of_every_published_schedule_that_applies_is_listed_or_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     one = gpt_1_5b(4, 8, 4)
     # As if the problem were long: the search stops at the first optimum.
     monkeypatch.setattr(search, "MANY_PASSES", 0)
@@ -188,8 +190,8 @@ def test_the_span_of_every_published_schedule_that_applies_is_listed_or_named(mo
     done = solve(one, Limits(seconds=20, workers=1), engine=engine)
     untried = set(HEURISTICS.names()) - {candidate.name for candidate in done.candidates}
     (note,) = [note for note in done.notes if "not tried" in note]
-    assert untried
-    assert ", ".join(sorted(untried)) in note
+    assert len(untried) > 1
+    assert f"{len(untried)} published schedules not tried" in note
 
 
 FILE = (
