@@ -12,7 +12,7 @@ from fractions import Fraction
 from itertools import chain, combinations, islice, pairwise, permutations, product
 from math import prod
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pipesched.problem import placement
 from pipesched.problem.passes import (
@@ -148,7 +148,7 @@ class Game:
         """The stage whose parameters a stage computes with."""
         return self.problem.holders[stage] if self.problem.holders else stage
 
-    def gathered(self, orders: Mapping[Stream, Sequence[Task]]) -> Arcs:
+    def gathered(self, orders: Mapping[Any, Sequence[Task]]) -> Arcs:
         """What passes behind a release wait for: the gathering that follows it. Of passes that are one task each."""
         found = set[tuple[Task, Task]]()
         for stage, gaps in self.gaps.items():
