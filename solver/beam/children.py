@@ -9,11 +9,9 @@ from numpy.typing import NDArray
 
 from pipesched.compiled import inner
 from solver.beam.nodes import is_next, leaves_room, take
-from solver.beam.ranks import ranked
+from solver.beam.ranks import NEVER, ranked
 from solver.beam.tables import ENDLESS, Numbers
 
-# Later than anything.
-_NEVER = 2**60
 # Of a move: the forward or the gradient, the gradient in a block with it or -1, weight passes that it waits for
 # besides those that end before it, and its start and end.
 STEP, MATE, DELAY, START, END = range(5)
@@ -79,7 +77,7 @@ def expand(rows, since, walks, prefers, scratch, moves, sums, out):  # type: ign
             return found, number
         put_off = -1
         while True:
-            first, until = -1, _NEVER
+            first, until = -1, NEVER
             for one in range(count):
                 alone = moves[one, MATE] < 0 and moves[one, DELAY] == 0 and moves[one, STEP] != put_off
                 if alone and moves[one, END] < until:

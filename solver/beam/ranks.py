@@ -7,7 +7,8 @@ from typing import NamedTuple
 from pipesched.compiled import inner
 from solver.beam.nodes import is_next, offsets
 
-_NEVER = 2**60
+# Later than anything.
+NEVER = 2**60
 # By device: time of what is left, forwards and gradients among it, weight passes that wait, when something comes to it
 # again, and memory times time that are still to be held.
 _WORK, _FORWARDS, _GRADIENTS, _BACKLOG, _SOON, _AREA = range(6)
@@ -38,7 +39,7 @@ def _add_up(row, walks, sums):  # type: ignore[no-untyped-def]
     for device in range(devices):
         for one in range(SUMS):
             sums[one, device] = 0.0
-        sums[_SOON, device] = _NEVER
+        sums[_SOON, device] = NEVER
     for step in range(steps):
         device, left, before = walks.device[step], walks.microbatches[step] - row[step], walks.before[step]
         sums[_WORK, device] += left * walks.ticks[step]
