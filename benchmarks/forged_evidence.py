@@ -41,12 +41,12 @@ from pipesched.results.crossing_evidence import (
     GuidedStages,
     OldForm,
 )
-from solver.bounds.crossing.bound import crossing_bounds
 from solver.bounds.saving.certificates import certificates
 from solver.cyclic.period_bounds import period_certificates
 from solver.diagram.all_chains.bound import bounds_of_chains
 from solver.diagram.all_orders import bounds_of_all_orders
 from solver.diagram.below import bounds_of_devices, bounds_of_stages
+from solver.diagram.first_stages.bound import crossing_bounds
 from tests.support.brute_force import TooManyOrdersError
 from tests.support.task_brute_force import optimum, tiny_gathers, tiny_reductions
 

@@ -10,12 +10,12 @@ from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from pipesched.schedule.rescale import value_of
 from solver.bounds.analytic.catalogue import certificates
-from solver.bounds.crossing.bound import crossing_bounds
 from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
 from solver.diagram.all_chains.bound import bounds_of_chains
 from solver.diagram.all_orders import bounds_of_all_orders
 from solver.diagram.below import bounds_of_devices, bounds_of_more_stages, bounds_of_stages
+from solver.diagram.first_stages.bound import crossing_bounds
 from solver.diagram.steps import walked_chains
 
 

@@ -17,11 +17,11 @@ from solver.beam.ranks import Preference
 from solver.beam.schedules import schedule_of_moves
 from solver.beam.search import best_order, ended
 from solver.beam.tables import walks_of
-from solver.bounds.crossing.bound import crossing_bounds
 from solver.construction.list_scheduling import list_schedules
 from solver.diagram.all_chains.bound import bounds_of_chains
 from solver.diagram.all_orders import bounds_of_all_orders
 from solver.diagram.below import bounds_of_devices
+from solver.diagram.first_stages.bound import crossing_bounds
 from solver.engine.finish import finished
 from solver.engine.kernels import ALL_KERNELS
 from solver.engine.opening.analytic_bounds import AnalyticBounds

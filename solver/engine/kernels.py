@@ -27,13 +27,13 @@ from pipesched.problem.problem import Problem
 from solver.beam.below import rank_children
 from solver.beam.children import expand
 from solver.beam.nodes import take
-from solver.bounds.crossing.rounds import one_round
 from solver.construction.lists.kernel import compiled_run
 from solver.diagram.all_chains.follow import states_before
 from solver.diagram.all_chains.guide import may_follow
 from solver.diagram.all_chains.layers import successors_of_chains
 from solver.diagram.completion import keys_after, rests_before
 from solver.diagram.expansion import expand as expand_kept
+from solver.diagram.first_stages.rounds import one_round
 from solver.diagram.reduction import reduced
 from solver.local_search.annealing_kernel import anneal, anneal_with_modes
 from solver.local_search.equal_value_kernel import settle

@@ -21,7 +21,7 @@ from pipesched.schedule.metrics import measure
 from pipesched.schedule.rescale import value_of
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
-from solver.bounds.destructive_bound import RefutedValue, destructive_bounds
+from solver.backends.destructive_bound import RefutedValue, destructive_bounds
 from solver.construction.list_scheduling import list_schedules
 from solver.construction.timing import best_times
 from solver.limits import Limits

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipesched.problem.attainable_spans import Value, largest_denominator, least_above
+from solver.backends.destructive_bound import RefutedValue, destructive_bounds
 from solver.backends.interruptible import run_within
-from solver.bounds.destructive_bound import RefutedValue, destructive_bounds
 from solver.engine.kernels import Kernels
 from solver.engine.search import Search
 from solver.engine.slices import Slice, Work

@@ -15,8 +15,8 @@ from pipesched.problem.problem import Objective
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.rescale import value_of
 from pipesched.validation.validator import validate
+from solver.backends.destructive_bound import RefutedValue, destructive_bounds
 from solver.bounds.analytic.catalogue import certificates
-from solver.bounds.destructive_bound import RefutedValue, destructive_bounds
 from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
 from solver.limits import Limits

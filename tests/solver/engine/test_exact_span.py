@@ -21,8 +21,8 @@ from pipesched.schedule.metrics import measure
 from pipesched.schedule.rescale import value_of
 from pipesched.simulation.simulator import simulate_late
 from pipesched.validation.validator import validate
+from solver.backends.destructive_bound import RefutedValue, destructive_bounds
 from solver.backends.exact_search import improve
-from solver.bounds.destructive_bound import RefutedValue, destructive_bounds
 from solver.construction.timing import best_times, times_within
 from solver.limits import Limits
 from solver.solve import solve

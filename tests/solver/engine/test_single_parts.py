@@ -10,8 +10,8 @@ import pytest
 
 from pipesched.results.solution import Solution, Status
 from pipesched.validation.validator import validate
-from solver.bounds.crossing.bound import KIND
 from solver.cyclic.solve_period import solve_period
+from solver.diagram.first_stages.bound import KIND
 from solver.engine.clock import Clock
 from solver.engine.opening.analytic_bounds import AnalyticBounds
 from solver.engine.opening.published import Published

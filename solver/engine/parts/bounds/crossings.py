@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pipesched.results.certificate import Certificate
-from solver.bounds.crossing.bound import crossing_bounds
+from solver.diagram.first_stages.bound import crossing_bounds
 from solver.engine.diagram_bounds import DiagramBounds
 from solver.engine.kernels import CROSSING_KERNELS, Kernels
 from solver.engine.search import Search

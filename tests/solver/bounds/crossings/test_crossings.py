@@ -14,8 +14,8 @@ from pipesched.results.certificate import Certificate
 from pipesched.results.crossing_evidence import Crossings
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.analytic.critical_paths import Paths
-from solver.bounds.crossing import line
-from solver.bounds.crossing.bound import crossing_bounds, least_value, lines
+from solver.diagram.first_stages import line
+from solver.diagram.first_stages.bound import crossing_bounds, least_value, lines
 from solver.limits import Limits
 from solver.solve import solve
 from tests.support.certified import assert_proved_and_no_more, attack_refutes, verdict
@@ -55,7 +55,7 @@ def test_rounds_that_are_skipped_are_no_longer_than_each_of_them(
         return [least_value(each, width, 10**9, Event())[0] or 0 for each in some]
 
     skipped = values()
-    monkeypatch.setattr("solver.bounds.crossing.bound.skip", lambda rounds, most: 0)
+    monkeypatch.setattr("solver.diagram.first_stages.bound.skip", lambda rounds, most: 0)
     each_round = values()
     assert skipped == each_round if exact else all(x <= y < 1.02 * x for x, y in zip(skipped, each_round, strict=True))
 
@@ -86,7 +86,7 @@ def test_an_attack_finds_what_claims_too_much(mistake: str, monkeypatch: pytest.
         return found and found._replace(admitted=tuple(max(1, n - 1) for n in found.admitted))
 
     if mistake == "admits one less":
-        monkeypatch.setattr("solver.bounds.crossing.bound.line_of", fewer)
+        monkeypatch.setattr("solver.diagram.first_stages.bound.line_of", fewer)
     else:
         monkeypatch.setattr(line, "_pending", lambda *stage: min(0, sound_pending(*stage)))
     assert attack_refutes("crossings, room after W")

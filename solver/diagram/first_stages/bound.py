@@ -18,9 +18,9 @@ from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.crossing_evidence import Crossings
 from solver.bounds.analytic.critical_paths import Paths
-from solver.bounds.crossing.growth import skip
-from solver.bounds.crossing.line import Line, Numbers, candidates, line_of
-from solver.bounds.crossing.states import count, states, steps
+from solver.diagram.first_stages.growth import skip
+from solver.diagram.first_stages.line import Line, Numbers, candidates, line_of
+from solver.diagram.first_stages.states import count, states, steps
 from solver.diagram.repetition import ROUNDS
 from solver.tuning import MOST_LABELS, WIDTHS
 
@@ -60,7 +60,7 @@ def least_value(line: Line, width: int, work: int, stop: Event) -> tuple[int | N
 
     None where that would take more.
     """
-    from solver.bounds.crossing.rounds import LONG_AGO, one_round
+    from solver.diagram.first_stages.rounds import LONG_AGO, one_round
 
     if count(line) > _MOST_STATES:
         return None, work

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from solver.bounds.crossing.line import Line, Numbers
+from solver.diagram.first_stages.line import Line, Numbers
 
 
 def states(line: Line) -> Numbers:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from pipesched.compiled import compiled
-from solver.bounds.crossing.line import Numbers
+from solver.diagram.first_stages.line import Numbers
 from solver.diagram.reduction import nowhere_later
 
 LONG_AGO = -(1 << 58)

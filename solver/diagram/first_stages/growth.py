@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from solver.bounds.crossing.line import Numbers
+from solver.diagram.first_stages.line import Numbers
 from solver.diagram.repetition import BACK
 
 _UNKNOWN = -(1 << 57)  # times below are none

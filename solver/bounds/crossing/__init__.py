@@ -1,1 +1,0 @@
-"""Bound by crossings: in which order the forwards and backwards of a chain pass each other, with memory for few."""
