@@ -10,7 +10,7 @@ from commands.shared.catalogue import Exit
 from commands.shared.encoding import never_fail_to_print
 from commands.shared.output import complain
 from commands.shared.parser import parser
-from commands.shared.termination import drop_output, ended, exit_code, heed_signals, leave, terminated
+from commands.shared.termination import drop_output, ended, exit_code, heed_signals, leave, outlive_reader, terminated
 from commands.shared.watch import watch
 from pipesched.errors import BadInput, Deadlock, Disagreement, defect_note
 
@@ -26,6 +26,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     try:
         if sys.stdout is None:
             raise BadInput("standard output is closed; open it, or send it to /dev/null")
+        outlive_reader()
         words = list(sys.argv[1:] if arguments is None else arguments)
         parsed = parser(words).parse_args(words)
         parsed.words = words  # as a report shows how to reproduce it
@@ -39,9 +40,6 @@ def _run(arguments: Sequence[str] | None) -> int:
         if not ended.is_set():
             raise
         return _interrupted()  # a signal in the midst of the import of a compiled library, which says no more
-    except BrokenPipeError:
-        drop_output()  # the reader went away, as `| head` does; nothing is left to say to it
-        return Exit.READER_GONE
     except OSError as error:
         drop_output()
         complain(f"cannot write the output: {error.strerror or error}")

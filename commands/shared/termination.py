@@ -1,7 +1,8 @@
-"""SIGTERM, as `timeout`, Slurm and Docker send it, ends a command as Ctrl-C does, with its own exit code."""
+"""SIGTERM, as `timeout`, Slurm and Docker send it, ends a command as Ctrl-C does; a closed output ends none."""
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -9,14 +10,43 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from threading import Event, current_thread, main_thread
 from types import FrameType
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from commands.shared.catalogue import Exit
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 # Set once SIGTERM has come, to tell it from Ctrl-C.
 terminated = Event()
 # Set once either has come.
 ended = Event()
+# Set once who read standard output has closed it, as `| head` does.
+reader_gone = Event()
+
+
+class _Pipe(io.FileIO):
+    """Standard output that goes nowhere once its reader is gone: the command runs on and writes its files."""
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            reader_gone.set()
+            drop_output()
+            return memoryview(data).nbytes
+
+
+def outlive_reader() -> None:
+    """From now on a closed standard output ends no command; its exit code tells of it."""
+    reader_gone.clear()
+    out = sys.stdout
+    # As Python opens it, with a buffer or, by -u, without one.
+    if type(out) is io.TextIOWrapper and type(getattr(out.buffer, "raw", out.buffer)) is io.FileIO and not out.isatty():
+        pipe = io.BufferedWriter(_Pipe(out.fileno(), "w", closefd=False))
+        sys.stdout = io.TextIOWrapper(
+            pipe, out.encoding, out.errors, line_buffering=out.line_buffering, write_through=out.write_through
+        )
 
 
 @contextmanager
@@ -59,6 +89,8 @@ def leave(code: int) -> NoReturn:
 
 def exit_code(code: int) -> int:
     """The exit code of a command that ended with this one."""
+    if code == Exit.DONE and reader_gone.is_set():
+        return Exit.READER_GONE
     return Exit.TERMINATED if code == Exit.INTERRUPTED and terminated.is_set() else code
 
 

@@ -11,6 +11,7 @@ from threading import Event
 
 from commands.shared.catalogue import Exit
 from commands.shared.output import note
+from commands.shared.termination import reader_gone
 from pipesched.errors import BadInput
 from pipesched.event_when import event_when
 
@@ -44,7 +45,7 @@ def watch(args: Namespace, answer: Callable[[], int]) -> int:
         seen, args.stop = _stamps(files), Event()
         with _changes(files, seen, args.stop) as changed:
             code = answer()
-        if code in (Exit.INTERRUPTED, Exit.TERMINATED) and not changed.is_set():
+        if reader_gone.is_set() or (code in (Exit.INTERRUPTED, Exit.TERMINATED) and not changed.is_set()):
             return code
         note(f"watching {', '.join(map(str, files))}; Ctrl-C ends")
         _await_change(files, seen)

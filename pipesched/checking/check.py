@@ -32,7 +32,7 @@ from pipesched.checking.streams.tasks import KNOWN, stream_tasks
 from pipesched.checking.streams.weights import stream_weights
 from pipesched.checking.unpaired import unpaired_passes
 from pipesched.checking.warm_up import integral_warm_up
-from pipesched.problem.formatting import amount, visible
+from pipesched.problem.formatting import amount
 from pipesched.problem.microbatch_chains import without_scale
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.without_lookups import without_lookups
@@ -143,8 +143,7 @@ def _proved(problem: Problem, certificate: Certificate) -> Fraction | int:
     if certificate.value_ticks <= 0:
         return 0  # no time is below zero
     if isinstance(evidence, UnknownForm):
-        form = visible(evidence.form[:60])
-        raise NotCoveredError(f"the certificate ({kind}) has evidence of a form unknown to this version: {form}")
+        raise NotCoveredError(f"the certificate ({kind}) has {evidence}")
     of_period = problem.objective is Objective.PERIOD
     if isinstance(evidence, ResourceWeights) and not of_period:
         return memory_and_copies(problem, evidence)

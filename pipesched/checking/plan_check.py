@@ -20,7 +20,7 @@ from pipesched.layers.even import even_counts
 from pipesched.layers.partition import mistakes
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.problem.feasibility import why_infeasible
-from pipesched.problem.formatting import plain, visible
+from pipesched.problem.formatting import plain
 from pipesched.results.evidence import UnknownForm
 from pipesched.results.plan import ChoiceResult, VariantResult
 from pipesched.results.plan_evidence import AllOrders, AllPartitions, SolvedPartition, TooManyStages
@@ -96,8 +96,7 @@ def _by_evidence(plan: PlanProblem, bound: Fraction, said: ChoiceResult, stated:
     if isinstance(evidence, AllOrders):
         return _orders(plan, evidence, stated)
     if evidence is None or isinstance(evidence, UnknownForm):
-        unknown = "" if evidence is None else f" of a form known to this version: it is {visible(evidence.form[:60])}"
-        return Finding(Verdict.NOT_VERIFIED, f"{stated}: without evidence{unknown}")
+        return Finding(Verdict.NOT_VERIFIED, f"{stated}: {evidence or 'without evidence'}")
     if mean_load(plan, choice) >= bound:
         return Finding(Verdict.VERIFIED, f"{stated} (mean load, computed again)")
     if isinstance(evidence, AllPartitions):

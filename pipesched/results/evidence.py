@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
+from pipesched.problem.formatting import visible
 from pipesched.results.crossing_evidence import (
     CrossingBlocks,
     CrossingChains,
@@ -177,10 +178,23 @@ class WithMoreMemory:
 
 @dataclass(frozen=True)
 class UnknownForm:
-    """Evidence of a form that this version does not know, as it is in the file: `text` is its JSON."""
+    """Evidence that this version cannot read, as it is in the file: `text` is its JSON.
+
+    `mistake` is what is wrong with evidence of a form that it knows.
+    """
 
     form: str
     text: str
+    mistake: str | None = None
+
+    def __str__(self) -> str:
+        form = visible(self.form[:60])
+        said = (
+            f"of a form unknown to this version: {form}"
+            if self.mistake is None
+            else f"that cannot be read: {self.mistake}"
+        )
+        return f"evidence {said}"
 
 
 Evidence = (

@@ -1,6 +1,6 @@
 """Evidence as the object in a schedule file, and back.
 
-What is not as the tool writes it is bad input, but for forms that another version writes: those are kept as they are.
+What is not as this version writes it is kept as it is: the file is read, and its bound is not verified.
 """
 
 from __future__ import annotations
@@ -44,7 +44,15 @@ def _written(value: object) -> object:
 
 
 def evidence_from(document: object) -> Evidence:
-    """Read `evidence_document` back; `BadInput` names the first key that is wrong."""
+    """Read `evidence_document` back."""
+    try:
+        return _known(document)
+    except BadInput as error:
+        return unknown_form(document, str(error))
+
+
+def _known(document: object) -> Evidence:
+    """Evidence of a form known here, or of none; `BadInput` names the first key that is wrong."""
     form = document.get("form") if isinstance(document, dict) else None
     if not isinstance(document, dict) or not isinstance(form, str):
         raise BadInput(f"form: found {str(form)[:40]}; allowed: the name of a form of evidence, such as device")
@@ -65,9 +73,10 @@ def evidence_from(document: object) -> Evidence:
     return evidence
 
 
-def unknown_form(document: dict[str, Any]) -> UnknownForm:
-    """Evidence that another version wrote."""
-    return UnknownForm(str(document["form"]), simplejson.dumps(document, use_decimal=True))
+def unknown_form(document: object, mistake: str | None = None) -> UnknownForm:
+    """Evidence that another version wrote, or somebody changed."""
+    form = document.get("form") if isinstance(document, dict) else None
+    return UnknownForm(str(form), simplejson.dumps(document, use_decimal=True), mistake)
 
 
 def _with_more_memory(document: dict[str, Any]) -> WithMoreMemory:

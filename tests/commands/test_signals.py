@@ -131,12 +131,15 @@ def test_with_standard_error_closed_the_answer_is_the_same(tmp_path: Path) -> No
     assert found.returncode == 0 and b'"status": "optimal"' in found.stdout
 
 
-def test_a_reader_that_went_away_is_no_error(tmp_path: Path) -> None:
-    process = start("-m", "commands.main", "schedules", folder=tmp_path)
+def test_a_reader_that_went_away_is_no_error_and_costs_no_file(tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text("devices: 2\nmicrobatches: 3\ntimes: {forward: 1, backward: 1}\n")
+    words = ("solve", "p.yaml", "--time-limit", "20", "--workers", "1", "-o", "out")
+    process = start("-u", "-m", "commands.main", *words, folder=tmp_path)
     assert process.stdout is not None
     process.stdout.close()
     assert process.stderr is not None
-    assert process.stderr.read() == "" and process.wait(60) == 141
+    assert "error" not in process.stderr.read().lower() and process.wait(60) == 141
+    assert {"schedule.json", "gantt.png", "report.html"} <= {path.name for path in (tmp_path / "out").iterdir()}
 
 
 def test_sigterm_of_run_leaves_no_folder_and_no_process(tmp_path: Path) -> None:

@@ -50,9 +50,17 @@ def plan_evidence_document(evidence: PlanEvidence | None) -> dict[str, object] |
 
 
 def plan_evidence_from(document: Any) -> PlanEvidence | None:
-    """Read back; errors of Python where the document has another form."""
-    if document is None:
-        return None
+    """Read back; what is not as this version writes it is kept as it is."""
+    try:
+        return None if document is None else _known(document)
+    except KeyError as error:
+        return unknown_form(document, f"{error.args[0]}: found nothing; allowed: what the tool writes there")
+    except (TypeError, ValueError, AttributeError, ArithmeticError):
+        return unknown_form(document, "a value is not of the kind that the tool writes there")
+
+
+def _known(document: Any) -> PlanEvidence:
+    """Errors of Python where the document has another form."""
     match document["form"]:
         case "mean load":
             return MeanLoad()

@@ -16,7 +16,6 @@ from pipesched.problem.passes import Task
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.rescale import finer
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import Evidence
 from pipesched.results.evidence_document import evidence_from
 from pipesched.schedule.schedule import Schedule, parse_slot
 
@@ -92,20 +91,14 @@ class ScheduleReader:
             return None
         if not isinstance(held, dict):
             raise BadInput(f"{self._path}: certificate: found {shown(held)}; allowed: kind, value, text and device")
-        device = held.get("device")
+        device, evidence = held.get("device"), held.get("evidence")
         return Certificate(
             kind=visible(str(held.get("kind"))),
             value_ticks=self._whole("certificate.value", held.get("value")),
             text=visible(str(held.get("text"))),
             device=device if isinstance(device, int) else None,
-            evidence=self._evidence(held.get("evidence")),
+            evidence=None if evidence is None else evidence_from(evidence),
         )
-
-    def _evidence(self, document: object) -> Evidence | None:
-        try:
-            return None if document is None else evidence_from(document)
-        except BadInput as error:
-            raise BadInput(f"{self._path}: certificate.evidence.{error}") from None
 
     def _whole(self, key: str, value: object) -> int:
         if isinstance(value, int) and not isinstance(value, bool):
