@@ -72,7 +72,7 @@ class Graph:
             shared = np.array([tuple(each.resource) in common for each in tasks], bool)[task]
             device = np.where(shared, owner, device)
         on = device * len(streams) + np.where(in_block, 0, stream)
-        arcs = [self._in_turn(problem.devices, len(streams), on, self._places(schedule), shared)]
+        arcs = [self._in_turn(problem.devices, len(streams), on, self._places(schedule, streams, on), shared)]
         arcs += [*self._precedences(problem), *self._events(schedule), *self._gathers(problem, schedule)]
         before, after = (np.concatenate([arc[end] for arc in arcs]) for end in (0, 1))
         lag = _lags(arcs)
@@ -85,11 +85,25 @@ class Graph:
             numbers = [column.tolist() for column in numbers]
         self.at, self.after, self.lag, self.ticks, self.missing = numbers
 
-    def _places(self, schedule: Schedule) -> Ints:
+    def _places(self, schedule: Schedule, streams: Sequence[str], on: Ints) -> Ints:
         """The place of each node on its stream, where the schedule gives orders of tasks; else as its rows stand."""
-        places = np.arange(int(self._last[-1]) + 1 if len(self._last) else 0)
-        for tasks in schedule.task_orders.values():
-            places[[self._node(task) for task in tasks]] = np.arange(len(tasks))
+        if not schedule.task_orders:
+            return np.arange(len(on))
+        places = np.full(len(on), -1)
+        for (device, stream), tasks in schedule.task_orders.items():
+            number = streams.index(stream) if stream in streams else -1
+            for place, task in enumerate(tasks):
+                node = self._node(task)
+                if number < 0 or on[node] != device * len(streams) + number:
+                    raise BadInput(f"{self.text(task)} is in the order of device {device}, {stream}, and not run there")
+                if places[node] >= 0:
+                    raise BadInput(f"{self.text(task)} appears twice in the orders of tasks")
+                places[node] = place
+        if (places < 0).any():
+            node = int(np.argmin(places))
+            row = int(np.argmax(self._last >= node))
+            task = Task(self._columns.passes[row], node - int(self._first[row]))
+            raise BadInput(f"{self.text(task)} is not in the order of its stream")
         return places
 
     def _in_turn(self, devices: int, streams: int, on: Ints, places: Ints, shared: Bools) -> Arcs:

@@ -102,9 +102,14 @@ def queues(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
     place = {p: row for row, p in enumerate(schedule.columns.passes)}
     for one, other in in_fixed_order(problem, schedule):
         if place[other] < place[one]:
-            late, early = pass_text(problem, other), pass_text(problem, one)
-            text = f"{late} comes before {early}, but the order of micro-batches is fixed"
-            yield Violation("micro-batch order", (other, one), text)
+            yield out_of_turn(problem, one, other)
+
+
+def out_of_turn(problem: Problem, one: Pass, other: Pass) -> Violation:
+    """That a pass comes before the one that has to come before it."""
+    late, early = pass_text(problem, other), pass_text(problem, one)
+    text = f"{late} comes before {early}, but the order of micro-batches is fixed"
+    return Violation("micro-batch order", (other, one), text)
 
 
 def in_fixed_order(problem: Problem, schedule: Schedule) -> Iterator[tuple[Pass, Pass]]:

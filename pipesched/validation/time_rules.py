@@ -13,7 +13,7 @@ from pipesched.problem.stage import TaskSpec
 from pipesched.schedule.pass_table import Ints, Whole
 from pipesched.schedule.start_table import StartTable
 from pipesched.schedule.timeline import Timeline, blocks
-from pipesched.validation.order_rules import in_fixed_order
+from pipesched.validation.order_rules import in_fixed_order, out_of_turn
 from pipesched.validation.pass_rules import (
     all_tasks,
     for_each,
@@ -216,12 +216,18 @@ def waits(timeline: Timeline) -> Iterator[Violation]:
 def begins(timeline: Timeline) -> Iterator[Violation]:
     """Where orders of tasks are given and that of micro-batches is fixed, no pass begins before the one before it."""
     problem, schedule = timeline.problem, timeline.schedule
+    place = {task: (on, n) for on, tasks in schedule.task_orders.items() for n, task in enumerate(tasks)}
     for one, other in in_fixed_order(problem, schedule) if schedule.task_orders else ():
+        on, n = place.get(Task(one), (None, 0))
+        of_other, m = place.get(Task(other), (None, 0))
         if timeline.start(other) < timeline.start(one):
             begun, before = (amount(problem, timeline.start(p)) for p in (other, one))
             late, early = pass_text(problem, other), pass_text(problem, one)
             text = f"{late} begins at {begun}, before {early} at {before}, but the order of micro-batches is fixed"
             yield Violation("micro-batch order", (other, one), text)
+        elif on is not None and on == of_other and m < n:
+            # Without length both may begin at once.
+            yield out_of_turn(problem, one, other)
 
 
 def _busy(timeline: Timeline, part: int, rows: Ints) -> tuple[Ints, Ints, Whole, Whole]:

@@ -55,8 +55,10 @@ def _write(model: StagedModel) -> PartitionSettings:
 def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
     """The list of parts; what is beyond embedding, layers and head counts as multi-token prediction."""
     parts = numbers(_NAME, text)
+    if parts[0] != 0:
+        raise BadInput(f"{_NAME}: found {parts}, which begins with {parts[0]}; allowed: 0, then where each device ends")
     check_length(_NAME, len(parts) - 1, devices, "device, after a 0")
-    if parts[0] != 0 or any(a > b for a, b in pairwise(parts)) or parts[-1] < layers + 2:
+    if any(a > b for a, b in pairwise(parts)) or parts[-1] < layers + 2:
         raise BadInput(f"{_NAME}: found {parts}; allowed: from 0 upwards to the {layers} layers, embedding and head")
     kinds = ["embedding", *["layers"] * layers, *["mtp"] * (parts[-1] - layers - 2), "head"]
     held = [kinds[a:b] for a, b in pairwise(parts)]

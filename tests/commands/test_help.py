@@ -106,3 +106,10 @@ def test_go_tests_the_paths_that_are_named(
     assert go.main() == 0
     assert (str(ROOT / "tests") in started) is everything
     assert started[-len(arguments) :] == arguments or not arguments
+
+
+def test_a_word_too_many_is_said_with_what_the_command_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["check", "a.json", "b.json"])
+    said = "pipesched: found b.json too; allowed: pipesched check SCHEDULE (see `pipesched check --help`)\n"
+    assert (left.value.code, capsys.readouterr().err) == (2, said)

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
+from pipesched.errors import BadInput
 from pipesched.files.problem_file import problem_from
 from pipesched.files.schedules.task_texts import TaskReader
 from pipesched.problem.network.task_network import Resource
@@ -114,6 +117,33 @@ def test_what_a_stream_must_run_is_in_its_order_once() -> None:
     spare = Schedule(plain.orders, "", {**tasks, Resource(0, "spare"): tasks[comm][:1]})
     text = "device 0, spare: F0.0/dispatch is in the order of tasks once; it must be not at all"
     assert found(replace(mixed(), schedule=spare)) == [("complete", text)]
+
+
+def test_the_simulator_takes_tasks_on_their_own_stream_once() -> None:
+    one, plain = in_turn()
+    wrong = {
+        "F0.0/dispatch is in the order of device 0, compute, and not run there": (
+            COMPUTE + " F0.0/dispatch",
+            COMM[14:],
+        ),
+        "F0.1/attn appears twice": (COMPUTE.replace("F0.1/attn ", "F0.1/attn F0.1/attn "), COMM),
+        "W0.1/sync is not in the order of its stream": (COMPUTE, COMM.replace(" W0.1/sync", "")),
+    }
+    for text, (compute, comm) in wrong.items():
+        with pytest.raises(BadInput, match=text):
+            simulate(one, orders(one, plain, compute, comm))
+    elsewhere = {Resource(1, where.stream): tasks for where, tasks in mixed().schedule.task_orders.items()}
+    with pytest.raises(BadInput, match="device 1, compute, and not run there"):
+        simulate(one, Schedule(plain.orders, "", elsewhere))
+
+
+def test_passes_without_length_keep_the_order_of_micro_batches_too() -> None:
+    tasks = {"forward": [{"name": "f", "time": 1}], "backward": [{"name": "b", "time": 0}]}
+    one = problem(tasks=tasks, microbatch_order="fixed", microbatch_scale=[1, 2])
+    plain = schedule("F0.0 F0.1 BW0.0 BW0.1")
+    for compute, rules in (("BW0.0/b BW0.1/b", []), ("BW0.1/b BW0.0/b", ["micro-batch order"])):
+        timeline = simulate(one, orders(one, plain, f"F0.0/f F0.1/f {compute}", ""))
+        assert [rule for rule, _ in found(timeline)] == rules
 
 
 def test_a_missing_wait() -> None:

@@ -349,3 +349,8 @@ def test_settings_that_the_runtime_would_refuse(name: str, text: str) -> None:
     with pytest.raises(BadInput) as refusal:
         PARTITION_FORMATS[name].read(text, 2, 2)
     assert all(mistake.startswith(name) for mistake in refusal.value.mistakes)
+
+
+def test_a_list_of_deepspeed_begins_with_0() -> None:
+    with pytest.raises(BadInput, match=r"found \[1, 3\], which begins with 1; allowed: 0, then where each device ends"):
+        PARTITION_FORMATS["deepspeed"].read("1,3", 2, 2)
