@@ -63,17 +63,13 @@ class _CommandParser(_Parser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Namespace | None = None
     ) -> tuple[Namespace, list[str]]:
-        """As of any parser; an option that the command has not is refused with the nearest one it has, a word with those
-        that it takes.
-        """
+        """As of any parser; what the command does not take is refused with what it does."""
         known, left = super().parse_known_args(args, namespace)
         unknown = [word.partition("=")[0] for word in left if word.startswith("-")]
         takes = " ".join([self.prog, *(str(each.metavar or each.dest) for each in self._positionals._group_actions)])
-        for word in unknown or left:
-            wrong = (
-                f"unknown option {word}{self._instead_of(word)}" if unknown else f"found {word} too; allowed: {takes}"
-            )
-            complain(f"{wrong} (see `{self.prog} --help`)")
+        wrong = [f"unknown option {word}{self._instead_of(word)}" for word in unknown]
+        for text in wrong or [f"found {word} too; allowed: {takes}" for word in left]:
+            complain(f"{text} (see `{self.prog} --help`)")
         if left:
             raise SystemExit(Exit.BAD_INPUT)
         return known, left
