@@ -76,6 +76,10 @@ PUBLISHED: dict[str, tuple[dict[str, Any], float]] = {
     ),
     "Kimi K2": (hf("kimi_k2", 61, 7168, 64, 64, 18432, 163840, **latent(1536), **routed(384, 8, 2048, 1, 1)), 1026.4),
     "GLM-4.5": (hf("glm4_moe", 92, 5120, 96, 8, 12288, 151552, head_dim=128, **routed(160, 8, 1536, 1, 3)), 355),
+    "GLM-4.7-Flash": (
+        hf("glm4_moe_lite", 47, 2048, 20, 20, 10240, 154880, q_lora_rank=768, kv_lora_rank=512, qk_nope_head_dim=192,
+           qk_rope_head_dim=64, v_head_dim=256, num_nextn_predict_layers=1, **routed(64, 4, 1536, 1, 1)), 30,
+    ),
     "Qwen1.5-MoE A2.7B": (
         hf("qwen2_moe", 24, 2048, 16, 16, 5632, 151936, num_experts=60, num_experts_per_tok=4, moe_intermediate_size=1408,
            shared_expert_intermediate_size=5632), 14.3,

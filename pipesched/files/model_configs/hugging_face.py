@@ -24,15 +24,17 @@ _GATED, _UNGATED, _EXPERTS = _Family(), _Family(gated=False), _Family(experts=Tr
 FAMILIES: Mapping[str, _Family] = {
     **dict.fromkeys(
         ("llama", "mistral", "ministral", "qwen2", "qwen3", "phi3", "olmo", "olmo2", "olmo3", "glm", "glm4", "granite",
-         "internlm2", "exaone4", "smollm3", "seed_oss", "stablelm", "baichuan", "yi", "ernie4_5"), _GATED,
+         "internlm2", "exaone4", "smollm3", "seed_oss", "stablelm", "baichuan", "yi", "ernie4_5", "mimo", "ministral3",
+         "hunyuan_v1_dense", "qwen3_vl_text"), _GATED,
     ),
     **dict.fromkeys(("gemma", "gemma2", "gemma3", "gemma3_text", "cohere", "cohere2"), _Family(tied=True)),
     **dict.fromkeys(("gpt2", "opt", "starcoder2", "bloom"), _Family(gated=False, tied=True)),
     **dict.fromkeys(("gpt_bigcode", "falcon"), _Family(gated=False, tied=True, one_key_head=True)),
-    **dict.fromkeys(("gpt_neox", "phi", "nemotron", "apertus"), _UNGATED),
+    **dict.fromkeys(("gpt_neox", "phi", "nemotron", "apertus", "arcee"), _UNGATED),
     **dict.fromkeys(
         ("mixtral", "qwen2_moe", "qwen3_moe", "deepseek", "deepseek_v2", "deepseek_v3", "deepseek_v32", "kimi_k2",
-         "glm4_moe", "gpt_oss", "olmoe", "phimoe", "granitemoe", "dots1", "minimax_m2", "bailing_moe"),
+         "glm4_moe", "glm4_moe_lite", "glm_moe_dsa", "gpt_oss", "olmoe", "phimoe", "granitemoe", "dots1", "minimax_m2",
+         "bailing_moe", "bailing_moe_v2", "qwen3_vl_moe_text"),
         _EXPERTS,
     ),
     "ernie4_5_moe": _Family(experts=True, first_expert_layer=1),
@@ -81,6 +83,8 @@ def from_hugging_face(document: Mapping[str, Any], source: str) -> ModelConfig:
     keys.check()
     if config.get("sliding_window") and config.get("use_sliding_window", True):
         notes.append("attention in a sliding window is counted as over the whole sequence")
+    if config.get("index_topk"):
+        notes.append("sparse attention is counted as over the whole sequence")
     name = str(document.get("_name_or_path") or kind).rstrip("/").rpartition("/")[2]
     return ModelConfig(name, without_none(model), {}, longest, tuple(notes))
 
