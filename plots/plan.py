@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.formatting import plain
-from pipesched.problem.passes import BW, RECOMPUTATIONS, F
+from pipesched.problem.passes import BW, RECOMPUTATIONS, REDUCE, STEP, UNSHARD, F
 from pipesched.results.plan import Candidate
 from pipesched.results.plan_figures import DeviceMemory, StageRow, device_memory, stage_rows
 from pipesched.schedule.drawing.colours import RGB, SHADES
@@ -25,6 +25,7 @@ from plots.render import DPI, MARGIN, Format, saved
 # Hues that no pass has.
 _LAYERS = ("#7f8fa6", "#b279a2", "#c9b037", "#8c6d5a", "#5d5f8d", "#d39fb4", "#a9b18f")
 _FORWARD, _BACKWARD, _AGAIN = (SHADES[kind][0] for kind in (F, BW, RECOMPUTATIONS[0]))
+_FOR_PARAMETERS = {"gather": SHADES[UNSHARD][0], "reduce": SHADES[REDUCE][0], "step": SHADES[STEP][0]}
 _TEXT, _LINE = "#2b2b2b", "#ffffff"
 _PARAMETERS, _ACTIVATIONS, _SAVED = STATIC, AREA, "#eef3f9"
 _WIDTH = 12.0  # inches
@@ -38,11 +39,14 @@ def render_plan(plan: PlanProblem, best: Candidate, format: Format = "png") -> b
     figure = Figure(figsize=(_WIDTH, height), dpi=DPI, layout=ConstrainedLayoutEngine(w_pad=MARGIN, h_pad=MARGIN))
     rows, held = stage_rows(plan, best), device_memory(plan, best)
     says_memory = any(one.parameters or one.activations or one.capacity is not None for one in held)
-    layers, *memory, times = figure.subplots(1, 2 + says_memory, width_ratios=(2.2, *[1] * (1 + says_memory)))
+    narrow = 1 + says_memory + plan.model.parameters.some
+    layers, *others = figure.subplots(1, 1 + narrow, width_ratios=(2.2, *[1] * narrow))
     _draw_layers(plan, best, rows, layers)
-    for axes in memory:
-        _draw_memory(plan, held, axes)
-    _draw_times(plan, rows, times, devices)
+    if says_memory:
+        _draw_memory(plan, held, others.pop(0))
+    _draw_times(plan, rows, others.pop(0), devices)
+    for axes in others:
+        _draw_for_parameters(plan, rows, axes, devices)
     value = f"{plan.objective.value} {plain(float(best.value))} {plan.time_unit}".rstrip()
     figure.suptitle(f"{plan.name}: {best.choice}, {value}", x=0.01, ha="left", fontsize=12, parse_math=False)
     return saved(figure, format)
@@ -122,19 +126,42 @@ def _draw_memory(plan: PlanProblem, found: Sequence[DeviceMemory], axes: Axes) -
 
 def _draw_times(plan: PlanProblem, rows: Sequence[StageRow], axes: Axes, devices: int) -> None:
     """Forward, backward and recomputation of one micro-batch, by stage."""
-    right = [0.0] * devices
+    bars = []
     for row in rows:
         again = float(row.costs.recomputation)
         split = row.costs.backward + (row.costs.weight or 0)
         backward = float(min(row.costs.fused, split)) - again
-        for length, colour in ((float(row.costs.forward), _FORWARD), (backward, _BACKWARD), (again, _AGAIN)):
-            if length:
-                axes.barh(row.device, length, 0.6, left=right[row.device], color=colour, edgecolor=_LINE, linewidth=0.6)
-            right[row.device] += length
-    _devices(axes, devices, "Time of a micro-batch")
+        forward = float(row.costs.forward)
+        bars += [(row.device, forward, _FORWARD), (row.device, backward, _BACKWARD), (row.device, again, _AGAIN)]
+    colours = {"forward": _FORWARD, "backward": _BACKWARD, "recomputation": _AGAIN}
+    if not any(row.costs.recomputation for row in rows):
+        del colours["recomputation"]
+    _draw_bars(plan, axes, devices, "Time of a micro-batch", bars, colours)
+
+
+def _draw_for_parameters(plan: PlanProblem, rows: Sequence[StageRow], axes: Axes, devices: int) -> None:
+    """What stages run for their parameters once an iteration, or as often as the schedule gathers, by stage."""
+    own = plan.model.parameters
+    colours = {name: _FOR_PARAMETERS[name] for name, one in zip(own._fields, own, strict=True) if one is not None}
+    bars = [(row.device, float(getattr(row.costs, name)), colour) for name, colour in colours.items() for row in rows]
+    _draw_bars(plan, axes, devices, "Time for parameters", bars, colours)
+
+
+def _draw_bars(
+    plan: PlanProblem,
+    axes: Axes,
+    devices: int,
+    title: str,
+    bars: Sequence[tuple[int, float, str]],
+    colours: Mapping[str, str],
+) -> None:
+    """Bars of (device, time, colour), those of a device behind one another."""
+    right = [0.0] * devices
+    for device, length, colour in bars:
+        if length:
+            axes.barh(device, length, 0.6, left=right[device], color=colour, edgecolor=_LINE, linewidth=0.6)
+        right[device] += length
+    _devices(axes, devices, title)
     axes.set_xlim(0, max(right) or 1)
     axes.set_xlabel(plan.time_unit or "time", parse_math=False)
-    handles: list[tuple[Handle, str]] = [(Patch(color=_FORWARD), "forward"), (Patch(color=_BACKWARD), "backward")]
-    if any(row.costs.recomputation for row in rows):
-        handles.append((Patch(color=_AGAIN), "recomputation"))
-    legend_below(axes, handles)
+    legend_below(axes, [(Patch(color=colour), name) for name, colour in colours.items()])

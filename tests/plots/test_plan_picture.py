@@ -60,3 +60,11 @@ def test_an_encoder_is_drawn_with_its_own_layers(monkeypatch: pytest.MonkeyPatch
     layers = drawn(monkeypatch, encoder=encoder, partition="even").axes[0]
     assert len({to_hex(bar.get_facecolor()) for bar in layers.patches}) == TYPES + 1
     assert sorted(bar.get_width() for bar in layers.patches) == [3] * TYPES + [5] * 4
+
+
+def test_gathering_reduction_and_step_have_their_own_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    layers = [{"name": f"type-{n}", "forward": 1, "backward": 2, "gather": 1, "reduce": 3, "step": 2} for n in range(4)]
+    parameters = {"gather": {"on": "dp"}, "reduce": {"on": "dp"}, "step": {}}
+    *_, axes = drawn(monkeypatch, layers=layers, partition="even", parameters=parameters).axes
+    assert axes.get_title(loc="left") == "Time for parameters"
+    assert sorted(bar.get_width() for bar in axes.patches) == [2, 2, 4, 4, 6, 6]
