@@ -27,7 +27,6 @@ from pipesched.files.atomic_write import write_whole
 from pipesched.files.model_configs.read_config import KINDS, read_config
 from solver.limits import Limits
 from solver.planning.progress import PlanProgress, Report
-from solver.planning.race import NO_TIME
 from solver.planning.time_shares import TimeShares
 from targets.layouts import LayoutRace, best_layouts
 from targets.plans import Planned, narrowed_sentences, planned
@@ -112,17 +111,18 @@ def _answered(
     """Say the plan of the best layout, and write its files; those are returned."""
     found, narrowed, text = answer.found, answer.narrowed, race.spread[race.rows[0].key].text
     if not args.json:
-        tried = " of those tried" if any(one.dropped == NO_TIME for one in race.rows) else ""
-        print(f"best layout{tried}: {race.rows[0].key}")
+        print(f"plan of {race.rows[0].key}:")
         more = [] if narrowed is None else narrowed_sentences(found, narrowed)
         assert found.best is not None
         for sentence in (*sentences(found, found.best, "" if narrowed is None else narrowed.scope), *more):
             print(sentence)
-        show_settings(answer.settings)
+        show_settings(answer.settings, args.target)
     if folder is None:
         return []
     with not_interrupted():
-        page = plan_report(found, [], settings_texts(answer.settings), moments, args, _FILE, text, narrowed)
+        page = plan_report(
+            found, [], settings_texts(answer.settings, args.target), moments, args, _FILE, text, narrowed
+        )
         files = [write_whole(folder / _FILE, text), *write_plan(found, answer.settings, folder, page)]
         record_output(folder, "layouts", files)
     return files

@@ -80,7 +80,7 @@ def run(args: Namespace) -> Exit:
     if not args.json:
         more = [] if narrowed is None else narrowed_sentences(found, narrowed)
         show(found, changes, more, scope="" if narrowed is None else narrowed.scope)
-        show_settings(settings)
+        show_settings(settings, args.target)
     if found.best is None:
         verdict = "infeasible" if found.status is Status.INFEASIBLE else "no plan found in the time given"
         complain(f"{verdict}: {found.reason}" if found.reason else verdict)
@@ -89,7 +89,7 @@ def run(args: Namespace) -> Exit:
         with not_interrupted():
             if folder and found.best:
                 page = plan_report(
-                    found, changes, settings_texts(settings), moments, args, args.plan, as_typed, narrowed
+                    found, changes, settings_texts(settings, args.target), moments, args, args.plan, as_typed, narrowed
                 )
                 files = write_plan(found, settings, folder, page)
             if args.output:

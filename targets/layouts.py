@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from threading import Event
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ from runtime.partitions.plan_limits import restricted
 from solver.limits import Limits
 from solver.planning.plan import plan_from
 from solver.planning.progress import Report
-from solver.planning.race import Raced, raced
+from solver.planning.race import NO_TIME, Raced, raced
 from solver.planning.time_shares import TimeShares
 
 
@@ -37,6 +38,12 @@ class LayoutRace:
     rows: list[Raced[Layout]]
     spread: Mapping[Layout, Spread]
     refused: Mapping[Layout, str]
+
+    @property
+    def least(self) -> Fraction:
+        """No step of any layout is below this, in ms; a layout dropped by its bound is no better than the best."""
+        known = [one.least for one in self.rows if one.plan is not None or one.dropped in ("", NO_TIME)]
+        return min([*known, *(one.step.total for one in self.rows if one.step is not None)])
 
 
 def best_layouts(

@@ -28,10 +28,12 @@ _FIGURES = [
     Column("recomputed layers", True, 1),
     Column("order", leave_out=4),
 ]
+# Of layouts without a plan so many are named; `--json` has all.
+_NAMED = 8
 
 
 def show(race: LayoutRace, wanted: Wanted, gpus: int, target: str | None) -> None:
-    """The table, the best in bold, and how its times are meant; then the layouts that have no plan, by the reason."""
+    """The best, the table with it in bold, and how times are meant; then the layouts without a plan, by the reason."""
     shown = [one for one in race.rows if one.step is not None]
     names = [name for name in Layout._fields if any(getattr(one.key, name) > 1 for one in shown) or name != "context"]
     columns = [*(Column(name, True) for name in names), Column("micro-batches", True, 1), *_FIGURES]
@@ -40,13 +42,31 @@ def show(race: LayoutRace, wanted: Wanted, gpus: int, target: str | None) -> Non
     title = f"{where}, {_batch(race, wanted)}: the best found of each layout{runtime}"
     rows = [_cells(one, names, wanted, gpus) for one in shown]
     if rows:
+        print(_verdict(race, target))
         table(title, columns, rows, bold=[0])
         print(
             "step: the pipeline from its first forward to its last backward, then gradients and weights exchanged "
             "among the replicas; the optimizer's own step and loading of data come on top"
         )
     for reason, layouts in _without(race).items():
-        print(f"{len(layouts)} {reason}: {', '.join(layouts)}")
+        print(f"{len(layouts)} {reason}: {', '.join(layouts[:_NAMED])}{', …' if layouts[_NAMED:] else ''}")
+
+
+def _verdict(race: LayoutRace, target: str | None) -> str:
+    """The best layout with its step and memory, and what no step of any layout is below."""
+    best = race.rows[0]
+    assert best.step is not None and best.plan is not None and best.plan.best is not None
+    step, cluster = best.step.total, best.problem.cluster
+    tried = " of those tried" if any(one.dropped == NO_TIME for one in race.rows) else ""
+    room = min(cluster.capacity or (Fraction(),))
+    held = f"{plain(round(max(measure(best.plan.best.timeline).peak_memory), 1))} of {plain(float(room))}"
+    proved = f"no layout{'' if target is None else f' that {target} runs'} has a "
+    if step == race.least:
+        proved += "shorter step"
+    else:
+        proved += f"step below {plain(round(float(race.least), 3))} ms: a gap of {percent(gap(step, race.least))}"
+    found = f"best layout{tried}: {best.key}: step {plain(round(float(step), 3))} ms"
+    return f"{found}, peak memory {held} {cluster.memory_unit}; {proved}"
 
 
 def lacking(race: LayoutRace) -> str:
@@ -130,5 +150,5 @@ def record(one: Raced[Layout], wanted: Wanted, gpus: int) -> dict[str, Any]:
 def document(race: LayoutRace, wanted: Wanted, gpus: int) -> dict[str, Any]:
     """The object of `layouts --json`, without the plan of the best."""
     rows = [record(one, wanted, gpus) for one in race.rows]
-    return {"gpus": gpus, "microbatches": wanted.microbatches, "rows": rows,
+    return {"gpus": gpus, "microbatches": wanted.microbatches, "step_lower_bound": float(race.least), "rows": rows,
             "refused": {str(layout): reason for layout, reason in race.refused.items()}}  # fmt: skip

@@ -51,11 +51,14 @@ CHANGES = [
 
 
 def show(plan: Plan, changes: Sequence[Change] = (), more: Sequence[str] = (), scope: str = "") -> None:
-    """Tables and sentences on standard output; `more` are sentences of the caller, `scope` the plans spoken of."""
+    """The verdict, tables and sentences; `more` are sentences of the caller, `scope` the plans spoken of."""
+    best = plan.best
+    verdict, *others = [""] if best is None else sentences(plan, best, scope)
+    if verdict:
+        print(verdict)
     if plan.variants:
         table("variants", VARIANTS, variant_rows(plan))
     table(plan.problem.name, CHOICES, choice_rows(plan))
-    best = plan.best
     if best is None:
         for sentence in more:
             print(sentence)
@@ -64,7 +67,7 @@ def show(plan: Plan, changes: Sequence[Change] = (), more: Sequence[str] = (), s
     if plan.problem.cluster.capacity is not None:
         title = f"memory at the peak ({plan.problem.cluster.memory_unit})"
         table(title, memory_columns(plan), memory_cells(plan, best))
-    for sentence in (*sentences(plan, best, scope), *more):
+    for sentence in (*others, *more):
         print(sentence)
     if changes:
         table("what changes would bring", CHANGES, change_rows(plan, changes))

@@ -81,15 +81,17 @@ def write_settings(found: Sequence[PlanSettings], folder: Path) -> list[Path]:
     return files
 
 
-def settings_texts(found: Sequence[PlanSettings]) -> dict[str, tuple[list[str], str]]:
+def settings_texts(found: Sequence[PlanSettings], target: str | None) -> dict[str, tuple[list[str], str]]:
     """For a report: of each format why there are none and what differs, and its file, which has the figures."""
-    return {one.form.name: (list(_notes(one)), "" if one.settings is None else one.settings.text) for one in found}
+    return {
+        one.form.name: (list(_notes(one, target)), "" if one.settings is None else one.settings.text) for one in found
+    }
 
 
-def show_settings(found: Sequence[PlanSettings]) -> None:
+def show_settings(found: Sequence[PlanSettings], target: str | None) -> None:
     """Every setting on a line, and below it what a plan takes with it; refusals and what differs as notes."""
     for one in found:
-        for line in _notes(one):
+        for line in _notes(one, target):
             note(f"note: {line}")
         if one.settings is None:
             continue
@@ -99,10 +101,11 @@ def show_settings(found: Sequence[PlanSettings]) -> None:
                 print(f"  {line}")
 
 
-def _notes(one: PlanSettings) -> Iterator[str]:
+def _notes(one: PlanSettings, target: str | None) -> Iterator[str]:
+    """What the plan for the runtime of `--for` is restricted to is said with the plan."""
     if one.refusal is not None:
         yield one.refusal
-    if one.words and one.settings is not None:
+    if one.words and one.settings is not None and one.form.name != target:
         yield f"{one.form.name}: planned for it alone: {'; '.join(one.words)}"
     yield from () if one.settings is None else one.settings.notes
 

@@ -65,6 +65,6 @@ def test_an_encoder_is_drawn_with_its_own_layers(monkeypatch: pytest.MonkeyPatch
 def test_gathering_reduction_and_step_have_their_own_times(monkeypatch: pytest.MonkeyPatch) -> None:
     layers = [{"name": f"type-{n}", "forward": 1, "backward": 2, "gather": 1, "reduce": 3, "step": 2} for n in range(4)]
     parameters = {"gather": {"on": "dp"}, "reduce": {"on": "dp"}, "step": {}}
-    *_, axes = drawn(monkeypatch, layers=layers, partition="even", parameters=parameters).axes
+    *_, axes = drawn(monkeypatch, layers=layers, partition="even", parameters=parameters, objective="iteration").axes
     assert axes.get_title(loc="left") == "Time for parameters"
     assert sorted(bar.get_width() for bar in axes.patches) == [2, 2, 4, 4, 6, 6]
