@@ -23,7 +23,9 @@ class Beside:
     gradient. What it runs `between` comes after its first forward and before its last gradient, what it runs `after`
     comes after its first forward. `head` ticks precede the first stage's first forward, `tail` ticks follow its last
     gradient, and `around` is from the last stage's forward to the same micro-batch's backward. All of it is less than
-    `most` in turn. `memory` is held at all times, in the file's unit.
+    `most` in turn. `memory` is held at all times, in the file's unit. Of these stages of a device the least that one
+    gathers ahead of its passes is in `gathers`, that it reduces and steps behind them in `once`; head and tail have
+    theirs.
     """
 
     before: list[int]
@@ -34,6 +36,8 @@ class Beside:
     tail: int = 0
     around: int = 0
     most: int = 0
+    gathers: dict[int, int] = field(default_factory=dict)
+    once: dict[int, int] = field(default_factory=dict)
     plan: PlanProblem = field(repr=False, kw_only=True)
 
     @classmethod
@@ -76,9 +80,11 @@ class Beside:
         first, last = chains[0], chains[(passes - 1) % copies]
         there = [(a.device, b.device) for a, b in pairwise(first)] + [(first[-1].device, fed)]
         back = [(b.device, a.device) for a, b in pairwise(last)] + [(fed, last[-1].device)]
-        self.head = sum(self._ticks(stage.costs.forward) for stage in first) + self._lags(there)
+        self.head = self._ticks(first[0].costs.gather)
+        self.head += sum(self._ticks(stage.costs.forward) for stage in first) + self._lags(there)
         rest = self._work(last[0].costs) - self._ticks(last[0].costs.forward)
         self.tail = rest + sum(self._gradient(stage.costs) for stage in last[1:]) + self._lags(back)
+        self.tail += self._behind(last[0].costs)
 
     def _embedding(self, parts: Sequence[StageCosts], fed: int) -> None:
         """All parts of a forward, joined, come before the first stage, and behind it all parts of the backward."""
@@ -86,8 +92,12 @@ class Beside:
             self._runs(device, costs, self.plan.microbatches)
         slowest = max(range(len(parts)), key=lambda device: parts[device].forward)
         ends = [slowest] if self.plan.objective is Objective.SPAN else range(len(parts))
-        self.head = max(self.head, max(self._ticks(part.forward) for part in parts) + self._joining)
-        rests = (self._work(parts[d]) - self._ticks(parts[d].forward) + self._lags([(fed, d)]) for d in ends)
+        ahead = (self._ticks(part.gather + part.forward) for part in parts)
+        self.head = max(self.head, max(ahead) + self._joining)
+        rests = (
+            self._work(parts[d]) - self._ticks(parts[d].forward) + self._lags([(fed, d)]) + self._behind(parts[d])
+            for d in ends
+        )
         self.tail = max(self.tail, *rests)
 
     def _head(self, parts: Sequence[StageCosts], follows: int) -> None:
@@ -110,7 +120,14 @@ class Beside:
     def _held(self, device: int, costs: StageCosts, passes: int) -> None:
         self.memory[device] += costs.memory
         backward = max(costs.fused, costs.backward + (costs.weight or 0))
-        self.most += passes * (self._ticks(costs.forward + backward) + 4 * self._joining)
+        ahead, behind = self._ticks(costs.gather), self._behind(costs)
+        self.most += passes * (self._ticks(costs.forward + backward) + 4 * self._joining) + ahead + behind
+        self.gathers[device] = min(ahead, self.gathers.get(device, ahead))
+        self.once[device] = min(behind, self.once.get(device, behind))
+
+    def _behind(self, costs: StageCosts) -> int:
+        """What a stage runs behind its last backward, whose passes are single tasks: all buckets and the step."""
+        return self._ticks(costs.reduce + costs.step)
 
     @property
     def _joining(self) -> int:

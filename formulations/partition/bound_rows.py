@@ -89,11 +89,12 @@ class BoundRows:
 
     def _around(self, device: int) -> Linear:
         """What a device runs before its first pass of a micro-batch and behind its last, at least."""
-        before = self._chain.least(device, f"before{device}", lambda terms: terms.gather)
+        gathers = self.model.beside.gathers
+        before = self._chain.least(device, f"before{device}", lambda terms: terms.gather, gathers)
         return before + self._behind(device)
 
     def _behind(self, device: int) -> Linear:
-        return self._chain.least(device, f"behind{device}", self._once)
+        return self._chain.least(device, f"behind{device}", self._once, self.model.beside.once)
 
     def _once(self, terms: StageTerms) -> Linear:
         """All buckets wait for the last backward of a stage, whose passes are single tasks."""
@@ -110,11 +111,12 @@ class BoundRows:
         """
         held, m, terms = self._chain.held(device), self.plan.microbatches, self.model.terms
         before, between, after = (own[device] for own in self.model.beside.in_turn)
-        first, start = held[0], terms[0].gather
+        # A head or tail of modules has theirs; what the first stage gathers and reduces runs beside that.
+        first, start = held[0], 0 if self.model.beside.head else terms[0].gather
         gradients = m * sum(terms[k].forward + terms[k].gradient for k in held)
         busy = between + (gradients if self.plan.model.splittable else self._work(device))
         # The way back ends with the first stage's last backward.
-        behind = self._once(terms[0]) if first else self._behind(device)
+        behind = 0 if self.model.beside.tail else self._once(terms[0]) if first else self._behind(device)
         self.model.cp.add(self.value >= start + ways.head[first] + busy + ways.tail[first] + behind)
         if not self.span:
             own = between + after + self._work(device)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -39,7 +39,7 @@ class ChainWays:
         held = (own.gather.memory if own.gather else 0) + sum((one.gathered for one in every), Fraction(0))
         slowest = max(plan.slowness_of_places(self.placement))
         # What a stage runs for its parameters, and holds, is no more.
-        self._most = max(int(time * slowest / plan.tick), int(held / model.step))
+        self._most = max(int(time * slowest / plan.tick), int(held / model.step), model.beside.most)
         layers = plan.model.sequence
         way = sum((_longest(layer) for layer in layers), Fraction(0)) / plan.tick
         overhead = (plan.model.forward_overhead + plan.model.backward_overhead) * len(self.chains[0]) / plan.tick
@@ -60,9 +60,12 @@ class ChainWays:
         """The memory of a device's layers, which it holds at all times."""
         return sum(self.model.terms[k].memory for k in self.held(device))
 
-    def least(self, device: int, name: str, of: Callable[[StageTerms], Linear]) -> Linear:
-        """The least of the device's stages, as an expression or a variable of this name."""
+    def least(
+        self, device: int, name: str, of: Callable[[StageTerms], Linear], beside: Mapping[int, int] | None = None
+    ) -> Linear:
+        """The least of the device's stages, and of what is `beside` them, as a number or a variable of this name."""
         own = [of(self.model.terms[k]) for k in self.held(device)]
+        own += [beside[device]] if beside and device in beside else []
         if len(own) <= 1 or all(isinstance(each, int) for each in own):
             return min(own, default=0)
         if name not in self._least:

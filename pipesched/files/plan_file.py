@@ -78,7 +78,7 @@ def _build(form: PlanFile, default_name: str) -> PlanProblem:
     splits = any(layer.weight is not None for layer in every_layer(form))
     encoder = None
     if entry := form.encoder:
-        layer = _layer(entry.as_layer, tick, step, splits)
+        layer = _layer(entry.as_layer, tick, step, splits, buckets_of(form.parameters))
         encoder = Encoder(layer, entry.serves, EncoderPlacement(entry.placement))
     own = parameters_of(form.parameters, lambda time: _whole(time, tick), lambda amount: floor(amount / step) * step)
     layers = tuple(_layer(layer, tick, step, splits, buckets_of(form.parameters)) for layer in form.layers)

@@ -66,10 +66,10 @@ PROBLEM = Form(
 PLAN = Form(
     {
         **{f"layers.{key}": Kind.TIME for key in ("forward", "backward", "weight", "fused", "recompute.time")},
-        **{f"layers.{key}": Kind.TIME for key in ("gather", "reduce", "step")},
+        **{f"{whose}.{key}": Kind.TIME for whose in ("layers", "encoder") for key in ("gather", "reduce", "step")},
         **_PARAMETERS,
         **{f"encoder.{key}": Kind.TIME for key in ("forward", "backward", "weight", "fused")},
-        **{f"encoder.{key}": Kind.MEMORY for key in ("memory", "activation", "freed_by_backward")},
+        **{f"encoder.{key}": Kind.MEMORY for key in ("memory", "activation", "freed_by_backward", "gathered")},
         "transfer": Kind.TIME,
         "stage_overhead": Kind.TIME,
         "layers.memory": Kind.MEMORY,

@@ -20,7 +20,7 @@ from pipesched.layers.pieces import Lengths, ends_of, of_piece
 from pipesched.layers.recompute_rule import RecomputeRule
 from pipesched.layers.stage_costs import StageCosts, stage_costs
 from pipesched.layers.training_step import TrainingStep
-from pipesched.layers.vocabulary import with_vocabulary, without_vocabulary
+from pipesched.layers.vocabulary import part_of, with_vocabulary, without_vocabulary
 from pipesched.problem.device_resources import Pool
 from pipesched.problem.placement import PLACEMENTS, Placement
 from pipesched.problem.problem import Objective, Problem
@@ -174,7 +174,7 @@ class PlanProblem:
         trunk = Problem(
             replace(placement, devices=cluster.devices),
             self.microbatches,
-            tuple(self._stage(costs, choice.pieces > 1, len(where)) for costs in where),
+            tuple(self._stage(costs, choice.pieces > 1, len(where), self.microbatches) for costs in where),
             tuple(Pool(limit) for limit in limits),
             self.objective,
             self.name,
@@ -190,9 +190,16 @@ class PlanProblem:
         )
         if self.encoder is not None:
             own = encoder_stages(self.encoder, self.model, cluster)
-            stages = tuple(self._stage(stage.costs, False, len(own)) for stage in own)
+            passes = self.microbatches // self.encoder.serves
+            stages = tuple(self._stage(stage.costs, False, len(where) + len(own), passes) for stage in own)
             return with_encoder(trunk, self.encoder, tuple(stage.device for stage in own), stages)
-        return with_vocabulary(trunk, self.shared, cluster) if self.shared else trunk
+        return with_vocabulary(trunk, self.shared, self._part) if self.shared else trunk
+
+    def _part(self, layer: LayerType, device: int) -> Stage:
+        """What a device has of a shared layer; its collectives take as long as the longest transfer."""
+        costs = part_of(layer, self.cluster, device, self.model.splittable)
+        stage = self._stage(costs, False, len(self.shared) * self.cluster.devices, self.microbatches)
+        return replace(stage, transfer=self._ticks(self.cluster.longest_lag))
 
     def costs(self, placement: Placement, partition: Partition) -> list[StageCosts]:
         """Of every stage of the placement, on its device."""
@@ -207,8 +214,8 @@ class PlanProblem:
         """Of each place on a chain: that of its device, which is the same in all chains."""
         return tuple(self.cluster.slowness_of(placement.stage_device[stage]) for stage in placement.chains[0])
 
-    def _stage(self, costs: StageCosts, in_pieces: bool, stages: int) -> Stage:
-        """One of so many."""
+    def _stage(self, costs: StageCosts, in_pieces: bool, stages: int, passes: int) -> Stage:
+        """One of so many, with so many micro-batches."""
         own = self.model.parameters
         return Stage(
             forward=self._ticks(costs.forward),
@@ -220,14 +227,14 @@ class PlanProblem:
             freed=self._whole_memory(costs.freed),
             static=self._whole_memory(costs.memory),
             lent=self._whole_memory(costs.lent) if in_pieces else 0,
-            gather=None if own.gather is None else self._gather(costs, own.gather, stages),
+            gather=None if own.gather is None else self._gather(costs, own.gather, stages, passes),
             reduce=own.reduce and TaskSpec(own.reduce.stream, self._ticks(costs.reduce / own.reduce.parts)),
             buckets=own.reduce.parts if own.reduce else 1,
             step=None if own.step is None else TaskSpec(COMPUTE, self._ticks(costs.step)),
         )
 
-    def _gather(self, costs: StageCosts, own: Gathering, stages: int) -> Gather:
-        most = 1 if own.once else most_gathers(own.most, self.microbatches, stages)
+    def _gather(self, costs: StageCosts, own: Gathering, stages: int, passes: int) -> Gather:
+        most = 1 if own.once else most_gathers(own.most, passes, stages)
         return Gather(TaskSpec(own.of.stream, self._ticks(costs.gather)), self._whole_memory(costs.gathered), most)
 
     def _ticks(self, time: Fraction) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from fractions import Fraction
@@ -37,12 +37,12 @@ def is_vocabulary(name: str) -> bool:
     return role_of(name) in (Role.EMBEDDING, Role.HEAD)
 
 
-def with_vocabulary(trunk: Problem, layers: Sequence[LayerType], cluster: Cluster) -> Problem:
-    """The problem of a trunk of one chain and a part of these layers on each device, in the trunk's ticks.
+def with_vocabulary(trunk: Problem, layers: Sequence[LayerType], stage: Callable[[LayerType, int], Stage]) -> Problem:
+    """The problem of a trunk of one chain and a part of these layers on each device; `stage` makes that of a device.
 
-    A head has two collectives a micro-batch; each collective takes as long as the longest transfer.
+    A head has two collectives a micro-batch, each as long as the transfer of its parts.
     """
-    shared = [(layer.name, [_part(trunk, layer, cluster, d) for d in range(trunk.devices)]) for layer in layers]
+    shared = [(layer.name, [stage(layer, device) for device in range(trunk.devices)]) for layer in layers]
     return with_shared(trunk, shared, [layer.name for layer in layers if role_of(layer.name) is Role.HEAD])
 
 
@@ -57,26 +57,9 @@ def part_of(layer: LayerType, cluster: Cluster, device: int, splits: bool) -> St
         memory=layer.memory / parts,
         activation=layer.activation / parts,
         freed=layer.freed_by_backward / parts if splits else Fraction(0),
+        gather=layer.gather / parts,
+        gathered=layer.gathered / parts,
+        reduce=layer.reduce / parts,
+        step=layer.step / parts,
     )
     return costs.slowed(cluster.slowness_of(device))
-
-
-def _part(trunk: Problem, layer: LayerType, cluster: Cluster, device: int) -> Stage:
-    costs = part_of(layer, cluster, device, trunk.splittable)
-    held = [_whole(amount / trunk.resolution) for amount in (costs.activation, costs.freed, costs.memory)]
-    activation, freed, static = held
-    return Stage(
-        forward=_whole(costs.forward / trunk.tick),
-        backward=_whole(costs.backward / trunk.tick),
-        weight=None if costs.weight is None else _whole(costs.weight / trunk.tick),
-        fused=_whole(costs.fused / trunk.tick),
-        transfer=_whole(cluster.longest_lag / trunk.tick),
-        activation=activation,
-        freed=freed,
-        static=static,
-    )
-
-
-def _whole(number: Fraction) -> int:
-    assert number.denominator == 1, "times and memory of parts are multiples of tick and resolution"
-    return int(number)

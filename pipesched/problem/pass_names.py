@@ -20,7 +20,7 @@ _PIECE = re.compile(r"(F|BW|B|W|O|L|R[b-f]?)(\d{1,9})\.(\d{1,9})\.(\d{1,9})")
 def pass_text(problem: Problem, p: Pass) -> str:
     """The name of a pass; one of no piece that there is prints as in a problem without pieces."""
     count = problem.sequence_chunks
-    if problem.modules and p.stage < problem.placement.stages:
+    if _counted_apart(problem, p):
         return str(p._replace(microbatch=microbatch_number(problem, p)))
     if count == 1 or p.stage >= problem.placement.stages:
         return str(p)
@@ -76,10 +76,8 @@ def pass_from(problem: Problem, text: str) -> Pass:
     count = problem.sequence_chunks
     if count == 1:
         found = parse_pass(text)
-        apart = problem.modules and found.stage < problem.placement.stages
-        return (
-            found._replace(microbatch=found.microbatch + problem.microbatches_of[found.stage].start) if apart else found
-        )
+        first = problem.microbatches_of[found.stage].start if _counted_apart(problem, found) else 0
+        return found._replace(microbatch=found.microbatch + first)
     if text[:1] in OF_PARAMETERS:
         once = parse_pass(text)
         return once._replace(stage=once.stage * count)
@@ -94,6 +92,11 @@ def pass_from(problem: Problem, text: str) -> Pass:
         )
     j = int(match[3]) - _first(problem, stage) + problem.microbatches_of[stage].start
     return Pass(PassKind(match[1]), stage, j)
+
+
+def _counted_apart(problem: Problem, p: Pass) -> bool:
+    """Whether a pass is one of a micro-batch beside modules, whose passes are counted from 0 on."""
+    return bool(problem.modules) and p.stage < problem.placement.stages and p.kind not in OF_PARAMETERS
 
 
 def _first(problem: Problem, stage: int) -> int:

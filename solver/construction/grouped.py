@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, groupby
 
 from pipesched.problem.chain_groups import chain_groups
-from pipesched.problem.passes import BW, F, Pass
+from pipesched.problem.passes import BW, F, Pass, PassKind
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule, schedule_of
 
@@ -29,9 +29,22 @@ def _of_device(problem: Problem, device: int, size: int) -> Iterator[Pass]:
         place = {holder: at for at, holder in enumerate(dict.fromkeys(holders[s] for s in on))}
         on.sort(key=lambda s: place[holders[s]])
         turns = [list(own) for _, own in groupby(on, key=lambda s: holders[s])]
-        count = len(problem.walking[own_chains[0]])
-        for group in (range(begin, min(begin + size, count)) for begin in range(0, count, size)):
+        count = max(len(problem.walking[n]) for n in own_chains)
+        # A pass for several micro-batches runs forward before the first of these, and back behind the last.
+        walks = {s: problem.microbatches_of[s] for s in on}
+        for begin, end in ((at, min(at + size, count)) for at in range(0, count, size)):
             for own in turns:
-                yield from (Pass(F, s, problem.microbatches_of[s][at]) for at in group for s in own)
+                share = {s: (-(-begin * len(walks[s]) // count), -(-end * len(walks[s]) // count)) for s in own}
+                yield from _dealt(F, own, walks, share)
             for own in reversed(turns):
-                yield from (Pass(BW, s, problem.microbatches_of[s][at]) for at in group for s in reversed(own))
+                share = {s: (begin * len(walks[s]) // count, end * len(walks[s]) // count) for s in own}
+                yield from _dealt(BW, own[::-1], walks, share)
+
+
+def _dealt(
+    kind: PassKind, stages: Sequence[int], walks: Mapping[int, range], share: Mapping[int, tuple[int, int]]
+) -> Iterator[Pass]:
+    """Micro-batch after micro-batch, each through all of these stages that it walks."""
+    longest = max(until - since for since, until in share.values())
+    for at in range(longest):
+        yield from (Pass(kind, s, walks[s][share[s][0] + at]) for s in stages if share[s][0] + at < share[s][1])

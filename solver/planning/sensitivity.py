@@ -75,7 +75,7 @@ def changed_problems(problem: PlanProblem) -> Iterator[Changed]:
         yield Changed(f"{added} {unit} more memory on every device", replace(problem, cluster=cluster))
     if any(is_vocabulary(layer.name) for layer in problem.model.layers[1:]) and problem.cluster.transfer_stream is None:
         able = tuple(choice for choice in problem.choices if choice.placement != "bidirectional")
-        if able and not (problem.encoder or problem.model.parameters.some):
+        if able and not problem.encoder:
             shared = replace(problem, choices=able, schedules=()).sharing_vocabulary()
             names = " and ".join(dict.fromkeys(layer.name for layer in shared.shared))
             # Published orders are of stages alone.

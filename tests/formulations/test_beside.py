@@ -36,11 +36,15 @@ def least(plan: PlanProblem) -> Fraction:
 
 
 def drawn(random: Random, encoder: bool) -> dict[str, Any]:
-    """A tiny plan file with an encoder in one of its places, or an embedding and a head on all devices."""
-    splits = random.random() < 0.6
+    """A tiny plan file with an encoder in one of its places, or an embedding and a head on all devices.
+
+    Half of them gather, reduce or step.
+    """
+    splits, once = random.random() < 0.6, [key for key in ("gather", "reduce", "step") if random.random() < 0.4]
 
     def costs() -> dict[str, Any]:
         own = {"forward": random.randint(0, 4), "backward": random.randint(1, 5), "activation": random.choice((0, 1))}
+        own |= {key: random.randint(0, 6) for key in once}
         return own | ({"weight": random.randint(0, 3)} if splits else {})
 
     devices = random.randint(2, 3) if encoder else 2
@@ -52,9 +56,15 @@ def drawn(random: Random, encoder: bool) -> dict[str, Any]:
     else:
         layers = [{"name": "embedding", **costs()}, *layers, {"name": "head", "memory": 1, **costs()}]
         more = {"vocabulary": "shared"}
-    return more | {
+    if once:
+        more |= {
+            "objective": "iteration",
+            "parameters": {key: {} for key in once},
+            "overlap_next": random.random() < 0.4,
+        }
+    return {"objective": random.choice(("makespan", "makespan", "span"))} | more | {
         "devices": devices, "microbatches": devices, "layers": layers, "chunks": 1, "placement": "linear",
-        "transfer": random.choice((0, 1)), "objective": random.choice(("makespan", "makespan", "span")),
+        "transfer": random.choice((0, 1)),
         "memory": {"capacity": random.choice((6, 20))}, "stage_overhead": {"forward": 1, "backward": 0},
     }  # fmt: skip
 

@@ -6,7 +6,9 @@ from random import Random
 from typing import Any
 
 from pipesched.problem.problem import Problem
+from pipesched.problem.stage import COMPUTE, Gather, TaskSpec
 from tests.support.makers import problem
+from tests.support.module_problems import tiny_modules
 from tests.support.task_brute_force import (
     tiny_gathers,
     tiny_reductions,
@@ -21,16 +23,31 @@ _PIECES = ((1, 1, 2), (1, 2, 2), (1, 1, 3), (2, 1, 2))
 
 
 def tiny_collectives(random: Random) -> Problem:
-    """Gatherings in a third, reductions and steps in a third; else together with pieces, memory options or lookups."""
+    """Gatherings in a third, reductions and steps in a quarter; else with pieces, memory options, lookups or modules."""
     kind = random.random()
     if kind < 0.35:
         return tiny_gathers(random)
-    if kind < 0.65:
+    if kind < 0.57:
         return tiny_reductions(random)
+    if kind < 0.65:
+        return _modules(random)
     if kind < 0.8:
         return _pieces(random)
     plain = tiny_memory(random) if kind < 0.92 else with_lookups(random, tiny_tasks(random))
     return with_parameters(random, plain)
+
+
+def _modules(random: Random) -> Problem:
+    """Every stage of the trunk and its modules reduces or steps; some gather, with more memory for what they hold."""
+    one = with_parameters(random, tiny_modules(random, few=True))
+    if random.random() < 0.5:
+        return one
+    held = [random.randint(0, 2) for _ in one.stages]
+    most = [random.choice((1, 1, 2)) if len(one.stages) < 3 else 1 for _ in one.stages]
+    stream = random.choice((COMPUTE, "dp"))
+    gather = [Gather(TaskSpec(stream, random.randint(0, 2)), own, n) for own, n in zip(held, most, strict=True)]
+    some = [own if random.random() < 0.8 else None for own in gather]
+    return one.with_stages(gather=some).with_room([room and room + random.randint(1, 4) for room in one.room])
 
 
 def _pieces(random: Random) -> Problem:

@@ -20,11 +20,18 @@ _SHAPES: tuple[tuple[int, list[int], int, tuple[Any, ...]], ...] = (
     (3, [2, 0], 2, ([1], [[1], [2]])),
     (3, [0], 2, ([[1], [2]],)),
 )
+# Those with few passes on each stream, beside which others may be tried in every order.
+_FEW: tuple[tuple[int, list[int], int, tuple[Any, ...]], ...] = (
+    (1, [0], 1, ([0],)),
+    (2, [0], 2, ([1],)),
+    (2, [0, 1], 1, ([0], [1], [1, 0])),
+    (2, [0], 2, ([[0], [1]],)),
+)
 
 
-def tiny_modules(random: Random) -> Problem:
-    """Times of all, activations, links or transfers, memory from too little to ample."""
-    devices, trunk, microbatches, places = random.choice(_SHAPES)
+def tiny_modules(random: Random, few: bool = False) -> Problem:
+    """Times of all, activations, links or transfers, memory from too little to ample; `few` passes."""
+    devices, trunk, microbatches, places = random.choice(_FEW if few else _SHAPES)
     split, longest = random.random() < 0.2 and microbatches * len(trunk) <= 2, random.choice((2, 5))
 
     def times(stages: int) -> dict[str, Any]:
@@ -54,7 +61,7 @@ def tiny_modules(random: Random) -> Problem:
         rows = module["placement"] if module["placement"] != "replicated" else list(range(devices))
         idle -= {device for row in rows for device in (row if isinstance(row, list) else [row])}
     if idle:
-        return tiny_modules(random)
+        return tiny_modules(random, few)
     memory: dict[str, object] = {"activation": [random.randint(1, 2) for _ in trunk]}
     if random.random() < 0.7:
         memory["capacity"] = [random.randint(3, 3 + 2 * microbatches) for _ in range(devices)]

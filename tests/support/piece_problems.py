@@ -164,6 +164,7 @@ def features(one: Problem) -> tuple[str, ...]:
         "iterations that overlap": one.objective is Objective.SPAN and one.network.has_collectives,
         "collectives and pieces": one.network.has_collectives and count > 1,
         "collectives and offload or recomputation": one.network.has_collectives and bool(one.network.options),
+        "collectives and modules": one.network.has_collectives and bool(one.modules),
         "collectives and lookups": one.network.has_collectives and any(stage.entry for stage in one.stages),
     }
     return ("all", *(name for name, found in has.items() if found))

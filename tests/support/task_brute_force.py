@@ -34,6 +34,7 @@ from pipesched.problem.passes import (
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.stage import COMPUTE, Gather, TaskSpec
+from pipesched.problem.stage_arc import StageArc
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.stream_orders import stream_orders
 from tests.support.brute_force import TooManyOrdersError
@@ -96,13 +97,10 @@ class Game:
                     for kind in (F, BW) if (stage, j) in fused else (F, B, W):
                         self._add(Pass(kind, stage, j))
                 self._tie(walked, j, fused)
-        for before, after, backwards, *_ in problem.stage_arcs:
-            for i, j in zip(problem.microbatches_of[before], problem.microbatches_of[after], strict=True):
-                one, other = (
-                    Pass((BW if (stage, n) in fused else B) if backwards else F, stage, n)
-                    for stage, n in ((before, i), (after, j))
-                )
-                self.lags[self.passes[one].ends[-1], self.passes[other].begins[0]] = 0
+        for arc in problem.stage_arcs:
+            self._tie_chains(arc, fused)
+        if problem.queues:
+            self._in_line(fused)
         for (stage, j), way in (ways or {}).items():
             self._save(stage, j, way, BW if (stage, j) in fused else B)
         for stage in range(problem.placement.stages):
@@ -113,7 +111,38 @@ class Game:
         for stage, count in self.gathers.items():
             self._gather(stage, count)
         if problem.microbatch_scale:
-            self._unequal(problem.microbatch_scale, fused)
+            self._unequal(problem.microbatch_scale)
+
+    def _tie_chains(self, arc: StageArc, fused: frozenset[tuple[int, int]]) -> None:
+        """Passes of two chains, whose micro-batches are dealt out evenly to each other."""
+        first, then = (list(self.problem.microbatches_of[stage]) for stage in (arc.before, arc.after))
+        if arc.places and arc.backward:
+            first = [first[place] for place in arc.places]
+        elif arc.places:
+            then = [then[place] for place in arc.places]
+        fed = arc.after if arc.backward else arc.before
+        lag = self.problem.stages[arc.before].transfer if arc.barrier else self._lag(fed, arc.before, arc.after)
+        count = max(len(first), len(then))
+        for n in range(count if first and then else 0):
+            i, j = first[n * len(first) // count], then[n * len(then) // count]
+            one, other = (
+                Pass((BW if (stage, n) in fused else B) if back else F, stage, n)
+                for stage, n, back in ((arc.before, i, arc.backward and not arc.turns), (arc.after, j, arc.backward))
+            )
+            self.lags[self.passes[one].ends[-1], self.passes[other].begins[0]] = lag
+
+    def _lag(self, lower: int, sender: int, receiver: int) -> int:
+        here, there = (self.problem.placement.stage_device[stage] for stage in (sender, receiver))
+        link = self.problem.links[here][there] if self.problem.links else 0
+        return 0 if here == there else self.problem.stages[lower].transfer + link
+
+    def _in_line(self, fused: frozenset[tuple[int, int]]) -> None:
+        """Forwards and backwards of each stage run in the order of micro-batches."""
+        for stage in range(self.problem.placement.stages):
+            for first, then in pairwise(self.problem.microbatches_of[stage]):
+                lines = [(Pass(F, stage, j), Pass(BW if (stage, j) in fused else B, stage, j)) for j in (first, then)]
+                for before, after in zip(*lines, strict=True):
+                    self.lags[self.passes[before].begins[0], self.passes[after].begins[0]] = 0
 
     def _gather(self, stage: int, count: int) -> None:
         """So many gatherings of a stage's parameters, each followed by its release."""
@@ -183,8 +212,8 @@ class Game:
             self.lags |= dict.fromkeys(((one, task) for one in before), 0)
             last = [task]
 
-    def _unequal(self, scale: Sequence[Fraction], fused: frozenset[tuple[int, int]]) -> None:
-        """Every micro-batch takes and holds as much as its factor says; forwards and backwards in line if they are."""
+    def _unequal(self, scale: Sequence[Fraction]) -> None:
+        """Every micro-batch takes and holds as much as its factor says."""
         for task in self.ticks:
             self.ticks[task] = int(self.ticks[task] * scale[task.of.microbatch])
         for (one, other), lag in self.lags.items():
@@ -192,11 +221,6 @@ class Game:
         for n, own in enumerate(self.holdings):
             factor = scale[own.begins[0].of.microbatch]
             self.holdings[n] = own._replace(takes=int(own.takes * factor), gives=int(own.gives * factor))
-        for stage in range(self.problem.placement.stages) if self.problem.queues else ():
-            for first, then in pairwise(self.problem.microbatches_of[stage]):
-                lines = [(Pass(F, stage, j), Pass(BW if (stage, j) in fused else B, stage, j)) for j in (first, then)]
-                for before, after in zip(*lines, strict=True):
-                    self.lags[self.passes[before].begins[0], self.passes[after].begins[0]] = 0
 
     def _save(self, stage: int, j: int, way: PassKind, backward: PassKind) -> None:
         """The copies or the recomputation of an activation, and what they change of its memory."""
@@ -263,8 +287,6 @@ class Game:
         return task
 
     def _tie(self, walked: Sequence[int], j: int, fused: frozenset[tuple[int, int]]) -> None:
-        where = self.problem.placement.stage_device
-
         def back(stage: int) -> Pass:
             return Pass(BW if (stage, j) in fused else B, stage, j)
 
@@ -281,9 +303,8 @@ class Game:
             tie(Pass(F, stage, j), back(stage), 0)
             if place:
                 before = walked[place - 1]
-                lag = self.problem.stages[before].transfer if where[before] != where[stage] else 0
-                tie(Pass(F, before, j), Pass(F, stage, j), lag)
-                tie(back(stage), back(before), lag)
+                tie(Pass(F, before, j), Pass(F, stage, j), self._lag(before, before, stage))
+                tie(back(stage), back(before), self._lag(before, stage, before))
 
     def orders(self, most: int = MOST_ORDERS) -> Iterator[dict[Stream, tuple[Task, ...]]]:
         """Every order of every stream that what tasks wait for does not forbid."""
@@ -586,7 +607,7 @@ def with_parameters(rng: Random, problem: Problem) -> Problem:
     found = replace(problem.with_stages(reduce=reduce, step=step), objective=objective)
     if reduce is not nothing and rng.random() < 0.4:
         found = found.with_stages(buckets=[rng.choice((2, 2, 3))] * len(problem.stages))
-    if problem.placement.chains != TWO_CHAINS.chains:
+    if problem.placement.chains != TWO_CHAINS.chains or problem.modules:
         return found
     # Both chains compute with the parameters of the first stage.
     stages = (found.stages[0], replace(found.stages[1], reduce=None, step=None))

@@ -99,9 +99,8 @@ def _beside_modules(form: PlanFile, asked: str) -> Iterator[str]:
         yield f"placement: found bidirectional {asked}; allowed: placements that hold each stage once"
     if isinstance(form.partition, list):
         yield f"partition: found a list {asked}; allowed: free or even"
-    for key in ("sequence_chunks", "parameters"):
-        if getattr(form, key) is not None:
-            yield f"{key}: found {asked}; allowed: one of the two"
+    if form.sequence_chunks is not None:
+        yield f"sequence_chunks: found {asked}; allowed: one of the two"
 
 
 def choices_of(form: PlanFile) -> list[Choice]:

@@ -60,11 +60,12 @@ def parameter_mistakes(form: PlanFile, choices: list[Choice], wrong: frozenset[s
     yield from objective_mistakes(form, "makespan or span", wrong)
     section = form.parameters
     if not any(path.split(".")[0] == "parameters" for path in wrong):
-        for at, layer in enumerate(form.layers or ()):
+        entries: list[tuple[str, object]] = [(f"layers[{at}]", layer) for at, layer in enumerate(form.layers or ())]
+        for place, entry in [*entries, *([("encoder", form.encoder)] if form.encoder else [])]:
             for key, own in OF_LAYERS.items():
-                given = [name for name in own if getattr(layer, name)]
+                given = [name for name in own if getattr(entry, name)]
                 if given and getattr(section, key, None) is None:
-                    yield f"layers[{at}].{given[0]}: found without parameters.{key}; allowed: with it"
+                    yield f"{place}.{given[0]}: found without parameters.{key}; allowed: with it"
     gather = section.gather if section else None
     if gather is None or gather.most is None or form.devices is None:
         return

@@ -68,6 +68,18 @@ class _Costs(_Section):
     freed_by_backward: field_types.Number | None = Field(
         None, description="part of it that B gives back, W the rest; default 0"
     )
+    gather: field_types.Number | None = Field(
+        None, description="with parameters.gather: time to gather its parameters; default 0"
+    )
+    gathered: field_types.Number | None = Field(
+        None, description="with parameters.gather: memory of its parameters while gathered; default 0"
+    )
+    reduce: field_types.Number | None = Field(
+        None, description="with parameters.reduce: time to reduce its gradients; default 0"
+    )
+    step: field_types.Number | None = Field(
+        None, description="with parameters.step: time of the optimizer for it; default 0"
+    )
 
 
 class LayerEntry(_Costs):
@@ -84,18 +96,6 @@ class LayerEntry(_Costs):
     )
     kept_for_later: field_types.Number | None = Field(
         None, description="part of activation (keys and values) held to the first piece's backward; default 0"
-    )
-    gather: field_types.Number | None = Field(
-        None, description="with parameters.gather: time to gather its parameters; default 0"
-    )
-    gathered: field_types.Number | None = Field(
-        None, description="with parameters.gather: memory of its parameters while gathered; default 0"
-    )
-    reduce: field_types.Number | None = Field(
-        None, description="with parameters.reduce: time to reduce its gradients; default 0"
-    )
-    step: field_types.Number | None = Field(
-        None, description="with parameters.step: time of the optimizer for it; default 0"
     )
     recompute: list[RecomputeEntry] | None = Field(None, description="ways to recompute it in the backward")
     with_previous: field_types.YesOrNo = Field(False, description="shares a stage with the layer before it")

@@ -78,6 +78,7 @@ def _module(problem: Problem, module: Module) -> dict[str, object]:
             "activation": numbers([s.activation for s in stages], step),
             "freed_by_backward": numbers([s.freed for s in stages], step),
         },
+        **parameter_keys(replace(problem, stages=stages, modules=(), most_gathers=None, gather_window=None)),
     }
 
 

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from pipesched.files.fields import field_types
 from pipesched.files.fields.field import as_list, field, whole_number
+from pipesched.files.problems.parameter_keys import ParametersSection
 
 REPLICATED: Literal["replicated"] = "replicated"
 SHARED: Literal["shared"] = "shared"
@@ -113,6 +114,9 @@ class ModuleSection(_Section):
     serves: field_types.Count = Field(1, description="micro-batches of the trunk that one pass is for")
     times: ModuleTimes | None = None
     memory: ModuleMemory | None = None
+    parameters: ParametersSection | None = Field(
+        None, description="what its stages run once an iteration for their own, where the trunk's run something too"
+    )
 
 
 def split_off(document: object) -> tuple[object, Mapping[str, object] | None]:

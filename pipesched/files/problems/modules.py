@@ -18,9 +18,7 @@ from pipesched.files.schema_errors import parse_model, shown
 from pipesched.problem.module import Module
 
 # What does not go with modules, besides the objective period and the placement bidirectional.
-_ALONE = (
-    "tasks", "chains", "pipelines", "sequence_chunks", "parameters", "microbatch_scale", "times.overlapped",
-)  # fmt: skip
+_ALONE = ("tasks", "chains", "pipelines", "sequence_chunks", "microbatch_scale", "times.overlapped")
 
 
 class ModuleForm(NamedTuple):
@@ -81,8 +79,8 @@ def _one(
             memory = section.get("memory")
             more = memory if isinstance(memory, dict) else {}
             own = {"time_unit": trunk.time_unit, "times": section.get("times"), "memory": unit | more}
-            plain: Any = in_plain_numbers(own, PROBLEM)
-            section = dict(section) | {"times": plain["times"]}
+            plain: Any = in_plain_numbers(own | {"parameters": section.get("parameters")}, PROBLEM)
+            section = dict(section) | {key: plain[key] for key in ("times", "parameters")}
             if isinstance(memory, dict):
                 section["memory"] = {key: plain["memory"][key] for key in memory}
         keys, found, wrong = parse_model(ModuleSection, section, REQUIRED)
@@ -94,7 +92,7 @@ def _one(
     if copies in (REPLICATED, SHARED):
         copies = [[device] * (keys.stages or 1) for device in range(trunk.devices)]
     assert isinstance(copies, list)
-    found += _wrong(keys, copies, trunk, first)
+    found += [*_wrong(keys, copies, trunk, first), *_wrong_parameters(keys, trunk)]
     if found:
         return None, found
     passes = trunk.microbatches // keys.serves
@@ -135,6 +133,18 @@ def _wrong(keys: ModuleSection, copies: list[list[int]], trunk: ProblemFile, fir
         yield f"placement: found {len(copies)} copies; allowed: up to {trunk.microbatches // keys.serves}, one a pass"
 
 
+def _wrong_parameters(keys: ModuleSection, trunk: ProblemFile) -> Iterator[str]:
+    if keys.parameters is None:
+        return
+    if trunk.parameters is None:
+        yield "parameters: found without parameters of the trunk; allowed: with these"
+    gather = keys.parameters.gather
+    if gather and gather.most is not None:
+        yield f"parameters.gather.most: found {gather.most}; allowed: parameters.gather.most of the file, of all stages"
+    if gather and gather.window is not None:
+        yield "parameters.gather.keep: found a window; allowed: free or always; a window of the trunk is for all stages"
+
+
 def _form(keys: ModuleSection, copies: list[list[int]], trunk: ProblemFile, passes: int) -> ProblemFile:
     """The stages of all copies as a form of their own; a list of values is that of each copy."""
 
@@ -161,4 +171,6 @@ def _form(keys: ModuleSection, copies: list[list[int]], trunk: ProblemFile, pass
             unit=trunk.memory.unit if trunk.memory else "activations",
             **held,
         ),
+        parameters=keys.parameters,
+        objective=trunk.objective if keys.parameters else "makespan",
     )

@@ -103,10 +103,9 @@ def test_reductions_of_a_model_are_part_of_its_iteration_and_not_on_top() -> Non
         ({"parameters": ALL | {"gather": {"most": 1}}}, "parameters.gather.most: found 1; allowed: at least 2"),
         ({"parameters": ALL | {"gather": {"most": 4, "keep": "always"}}}, "found 4 with keep always"),
         (
-            {"vocabulary": "shared", "layers": [LAYER | OWN, LAYER | {"name": "head"}]},
-            "parameters: found with vocabulary",
+            {"encoder": {"forward": 1, "backward": 1, "step": 1}, "parameters": {"reduce": {}}, "layers": [LAYER]},
+            "encoder.step: found without parameters.step",
         ),
-        ({"encoder": {"forward": 1, "backward": 1, "placement": "first-stage"}}, "parameters: found with encoder"),
     ],
 )
 def test_mistakes_are_one_line_each(changes: dict[str, Any], mistake: str) -> None:

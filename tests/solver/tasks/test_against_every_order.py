@@ -31,7 +31,7 @@ def test_all_that_is_claimed(kind: str, first: int) -> None:
 
 def test_collectives_are_drawn_together_with_each_other_part() -> None:
     drawn = {name for number in range(100) for name in features(tiny_collectives(Random(number)))}
-    assert {f"collectives and {part}" for part in ("pieces", "offload or recomputation", "lookups")} <= drawn
+    assert {f"collectives and {part}" for part in ("pieces", "offload or recomputation", "lookups", "modules")} <= drawn
 
 
 def test_tasks_that_need_nothing_of_the_stage_before() -> None:
