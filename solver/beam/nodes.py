@@ -6,7 +6,10 @@ each device is free, how many weight passes of each gradient wait, and what each
 
 from __future__ import annotations
 
+import numpy as np
+
 from pipesched.compiled import inner
+from solver.beam.tables import Numbers, Walks
 
 
 @inner
@@ -18,6 +21,14 @@ def offsets(walks):  # type: ignore[no-untyped-def]
     waiting = free + walks.room.shape[0]
     held = waiting + steps
     return ends, free, waiting, held, held + walks.room.shape[0]
+
+
+def at_first(walks: Walks) -> Numbers:
+    """The node before any move."""
+    _, free, waiting, _, size = offsets(walks)
+    row = np.zeros(size, np.int64)
+    row[free:waiting] = walks.opens
+    return row
 
 
 @inner

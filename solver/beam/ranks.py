@@ -84,7 +84,7 @@ def ranked(row, walks, prefers, sums):  # type: ignore[no-untyped-def]
         if sums[_FORWARDS, device] + sums[_GRADIENTS, device] > 0:
             until = max(until, sums[_SOON, device]) + sums[_WORK, device] - walks.saved[device] * pairs
         until = max(until, row[free + device] + prefers.memory * sums[_AREA, device] / walks.room[device])
-        longest = max(longest, until)
-        mean += until
+        longest = max(longest, until - walks.opens[device])
+        mean += until - walks.opens[device]
     all_of = walks.first[steps - 1] + walks.microbatches[steps - 1]
     return prefers.longest * longest + prefers.devices * mean / devices + prefers.microbatches * flying / all_of

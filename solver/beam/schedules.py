@@ -9,15 +9,15 @@ import numpy as np
 from pipesched.problem.passes import BW, B, F, Pass, Slot, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
-from solver.beam.nodes import offsets, take
-from solver.beam.tables import Step, steps_of_chains, walks_of
+from solver.beam.nodes import at_first, offsets, take
+from solver.beam.tables import Step, Walks, steps_of_chains
 
 
-def schedule_of_moves(problem: Problem, moves: Sequence[tuple[int, int, int]]) -> Schedule:
+def schedule_of_moves(problem: Problem, walks: Walks, moves: Sequence[tuple[int, int, int]]) -> Schedule:
     """The orders of all devices."""
-    walks, steps = walks_of(problem), steps_of_chains(problem)
-    _, _, waiting, _, size = offsets(walks)
-    row = np.zeros(size, np.int64)
+    steps = steps_of_chains(problem)
+    _, _, waiting, _, _ = offsets(walks)
+    row = at_first(walks)
     orders: list[list[Slot]] = [[] for _ in range(problem.devices)]
     weights = [0] * len(steps)
     blocked: dict[int, set[int]] = {at: set() for at in range(len(steps))}

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from solver.beam.below import Below, rank_below
 from solver.beam.children import DELAY, MATE, STEP, Children, expand
-from solver.beam.nodes import offsets
+from solver.beam.nodes import at_first, offsets
 from solver.beam.ranks import SUMS, Preference
 from solver.beam.tables import Numbers, Walks
 
@@ -19,7 +19,7 @@ _AT_ONCE = 4_000
 
 
 class Found(NamedTuple):
-    """The makespan of an order, and its moves: a step, the gradient in a block with it or -1, and its delay."""
+    """The longest time of a device, and the moves: a step, the gradient in a block with it or -1, and its delay."""
 
     value: int
     moves: list[tuple[int, int, int]]
@@ -46,7 +46,7 @@ def best_order(
     """
     layers = int(walks.microbatches.sum())
     _, free, waiting, _, size = offsets(walks)
-    start = np.zeros((1, size), np.int64)
+    start = at_first(walks)[np.newaxis]
     none = np.zeros(1, np.int64)
     coming: list[list[_Kept]] = [[] for _ in range(layers + 3)]
     coming[0].append(_Kept(start, none, none.astype(np.float64), none, none, np.zeros((1, 3), np.int64)))
@@ -71,7 +71,7 @@ def best_order(
     ends_of = last.nodes[:, free:waiting].copy()
     for step in walks.waits:
         ends_of[:, walks.device[step]] += last.nodes[:, waiting + step] * walks.weight[step]
-    values = ends_of.max(axis=1)
+    values = (ends_of - walks.opens).max(axis=1)
     return Found(int(values.min()), _traced([*history, last], int(values.argmin())))
 
 

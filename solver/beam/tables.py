@@ -29,8 +29,9 @@ class Walks(NamedTuple):
     time of a forward and a full backward together, -1 where they are no block.
 
     By device, `saved` is what a block saves in the mean, and `waits[since[device] : since[device + 1]]` are its
-    gradients, those with the longest weight passes first. `safe` is, by chain and device, the step that a micro-batch
-    has to take until it needs no more memory that others could hold for ever.
+    gradients, those with the longest weight passes first. Nothing runs on it before it `opens`, from which on its time
+    counts: of `rest` that of the last step's device does not. `safe` is, by chain and device, the step that a
+    micro-batch has to take until it needs no more memory that others could hold for ever.
     """
 
     device: Numbers
@@ -48,6 +49,7 @@ class Walks(NamedTuple):
     reach: Numbers
     block: Numbers
     room: Numbers
+    opens: Numbers
     saved: Numbers
     waits: Numbers
     since: Numbers
@@ -81,8 +83,9 @@ def steps_of_chains(problem: Problem) -> list[Step]:
     return found
 
 
-def walks_of(problem: Problem) -> Walks:
-    """The numbers of a problem that `covers` admits."""
+def walks_of(problem: Problem, opens: Sequence[int] | None = None) -> Walks:
+    """The numbers of a problem that `covers` admits; devices open at 0 where nothing else is said."""
+    opens = opens or [0] * problem.devices
     steps, where = steps_of_chains(problem), problem.placement.stage_device
     count, stages = len(steps), [problem.stages[step.stage] for step in steps]
     grads = [step.gradient for step in steps]
@@ -112,9 +115,15 @@ def walks_of(problem: Problem) -> Walks:
     columns = (
         *(device, ticks, lag, before, last, _firsts(steps, microbatches), microbatches, weight),
         *([0 if grad else stage.activation for stage, grad in zip(stages, grads, strict=True)], gives),
-        *(later, rest, reach, block),
-        *([ENDLESS if room is None else room for room in problem.room], _saved(steps, stages, device, block, problem)),
-        *(order, since, [step.chain for step in steps], _safe(problem, steps, device)),
+        *(later, [way - opens[device[end]] for way, end in zip(rest, last, strict=True)], reach, block),
+        *([ENDLESS if room is None else room for room in problem.room], opens),
+        *(
+            _saved(steps, stages, device, block, problem),
+            order,
+            since,
+            [step.chain for step in steps],
+            _safe(problem, steps, device),
+        ),
         *_holding(steps, device, [gives, later], [ticks, weight], rest),
     )
     return Walks(*(np.array(column, np.int64) for column in columns))

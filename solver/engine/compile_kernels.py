@@ -108,9 +108,10 @@ def compile_beam() -> None:
     """An order with blocks, and the schedule that it stands for."""
     problem = problem_from(_WITH_BLOCKS)
     below, prefers = what_follows(problem, Event()), Preference(0.0, 0.0, 1.0, 1.0, 1.0, 1.0)
-    found = ended(best_order(walks_of(problem), prefers, 1, 1, below))
+    walks = walks_of(problem)
+    found = ended(best_order(walks, prefers, 1, 1, below))
     assert found is not None
-    schedule_of_moves(problem, found.moves)
+    schedule_of_moves(problem, walks, found.moves)
 
 
 def compile_tabu() -> None:

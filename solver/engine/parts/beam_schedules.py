@@ -13,6 +13,7 @@ from pipesched.problem.problem import Objective
 from solver.backends.interruptible import run_within
 from solver.beam.below import Below, what_follows
 from solver.beam.nodes import offsets
+from solver.beam.openings import openings
 from solver.beam.ranks import Preference
 from solver.beam.schedules import schedule_of_moves
 from solver.beam.search import Found, best_order
@@ -43,15 +44,19 @@ class BeamSchedules:
 
     def work(self, search: Search) -> Work:
         problem, slice_ = search.problem, (yield)
-        walks, below, width = walks_of(problem), None, BEAM_WIDTH
+        below, width = None, BEAM_WIDTH
         forward = float(np.mean([stage.forward for stage in problem.stages]))
-        runs = [(Preference(forward, wait * forward, *rest), alike) for wait, *rest, alike in BEAM_PREFERENCES]
-        while width <= MOST_NUMBERS // (FEW * offsets(walks)[-1]):
+        runs = [
+            (walks_of(problem, opens), Preference(forward, wait * forward, *rest), alike)
+            for wait, *rest, alike in BEAM_PREFERENCES
+            for opens in openings(problem)
+        ]
+        while width <= MOST_NUMBERS // (FEW * offsets(runs[0][0])[-1]):
             values = list[float]()
-            for prefers, alike in runs:
+            for walks, prefers, alike in runs:
                 found, slice_ = yield from _found(search, best_order(walks, prefers, width, alike, below), slice_)
                 if found is not None:
-                    search.start_from(schedule_of_moves(problem, found.moves))
+                    search.start_from(schedule_of_moves(problem, walks, found.moves))
                 values.append(inf if found is None else found.value)
                 if search.clock.counts_work:
                     return

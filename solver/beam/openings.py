@@ -1,0 +1,29 @@
+"""From when on the devices run passes, where the span counts: a start that keeps no device waiting."""
+
+from __future__ import annotations
+
+from pipesched.problem.problem import Objective, Problem
+
+
+def openings(problem: Problem) -> list[list[int]]:
+    """From when on devices run passes: from 0 on, and of a span from when the first forward of chains has come to them.
+
+    That of all chains; or that of one, for which the others wait: where one comes to a device first and the other last,
+    a device that both begin on at once is the last to end as well.
+    """
+    if problem.objective is not Objective.SPAN:
+        return [[0] * problem.devices]
+    where, ways = problem.placement.stage_device, list[dict[int, int]]()
+    for chain in (chain for chain in problem.placement.chains if problem.microbatches_of[chain[0]]):
+        now, way = 0, dict[int, int]()
+        for stage, after in zip(chain, (*chain[1:], None), strict=True):
+            way.setdefault(where[stage], now)
+            now += problem.stages[stage].forward + (0 if after is None else problem.lag(stage, after))
+        ways.append(way)
+    all_of = [min((way[device] for way in ways if device in way), default=0) for device in range(problem.devices)]
+    found = [all_of]
+    for way in ways:
+        led = [way.get(device, since) for device, since in enumerate(all_of)]
+        if led not in found and led[::-1] not in found:  # mirrored chains do the same
+            found.append(led)
+    return found
