@@ -111,13 +111,15 @@ class MemoryRows:
             activation = self._chain.named(f"each{k}", terms.activation, self._all_held)
             literals = [cp.new_bool_var(f"share{k}.{level}") for level in range(_LEVELS)]
             cp.add_exactly_one(literals)
-            ticks = cp.new_int_var(0, m * self._chain.longest, f"taken{k}")
+            parts = cp.new_int_var(0, _LEVELS * m * self._chain.longest, f"taken{k}")
             for level, literal in enumerate(literals):
                 cp.add(_LEVELS * activation <= (level + 1) * room).only_enforce_if(literal)
                 if level:
-                    cp.add(_LEVELS * ticks >= level * m * held_for).only_enforce_if(literal)
-            taken.append(ticks)
-        cp.add(self._value >= ways.head[held[0]] + sum(taken) + ways.tail[held[0]])
+                    cp.add(parts >= level * m * held_for).only_enforce_if(literal)
+            taken.append(parts)
+        # Together they are whole ticks of a makespan; a span is rounded down.
+        time = self._value - ways.head[held[0]] - ways.tail[held[0]]
+        cp.add(_LEVELS * time + (_LEVELS - 1) * self._span >= sum(taken))
 
 
 def _numbers_admitted(microbatches: int, stages: int) -> Iterator[tuple[int, int | None]]:

@@ -1,7 +1,8 @@
 """The check of a bound over all plans: that every placement is there, and what is said of each, as far as it shows.
 
-The search over all partitions is trusted, and named so; that partitions which were left out of it have bounds of their
-own is checked by their certificates.
+A bound over all partitions is verified where all cuts, device by device, leave no room below it. Else the search over
+them is trusted, and named so; that partitions which were left out of it have bounds of their own is checked by their
+certificates.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import NamedTuple
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Finding, RefusedEvidenceError, Verdict
 from pipesched.checking.more_memory import with_more_memory
+from pipesched.checking.partitions.by_device import none_below
 from pipesched.layers.cluster import Capacities
 from pipesched.layers.encoder import EncoderPlacement
 from pipesched.layers.even import even_counts
@@ -23,7 +25,7 @@ from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.formatting import plain
 from pipesched.results.evidence import UnknownForm
 from pipesched.results.plan import ChoiceResult, VariantResult
-from pipesched.results.plan_evidence import AllOrders, AllPartitions, SolvedPartition, TooManyStages
+from pipesched.results.plan_evidence import AllOrders, AllPartitions, MeanLoad, SolvedPartition, TooManyStages
 
 # From the one that says most to the one that says least.
 _WEAKEST = (Verdict.VERIFIED, Verdict.TRUSTED, Verdict.NOT_VERIFIED, Verdict.REFUSED)
@@ -93,21 +95,30 @@ def _by_evidence(plan: PlanProblem, bound: Fraction, said: ChoiceResult, stated:
     evidence, choice = said.evidence, said.choice
     if isinstance(evidence, TooManyStages):
         return _none(plan, choice)
-    if isinstance(evidence, AllOrders):
-        return _orders(plan, evidence, stated)
     if evidence is None or isinstance(evidence, UnknownForm):
         return Finding(Verdict.NOT_VERIFIED, f"{stated}: {evidence or 'without evidence'}")
     if mean_load(plan, choice) >= bound:
         return Finding(Verdict.VERIFIED, f"{stated} (mean load, computed again)")
-    if isinstance(evidence, AllPartitions):
-        return _searched(plan, bound, choice, evidence.solved, stated)
-    return Finding(Verdict.REFUSED, f"{stated}: the mean load is less")
+    if isinstance(evidence, MeanLoad):
+        return Finding(Verdict.REFUSED, f"{stated}: the mean load is less")
+    return _over_partitions(plan, bound, choice, evidence, stated)
+
+
+def _over_partitions(
+    plan: PlanProblem, bound: Fraction, choice: Choice, evidence: AllPartitions | AllOrders, stated: str
+) -> Finding:
+    """What the search over them says counts where the bound does not follow from what each device needs."""
+    if isinstance(evidence, AllOrders) and not plan.schedules:
+        return Finding(Verdict.REFUSED, f"{stated}: the evidence is of published orders, and any order is allowed")
+    if none_below(plan, choice, bound):
+        return Finding(Verdict.VERIFIED, f"{stated} (all partitions, looked at again device by device)")
+    if isinstance(evidence, AllOrders):
+        return _orders(plan, evidence, stated)
+    return _searched(plan, bound, choice, evidence.solved, stated)
 
 
 def _orders(plan: PlanProblem, evidence: AllOrders, stated: str) -> Finding:
     """Only these orders are allowed: nothing follows for others."""
-    if not plan.schedules:
-        return Finding(Verdict.REFUSED, f"{stated}: the evidence is of published orders, and any order is allowed")
     missing = sorted(set(plan.schedules) - {paths.order for paths in evidence.orders})
     tried = sum(len(paths.tried) for paths in evidence.orders)
     text = f"{stated}: rests on CP-SAT's search over the longest paths of {tried} partitions"

@@ -80,12 +80,14 @@ class ByDevice:
                 for cut in (k + 1, k):
                     if cut not in rows.cuts:
                         rows = self._cut(rows, cut, k, device, value)
+                if k == own[0]:
+                    # What the other devices have no time for is done by those taken.
+                    others = self._rows.most_work([other for other, _ in self._order[number + 1 :]], value)
+                    rows = rows.take(rows.work + self._work(rows, k) >= self._work_of_all - others)
                 if rows.rows > _MOST_ROWS or late():
                     return False
                 rows = self._rows.with_stage(rows, device, k, value)
             rows = self._rows.that_fit(rows, device, own, value)
-            rest = [other for other, _ in self._order[number + 1 :]]
-            rows = rows.take(rows.work >= self._work_of_all - self._rows.most_work(rest, value))
             if not rows.rows:
                 return True
             cuts, label, work = self._least(rows, sorted(live))
@@ -94,6 +96,11 @@ class ByDevice:
     @property
     def _work_of_all(self) -> int:
         return int(self._tables.forward[-1] + self._tables.rest[-1]) + self._stages * sum(self._tables.overhead)
+
+    def _work(self, rows: Held, k: int) -> Array:
+        total = self._tables.forward + self._tables.rest
+        work: Array = total[rows.cuts[k + 1]] - total[rows.cuts[k]] + sum(self._tables.overhead)
+        return work
 
     def _cut(self, rows: Held, cut: int, stage: int, device: int, value: int) -> Held:
         """Every place where a stage may begin or end, between the cuts that are known and as far as its load goes."""
@@ -116,9 +123,7 @@ class ByDevice:
 
     def _least(self, rows: Held, live: list[int]) -> tuple[dict[int, Array], Array, Array]:
         """Of rows with the same cuts as far as they matter, one of the least label."""
-        key = np.zeros(rows.rows, np.int64)
-        for cut in live:
-            key = key * len(self._tables.places) + rows.cuts[cut]
-        order = np.lexsort((rows.label, key))
-        first = order[np.concatenate(([True], np.diff(key[order]) > 0))]
+        order = np.lexsort((rows.label, *(rows.cuts[cut] for cut in live)))
+        known = np.stack([rows.cuts[cut][order] for cut in live])
+        first = order[np.concatenate(([True], (known[:, 1:] != known[:, :-1]).any(axis=0)))]
         return {cut: rows.cuts[cut][first] for cut in live}, rows.label[first], rows.work[first]

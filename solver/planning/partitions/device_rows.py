@@ -129,7 +129,8 @@ class DeviceRows:
             ends = ((3, 1, value - head - tail), (4, 2, value - open_))
             for memory, last, time in ends:
                 held = [(stages[k][memory], stages[k][0] + stages[k][6] + stages[k][last]) for k in own]
-                fits &= _fit(held, room, time, m)
+                # Of a value refuted, spans less than a tick above it are refuted too, and stages share what it lasts.
+                fits &= _fit(held, room, time + (self._span and len(own) > 1), m)
             if len(own) == 1:
                 fits &= self._idle(stages[first], room, head, tail, value)
         found = rows._replace(label=rows.label + rows.longer)

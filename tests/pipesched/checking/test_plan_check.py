@@ -85,7 +85,7 @@ def test_published_orders_are_searched_again_by_their_paths():
     answer = _read(plan(problem, _LIMITS))
     (said,) = answer.choices
     assert isinstance(said.evidence, AllOrders)
-    assert _checked(answer) is Verdict.TRUSTED
+    assert _checked(answer) is Verdict.VERIFIED
     assert searched_again(problem, said.choice, answer.lower_bound, said.evidence, _LIMITS, Event()) is True
     above = answer.lower_bound + 1
     assert searched_again(problem, said.choice, above, said.evidence, _LIMITS, Event()) is False

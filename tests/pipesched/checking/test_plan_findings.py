@@ -105,8 +105,8 @@ def test_orders_are_trusted_only_where_orders_are_given() -> None:
     assert found(one, AllOrders(()), 99).verdict is Verdict.NOT_VERIFIED
 
 
-def solved(value: int, bound: int | None, counts: tuple[int, ...] = (5, 3), **keys: object) -> AllPartitions:
-    """A partition with a certificate: device 0 has five layers of two ticks each, four times."""
+def solved(value: int, bound: int | None, counts: tuple[int, ...] = (6, 2), **keys: object) -> AllPartitions:
+    """A partition with a certificate: device 0 has six layers of two ticks each, four times."""
     certificate = Certificate("load", value, "", 0, OnDevice(0))
     whole = None if bound is None else Fraction(bound)
     return AllPartitions((SolvedPartition(Partition(counts, **keys), whole, certificate),))  # type: ignore[arg-type]
@@ -115,29 +115,30 @@ def solved(value: int, bound: int | None, counts: tuple[int, ...] = (5, 3), **ke
 @pytest.mark.parametrize(
     ("evidence", "bound", "verdict", "words"),
     [
-        (solved(40, 40), 40, Verdict.TRUSTED, "; of 1 that it left out, 1 are verified"),
-        (solved(41, 41), 41, Verdict.REFUSED, "the evidence proves 40"),
-        (solved(40, 41), 41, Verdict.REFUSED, "its certificate speaks of less"),
-        (solved(40, 40), 41, Verdict.TRUSTED, "search over all partitions"),  # which the search did not leave out
+        (solved(40, 40, (5, 3)), 40, Verdict.VERIFIED, "all partitions, looked at again device by device"),
+        (solved(48, 48), 48, Verdict.TRUSTED, "; of 1 that it left out, 1 are verified"),
+        (solved(49, 49), 49, Verdict.REFUSED, "the evidence proves 48"),
+        (solved(48, 49), 49, Verdict.REFUSED, "its certificate speaks of less"),
+        (solved(48, 48), 49, Verdict.TRUSTED, "search over all partitions"),  # which the search did not leave out
         # A certificate of a value says nothing of whether the partition has any plan.
-        (solved(40, None), 99, Verdict.NOT_VERIFIED, "without a certificate of so much"),
-        (solved(99, None), 99, Verdict.REFUSED, "the evidence proves 40"),
-        (solved(40, None), 40, Verdict.TRUSTED, "1 are verified"),
+        (solved(48, None), 99, Verdict.NOT_VERIFIED, "without a certificate of so much"),
+        (solved(99, None), 99, Verdict.REFUSED, "the evidence proves 48"),
+        (solved(48, None), 48, Verdict.TRUSTED, "1 are verified"),
         (solved(99, 99, (5, 4)), 99, Verdict.TRUSTED, "1 are verified"),  # no partition of eight layers
         (solved(99, 99, (8, 0)), 99, Verdict.TRUSTED, "1 are verified"),
         (
-            solved(40, 40, recompute=((Recomputed("layer", "all", 1),), ())),
-            40,
+            solved(48, 48, recompute=((Recomputed("layer", "all", 1),), ())),
+            48,
             Verdict.REFUSED,
             "recomputes what it has not",
         ),
         (
-            AllPartitions((SolvedPartition(Partition((5, 3)), Fraction(40)),)),
-            40,
+            AllPartitions((SolvedPartition(Partition((6, 2)), Fraction(48)),)),
+            48,
             Verdict.NOT_VERIFIED,
             "0 are verified",
         ),
-        (AllPartitions(), 40, Verdict.TRUSTED, "search over all partitions"),
+        (AllPartitions(), 48, Verdict.TRUSTED, "search over all partitions"),
     ],
 )
 def test_partitions_that_the_search_left_out_have_bounds_of_their_own(

@@ -1,0 +1,1 @@
+"""The check of a bound over all partitions of a placement."""

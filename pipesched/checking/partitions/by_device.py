@@ -1,0 +1,203 @@
+"""Whether no partition of a placement leaves room for a plan below a value: all cuts, device by device.
+
+Every device must have time for its passes, the way to its first stage and back, and memory for its activations as long
+as they are held. Devices are taken in turn, the one whose first stage is last on the chain first. Of what those before
+hold only two things matter to the next ones: the cuts between them, and how much longer than on the fastest device
+without recomputation the way through their stages is; of equal cuts the least such time stands for all.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import pairwise
+from math import ceil
+from typing import NamedTuple
+
+import numpy as np
+
+from pipesched.checking.partitions.stage_options import Array, Costs, Fits, Options
+from pipesched.layers.even import even_counts
+from pipesched.layers.plan_problem import Choice, PlanProblem
+from pipesched.problem.problem import Objective
+
+# Rows beyond which nothing is said, and the bits that products of memory and time may take.
+_MOST_ROWS, _BITS = 8_000_000, 61
+
+
+class _Rows(NamedTuple):
+    """Cuts that are known, by number; all work so far; what devices before, and this one, add to a way; its time left.
+
+    Of this device's stages, the last first, what each is, and the ticks from the end of its F to its B, without those
+    that devices before add.
+    """
+
+    cuts: dict[int, Array]
+    work: Array
+    before: Array
+    longer: Array
+    left: Array
+    stages: list[Options]
+    around: list[Array]
+
+    def take(self, which: Array | Fits) -> _Rows:
+        stages = [Options(*(column[which] for column in stage)) for stage in self.stages]
+        cuts = {number: cut[which] for number, cut in self.cuts.items()}
+        around = [ticks[which] for ticks in self.around]
+        return _Rows(cuts, self.work[which], self.before[which], self.longer[which], self.left[which], stages, around)
+
+
+class _TooManyError(Exception):
+    """More rows than are looked at."""
+
+
+def none_below(plan: PlanProblem, choice: Choice, bound: Fraction) -> bool | None:
+    """Whether no partition has a plan below the bound, in the file's unit; None: not covered, or too many to tell.
+
+    Covered are makespan and span of whole micro-batches on one chain, with all that is computed in its stages.
+    """
+    of_passes = plan.objective in (Objective.MAKESPAN, Objective.SPAN) and not plan.model.parameters.some
+    in_stages = not plan.shared and plan.encoder is None
+    if not of_passes or not in_stages or choice.pieces > 1 or len(choice.on(plan.cluster.devices).chains) > 1:
+        return None
+    try:
+        return _ByDevice(plan, choice, ceil(bound / plan.tick) - 1).none_left()
+    except _TooManyError:
+        return None
+
+
+class _ByDevice:
+    """Plans of at most `value` ticks; of a span, of less than one more, which may be a fraction."""
+
+    def __init__(self, plan: PlanProblem, choice: Choice, value: int) -> None:
+        cluster, placement = plan.cluster, choice.on(plan.cluster.devices)
+        where = [placement.stage_device[stage] for stage in placement.chains[0]]
+        held = {device: [k for k, at in enumerate(where) if at == device] for device in where}
+        self._devices = [*reversed(held.items())]
+        self._value, self._m, self._stages = value, plan.microbatches, len(where)
+        self._split, self._span = plan.model.splittable, plan.objective is Objective.SPAN
+        lags = [[int(cluster.lag(*way) / plan.tick) for way in ((a, b), (b, a))] for a, b in pairwise(where)]
+        self._lags = np.array([[0, 0], *lags]).cumsum(axis=0)
+        most = 2 ** max(0, _BITS - ((value + 2) * self._m).bit_length())
+        step = max(plan.resolution, max(cluster.capacity or (), default=Fraction(0)) / most)
+        self._room = [ceil(each / step) for each in cluster.capacity or ()]
+        costs, slow = Costs(plan, step), {device: cluster.slowness_of(device) for device in held}
+        self._last_cut, quick = len(costs.cuts) - 1, costs.times(min(slow.values()))
+        self._quick, self._work = quick[:2], sum(int(quick[n][0][-1]) + self._stages * quick[n][1] for n in (0, 2))
+        # What each device computes of a micro-batch at most, in the time of the fastest one.
+        self._most = [int(value // self._m * min(slow.values()) / slow[device]) for device, _ in self._devices]
+        known = {each: costs.options(each, min(slow.values()), value // self._m) for each in {*slow.values()}}
+        self._options = {device: known[each] for device, each in slow.items()}
+        counts = even_counts(plan.model, self._stages) if plan.even else plan.counts
+        self._given = counts and np.searchsorted(costs.cuts, np.array([0, *counts]).cumsum())
+
+    def none_left(self) -> bool:
+        """Whether no cuts are left."""
+        zero = np.zeros(1, np.int64)
+        cuts, work, before = {0: zero, self._stages: zero + self._last_cut}, zero, zero
+        for number, (device, own) in enumerate(self._devices):
+            rows = _Rows(cuts, work, before, 0 * work, 0 * work + self._value // self._m, [], [])
+            needed = self._work - sum(self._most[number + 1 :])
+            for k in reversed(own):
+                rows = self._with_stage(rows, k, self._options[device], needed if k == own[0] else 0)
+            rows = rows.take(self._in_time(rows, own[0]))
+            rows = rows.take(self._in_memory(rows, own[0], device))
+            later = {cut for _, stages in self._devices[number + 1 :] for k in stages for cut in (k, k + 1)}
+            cuts, work, before = _least(rows, sorted(later & {*rows.cuts} | {0, self._stages}))
+            if not len(before):
+                return True
+        return False
+
+    def _with_stage(self, rows: _Rows, k: int, options: Options, needed: int) -> _Rows:
+        """Each row with each stage between cuts k and k + 1 that has them, where they are known, in the time left.
+
+        With it the devices so far do the work `needed`: the others have no time for more.
+        """
+        if self._given is not None:
+            these = (options.begin == self._given[k]) & (options.end == self._given[k + 1])
+            options = Options(*(column[these] for column in options))
+        asked, there = 0 * rows.before, 0 * options.begin
+        for cut, ends in ((k, options.begin), (k + 1, options.end)):
+            if cut in rows.cuts:
+                asked, there = asked * (self._last_cut + 1) + rows.cuts[cut], there * (self._last_cut + 1) + ends
+        order = np.argsort(there, kind="stable")
+        first, last = (np.searchsorted(there[order], asked, side) for side in ("left", "right"))
+        number = last - first
+        if number.sum() > _MOST_ROWS:
+            raise _TooManyError
+        row = np.repeat(np.arange(len(number)), number)
+        option = order[np.arange(len(row)) + np.repeat(first - number.cumsum() + number, number)]
+        takes = options.forward + options.rest
+        fits = (takes[option] <= rows.left[row]) & (rows.work[row] + options.work[option] >= needed)
+        rows, own = rows.take(row[fits]), Options(*(column[option[fits]] for column in options))
+        way = sum(ticks[-1] - ticks[own.end] + (self._stages - 1 - k) * added for ticks, added in self._quick)
+        around = way + (self._lags[-1] - self._lags[k]).sum() + rows.longer
+        found = _Rows(
+            rows.cuts | {k: own.begin, k + 1: own.end},
+            rows.work + own.work,
+            rows.before,
+            rows.longer + own.longer,
+            rows.left - own.forward - own.rest,
+            [*rows.stages, own],
+            [*rows.around, around],
+        )
+        between = pairwise(sorted(found.cuts.items()))
+        return found.take(np.all([cut - at >= b - a for (a, at), (b, cut) in between], axis=0))
+
+    def _there_and_back(self, rows: _Rows, first: int) -> tuple[Array, Array]:
+        """The ticks before the device's first F and those after its last B."""
+        ways = zip(self._quick, self._lags[first], strict=True)
+        there, back = (ticks[rows.cuts[first]] + first * added + lags for (ticks, added), lags in ways)
+        return there, back
+
+    def _in_time(self, rows: _Rows, first: int) -> Fits:
+        """Behind the way there a device computes all; before the way back all but the Ws."""
+        there, back = self._there_and_back(rows, first)
+        all_ = self._m * np.sum([own.forward + own.rest for own in rows.stages], axis=0)
+        gradients = self._m * np.sum([own.forward + own.gradient for own in rows.stages], axis=0)
+        fits: Fits = there + (gradients if self._split else all_) + back <= self._value
+        return fits if self._span else fits & (there + all_ <= self._value)
+
+    def _in_memory(self, rows: _Rows, first: int, device: int) -> Fits:
+        """Whether the memory that is left has time for all activations, each as long as it is held."""
+        if not self._room:
+            return np.full(len(rows.before), True)
+        room = self._room[device] - np.sum([own.always for own in rows.stages], axis=0)
+        fits: Fits = (room >= 0) & (np.sum([own.kept for own in rows.stages], axis=0) <= room)
+        # Those of the devices before come after this one's first stage, which is the last in its list.
+        around = [*rows.around[:-1], rows.around[-1] + rows.before]
+        there, back = self._there_and_back(rows, first)
+        to_gradient = [own.forward + way + own.gradient for own, way in zip(rows.stages, around, strict=True)]
+        to_end = [own.forward + way + own.rest for own, way in zip(rows.stages, around, strict=True)]
+        time, to_the_end = self._value - there - back, self._value - (0 * there if self._span else there)
+        fits &= self._share([own.kept for own in rows.stages], to_gradient, room, time)
+        fits &= self._share([own.kept_late for own in rows.stages], to_end, room, to_the_end)
+        if len(rows.stages) == 1 and not (self._span and self._split):
+            # Until the first activation is given back no more of them are taken than fit.
+            (own,), number = rows.stages, _number(rows.stages[0].kept, room, self._m)
+            waits = np.where(number < self._m, around[0] - (number - 1) * own.forward, 0)
+            end = there + self._m * (own.forward + own.rest) + waits
+            fits &= end + (0 if self._split else back) <= self._value
+        return fits
+
+    def _share(self, held: list[Array], ticks: list[Array], room: Array, time: Array) -> Fits:
+        """Whether every micro-batch may hold so much on each stage for so many ticks."""
+        if len(held) == 1:
+            number = _number(held[0], room, self._m)
+            return np.asarray((number >= self._m) | (-(-self._m // number) * ticks[0] <= time))
+        each = [own * np.minimum(long, self._value + 1) for own, long in zip(held, ticks, strict=True)]
+        shared: Fits = self._m * np.sum(each, axis=0) <= room * (time + self._span)
+        return shared
+
+
+def _number(held: Array, room: Array, most: int) -> Array:
+    """How many fit at once; one at least, since that is asked elsewhere."""
+    return np.where(held > 0, np.clip(room // np.maximum(held, 1), 1, most), most)
+
+
+def _least(rows: _Rows, bordering: list[int]) -> tuple[dict[int, Array], Array, Array]:
+    """Of rows whose cuts are equal as far as others border on them, the one whose way is the least longer."""
+    longer, columns = rows.before + rows.longer, [rows.cuts[cut] for cut in bordering]
+    order = np.lexsort((longer, *columns))
+    known = np.stack([column[order] for column in columns])
+    first = order[np.append(True, (known[:, 1:] != known[:, :-1]).any(axis=0))[: len(order)]]
+    return {cut: rows.cuts[cut][first] for cut in bordering}, rows.work[first], longer[first]

@@ -1,0 +1,112 @@
+"""All that one device may hold as a stage: from which cut to which, with what it recomputes, and what that takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from itertools import accumulate
+from math import floor
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pipesched.layers.layer import LayerType
+from pipesched.layers.plan_problem import Decide, PlanProblem
+
+Array = npt.NDArray[np.int64]
+Fits = npt.NDArray[np.bool_]
+
+# Ways to recompute beyond so many are put together with the least of each number, which bounds them all.
+_MOST_WAYS = 32
+
+
+class Options(NamedTuple):
+    """A column each: the cuts where the stage begins and ends; ticks of a micro-batch's F, least B, and all backward.
+
+    `work` is that of all its passes on the fastest device without recomputation, and `longer` by how much F and B
+    exceed theirs. Of memory, in steps: what is held from F to B, of that to the end of W, and at all times.
+    """
+
+    begin: Array
+    end: Array
+    forward: Array
+    gradient: Array
+    rest: Array
+    work: Array
+    longer: Array
+    kept: Array
+    kept_late: Array
+    always: Array
+
+
+class Costs:
+    """Of a plan's layers, without pieces, parameters, encoder or shared vocabulary; memory is counted in `step`."""
+
+    def __init__(self, plan: PlanProblem, step: Fraction) -> None:
+        self.plan, self.step, self.cuts = plan, step, plan.model.cuts
+
+    def sums(self, of: Iterable[Fraction], unit: Fraction) -> Array:
+        """Of all layers before each cut, each rounded down to whole units."""
+        totals = [*accumulate((floor(each / unit) for each in of), initial=0)]
+        return np.array([totals[cut] for cut in self.cuts], np.int64)
+
+    def times(self, slowness: Fraction) -> tuple[tuple[Array, int], ...]:
+        """Of F, the least B, and all of a backward: ticks before each cut, and what a stage adds."""
+        model, unit = self.plan.model, self.plan.tick / slowness
+        forward, backward = floor(model.forward_overhead / unit), floor(model.backward_overhead / unit)
+        whole = [one.least_backward for one in model.sequence]
+        first = [min(one.backward, one.full_backward) for one in model.sequence] if model.splittable else whole
+        return (
+            (self.sums((one.forward for one in model.sequence), unit), forward),
+            (self.sums(first, unit), backward),
+            (self.sums(whole, unit), backward),
+        )
+
+    def options(self, slowness: Fraction, fastest: Fraction, most: int) -> Options:
+        """Every stage whose passes of a micro-batch take at most so many ticks on such a device."""
+        own, quick, layers = self.times(slowness), self.times(fastest), self.plan.model.sequence
+        static, rows = self.sums((one.memory for one in layers), self.step), list[tuple[int, ...]]()
+        for begin in range(len(self.cuts) - 1):
+            ways = [(0, 0, 0)]
+            for end in range(begin + 1, len(self.cuts)):
+                f, g, rest = (int(ticks[end] - ticks[begin]) + added for ticks, added in own)
+                if f + rest > most:
+                    break
+                for layer in layers[self.cuts[end - 1] : self.cuts[end]]:
+                    ways = _smallest(
+                        {(a + x, b + y, c + z) for a, b, c in ways for x, y, z in self._of(layer, slowness)}
+                    )
+                forward, least, all_ = (int(ticks[end] - ticks[begin]) + added for ticks, added in quick)
+                beyond, always = f + g - forward - least, int(static[end] - static[begin])
+                rows += (
+                    (begin, end, f, g + time, rest + time, forward + all_, beyond + time, kept, late, always)
+                    for time, kept, late in ways
+                    if f + rest + time <= most
+                )
+        return Options(*np.array(rows, np.int64).reshape(-1, len(Options._fields)).T)
+
+    def _of(self, layer: LayerType, slowness: Fraction) -> list[tuple[int, int, int]]:
+        """What may be recomputed of a layer: the ticks it takes, and what is held from F to B and to the end of W."""
+        found = [(Fraction(0), Fraction(1)), *((way.time, way.keeps) for way in layer.recompute)]
+        allowed = {Decide.FREE: found, Decide.NEVER: found[:1], Decide.ALWAYS: found[1:2] or found}[self.plan.recompute]
+        late = layer.activation - layer.freed_by_backward
+        return [
+            (
+                floor(time * slowness / self.plan.tick),
+                floor(keeps * layer.activation / self.step),
+                floor(min(keeps * layer.activation, late) / self.step),
+            )
+            for time, keeps in allowed
+        ]
+
+
+def _smallest(ways: set[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """Those to which none is equal or better in every number, groups of neighbours as one where there are many."""
+    front: list[tuple[int, int, int]] = []
+    for one in sorted(ways):
+        if not any(other[1] <= one[1] and other[2] <= one[2] for other in front):
+            front.append(one)
+    number = min(len(front), _MOST_WAYS)
+    groups = (front[at * len(front) // number : (at + 1) * len(front) // number] for at in range(number))
+    return [(group[0][0], min(way[1] for way in group), min(way[2] for way in group)) for group in groups]
