@@ -13,13 +13,13 @@ from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_json
 from commands.shared.output import write_json
 from pipesched.checking.finding import Finding, NotCoveredError, Verdict
-from pipesched.checking.more_memory import as_proved
+from pipesched.checking.memory.more_memory import as_proved
 from pipesched.errors import Disagreement
 from pipesched.files.plan_answer import is_plan_answer, plan_answer_from
 from pipesched.files.problem_file import read_document
 from pipesched.files.schedule_file import ScheduleFile, schedule_from
+from pipesched.problem.chains.microbatch_chains import without_scale
 from pipesched.problem.formatting import amount
-from pipesched.problem.microbatch_chains import without_scale
 from pipesched.results.evidence import Refutation
 from solver.backends.refuted_again import refuted_again
 

@@ -11,7 +11,9 @@ from commands.options import noise as noise_options
 from commands.options.compared import add_schedules, imported, published
 from commands.options.plan_compare import is_plan_file, plan_rows
 from commands.options.search import add_limits, limits_of, refuse_period, search
-from commands.reports import measured_table, plan_comparison, schedule_table, side_by_side, traced
+from commands.reports import schedule_table, side_by_side
+from commands.reports.measured import measured_table, traced
+from commands.reports.plans import plan_comparison
 from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_json, add_objective, problem_of
 from commands.shared.not_applicable import add_why_not
@@ -26,7 +28,7 @@ from pipesched.results.comparison import OURS, comparison_document, with_solutio
 from pipesched.results.solution import Solution, Status
 from pipesched.simulation.noise import Distribution
 from solver.analysis.published_comparison import all_tried
-from solver.engine.common_ticks import finer_candidate
+from solver.engine.incumbent.common_ticks import finer_candidate
 from solver.planning.schedule_comparison import FREE
 from solver.solve import without_search
 

@@ -11,10 +11,10 @@ from commands.options.plan_progress import PlanLines
 from commands.options.search import add_limits, interrupt_sets, limits_of, not_interrupted, progress_line
 from commands.options.training import add_sizes, add_training, missing, wanted_of
 from commands.options.values import whole
-from commands.reports import layouts as table
 from commands.reports.html.plan import plan_report
-from commands.reports.plan import sentences, with_note
-from commands.reports.plan_files import plan_folder, write_plan
+from commands.reports.plans import layouts as table
+from commands.reports.plans.plan import sentences, with_note
+from commands.reports.plans.plan_files import plan_folder, write_plan
 from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_json
 from commands.shared.for_runtime import add_plans_for

@@ -10,8 +10,8 @@ from commands.options.plan_progress import PlanLines
 from commands.options.search import add_limits, interrupt_sets, limits_of, not_interrupted, progress_line
 from commands.reports.html.origin import typed
 from commands.reports.html.plan import plan_report
-from commands.reports.plan import show, with_note
-from commands.reports.plan_files import plan_folder, write_plan
+from commands.reports.plans.plan import show, with_note
+from commands.reports.plans.plan_files import plan_folder, write_plan
 from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_json
 from commands.shared.for_runtime import add_plans_for

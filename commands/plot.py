@@ -15,8 +15,8 @@ from pipesched.files.schedule_file import ScheduleFile, read_schedule
 from pipesched.schedule.timeline import Timeline
 from pipesched.validation.validator import validate
 from plots.catalogue import PLOTS
+from plots.drawing.zoom import PERIOD, window_of
 from plots.html.page import page
-from plots.zoom import PERIOD, window_of
 
 
 def configure(parser: ArgumentParser) -> None:

@@ -8,8 +8,8 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 from commands.options.model import SIZES, add_model, sizes_of
-from commands.reports import profile as profile_report
-from commands.reports.traced import from_trace
+from commands.reports.measured import profile as profile_report
+from commands.reports.measured.traced import from_trace
 from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_json
 from commands.shared.output import complain, files_written, note, write_json

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from commands.options.model import add_model, sizes_of
-from commands.reports.run import RunReport
+from commands.reports.measured.run import RunReport
 from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_json
 from commands.shared.output import complain, files_written, note, write_json
@@ -17,10 +17,10 @@ from pipesched.errors import BadInput
 from pipesched.files.atomic_write import make_folder, write_whole
 from pipesched.files.schedule_file import read_schedule
 from pipesched.measurement.trace import to_text
-from pipesched.problem.time_units import seconds_in
+from pipesched.problem.units import seconds_in
 from pipesched.schedule.timeline import Timeline
 from plots.measured import render_both
-from runtime.pytorch.launch import RunFailed
+from runtime.pytorch.processes.launch import RunFailed
 from runtime.pytorch.run import execute, measured_of, need_torch
 from runtime.running.job import DTYPES, Job, ModelSpec, job_for, saves
 from runtime.running.torch_timing import SPLITS, predicted

@@ -7,13 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from commands.options.search import add_limits, not_interrupted, refuse_period, search
-from commands.reports import robustness, text_gantt
-from commands.reports.from_state import run_from_state
+from commands.reports import text_gantt
 from commands.reports.html.origin import typed
-from commands.reports.min_memory import add_less_memory, reduce_memory
-from commands.reports.recommendation import recommendation
-from commands.reports.sensitivity import add_explain, explained
-from commands.reports.solve import Found, show
+from commands.reports.solved import robustness
+from commands.reports.solved.from_state import run_from_state
+from commands.reports.solved.min_memory import add_less_memory, reduce_memory
+from commands.reports.solved.recommendation import recommendation
+from commands.reports.solved.sensitivity import add_explain, explained
+from commands.reports.solved.solve import Found, show
 from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_problem, draw, problem_of, write_schedule
 from commands.shared.for_runtime import add_schedules_for
@@ -31,9 +32,9 @@ from pipesched.files.atomic_write import make_folder, write_whole
 from pipesched.files.schedule_file import ScheduleFile, read_schedule
 from pipesched.measurement.calibration import with_measured_times
 from pipesched.measurement.trace import read_measured
-from pipesched.problem.ample_memory import why_never_limited
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Problem
+from pipesched.problem.relaxed.ample_memory import why_never_limited
 from pipesched.results.analysis.explanation_document import explanation_document
 from pipesched.results.comparison import OURS
 from pipesched.results.solution import Status

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pipesched.errors import BadInput
 from pipesched.problem.problem import Problem
-from pipesched.problem.without_parameters import without_parameters
+from pipesched.problem.relaxed.without_parameters import without_parameters
 from pipesched.registry import Registry
 from pipesched.schedule.once_an_iteration import completed
 from pipesched.schedule.schedule import Schedule

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
 from pipesched.errors import DoesNotApply
-from pipesched.problem.module import Module
+from pipesched.problem.features.module import Module
 from pipesched.problem.passes import BW, F, Pass, PassKind
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule, schedule_of

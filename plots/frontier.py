@@ -16,8 +16,8 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from pipesched.problem.formatting import plain, size
 from pipesched.results.analysis.frontier import Frontier
-from plots.frame import Handle, legend_below
-from plots.labels import label
+from plots.drawing.frame import Handle, legend_below
+from plots.drawing.labels import label
 from plots.render import DPI, MARGIN, Format, saved
 
 FOUND, PROVED, OPEN, OTHER, OWN = "#2f5f91", "#c0392b", "#f1d9d5", "#5f5f5f", "#8a6d00"

@@ -12,10 +12,10 @@ from pipesched.problem.problem import Problem
 from pipesched.schedule.drawing.boxes import Box, boxes_of, lanes
 from pipesched.schedule.drawing.colours import EDGE, LINE, RGB, TRANSFER, ink_on, shade, shade_names, shade_numbers
 from pipesched.schedule.timeline import Timeline
-from plots.box_numbers import BoxNumbers
 from plots.catalogue import PLOTS, Plot
-from plots.frame import draw_frame, points
-from plots.gantt_legend import draw_legend
+from plots.drawing.box_numbers import BoxNumbers
+from plots.drawing.frame import draw_frame, points
+from plots.drawing.gantt_legend import draw_legend
 
 
 def draw_gantt(timeline: Timeline, axes: Axes) -> None:

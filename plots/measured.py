@@ -12,7 +12,7 @@ from pipesched.measurement.trace import Measured
 from pipesched.schedule.drawing.boxes import lanes, makespan
 from pipesched.schedule.drawing.colours import ink_on, shade, shade_names, shade_numbers
 from pipesched.schedule.timeline import Timeline
-from plots.box_numbers import BoxNumbers
+from plots.drawing.box_numbers import BoxNumbers
 from plots.gantt import draw_boxes, draw_gantt
 from plots.render import DPI, MARGIN, figure_size, saved
 

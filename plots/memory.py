@@ -16,8 +16,8 @@ from pipesched.schedule.host_memory import host_steps, hosts_of
 from pipesched.schedule.metrics import memory_steps
 from pipesched.schedule.timeline import Timeline
 from plots.catalogue import PLOTS, Plot
-from plots.frame import Handle, device_labels, draw_frame, legend_below
-from plots.memory_marks import AREA, CAP, HOST, OUTLINE, OVER, STATIC, without_notches
+from plots.drawing.frame import Handle, device_labels, draw_frame, legend_below
+from plots.drawing.memory_marks import AREA, CAP, HOST, OUTLINE, OVER, STATIC, without_notches
 
 ROOM = 0.8  # how much of a device's row its strip takes; the rest keeps the strips apart
 

@@ -14,7 +14,7 @@ from matplotlib.mlab import GaussianKDE
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from plots.frame import legend_below
+from plots.drawing.frame import legend_below
 from plots.render import DPI, MARGIN, Format, saved
 
 BODY, LINE, NOMINAL = "#a9c6e3", "#2f5f91", "#c0392b"

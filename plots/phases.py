@@ -21,10 +21,10 @@ from pipesched.schedule.host_memory import host_steps, hosts_of
 from pipesched.schedule.metrics import memory_steps
 from pipesched.schedule.timeline import Timeline
 from plots.catalogue import PLOTS, Plot
-from plots.frame import Handle, device_labels, draw_frame
-from plots.memory_marks import AREA, CAP, HOST, OUTLINE, without_notches
-from plots.stream_boxes import Lanes, phases
-from plots.stream_marks import PHASES, colours_below, draw_tasks, mark_phases, name_lanes
+from plots.drawing.frame import Handle, device_labels, draw_frame
+from plots.drawing.memory_marks import AREA, CAP, HOST, OUTLINE, without_notches
+from plots.drawing.stream_boxes import Lanes, phases
+from plots.drawing.stream_marks import PHASES, colours_below, draw_tasks, mark_phases, name_lanes
 
 WARM_UP, COOL_DOWN = "#eaf2fb", "#fcedeb"
 # What is copied in each phase.

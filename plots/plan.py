@@ -18,8 +18,8 @@ from pipesched.problem.passes import BW, RECOMPUTATIONS, REDUCE, STEP, UNSHARD, 
 from pipesched.results.plan import Candidate
 from pipesched.results.plan_figures import DeviceMemory, StageRow, device_memory, stage_rows
 from pipesched.schedule.drawing.colours import RGB, SHADES
-from plots.frame import Handle, legend_below
-from plots.memory_marks import AREA, CAP, OUTLINE, STATIC
+from plots.drawing.frame import Handle, legend_below
+from plots.drawing.memory_marks import AREA, CAP, OUTLINE, STATIC
 from plots.render import DPI, MARGIN, Format, saved
 
 # Hues that no pass has.

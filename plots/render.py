@@ -19,7 +19,7 @@ from matplotlib.text import Text
 from pipesched.schedule.drawing.boxes import Box, boxes_of, makespan, row_shares
 from pipesched.schedule.timeline import Timeline
 from plots.catalogue import Draw
-from plots.zoom import Window, readable_part
+from plots.drawing.zoom import Window, readable_part
 
 Format = Literal["png", "svg", "pdf"]
 

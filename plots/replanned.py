@@ -15,10 +15,10 @@ from pipesched.problem.problem import Problem
 from pipesched.results.replanned import Replanned
 from pipesched.schedule.drawing.boxes import lanes
 from pipesched.schedule.drawing.colours import EDGE, LINE, NAMES, ink_on, shade, shade_names, shade_numbers
-from plots.box_numbers import BoxNumbers
-from plots.frame import legend_below
+from plots.drawing.box_numbers import BoxNumbers
+from plots.drawing.frame import legend_below
+from plots.drawing.gantt_legend import HANDLERS, shade_entries
 from plots.gantt import draw_boxes
-from plots.gantt_legend import HANDLERS, shade_entries
 from plots.render import DPI, MARGIN, saved
 
 _ROW, _PASS, _WIDEST, _BESIDES = (

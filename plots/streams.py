@@ -9,9 +9,9 @@ from matplotlib.axes import Axes
 
 from pipesched.schedule.timeline import Timeline
 from plots.catalogue import PLOTS, Plot
-from plots.frame import draw_frame
-from plots.stream_boxes import lanes
-from plots.stream_marks import colours_below, draw_tasks, mark_phases, name_lanes
+from plots.drawing.frame import draw_frame
+from plots.drawing.stream_boxes import lanes
+from plots.drawing.stream_marks import colours_below, draw_tasks, mark_phases, name_lanes
 
 
 def draw_streams(timeline: Timeline, axes: Axes) -> None:

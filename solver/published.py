@@ -9,7 +9,7 @@ from fractions import Fraction
 from formulations.jobs.jobs_of_problem import jobs_of
 from heuristics.catalogue import Heuristic
 from pipesched.errors import Disagreement, DoesNotApply, defect_note
-from pipesched.problem.microbatch_chains import MicrobatchChains, microbatch_chains
+from pipesched.problem.chains.microbatch_chains import MicrobatchChains, microbatch_chains
 from pipesched.problem.passes import SAVING
 from pipesched.problem.problem import Problem
 from pipesched.results.candidate import Candidate

@@ -7,19 +7,19 @@ from threading import Event
 
 from pipesched.arguments import A_PROBLEM, refuse_other
 from pipesched.errors import BadInput
+from pipesched.problem.chains.microbatch_chains import microbatch_chains
 from pipesched.problem.feasibility import refuse_overflow, why_infeasible
-from pipesched.problem.microbatch_chains import microbatch_chains
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.solution import Solution
 from pipesched.schedule.chain_timelines import timeline_into
 from pipesched.schedule.timeline import Timeline
 from solver.cyclic.solve_period import solve_period
 from solver.engine.engine import ENGINE, WITHOUT_SEARCH
-from solver.engine.incumbent import Report
+from solver.engine.incumbent.incumbent import Report
+from solver.engine.incumbent.start import Start, start_timelines
+from solver.engine.incumbent.unequal import report_of, solution_of
 from solver.engine.run import run
 from solver.engine.search import Engine, Search
-from solver.engine.start import Start, start_timelines
-from solver.engine.unequal import report_of, solution_of
 from solver.limits import Limits, limits_from
 
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 
 from pipesched.problem.problem import Problem
 from solver.bounds.analytic.catalogue import BOUNDS
+from solver.engine.clock import BESIDE
 from solver.engine.engine import ENGINE
 from solver.engine.opening.analytic_bounds import AnalyticBounds
 from solver.engine.opening.published import Published
 from solver.engine.opening.sequential import Sequential
-from solver.engine.part_times import BESIDE
 from solver.engine.parts.exact_model import ExactModel
 from solver.engine.parts.mirrored_schedules import MirroredSchedules
 from solver.engine.parts.tuned_lists import TunedListSchedules

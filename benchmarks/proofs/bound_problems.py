@@ -7,7 +7,7 @@ from random import Random
 
 from benchmarks.proofs.branch import Likely
 from pipesched.problem import placement
-from pipesched.problem.device_resources import Pool
+from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.stage import stages_of

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from benchmarks.proofs.in_order import in_order
-from pipesched.problem.microbatch_chains import without_scale
+from pipesched.problem.chains.microbatch_chains import without_scale
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from solver.bounds.analytic.catalogue import BOUNDS

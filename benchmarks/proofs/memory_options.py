@@ -17,8 +17,8 @@ from formulations.exact.exact_model import ExactModel
 from formulations.jobs.jobs_of_problem import jobs_of
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
+from pipesched.problem.chains.microbatch_chains import microbatch_chains
 from pipesched.problem.feasibility import why_infeasible
-from pipesched.problem.microbatch_chains import microbatch_chains
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from pipesched.schedule.chain_timelines import schedule_back, timeline_back, timeline_into

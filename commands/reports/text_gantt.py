@@ -14,9 +14,9 @@ from pipesched.errors import BadInput
 from pipesched.problem.formatting import visible
 from pipesched.schedule.drawing.colours import RGB, hexadecimal, ink_on
 from pipesched.schedule.timeline import Timeline
+from plots.drawing.zoom import Window
 from plots.text.gantt import text_gantt
 from plots.text.line import Line
-from plots.zoom import Window
 
 _NO_TERMINAL = 80  # columns where nothing tells how many there are
 _SHORT = 16  # rows that are shown unasked

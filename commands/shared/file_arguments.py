@@ -16,7 +16,7 @@ from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.metrics import Metrics, measure
 from pipesched.schedule.timeline import Timeline
-from plots.zoom import Window
+from plots.drawing.zoom import Window
 
 
 def add_problem(parser: ArgumentParser) -> None:

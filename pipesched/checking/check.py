@@ -7,22 +7,30 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from pipesched.checking.around_passes import around_passes
 from pipesched.checking.attainable import least_attainable
-from pipesched.checking.cool_down import cool_down
 from pipesched.checking.coverage import require_covered
 from pipesched.checking.crossing_chains.argument import crossings_of_chains
 from pipesched.checking.crossings.argument import crossings
-from pipesched.checking.device_arguments import in_flight_limit, load, round_trip
+from pipesched.checking.devices.around_passes import around_passes
+from pipesched.checking.devices.cool_down import cool_down
+from pipesched.checking.devices.device_arguments import in_flight_limit, load, round_trip
+from pipesched.checking.devices.head_and_tail import head_and_tail
+from pipesched.checking.devices.period import (
+    period_in_flight,
+    period_load,
+    period_memory,
+    period_modes,
+    period_stream_load,
+)
+from pipesched.checking.devices.unpaired import unpaired_passes
+from pipesched.checking.devices.warm_up import integral_warm_up
 from pipesched.checking.diagram.argument import decision_diagram, old_form
 from pipesched.checking.finding import Finding, NotCoveredError, RefusedEvidenceError, Verdict
-from pipesched.checking.head_and_tail import head_and_tail
-from pipesched.checking.least_held import least_held
-from pipesched.checking.memory_and_copies import memory_and_copies
-from pipesched.checking.memory_and_modes import memory_and_modes
-from pipesched.checking.more_memory import as_proved
+from pipesched.checking.memory.least_held import least_held
+from pipesched.checking.memory.memory_and_copies import memory_and_copies
+from pipesched.checking.memory.memory_and_modes import memory_and_modes
+from pipesched.checking.memory.more_memory import as_proved
 from pipesched.checking.own_ticks import in_own_ticks
-from pipesched.checking.period import period_in_flight, period_load, period_memory, period_modes, period_stream_load
 from pipesched.checking.refutation import require_search
 from pipesched.checking.single_tasks import without_single_tasks
 from pipesched.checking.streams.load import HARMLESS, stream_load
@@ -30,14 +38,12 @@ from pipesched.checking.streams.memory import stream_memory
 from pipesched.checking.streams.memory_over_time import memory_of_tasks
 from pipesched.checking.streams.tasks import KNOWN, stream_tasks
 from pipesched.checking.streams.weights import stream_weights
-from pipesched.checking.unpaired import unpaired_passes
-from pipesched.checking.warm_up import integral_warm_up
+from pipesched.problem.chains.microbatch_chains import without_scale
 from pipesched.problem.formatting import amount
-from pipesched.problem.microbatch_chains import without_scale
 from pipesched.problem.problem import Objective, Problem
-from pipesched.problem.without_lookups import without_lookups
-from pipesched.problem.without_parameters import without_parameters
-from pipesched.problem.without_stage_arcs import without_stage_arcs
+from pipesched.problem.relaxed.without_lookups import without_lookups
+from pipesched.problem.relaxed.without_parameters import without_parameters
+from pipesched.problem.relaxed.without_stage_arcs import without_stage_arcs
 from pipesched.results.certificate import Certificate
 from pipesched.results.crossing_evidence import OLD_FORMS, CrossingChains, Crossings
 from pipesched.results.diagram_evidence import Diagram

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Finding, RefusedEvidenceError, Verdict
-from pipesched.checking.more_memory import with_more_memory
+from pipesched.checking.memory.more_memory import with_more_memory
 from pipesched.checking.partitions.by_device import none_below
 from pipesched.layers.cluster import Capacities
 from pipesched.layers.encoder import EncoderPlacement

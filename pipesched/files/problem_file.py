@@ -25,13 +25,13 @@ from pipesched.files.quantities import in_plain_numbers
 from pipesched.files.quantity_forms import PROBLEM
 from pipesched.files.rounding import LARGEST, short, step_of
 from pipesched.files.schema_errors import parse_model, shown
-from pipesched.problem.data_parallel import data_parallel
-from pipesched.problem.device_resources import HostPool, Pool
+from pipesched.problem.chains.data_parallel import data_parallel
+from pipesched.problem.chains.sequence_chunks import in_sequence_chunks
+from pipesched.problem.chains.with_modules import with_modules
+from pipesched.problem.features.device_resources import HostPool, Pool
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.rescale import with_microbatch_scale
-from pipesched.problem.sequence_chunks import in_sequence_chunks
-from pipesched.problem.with_modules import with_modules
 
 # More than the schedule file of the largest problem there may be.
 MOST_BYTES = 256 * 2**20

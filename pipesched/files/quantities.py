@@ -16,8 +16,7 @@ from typing import Any
 from pipesched.errors import BadInput
 from pipesched.files.fields.field import FRACTION, QUANTITY, finite_number
 from pipesched.files.quantity_forms import Form, Kind
-from pipesched.problem.memory_units import BYTES, bytes_in
-from pipesched.problem.time_units import TIMES, seconds_in
+from pipesched.problem.units import BYTES, TIMES, bytes_in, seconds_in
 
 _QUANTITY, _FRACTION = re.compile(QUANTITY), re.compile(FRACTION)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 from pipesched.layers.plan_problem import PlanProblem
-from pipesched.problem.ample_memory import NEVER_LIMITS, asked
 from pipesched.problem.formatting import plain
+from pipesched.problem.relaxed.ample_memory import NEVER_LIMITS, asked
 
 
 def why_no_plan_is_limited(plan: PlanProblem) -> str | None:

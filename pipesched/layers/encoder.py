@@ -10,11 +10,11 @@ from pipesched.layers.cluster import Cluster
 from pipesched.layers.layer import LayerType
 from pipesched.layers.model import Model
 from pipesched.layers.stage_costs import StageCosts, costs_of
-from pipesched.problem.module import Module
+from pipesched.problem.chains.with_modules import with_modules
+from pipesched.problem.features.module import Module
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import Stage
-from pipesched.problem.with_modules import with_modules
 
 
 class EncoderPlacement(StrEnum):

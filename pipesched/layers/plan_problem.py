@@ -21,10 +21,10 @@ from pipesched.layers.recompute_rule import RecomputeRule
 from pipesched.layers.stage_costs import StageCosts, stage_costs
 from pipesched.layers.training_step import TrainingStep
 from pipesched.layers.vocabulary import part_of, with_vocabulary, without_vocabulary
-from pipesched.problem.device_resources import Pool
+from pipesched.problem.chains.sequence_chunks import in_sequence_chunks
+from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.placement import PLACEMENTS, Placement
 from pipesched.problem.problem import Objective, Problem
-from pipesched.problem.sequence_chunks import in_sequence_chunks
 from pipesched.problem.stage import COMPUTE, Gather, Stage, TaskSpec, most_gathers
 
 

@@ -12,9 +12,9 @@ from pipesched.layers.layer import LayerType
 from pipesched.layers.model import Model
 from pipesched.layers.roles import Role, role_of
 from pipesched.layers.stage_costs import StageCosts
+from pipesched.problem.chains.with_modules import with_shared
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import Stage
-from pipesched.problem.with_modules import with_shared
 
 
 class Vocabulary(StrEnum):

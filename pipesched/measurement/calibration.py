@@ -14,7 +14,7 @@ from pipesched.files.problems.document import problem_document
 from pipesched.measurement.trace import Measured
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
 from pipesched.problem.problem import Problem
-from pipesched.problem.time_units import SECONDS, seconds_in
+from pipesched.problem.units import SECONDS, seconds_in
 
 _KEYS = {F: "forward", B: "backward", W: "weight", BW: "fused"}
 

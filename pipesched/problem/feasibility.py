@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil
 
 from pipesched.errors import BadInput
-from pipesched.problem.chain_groups import chain_groups
+from pipesched.problem.chains.chain_groups import chain_groups
 from pipesched.problem.formatting import memory_text
 from pipesched.problem.problem import Problem
 

@@ -11,9 +11,10 @@ from hashlib import sha256
 from itertools import accumulate, pairwise
 
 from pipesched.html_of import html_of
-from pipesched.problem.device_resources import HostPool, Pool, SharedStream
-from pipesched.problem.microbatch_scale import common_denominator, refuse_scale
-from pipesched.problem.module import Module
+from pipesched.problem.features.device_resources import HostPool, Pool, SharedStream
+from pipesched.problem.features.microbatch_scale import common_denominator, refuse_scale
+from pipesched.problem.features.module import Module
+from pipesched.problem.features.stage_arc import StageArc
 from pipesched.problem.network.dependencies import Dependencies
 from pipesched.problem.network.network_of_problem import network_of
 from pipesched.problem.network.task_network import Mode, TaskNetwork
@@ -21,7 +22,6 @@ from pipesched.problem.pass_names import microbatches_text, pass_text
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, Task, W
 from pipesched.problem.placement import Placement
 from pipesched.problem.stage import Stage, TaskSpec
-from pipesched.problem.stage_arc import StageArc
 
 
 class Objective(StrEnum):
@@ -52,7 +52,7 @@ class Problem:
     `microbatch_scale[j]` is a factor on all times and activations of micro-batch j; empty where all are alike. Stages
     of one number in `queues` run their forwards in the order of micro-batches, and so their backwards; empty where any
     order may be. `chain_shares[n]` is how many micro-batches walk chain n; empty where the shares are equal. Searches
-    and bounds read chains, not factors (`pipesched.problem.microbatch_chains`).
+    and bounds read chains, not factors (`pipesched.problem.chains.microbatch_chains`).
     `stage_arcs` are precedences between chains; of `sequence_chunks` pieces of a micro-batch each has its own chain,
     and `modules` have theirs behind that of the trunk.
     `holders[s]` is the stage that reduces the gradients of the parameters that stage s computes with; empty where each

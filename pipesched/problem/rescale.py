@@ -10,7 +10,7 @@ from itertools import chain
 from math import gcd, lcm
 
 from pipesched.problem.attainable_spans import Value, simplest
-from pipesched.problem.device_resources import Pool
+from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import Stage, mapped_stage, scaled_stage
 

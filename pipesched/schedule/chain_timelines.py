@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pipesched.problem.microbatch_chains import MicrobatchChains
+from pipesched.problem.chains.microbatch_chains import MicrobatchChains
 from pipesched.problem.passes import Pass, Slot, Task
 from pipesched.problem.rescale import finer
 from pipesched.schedule.schedule import Schedule, Wait

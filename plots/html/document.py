@@ -15,8 +15,8 @@ from pipesched.schedule.host_memory import host_steps, hosts_of
 from pipesched.schedule.metrics import memory_steps
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.critical_path import critical_path
+from plots.drawing.memory_marks import without_notches
 from plots.html.waits import waits
-from plots.memory_marks import without_notches
 
 
 def document(timeline: Timeline, critical: bool = True) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from pipesched.schedule.metrics import BUBBLE
 from pipesched.sweeps.axes import Axis
 from pipesched.sweeps.outcome import Published
 from pipesched.sweeps.table import Row, Table
-from plots.frame import Handle
-from plots.labels import label
+from plots.drawing.frame import Handle
+from plots.drawing.labels import label
 from plots.render import Format, saved
 from plots.sweeps.canvas import entitle, figure_of_panels, legend
 from plots.sweeps.facets import Panel, Series, left_out, named, panels, with_unit

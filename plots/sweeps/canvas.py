@@ -13,7 +13,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from pipesched.problem.formatting import plain
-from plots.frame import CHARACTER, Handle
+from plots.drawing.frame import CHARACTER, Handle
 from plots.render import DPI, MARGIN
 
 LOGARITHMIC = 4  # an axis whose numbers differ by more than this factor is logarithmic

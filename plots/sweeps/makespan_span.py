@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 
 from pipesched.sweeps.axes import Axis
 from pipesched.sweeps.table import Table
-from plots.frame import Handle
+from plots.drawing.frame import Handle
 from plots.render import Format, saved
 from plots.sweeps.canvas import entitle, figure_of_panels, legend, spread_out
 from plots.sweeps.facets import Panel, left_out, panels

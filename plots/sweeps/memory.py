@@ -13,8 +13,8 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from pipesched.problem.formatting import plain
 from pipesched.sweeps.axes import Axis
 from pipesched.sweeps.table import Table
-from plots.frame import Handle
-from plots.labels import label
+from plots.drawing.frame import Handle
+from plots.drawing.labels import label
 from plots.render import Format, saved
 from plots.sweeps.canvas import LOGARITHMIC, entitle, figure_of_panels, legend, spread_out
 from plots.sweeps.facets import Panel, Series, left_out, panels, with_unit

@@ -15,7 +15,7 @@ from pipesched.problem.formatting import plain
 from pipesched.sweeps.axes import Axis
 from pipesched.sweeps.table import Row, State, Table
 from pipesched.sweeps.values import as_number, label
-from plots.frame import Handle
+from plots.drawing.frame import Handle
 from plots.render import Format, saved
 from plots.sweeps.canvas import entitle, figure_of_panels, legend
 from plots.sweeps.facets import MOST_PANELS, named, with_unit

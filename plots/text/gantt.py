@@ -13,10 +13,10 @@ from pipesched.problem.problem import Problem
 from pipesched.schedule.drawing.boxes import Box, boxes_of, makespan
 from pipesched.schedule.drawing.colours import NAMES, RGB, TRANSFER, shade, shade_names, shade_numbers
 from pipesched.schedule.timeline import Timeline
+from plots.drawing.zoom import Window
 from plots.text.cells import IDLE, Mark, in_proportion, labelled
 from plots.text.line import Line, Piece
 from plots.text.scale import Scale, axis, scale_of
-from plots.zoom import Window
 
 LEAST = 20  # columns that still tell something
 _NARROW = 2  # columns of the narrowest tenth of the boxes from which on each box is drawn

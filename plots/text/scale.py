@@ -7,7 +7,7 @@ from math import gcd
 
 from pipesched.schedule.drawing.boxes import Box
 from pipesched.schedule.drawing.round_times import round_times
-from plots.zoom import Window
+from plots.drawing.zoom import Window
 
 _APART = 8  # columns between two named times, at the least
 

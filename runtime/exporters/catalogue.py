@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pipesched.errors import BadInput, did_you_mean
 from pipesched.problem.passes import BW, B, F, W
-from pipesched.problem.without_parameters import without_parameters
+from pipesched.problem.relaxed.without_parameters import without_parameters
 from pipesched.registry import Registry
 from pipesched.schedule.timeline import Timeline
 from pipesched.validation.validator import validate

@@ -27,7 +27,7 @@ from pipesched.problem.passes import (
     W,
 )
 from pipesched.problem.problem import Problem
-from pipesched.problem.time_units import SECONDS, seconds_in
+from pipesched.problem.units import SECONDS, seconds_in
 from pipesched.schedule.host_memory import host_steps, hosts_of
 from pipesched.schedule.metrics import memory_steps
 from pipesched.schedule.timeline import Timeline

@@ -20,9 +20,9 @@ from pipesched.problem.problem import Problem
 from runtime.execution.program import Program, Step
 from runtime.execution.streams import Streams
 from runtime.execution.transfers import Transfers
-from runtime.pytorch.activations import Activations
-from runtime.pytorch.boundary import Boundary
-from runtime.pytorch.replicas import sum_replicas
+from runtime.pytorch.passes.activations import Activations
+from runtime.pytorch.passes.boundary import Boundary
+from runtime.pytorch.passes.replicas import sum_replicas
 
 
 class Held(Protocol):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from runtime.pytorch.boundary import call, tensors_of, to_device
+from runtime.pytorch.passes.boundary import call, tensors_of, to_device
 from runtime.pytorch.stage_chain import ChainWalk
 from runtime.pytorch.stages import Held
 from runtime.running.job import Job

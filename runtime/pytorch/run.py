@@ -8,8 +8,8 @@ import os
 from pipesched.errors import BadInput
 from pipesched.extras import to_install
 from pipesched.measurement.trace import Measured
-from pipesched.problem.time_units import seconds_in
-from runtime.pytorch.launch import launch
+from pipesched.problem.units import seconds_in
+from runtime.pytorch.processes.launch import launch
 from runtime.running.job import Job, Outcome
 
 
@@ -37,7 +37,7 @@ def execute(job: Job, timeout: float, device: str) -> Outcome | None:
         raise BadInput(
             f"WORLD_SIZE: found {world}; the schedule has {job.problem.devices} devices: start one process each"
         )
-    from runtime.pytorch.worker import run_under_torchrun
+    from runtime.pytorch.processes.worker import run_under_torchrun
 
     outcomes = run_under_torchrun([job], device, timeout)
     return None if outcomes is None else outcomes[0]

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from runtime.pytorch.models import PipelineModel
-from runtime.pytorch.weight_split import WeightStore, add_gradient
+from runtime.pytorch.passes.weight_split import WeightStore, add_gradient
 
 _ROWS, _WIDTH = 2, 8
 

@@ -10,14 +10,14 @@ import torch
 from torch import nn
 from torch.distributed.pipelining import PipelineStage
 
-from runtime.pytorch.boundary import Boundary, FlatStage, boundary_of, call, to_device
 from runtime.pytorch.load_model import load_model
 from runtime.pytorch.models import PipelineModel, gpt
-from runtime.pytorch.random_state import Draws
+from runtime.pytorch.passes.boundary import Boundary, FlatStage, boundary_of, call, to_device
+from runtime.pytorch.passes.random_state import Draws
+from runtime.pytorch.passes.twin import twin
+from runtime.pytorch.passes.weight_split import WeightStore, store_weight_gradients
 from runtime.pytorch.sleep_model import SleepingStage, sleeping
 from runtime.pytorch.stage_chain import ChainWalk
-from runtime.pytorch.twin import twin
-from runtime.pytorch.weight_split import WeightStore, store_weight_gradients
 from runtime.running.job import Job
 from runtime.running.torch_timing import sleeping_seconds
 

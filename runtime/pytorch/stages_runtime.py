@@ -13,9 +13,9 @@ from torch.distributed.pipelining import PipelineStage
 
 from pipesched.errors import BadInput
 from pipesched.problem.problem import Problem
-from runtime.pytorch.boundary import Boundary, FlatStage, boundary_of, call, loss_of_tensors
+from runtime.pytorch.passes.boundary import Boundary, FlatStage, boundary_of, call, loss_of_tensors
+from runtime.pytorch.passes.twin import twin
 from runtime.pytorch.stage_chain import ChainWalk
-from runtime.pytorch.twin import twin
 
 
 @dataclass

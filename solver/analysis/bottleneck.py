@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pipesched.problem.microbatch_chains import without_scale
+from pipesched.problem.chains.microbatch_chains import without_scale
 from pipesched.problem.problem import Problem
 from pipesched.results.analysis.bottleneck import CLOSE, Bottleneck
 from pipesched.results.certificate import Certificate

@@ -14,7 +14,7 @@ from pipesched.schedule.timeline import Timeline
 from pipesched.validation.validator import validate
 from solver.construction.list_scheduling import list_schedules, sequential
 from solver.construction.timing import best_times
-from solver.engine.common_ticks import in_common_ticks
+from solver.engine.incumbent.common_ticks import in_common_ticks
 from solver.limits import Limits
 from solver.tuning import SHARE
 

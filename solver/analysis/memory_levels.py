@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from math import gcd
 
-from pipesched.problem.microbatch_chains import without_scale
+from pipesched.problem.chains.microbatch_chains import without_scale
 from pipesched.problem.problem import Problem
 from pipesched.results.analysis.memory_scale import MemoryScale
 from solver.memory_weights import weights_of

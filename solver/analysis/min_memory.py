@@ -24,7 +24,7 @@ from solver.analysis.memory_levels import MemoryLevels
 from solver.analysis.time_budget import Budget
 from solver.bounds.saving.certificates import certificates
 from solver.construction.timing import best_times, times_within
-from solver.engine.common_ticks import in_common_ticks
+from solver.engine.incumbent.common_ticks import in_common_ticks
 from solver.limits import Limits
 
 # About how many solves a search by halves takes, and one for the time; only the shares of time depend on it.

@@ -11,7 +11,7 @@ from math import inf, sqrt
 from threading import Event
 
 from pipesched.arguments import A_SOLUTION, refuse_other
-from pipesched.problem.microbatch_chains import microbatch_chains
+from pipesched.problem.chains.microbatch_chains import microbatch_chains
 from pipesched.problem.problem import Objective
 from pipesched.results.analysis.robustness import Rival, Robustness
 from pipesched.results.candidate import Candidate

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from pipesched.problem.chains.with_modules import with_shared
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.rescale import coarsest, finer, finer_memory
 from pipesched.problem.stage import Stage
-from pipesched.problem.with_modules import with_shared
 from pipesched.results.analysis.explanation import Perturbation, PerturbationKind
 
 _ENDS = (("embedding", 0), ("output layer", -1))

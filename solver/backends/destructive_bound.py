@@ -20,7 +20,7 @@ from formulations.variables.literal_count import literal_count
 from formulations.variables.literals import TooLong
 from formulations.variables.model_variables import MOST_LITERALS
 from pipesched.problem.attainable_spans import Value, largest_denominator, least_above, most_below
-from pipesched.problem.microbatch_chains import is_job_shop
+from pipesched.problem.chains.microbatch_chains import is_job_shop
 from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import finer
 from pipesched.schedule.schedule import Schedule

@@ -14,8 +14,8 @@ from pipesched.checking.attainable import greatest_attainable_below
 from pipesched.checking.finding import NotCoveredError
 from pipesched.errors import Disagreement
 from pipesched.problem.attainable_spans import Value
+from pipesched.problem.chains.microbatch_chains import without_scale
 from pipesched.problem.formatting import amount
-from pipesched.problem.microbatch_chains import without_scale
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.rescale import finer
 from pipesched.results.evidence import Refutation

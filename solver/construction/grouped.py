@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, groupby
 
-from pipesched.problem.chain_groups import chain_groups
+from pipesched.problem.chains.chain_groups import chain_groups
 from pipesched.problem.passes import BW, F, Pass, PassKind
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule, schedule_of

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product, zip_longest
 
-from pipesched.problem.chain_groups import chain_groups
-from pipesched.problem.microbatch_chains import microbatch_chains
+from pipesched.problem.chains.chain_groups import chain_groups
+from pipesched.problem.chains.microbatch_chains import microbatch_chains
 from pipesched.problem.mode_gains import saved_by_block
 from pipesched.problem.passes import BW, B, F, Pass
 from pipesched.problem.problem import Problem

@@ -20,9 +20,9 @@ from math import inf
 
 from solver.backends.interruptible import run_within
 from solver.engine.beside import LocalSearchBeside
+from solver.engine.incumbent.state import State
 from solver.engine.search import InTurn, Part, Search, ways_of
 from solver.engine.slices import Slice, Work
-from solver.engine.state import State
 from solver.tuning import COUNTED_SLICE, DISCOUNT, FIRST_SLICE, HOPE, LONGER
 
 _POLL = 0.05  # seconds between looks at what is being compiled

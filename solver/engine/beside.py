@@ -9,7 +9,7 @@ from threading import Event
 
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
-from solver.engine.part_times import BESIDE
+from solver.engine.clock import BESIDE
 from solver.engine.search import Search
 
 

@@ -1,11 +1,16 @@
-"""The time of one solve: what has passed of the limit, what is left, and what counted work may take."""
+"""The time of one solve: what is left of its limit, what counted work may take, and what each part of it took."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import inf
 
 from solver.limits import Limits
+
+# What is no part or opening; these have their own names.
+ANALYTIC, BESIDE = "analytic bounds", "local search beside others"
 
 
 class Clock:
@@ -32,3 +37,23 @@ class Clock:
     def allowed(self, share: float = 1.0) -> float:
         """As `left`, but without end under a deterministic limit: counted work must not depend on the clock."""
         return inf if self.counts_work else self.left(share)
+
+
+class PartTimes:
+    """Seconds by name. Parts that run beside each other count both; a part that searches another problem is one."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[str, float] = {}
+
+    @contextmanager
+    def of(self, name: str) -> Iterator[None]:
+        """Count the seconds of the block."""
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            self._seconds[name] = self._seconds.get(name, 0.0) + time.monotonic() - started
+
+    def taken(self) -> tuple[tuple[str, float], ...]:
+        """Names with their seconds, in the order in which they were first there."""
+        return tuple(self._seconds.items())

@@ -10,7 +10,7 @@ from threading import Event
 from typing import Protocol
 
 from pipesched.problem.attainable_spans import Value
-from pipesched.problem.microbatch_chains import MicrobatchChains
+from pipesched.problem.chains.microbatch_chains import MicrobatchChains
 from pipesched.problem.problem import Problem
 from pipesched.results.candidate import Candidate
 from pipesched.results.certificate import Certificate
@@ -21,11 +21,10 @@ from pipesched.schedule.timeline import Timeline
 from solver.construction.timing import best_times
 from solver.diagram.completion import ENDLESS
 from solver.diagram.steps import longest_of_all
-from solver.engine.clock import Clock
-from solver.engine.common_ticks import in_common_ticks
-from solver.engine.incumbent import Incumbent, Report
+from solver.engine.clock import ANALYTIC, Clock, PartTimes
+from solver.engine.incumbent.common_ticks import in_common_ticks
+from solver.engine.incumbent.incumbent import Incumbent, Report
 from solver.engine.kernels import Kernels, kernels_for
-from solver.engine.part_times import ANALYTIC, PartTimes
 from solver.engine.slices import Work
 from solver.limits import Limits
 from solver.local_search.portfolio import OrderSearch

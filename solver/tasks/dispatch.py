@@ -18,7 +18,7 @@ from pipesched.errors import Deadlock
 from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import B, Pass, W
 from pipesched.problem.problem import Problem
-from pipesched.problem.without_parameters import without_parameters
+from pipesched.problem.relaxed.without_parameters import without_parameters
 from pipesched.schedule.once_an_iteration import completed
 from pipesched.schedule.schedule import Schedule, schedule_of
 from solver.construction.list_scheduling import list_schedules

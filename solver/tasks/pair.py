@@ -14,12 +14,12 @@ from formulations.jobs.jobs_of_problem import jobs_of
 from formulations.jobs.schedule_of_starts import schedule_of_starts
 from pipesched.arguments import A_PROBLEM, refuse_other
 from pipesched.errors import BadInput, Disagreement
-from pipesched.problem.device_resources import Pool
+from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import BW, B, F, Pass, Task, W
 from pipesched.problem.placement import explicit
 from pipesched.problem.problem import Objective, Problem
-from pipesched.problem.without_parameters import without_parameters
+from pipesched.problem.relaxed.without_parameters import without_parameters
 from pipesched.results.solution import Status
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.stream_orders import stream_orders

@@ -17,8 +17,8 @@ from formulations.jobs.jobs import Jobs
 from formulations.jobs.schedule_of_starts import schedule_of_starts
 from pipesched.problem.passes import BW, OF_PARAMETERS, B, F, PassKind, Task, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.relaxed.without_parameters import without_parameters
 from pipesched.problem.stage import Stage
-from pipesched.problem.without_parameters import without_parameters
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from solver.limits import Limits

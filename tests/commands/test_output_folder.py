@@ -11,7 +11,7 @@ import pytest
 from commands.main import main
 from commands.shared.output_folder import MANIFEST, record_output
 from pipesched.version import VERSION
-from runtime.pytorch.launch import RunFailed
+from runtime.pytorch.processes.launch import RunFailed
 
 SURE = ["--workers", "1", "--time-limit", "60"]
 TIMES = "times: {forward: 1, backward: 1, weight: 1}"

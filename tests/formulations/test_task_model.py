@@ -15,7 +15,7 @@ from formulations.jobs.schedule_of_starts import schedule_of_starts
 from formulations.variables.literal_count import literal_count
 from formulations.variables.model_variables import Model
 from pipesched.problem import placement
-from pipesched.problem.device_resources import Pool
+from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.passes import BW
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.rescale import finer

@@ -17,9 +17,9 @@ from pipesched.problem.passes import OFFLOAD, RELOAD, PassKind
 from pipesched.schedule.drawing.colours import shade
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
+from plots.drawing.zoom import Window, window_of
 from plots.phases import draw_phases
 from plots.render import make_figure
-from plots.zoom import Window, window_of
 
 ROWS = ["Computation", "Communication", "Offload", "Micro-batches", "Memory"]
 COPIED = ["warm-up (offload)", "steady state (offload and onload)", "cool-down (load)"]

@@ -24,12 +24,12 @@ from pipesched.schedule.drawing.colours import SHADES
 from pipesched.schedule.schedule import Schedule, overlapped, schedule_of
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
-from plots.box_numbers import BoxNumbers
 from plots.catalogue import PLOTS
+from plots.drawing.box_numbers import BoxNumbers
+from plots.drawing.zoom import readable_part
 from plots.gantt import draw_gantt
 from plots.memory import draw_memory
 from plots.render import PART, READABLE, figure_with_part, make_figure, natural_width, render
-from plots.zoom import readable_part
 from tests.support.columns import with_tasks
 
 SPLIT = {"forward": 2, "backward": 2, "weight": 1}

@@ -17,10 +17,10 @@ from pipesched.schedule.drawing.boxes import boxes_of as gantt_boxes
 from pipesched.schedule.drawing.colours import COMMUNICATION, TRANSFER, shade
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
+from plots.drawing.stream_boxes import STRIP, boxes_of, lanes
+from plots.drawing.zoom import one_period, window_of
 from plots.render import make_figure
-from plots.stream_boxes import STRIP, boxes_of, lanes
 from plots.streams import draw_streams
-from plots.zoom import one_period, window_of
 from tests.support.expert_parallel import mean_layers
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

@@ -12,7 +12,7 @@ import pytest
 from benchmarks.proofs.unequal_problems import bounds, draw_unequal, optimum_of, solved
 from pipesched import problem_from, solve
 from pipesched.errors import BadInput
-from pipesched.problem.microbatch_chains import is_job_shop, microbatch_chains, without_scale
+from pipesched.problem.chains.microbatch_chains import is_job_shop, microbatch_chains, without_scale
 from pipesched.problem.passes import F, Pass
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.solution import Status

@@ -9,7 +9,7 @@ from random import Random
 from typing import NamedTuple
 
 from pipesched.problem import placement
-from pipesched.problem.module import Module
+from pipesched.problem.features.module import Module
 from pipesched.problem.passes import BW, B, F, Pass, Slot, W
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Problem

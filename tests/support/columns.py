@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from pipesched.problem.device_resources import Pool
+from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.passes import PassKind
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Problem

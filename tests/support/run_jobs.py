@@ -16,7 +16,7 @@ from pipesched.schedule.schedule import Schedule, schedule_of
 from pipesched.simulation.simulator import simulate
 from runtime.execution.program import Program
 from runtime.exporters.catalogue import EXPORTERS
-from runtime.pytorch.launch import launch
+from runtime.pytorch.processes.launch import launch
 from runtime.running.job import Job, ModelSpec, Outcome, job_for
 from runtime.running.torch_version import csv_version
 from solver.limits import Limits

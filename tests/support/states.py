@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import islice, product
 from random import Random
 
-from pipesched.problem.device_resources import Pool
+from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.passes import (
     BW,
     OFFLOAD,

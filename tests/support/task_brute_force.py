@@ -15,6 +15,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from pipesched.problem import placement
+from pipesched.problem.features.stage_arc import StageArc
 from pipesched.problem.passes import (
     BW,
     OFFLOAD,
@@ -34,7 +35,6 @@ from pipesched.problem.passes import (
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.stage import COMPUTE, Gather, TaskSpec
-from pipesched.problem.stage_arc import StageArc
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.stream_orders import stream_orders
 from tests.support.brute_force import TooManyOrdersError

@@ -10,7 +10,7 @@ from commands.options.search import interrupt_sets, limits_of
 from commands.shared.catalogue import Exit
 from commands.shared.output import write_json
 from pipesched.checking.finding import Finding, Verdict
-from pipesched.checking.more_memory import with_more_memory
+from pipesched.checking.memory.more_memory import with_more_memory
 from pipesched.checking.plan_check import Said, check_plan_bound, said_of_each, weakest
 from pipesched.files.plan_answer import PlanAnswer
 from pipesched.files.problems.document import problem_document

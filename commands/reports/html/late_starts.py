@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from commands.reports.late_starts import ASSUMED, DEVICES, assumed_rows, device_rows, picture, sentences, step_text
+from commands.reports.measured.late_starts import (
+    ASSUMED,
+    DEVICES,
+    assumed_rows,
+    device_rows,
+    picture,
+    sentences,
+    step_text,
+)
 from commands.shared.tables import Column
 from pipesched.measurement.comparison import Comparison
 from pipesched.measurement.late_starts import LateStarts

@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Mapping, Sequence
 
 from commands.reports.html.origin import file_section, reproduce_section
-from commands.reports.plan import (
+from commands.reports.plans.plan import (
     CHANGES,
     CHOICES,
     change_rows,

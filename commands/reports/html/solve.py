@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from commands.reports import min_memory, robustness, sensitivity
 from commands.reports.html.bound import argument, limiting
 from commands.reports.html.origin import file_section, reproduce_section
-from commands.reports.solve import Found, verdict
+from commands.reports.solved import min_memory, robustness, sensitivity
+from commands.reports.solved.solve import Found, verdict
 from commands.shared import not_applicable
 from commands.shared.output import idle_line, idle_shown, memory_line, memory_range, percent, times_shown
 from commands.shared.output import time as time_text

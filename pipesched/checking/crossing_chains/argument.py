@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pipesched.checking.devices.least_times import LeastTimes, least_durations, least_times
 from pipesched.checking.diagram.walk import Numbers
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
-from pipesched.checking.least_times import LeastTimes, least_durations, least_times
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.crossing_evidence import CrossingChains
 

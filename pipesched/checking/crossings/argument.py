@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from pipesched.checking.devices.least_times import LeastTimes, least_times
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
-from pipesched.checking.least_times import LeastTimes, least_times
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.crossing_evidence import Crossings
 

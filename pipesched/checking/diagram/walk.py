@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pipesched.checking.devices.least_times import LeastTimes, least_durations, least_times
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
-from pipesched.checking.least_times import LeastTimes, least_durations, least_times
 from pipesched.problem.problem import Objective, Problem
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]

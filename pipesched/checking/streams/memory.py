@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
+from pipesched.checking.devices.one_device import most_in
 from pipesched.checking.finding import RefusedEvidenceError
-from pipesched.checking.one_device import most_in
 from pipesched.checking.streams.task_paths import Node, TaskPaths
 from pipesched.checking.streams.tasks import in_two, limited_room, require_owner, to_and_from
 from pipesched.problem.passes import BW, B, F, PassKind, W

@@ -11,8 +11,8 @@ from dataclasses import replace
 from fractions import Fraction
 
 from pipesched.checking.coverage import require_covered
+from pipesched.checking.devices.one_device import most_in
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
-from pipesched.checking.one_device import most_in
 from pipesched.checking.streams.task_paths import Node, TaskPaths
 from pipesched.checking.streams.tasks import KNOWN, in_two, limited_room, require_owner, to_and_from
 from pipesched.problem.passes import B, W

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from pipesched.files.fields import field_types
 from pipesched.files.fields.field import PLAIN_NUMBER, as_list, field, finite_number, whole_number
-from pipesched.problem.data_parallel import Worker
+from pipesched.problem.chains.data_parallel import Worker
 
 _WORKER = re.compile(r"(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})")
 _PAIR: dict[str, Any] = {

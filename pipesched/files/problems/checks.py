@@ -15,7 +15,7 @@ from pipesched.files.problems.schema import ProblemFile
 from pipesched.files.problems.task_checks import task_lists, task_mistakes
 from pipesched.files.schema_errors import shown_amount
 from pipesched.problem import placement
-from pipesched.problem.microbatch_scale import BLOCKS
+from pipesched.problem.features.microbatch_scale import BLOCKS
 from pipesched.problem.placement import Placement
 
 # How many stages a device holds under each named placement; None where `chunks` says it.

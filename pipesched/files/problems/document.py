@@ -11,7 +11,7 @@ from pipesched.files.problems.memory_options import memory_keys
 from pipesched.files.problems.numbers_of_stages import by_stage, numbers
 from pipesched.files.problems.parameter_keys import parameter_keys
 from pipesched.files.problems.pass_tasks import tasks_section
-from pipesched.problem.module import Module
+from pipesched.problem.features.module import Module
 from pipesched.problem.placement import PLACEMENTS, Placement
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.stage import Stage

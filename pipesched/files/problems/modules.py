@@ -15,7 +15,7 @@ from pipesched.files.problems.times_in_ticks import per
 from pipesched.files.quantities import in_plain_numbers
 from pipesched.files.quantity_forms import PROBLEM
 from pipesched.files.schema_errors import parse_model, shown
-from pipesched.problem.module import Module
+from pipesched.problem.features.module import Module
 
 # What does not go with modules, besides the objective period and the placement bidirectional.
 _ALONE = ("tasks", "chains", "pipelines", "sequence_chunks", "microbatch_scale", "times.overlapped")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from pipesched.problem.device_resources import SharedStream
+from pipesched.problem.features.device_resources import SharedStream
+from pipesched.problem.features.stage_arc import StageArc
 from pipesched.problem.network.share import Share
 from pipesched.problem.network.task_network import Need, Resource
 from pipesched.problem.passes import (
@@ -24,7 +25,6 @@ from pipesched.problem.passes import (
 )
 from pipesched.problem.placement import Placement
 from pipesched.problem.stage import Stage, TaskSpec
-from pipesched.problem.stage_arc import StageArc
 
 # What the task is called that sends a pass's tensor to another device.
 SENDING = "transfer"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from pipesched.problem.device_resources import HostPool
+from pipesched.problem.features.device_resources import HostPool
 from pipesched.problem.network.dependencies import Dependencies
 from pipesched.problem.network.stage_memory import device_change, given_up, host_change
 from pipesched.problem.network.task_network import (

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.distributed.pipelining._backward import stage_backward, stage_backward_input, stage_backward_weight
 from torch.utils.checkpoint import checkpoint
 
-from runtime.pytorch.weight_split import Todo, WeightStore, store_weight_gradients
+from runtime.pytorch.passes.weight_split import Todo, WeightStore, store_weight_gradients
 
 
 class StagePasses:

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from pipesched.problem.microbatch_chains import without_scale
+from pipesched.problem.chains.microbatch_chains import without_scale
 from pipesched.problem.problem import Objective, Problem
-from pipesched.problem.without_lookups import without_lookups
-from pipesched.problem.without_stage_arcs import without_stage_arcs
+from pipesched.problem.relaxed.without_lookups import without_lookups
+from pipesched.problem.relaxed.without_stage_arcs import without_stage_arcs
 from pipesched.registry import Registry
 from pipesched.results.certificate import Certificate
 

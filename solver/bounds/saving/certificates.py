@@ -7,14 +7,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+from pipesched.problem.chains.microbatch_chains import without_scale
 from pipesched.problem.formatting import amount
-from pipesched.problem.least_held import holding_least
-from pipesched.problem.microbatch_chains import without_scale
 from pipesched.problem.passes import BW, REDUCE, STEP, PassKind, W
 from pipesched.problem.problem import Objective, Problem
-from pipesched.problem.without_lookups import without_lookups
-from pipesched.problem.without_parameters import without_parameters
-from pipesched.problem.without_stage_arcs import without_stage_arcs
+from pipesched.problem.relaxed.least_held import holding_least
+from pipesched.problem.relaxed.without_lookups import without_lookups
+from pipesched.problem.relaxed.without_parameters import without_parameters
+from pipesched.problem.relaxed.without_stage_arcs import without_stage_arcs
 from pipesched.results.certificate import Certificate
 from solver.bounds.analytic import catalogue
 from solver.bounds.analytic.catalogue import Certify

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from heuristics.building.microbatch_orders import orders, renumbered
-from pipesched.problem.microbatch_chains import MicrobatchChains
+from pipesched.problem.chains.microbatch_chains import MicrobatchChains
 from pipesched.schedule.chain_timelines import timeline_back, timeline_into
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate

@@ -11,7 +11,7 @@ from heuristics.building.memory_saving import full_offload, half_offload, unifor
 from pipesched.errors import Deadlock, DoesNotApply
 from pipesched.problem.passes import SAVING
 from pipesched.problem.problem import Problem
-from pipesched.problem.without_parameters import without_parameters
+from pipesched.problem.relaxed.without_parameters import without_parameters
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule
 from solver.backends.interruptible import run_within

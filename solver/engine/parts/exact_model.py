@@ -12,7 +12,7 @@ from formulations.jobs.jobs_of_problem import jobs_of
 from formulations.variables.literals import TooLong
 from formulations.variables.model_variables import MOST_LITERALS
 from pipesched.problem.attainable_spans import Value
-from pipesched.problem.microbatch_chains import is_job_shop
+from pipesched.problem.chains.microbatch_chains import is_job_shop
 from pipesched.schedule.timeline import Timeline
 from solver.backends.exact_search import improve
 from solver.backends.interruptible import run_within

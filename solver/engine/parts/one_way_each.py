@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from formulations.jobs.jobs_of_problem import jobs_of
-from pipesched.problem.least_held import holding_least
 from pipesched.problem.problem import Problem
+from pipesched.problem.relaxed.least_held import holding_least
 from pipesched.problem.stage import Stage
 from solver.engine.kernels import KERNELS, Kernels
 from solver.engine.run import found_in

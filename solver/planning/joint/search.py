@@ -14,7 +14,7 @@ from random import Random
 from typing import NamedTuple
 
 from pipesched.layers.plan_problem import Choice, PlanProblem
-from pipesched.problem.without_parameters import without_parameters
+from pipesched.problem.relaxed.without_parameters import without_parameters
 from pipesched.results.plan import Candidate
 from pipesched.schedule.once_an_iteration import completed, uncompleted
 from pipesched.schedule.timeline import Timeline

@@ -34,7 +34,7 @@ from pipesched.results.evidence import (
 from solver.backends.refuted_again import refuted_again
 from solver.bounds.analytic.catalogue import BOUNDS, certificates
 from solver.engine.clock import Clock
-from solver.engine.incumbent import Incumbent
+from solver.engine.incumbent.incumbent import Incumbent
 from solver.limits import Limits
 from solver.solve import solve
 from tests.support.makers import problem

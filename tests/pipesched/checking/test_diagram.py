@@ -14,9 +14,9 @@ from benchmarks.proofs.exhaustive.optimum import NotTiny, least_value
 from pipesched.checking.check import check_bound
 from pipesched.checking.diagram.argument import decision_diagram
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError, Verdict
-from pipesched.checking.least_held import least_held
+from pipesched.checking.memory.least_held import least_held
 from pipesched.errors import BadInput
-from pipesched.problem.microbatch_chains import without_scale
+from pipesched.problem.chains.microbatch_chains import without_scale
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.diagram_evidence import Diagram

@@ -158,7 +158,7 @@ def test_compare_sets_a_trace_beside_its_prediction(files: tuple[str, str], caps
 
 
 def test_the_prediction_knows_that_autograd_does_not_split_the_first_stage(tmp_path: Path) -> None:
-    from commands.reports.measured_table import comparisons
+    from commands.reports.measured.measured_table import comparisons
 
     one = problem(2, 2, time_unit="ms")
     orders = schedule("F0.0 B0.0 F0.1 W0.0 B0.1 W0.1", "F1.0 B1.0 F1.1 B1.1 W1.0 W1.1")

@@ -12,7 +12,7 @@ import pytest
 from commands.main import main
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.ample_memory import why_no_plan_is_limited
-from pipesched.problem.ample_memory import NEVER_LIMITS, why_never_limited
+from pipesched.problem.relaxed.ample_memory import NEVER_LIMITS, why_never_limited
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
 from tests.support.makers import problem, random_order

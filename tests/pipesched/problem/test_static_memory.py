@@ -116,8 +116,8 @@ def test_the_picture_of_memory_has_it_at_the_bottom() -> None:
     from matplotlib.colors import to_hex
 
     from heuristics.catalogue import HEURISTICS
+    from plots.drawing.memory_marks import STATIC
     from plots.memory import draw_memory
-    from plots.memory_marks import STATIC
     from plots.render import make_figure
 
     one = held([4, 0])

@@ -21,8 +21,8 @@ from pipesched.errors import BadInput  # noqa: E402
 from runtime.pytorch.gradient_check import compare_step, tolerance  # noqa: E402
 from runtime.pytorch.load_model import load_model  # noqa: E402
 from runtime.pytorch.models import gpt  # noqa: E402
+from runtime.pytorch.passes.weight_split import store_weight_gradients  # noqa: E402
 from runtime.pytorch.reference import Gradient, StepReference  # noqa: E402
-from runtime.pytorch.weight_split import store_weight_gradients  # noqa: E402
 from runtime.running.job import Job, ModelSpec  # noqa: E402
 from tests.support.makers import problem, random_order  # noqa: E402
 from tests.support.run_jobs import TIMES, Ran, from_rows, job, run_all, with_comms  # noqa: E402

@@ -20,7 +20,7 @@ from pipesched.measurement.trace import read_measured
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
 from pipesched.simulation.simulator import simulate
-from runtime.pytorch import launch as torch_launch
+from runtime.pytorch.processes import launch as torch_launch
 from runtime.running import heartbeat as torch_status
 from tests.support.makers import problem, random_order
 from tests.support.saving_orders import TIMELINES

@@ -30,7 +30,7 @@ import torch.distributed as dist
 from torch import nn
 import pipesched
 from runtime.execution import program, streams
-from runtime.pytorch import activations
+from runtime.pytorch.passes import activations
 
 dist.init_process_group("gloo")
 rank = dist.get_rank()

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from commands.main import main
-from commands.reports.recommendation import recommendation
+from commands.reports.solved.recommendation import recommendation
 from heuristics.catalogue import HEURISTICS
 from pipesched.files.problem_file import problem_from
 from pipesched.problem.problem import Objective, Problem

@@ -14,7 +14,7 @@ from threading import Event
 import pytest
 
 from commands.main import main
-from commands.reports.sensitivity import lines, rows
+from commands.reports.solved.sensitivity import lines, rows
 from pipesched.files.problem_file import problem_from, read_document, read_problem
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.rescale import coarsest

@@ -16,7 +16,7 @@ import pytest
 from benchmarks.proofs.bound_branches import BRANCHES
 from benchmarks.proofs.bound_problems import changed, draw
 from benchmarks.proofs.branch import Branch
-from pipesched.problem.microbatch_chains import without_scale
+from pipesched.problem.chains.microbatch_chains import without_scale
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.evidence import AroundDevice
 from solver.bounds.analytic.catalogue import BOUNDS, certificates

@@ -12,7 +12,7 @@ import pytest
 from benchmarks.proofs.attack import KINDS, Counts, count
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
-from pipesched.checking.memory_and_copies import memory_and_copies as checked
+from pipesched.checking.memory.memory_and_copies import memory_and_copies as checked
 from pipesched.files.problem_file import problem_from
 from pipesched.problem.attainable_spans import largest_denominator, least_from
 from pipesched.problem.feasibility import why_infeasible

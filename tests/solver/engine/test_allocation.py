@@ -14,9 +14,9 @@ from pipesched.errors import Disagreement
 from solver.construction.list_scheduling import list_schedules, sequential
 from solver.engine import search as search_module
 from solver.engine.allocation import Allocation
+from solver.engine.clock import BESIDE
 from solver.engine.engine import ENGINE
 from solver.engine.kernels import Kernels
-from solver.engine.part_times import BESIDE
 from solver.engine.search import Engine, InTurn, Search
 from solver.engine.slices import Work
 from solver.limits import Limits

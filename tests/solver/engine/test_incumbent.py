@@ -14,7 +14,7 @@ from pipesched.schedule.timeline import Timeline
 from solver.backends.interruptible import run_within
 from solver.construction.timing import best_times
 from solver.engine.clock import Clock
-from solver.engine.incumbent import Incumbent
+from solver.engine.incumbent.incumbent import Incumbent
 from solver.limits import Limits
 from tests.support.makers import problem, random_order
 

@@ -12,11 +12,10 @@ from pipesched.results.solution import Solution, Status
 from pipesched.validation.validator import validate
 from solver.cyclic.solve_period import solve_period
 from solver.diagram.first_stages.bound import KIND
-from solver.engine.clock import Clock
+from solver.engine.clock import Clock, PartTimes
 from solver.engine.opening.analytic_bounds import AnalyticBounds
 from solver.engine.opening.published import Published
 from solver.engine.opening.published_extended import PublishedExtended
-from solver.engine.part_times import PartTimes
 from solver.engine.search import Engine, Search
 from solver.limits import Limits
 from solver.planning.budget import Budget

@@ -26,8 +26,9 @@ from solver.backends.interruptible import OutOfTime, end_thread, run_until, run_
 from solver.bounds.analytic.catalogue import BOUNDS
 from solver.construction import list_scheduling
 from solver.cyclic import problem_period
-from solver.engine import compile_kernels, finish, incumbent, kernels, search
+from solver.engine import compile_kernels, finish, kernels, search
 from solver.engine.engine import ENGINE
+from solver.engine.incumbent import incumbent
 from solver.engine.opening import published
 from solver.engine.parts.local_search import LocalSearch
 from solver.engine.run import run

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipesched.files.problem_file import problem_from
-from pipesched.problem.microbatch_chains import microbatch_chains
+from pipesched.problem.chains.microbatch_chains import microbatch_chains
 from pipesched.problem.problem import Problem
 from pipesched.schedule.metrics import measure
 from pipesched.validation.validator import validate

@@ -8,7 +8,7 @@ from formulations.jobs.jobs import Jobs
 from formulations.jobs.jobs_of_problem import jobs_of
 from pipesched.errors import Deadlock
 from pipesched.problem.problem import Problem
-from pipesched.problem.without_parameters import without_parameters
+from pipesched.problem.relaxed.without_parameters import without_parameters
 from solver.engine.kernels import KERNELS, Kernels
 from solver.engine.run import found_in
 from solver.engine.search import Engine, Search

@@ -1,0 +1,1 @@
+"""What is said of runs, profiles and measured traces."""

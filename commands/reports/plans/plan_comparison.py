@@ -1,0 +1,94 @@
+"""Published schedules on one model, as a table and as JSON."""
+
+from __future__ import annotations
+
+from commands.options.plan_compare import PlanRows
+from commands.reports.plans.plan import what_is_in_it
+from commands.shared.output import idle_shown, percent
+from commands.shared.tables import Column, table
+from pipesched.layers.plan_problem import PlanProblem
+from pipesched.problem.formatting import plain
+from pipesched.results.plan import Candidate
+from pipesched.results.plan_figures import searched
+from pipesched.results.solution import Status
+from pipesched.schedule.metrics import BUBBLE, IDLE, measure
+from solver.planning.compared_schedule import ComparedSchedule
+from solver.planning.lacking import lacking
+
+COLUMNS = [
+    Column("schedule"),
+    Column("time", True),
+    Column("bound of its plans", True, 2),
+    Column(IDLE, True),
+    Column(BUBBLE, True, 2),
+    Column("peak memory", True),
+    Column("fits"),
+    Column("recomputed layers", True),
+    Column("placement"),
+    Column("layers of each stage", leave_out=1),
+    Column("runtimes", leave_out=3),
+]
+
+
+def show(found: PlanRows, free: str) -> None:
+    """The table, the best in bold; then what it was compared with, and what does not apply."""
+    problem, rows = found.problem, found.rows
+    shown = [row for row in rows if row.best is not None]
+    unit = f" ({problem.time_unit})" if problem.time_unit else ""
+    title = f"{problem.name}: {problem.objective.value}{unit} of the best plan found with each schedule"
+    table(title, COLUMNS, [_cells(found, row) for row in shown], bold=[0] if shown and shown[0].fits else [])
+    if shown:
+        print(f"time: {problem.objective.value}: {what_is_in_it(problem)}")
+    best = next((row for row in rows if row.name == free), None)
+    if best is not None and best.plan is not None and best.plan.value is not None:
+        bound = f"{plain(float(best.plan.lower_bound))} {problem.time_unit}".rstrip()
+        print(f"{free}: any order; no plan is below {bound} ({searched(best.plan.problem)})")
+    if any(not row.fits for row in shown):
+        print("what does not fit is shown with the memory that the least of its plans tried needs")
+    for row in rows:
+        if row.best is None:
+            unknown = row.plan is not None and row.plan.status is Status.UNKNOWN
+            said = ["no plan found in the time given"] if unknown else []
+            print(f"- {row.name}: {': '.join([*said, *([row.reason] if row.reason else [])])}")
+
+
+def _cells(found: PlanRows, row: ComparedSchedule) -> list[str]:
+    problem, best = found.problem, row.best
+    assert best is not None
+    one, metrics = best.timeline.problem, measure(best.timeline)
+    counts = best.partition.recompute_counts()
+    own = "" if best.schedule in (row.name, "") else f" ({best.schedule})"
+    optimal = row.fits and row.plan is not None and row.plan.status is Status.OPTIMAL
+    bound = "optimal" if optimal else plain(float(row.plan.lower_bound)) if row.fits and row.plan is not None else ""
+    return [
+        row.name + own,
+        plain(float(best.value)),
+        bound,
+        *(percent(share) for _, share in idle_shown(one, metrics)),
+        plain(round(max(metrics.peak_memory), 3)),
+        _fits(problem, row, best),
+        str(sum(sum(stage.values()) for stage in counts)),
+        str(best.choice),
+        " ".join(map(str, best.partition.counts)),
+        ", ".join(found.runtimes.get(row.name, ())),
+    ]
+
+
+def _fits(problem: PlanProblem, row: ComparedSchedule, best: Candidate) -> str:
+    if row.fits:
+        return "yes"
+    more, device = lacking(problem, best)
+    none = row.plan is not None and row.plan.status is Status.INFEASIBLE
+    verdict = "no" if none else "no plan found that does"
+    return f"{verdict}: {plain(round(more, 3))} {problem.cluster.memory_unit} too much on device {device}"
+
+
+def document(found: PlanRows) -> dict[str, object]:
+    """The object of `compare --json` for a plan file."""
+    return {
+        "name": found.problem.name,
+        "objective": found.problem.objective.value,
+        "time_unit": found.problem.time_unit,
+        "memory_unit": found.problem.cluster.memory_unit,
+        "rows": [row.record() | {"runtimes": found.runtimes.get(row.name, [])} for row in found.rows],
+    }

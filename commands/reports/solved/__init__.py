@@ -1,0 +1,1 @@
+"""What `solve` says, and what it is asked for beside the best schedule."""

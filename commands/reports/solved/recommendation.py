@@ -1,0 +1,52 @@
+"""The one schedule that `solve` recommends, with the reason: its own, or a published one that noise harms less."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from commands.reports.solved.robustness import mean_text, noise_text
+from commands.shared.output import percent
+from commands.shared.output import time as time_text
+from pipesched.results.analysis.robustness import Robustness
+from pipesched.results.comparison import OURS
+from pipesched.results.solution import Solution
+
+
+class Recommendation(NamedTuple):
+    """The schedule's name and the reason, which goes on from the name."""
+
+    name: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"recommended: {self.name}, {self.reason}"
+
+
+def recommendation(solution: Solution, found: Robustness | None, robust: bool = False) -> Recommendation | None:
+    """None without a schedule; `robust`: the schedule was searched for its mean under noise."""
+    problem, value, best = solution.problem, solution.value_ticks, solution.best_candidate
+    if value is None:
+        return None
+    if best is None or best.metrics is None:
+        return Recommendation(OURS, "since none of the published schedules tried fits")
+    ahead = best.metrics.value_ticks(problem.objective) / value - 1
+    equal = f"which takes {time_text(problem, value)} as {best.name} does"
+    shorter = f"since {best.name}, the best published one that fits, takes {percent(ahead)} longer"
+    if found is None or found.best_published is None:
+        return Recommendation(OURS, shorter if ahead > 0 else equal)
+    rival, under = found.best_published, f"under {noise_text(found.noise)} noise"
+    means = f"{mean_text(problem, rival.mean)} against {mean_text(problem, found.mean)} on average"
+    theirs = next(one for one in solution.candidates if one.name == rival.name)
+    assert theirs.metrics is not None
+    more = theirs.metrics.value_ticks(problem.objective) / value - 1
+    if found.reverses and not more:
+        return Recommendation(rival.name, f"which takes as long as the order found and less {under}: {means}")
+    if found.reverses:
+        longer = f"{percent(more)} longer without noise"
+        reason = f"for times as the file says; {rival.name}, {longer}, takes less {under}: {means}"
+        return Recommendation(OURS, reason if robust else f"{reason} (--robust searches for the least mean)")
+    if robust:
+        reason = f"since no published schedule that fits takes less {under}"
+    else:
+        reason = shorter if ahead > 0 else f"{equal}, and {under} no longer than any published one"
+    return Recommendation(OURS, reason)

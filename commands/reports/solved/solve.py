@@ -1,0 +1,81 @@
+"""What a solve prints: the verdict, schedules side by side, why no schedule is better, and what else was asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from commands.reports import schedule_table
+from commands.reports.solved import min_memory, robustness, sensitivity
+from commands.reports.solved.recommendation import Recommendation
+from commands.shared.output import complain, idle_line, idle_said, memory_line, percent
+from commands.shared.output import time as time_text
+from pipesched.problem.rescale import in_ticks_of
+from pipesched.results.analysis.explanation import Explanation
+from pipesched.results.analysis.least_memory import LeastMemory
+from pipesched.results.analysis.robustness import Robustness
+from pipesched.results.comparison import with_solution
+from pipesched.results.solution import Solution, Status
+from pipesched.schedule.metrics import Metrics
+
+
+@dataclass(frozen=True)
+class Found:
+    """All that one run of the command brings: the solution, and what else was asked for."""
+
+    solution: Solution
+    memory: LeastMemory | None = None
+    explanation: Explanation | None = None
+    noise: Robustness | None = None
+    robust: bool = False
+    recommended: Recommendation | None = None
+
+
+def verdict(found: Found, metrics: Metrics) -> str:
+    """What was found and what is proved of it, in a sentence."""
+    solution = found.solution
+    problem, objective = solution.problem, solution.problem.objective
+    value = f"{objective.value} {time_text(problem, solution.value_ticks)}"
+    bound = time_text(problem, solution.lower_bound_ticks)
+    idle = idle_said(problem, metrics)
+    if solution.status is Status.OPTIMAL:
+        return f"optimal: {value}; no schedule is better; {idle}"
+    if found.robust:
+        return f"chosen for its mean under noise: {value} without noise; none is below {bound}; {idle}"
+    if found.memory and in_ticks_of(problem, found.memory.best, found.memory.scale.problem) != solution.value_ticks:
+        best = time_text(found.memory.scale.problem, found.memory.best)
+        known = f"the optimum is {best}" if best == bound else f"the best found is {best}, none is below {bound}"
+        return f"chosen for low memory: {value} ({known}); {idle}"
+    return f"best found: {value}; none is below {bound}: a gap of {percent(solution.gap or 0)}; {idle}"
+
+
+def show(found: Found, why_not: bool) -> None:
+    """What is found and proved in sentences, and the table; `why_not`: with why other schedules do not apply."""
+    solution = found.solution
+    problem = solution.problem
+    if solution.status is Status.INFEASIBLE:
+        complain(f"infeasible: {solution.reason}")
+        return
+    if solution.metrics is not None:
+        print(verdict(found, solution.metrics))
+        if found.recommended:
+            print(found.recommended)
+    schedule_table.show(problem, with_solution(solution), solution.lower_bound_ticks, why_not=why_not)
+    if solution.metrics is None:
+        complain("no schedule found in the time given")
+        return
+    print(memory_line(problem, solution.metrics))
+    if solution.timeline and (idle := idle_line(solution.timeline)):
+        print(idle)
+    if solution.certificate:
+        print(f"why none is below the bound ({solution.certificate.name}): {solution.certificate.text}")
+    if found.noise:
+        print("\n".join(robustness.sentences(problem, found.noise, solution.value)))
+    for text in solution.notes:
+        if text not in problem.notes:  # those were said as the file was read
+            print(f"note: {text}")
+    if found.memory:
+        print("\n".join(min_memory.sentences(found.memory)))
+    if found.explanation:
+        sensitivity.show(solution, found.explanation)
+    if solution.interrupted:
+        print("interrupted: this is the best schedule found until then")

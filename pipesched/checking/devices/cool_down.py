@@ -1,0 +1,121 @@
+"""Argument: what a device has left after its last forward, and what a device then has to run that comes before it.
+
+Let the last forward of the device end at T. Of its backwards some are left, `early` of its first stage and `late` of
+its last one, whose micro-batches then pass all its stages again. All that is left fits into memory. So T is no sooner
+than the rest of the work allows. After T come the gradients here, one at a time and each on its way back, and on the
+other device all backwards of these micro-batches, none before its gradient arrives. The least over both numbers counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import accumulate
+
+from pipesched.checking.devices.head_and_tail import way_back
+from pipesched.checking.devices.least_times import least_backward
+from pipesched.checking.devices.one_device import Item, OneDevice, most_in
+from pipesched.checking.finding import RefusedEvidenceError
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.evidence import ReturnTo
+
+# More numbers of backwards than this are not gone through.
+_MOST_NUMBERS = 2_000
+
+
+def cool_down(problem: Problem, evidence: ReturnTo) -> int:
+    """The ticks of a makespan, or of the span of the other device, at least."""
+    here = OneDevice(problem, evidence.device)
+    if len(here.chains) != 1:
+        raise RefusedEvidenceError(f"device {here.device} does not see exactly one chain of stages")
+    if here.blocks:
+        raise RefusedEvidenceError("nothing is known of passes that run as one block")
+    other = _Other(here, evidence.other)
+    idle = here.idle_at_first(some_forward_later=True) if here.backward_before_last_forward else 0
+    until_then = other.head + here.work + idle + here.idle_between(0)
+    after = [other.after(early, late) - most for early, late, most in _left(here)]
+    if not after:
+        raise RefusedEvidenceError(f"memory of device {here.device} does not hold one micro-batch")
+    return until_then + min(after)
+
+
+class _Other:
+    """The other device: of the chain's stages on it those walked before the device, and those walked in between."""
+
+    def __init__(self, here: OneDevice, number: int) -> None:
+        self.here, where = here, here.problem.placement.stage_device
+        first, last = here.stages[0], here.stages[-1]
+        chain = next(chain for chain in here.problem.placement.chains if first in chain)
+        upstream, inside = chain[: chain.index(first)], chain[chain.index(first) : chain.index(last)]
+        self.sooner = [s for s in upstream if where[s] == number]
+        self.between = [s for s in inside if where[s] == number]
+        if not self.sooner:
+            raise RefusedEvidenceError(f"micro-batches do not pass device {number} before device {here.device}")
+        makespan = here.problem.objective is Objective.MAKESPAN
+        self.gate = chain[0] if makespan else self.sooner[0]
+        self.head = here.times[first].begins - here.times[self.gate].begins
+
+    def after(self, early: int, late: int) -> int:
+        """The least ticks from the last forward's end to the end that counts."""
+        return max(self._returning(early, late), self._running(early, late))
+
+    def _returning(self, early: int, late: int) -> int:
+        """The last gradient of the last stage here, and the last one of all, each with its way to the gate."""
+        times, stages = self.here.times, self.here.stages
+        one = times[stages[-1]]
+        # The micro-batch of the last forward has still to come back to the device.
+        of_late = max(late * one.gradient, one.returned - one.begins - one.forward)
+        of_all = early * times[stages[0]].gradient + late * sum(times[s].gradient for s in stages[1:])
+        return max(
+            of_late + way_back(self.here, stages[-1], self.gate), of_all + way_back(self.here, stages[0], self.gate)
+        )
+
+    def _running(self, early: int, late: int) -> int:
+        """What the other device runs after the first gradient arrives, or after that of some later ones does."""
+        first, last = self.here.stages[0], self.here.stages[-1]
+        arrivals = [
+            (self._arrives(first, self.sooner), (early - late) * self._each(self.sooner)),
+            (self._arrives(last, self.sooner), late * self._each(self.sooner)),
+        ]
+        if self.between:
+            arrivals.append((self._arrives(last, self.between), late * self._each(self.between)))
+        arrivals.sort(reverse=True)
+        work = accumulate(ticks for _, ticks in arrivals)
+        return max(since + ticks for (since, _), ticks in zip(arrivals, work, strict=True))
+
+    def _arrives(self, start: int, stages: list[int]) -> int:
+        """From the start of a gradient on the device to its arrival at the first of these stages on its way."""
+        times = self.here.times
+        return times[stages[-1]].turns - times[start].turns
+
+    def _each(self, stages: list[int]) -> int:
+        """What one micro-batch's backwards of these stages compute."""
+        return sum(least_backward(self.here.problem.stages[s]) for s in stages)
+
+
+def _left(here: OneDevice) -> Iterator[tuple[int, int, int]]:
+    """Numbers of backwards of the first and of the last stage, and the most work that is left with them."""
+    stages, numbers = [here.problem.stages[s] for s in here.stages], 0
+    everything = here.count[here.stages[0]]
+    for early in range(1, everything + 1):
+        for late in range(1, early + 1) if len(stages) > 1 else (early,):
+            taken = early * stages[0].activation + late * sum(stage.activation for stage in stages[1:])
+            if here.room is not None and taken > here.room:
+                break
+            numbers += 1
+            if numbers > _MOST_NUMBERS:
+                raise RefusedEvidenceError(f"device {here.device} may have too many numbers of backwards left")
+            whole = early * least_backward(stages[0]) + late * sum(least_backward(stage) for stage in stages[1:])
+            room = None if here.room is None else here.room - taken
+            yield early, late, whole + most_in(room, _others(here, early, late))
+
+
+def _others(here: OneDevice, early: int, late: int) -> list[Item]:
+    """Weight passes of all other micro-batches, and backwards of stages between the first and the last one."""
+    items, everything = list[Item](), here.count[here.stages[0]]
+    for place, s in enumerate(here.stages):
+        stage = here.problem.stages[s]
+        if 0 < place < len(here.stages) - 1:
+            items.append((least_backward(stage), stage.activation, early - late))
+        if stage.weight is not None:
+            items.append((stage.weight, stage.activation - stage.freed, everything - (late if place else early)))
+    return items

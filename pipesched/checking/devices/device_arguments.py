@@ -1,0 +1,42 @@
+"""Arguments about the work of one device: its load, its idle time, and how many micro-batches its memory admits."""
+
+from __future__ import annotations
+
+from pipesched.checking.devices.one_device import OneDevice
+from pipesched.checking.finding import RefusedEvidenceError
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.evidence import OnDevice, OnStage
+
+
+def load(problem: Problem, evidence: OnDevice) -> int:
+    """A device does all its work, one pass at a time, after what comes before its first pass."""
+    here = OneDevice(problem, evidence.device)
+    return (here.first_start if problem.objective is Objective.MAKESPAN else 0) + here.work
+
+
+def round_trip(problem: Problem, evidence: OnDevice) -> int:
+    """Work and idle time: before the first backward and after the last forward.
+
+    If a backward starts before the last forward, the two idle times are apart and add up. If none does, they may be the
+    same time, and the longer one counts.
+    """
+    here = OneDevice(problem, evidence.device)
+    at_last = here.idle_at_last()
+    idle = here.idle_at_first(some_forward_later=True) + here.idle_between(0) + at_last
+    if not here.backward_before_last_forward:
+        idle = min(idle, max(here.idle_at_first(some_forward_later=False), at_last))
+    return load(problem, evidence) + idle
+
+
+def in_flight_limit(problem: Problem, evidence: OnStage) -> int:
+    """Memory admits so many micro-batches to a stage at once; the next one waits until one of them has made room."""
+    if not 0 <= evidence.stage < len(problem.stages):
+        raise RefusedEvidenceError(f"there is no stage {evidence.stage}")
+    here = OneDevice(problem, problem.placement.stage_device[evidence.stage])
+    times, count = here.times[evidence.stage], here.count[evidence.stage]
+    admitted, cycle = here.rounds(evidence.stage)
+    rounds = -(-count // admitted)
+    if rounds < 1:
+        raise RefusedEvidenceError(f"no micro-batch passes stage {evidence.stage}")
+    before = times.begins if problem.objective is Objective.MAKESPAN else 0
+    return before + (rounds - 1) * cycle + times.turns - times.begins + times.backward

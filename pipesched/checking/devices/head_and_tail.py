@@ -1,0 +1,67 @@
+"""Argument: the way to a device, its busy interval and the way back belong to the span of a device passed before."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from pipesched.checking.devices.least_times import least_backward
+from pipesched.checking.devices.one_device import OneDevice, most_in
+from pipesched.checking.finding import RefusedEvidenceError
+from pipesched.checking.memory.memory_over_time import before_last_forward, before_last_gradient
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.evidence import AroundDevice
+
+
+def head_and_tail(problem: Problem, evidence: AroundDevice) -> Fraction:
+    """To the last gradient of the device, or to that of the micro-batch whose forward is the device's last."""
+    here = OneDevice(problem, evidence.device)
+    gates = {chain[0]: gate for chain, gate in zip(here.chains, gates_of(problem, evidence.owner, here), strict=True)}
+    head = min(here.times[chain[0]].begins - here.times[gates[chain[0]]].begins for chain in here.firsts)
+    tails = [(chain, way_back(here, chain[0], gates[chain[0]])) for chain in here.lasts]
+    if not evidence.to_last_forward:
+        return head + _to_last_gradient(here) + min(tail for _, tail in tails)
+    # Any of these chains' forwards may be the last.
+    return head + min(_to_last_forward(here, chain) + tail for chain, tail in tails)
+
+
+def gates_of(problem: Problem, owner: int | None, here: OneDevice) -> list[int]:
+    """By chain of the device the first stage that it walks on the owner, which begins and ends no later than that.
+
+    The chain's first stage for the makespan, where time itself begins before and ends after it.
+    """
+    if (owner is None) != (problem.objective is Objective.MAKESPAN):
+        raise RefusedEvidenceError(f"a {problem.objective} is not measured so: owner {owner}")
+    gates, device_of = [], problem.placement.stage_device
+    for stages in here.chains:
+        chain = next(chain for chain in problem.placement.chains if stages[0] in chain)
+        walked = chain[: chain.index(stages[0]) + 1]
+        gate = next((s for s in walked if owner is None or device_of[s] == owner), None)
+        if gate is None:
+            raise RefusedEvidenceError(f"a chain reaches device {here.device} before device {owner}")
+        gates.append(gate)
+    return gates
+
+
+def way_back(here: OneDevice, stage: int, gate: int) -> int:
+    """From the end of a gradient of the stage to the end of that micro-batch's backward at its gate."""
+    if stage == gate:
+        return 0
+    return here.times[gate].turns + here.times[gate].backward - here.times[stage].returned
+
+
+def _to_last_gradient(here: OneDevice) -> Fraction:
+    """All work but weight passes that fit into memory together, and the idle time before the first backward."""
+    put_off = most_in(here.room, here.weight_passes())
+    done = max(0, here.work - put_off)
+    if not here.blocks:
+        done = max(done, sum((here.times[s].forward + here.times[s].gradient) * here.count[s] for s in here.stages))
+    by_work = done + here.idle_at_first(here.backward_before_last_forward) + here.idle_between(1)
+    return max(Fraction(by_work), before_last_gradient(here))
+
+
+def _to_last_forward(here: OneDevice, last: list[int]) -> Fraction:
+    """All work but what waits in memory when the last forward ends; then that micro-batch's way and its gradient."""
+    idle = here.idle_at_first(some_forward_later=True) if here.backward_before_last_forward else 0
+    waits = here.left_of_others(last) + sum(least_backward(here.problem.stages[s]) for s in last)
+    back = here.times[last[0]].returned - here.times[last[-1]].begins - here.times[last[-1]].forward
+    return max(Fraction(here.work - waits + idle + here.idle_between(0)), before_last_forward(here)) + back

@@ -1,0 +1,189 @@
+"""What the arguments know of one device: its stages, its memory, its least work, and when it must be idle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import product
+from math import floor
+
+from pipesched.checking.devices.least_times import LeastTimes, least_backward, least_times
+from pipesched.checking.finding import RefusedEvidenceError
+from pipesched.problem.problem import Problem
+
+# Value, memory that one takes, how many there are.
+Item = tuple[int, int, int]
+
+
+class OneDevice:
+    """`chains` are the stages here that micro-batches walk, chain by chain in walking order; `times` those of all.
+
+    `count[s]` is how many micro-batches walk stage s, `room` the memory left for activations, None without a limit.
+    """
+
+    def __init__(self, problem: Problem, device: int, times: Sequence[LeastTimes] | None = None) -> None:
+        if not 0 <= device < problem.devices:
+            raise RefusedEvidenceError(f"there is no device {device}")
+        self.problem, self.device = problem, device
+        self.times = least_times(problem) if times is None else times
+        self.count = [len(each) for each in problem.microbatches_of]
+        device_of = problem.placement.stage_device
+        here = [[s for s in chain if device_of[s] == device and self.count[s]] for chain in problem.placement.chains]
+        self.chains = [stages for stages in here if stages]
+        self.stages = [stage for chain in self.chains for stage in chain]
+        if not self.stages:
+            raise RefusedEvidenceError(f"no micro-batch passes device {device}")
+        pool = problem.pools[device]
+        on_it = [stage for stage, where in zip(problem.stages, device_of, strict=True) if where == device]
+        self.room = None if pool.capacity is None else pool.capacity - pool.static - sum(s.static for s in on_it)
+        self.blocks = any(stage.overlapped is not None for stage in problem.stages)
+
+    @property
+    def firsts(self) -> list[list[int]]:
+        """The chains of which a micro-batch may come first here: of those in one queue the one with the first."""
+        return self._ends_of_queues(False)
+
+    @property
+    def lasts(self) -> list[list[int]]:
+        """The chains of which a micro-batch may come last here: of those in one queue the one with the last."""
+        return self._ends_of_queues(True)
+
+    def _ends_of_queues(self, last: bool) -> list[list[int]]:
+        """Stages of one queue run their forwards, and their backwards, in the order of micro-batches."""
+        queue_of, walked = self.problem.queue_of, self.problem.microbatches_of
+        ordered = sorted(self.chains, key=lambda chain: walked[chain[0]][0], reverse=not last)
+        # What is written later stays.
+        return [*{queue_of[chain[0]]: chain for chain in ordered}.values()]
+
+    @property
+    def work(self) -> int:
+        """The least ticks of all passes: each alone in its faster mode, less the most that blocks of two may save."""
+        stages = self.problem.stages
+        alone = sum((stages[s].forward + least_backward(stages[s])) * self.count[s] for s in self.stages)
+        saved = 0
+        for f, b in product(self.stages, self.stages):
+            block = stages[f].overlapped
+            if block is not None:
+                saved = max(saved, stages[f].forward + stages[b].fused - block)
+        return max(0, alone - saved * sum(self.count[s] for s in self.stages))
+
+    @property
+    def first_start(self) -> int:
+        """The earliest start of anything here after time 0."""
+        return min(self.times[chain[0]].begins for chain in self.firsts)
+
+    @property
+    def backward_before_last_forward(self) -> bool:
+        """Whether memory is too small for all forwards, so that some backward starts before the last forward."""
+        everything = sum(self.problem.stages[s].activation * self.count[s] for s in self.stages)
+        return self.room is not None and everything > self.room
+
+    def until_first_backward(self) -> int:
+        """The least time from the first start here to that of the first backward, which has come from the last stage.
+
+        It is one of a chain's last stage here, whose micro-batch walked all stages of the chain here before.
+        """
+        return min(self.times[chain[-1]].turns - self.times[chain[0]].begins for chain in self.firsts)
+
+    def idle_at_first(self, some_forward_later: bool) -> int:
+        """The least idle time before the first backward: only forwards run then, and all of them stay in memory."""
+        stages = self.problem.stages
+        forwards = [(stages[s].forward, stages[s].activation, self.count[s]) for s in self.stages]
+        runs = most_in(self.room, forwards)
+        if some_forward_later:
+            all_of_them = sum(ticks * count for ticks, _, count in forwards)
+            runs = min(runs, all_of_them - min(ticks for ticks, _, _ in forwards))
+        return max(0, self.until_first_backward() - runs)
+
+    def idle_at_last(self) -> int:
+        """The least idle time between the end of the last forward and the last backward of that micro-batch here."""
+        stages, idle = self.problem.stages, []
+        for last in self.lasts:
+            one, other = self.times[last[-1]], self.times[last[0]]
+            wait = other.turns - one.begins - one.forward
+            own = sum(least_backward(stages[s]) for s in last[1:])
+            idle.append(max(0, wait - own - self.left_of_others(last)))
+        return min(idle)
+
+    def idle_between(self, round_trips_more: int) -> int:
+        """The least idle time in round trips between the first and the last one, and so many more.
+
+        Counted on a device that one chain visits. From the end of a micro-batch's last forward here to its first
+        backward here memory holds all its activations: those of K micro-batches at once. Passes of one kind and stage
+        may be taken to run in the order of micro-batches: so these round trips of every K-th micro-batch and of the
+        last are apart. In each run forwards of later micro-batches, whose activations stay, and what earlier ones that
+        are then in memory have left.
+        """
+        if self.room is None or len(self.chains) != 1:
+            return 0
+        (chain,) = self.chains
+        stages, last, count = self.problem.stages, self.times[chain[-1]], self.count[chain[0]]
+        own = sum(stages[s].activation for s in chain)
+        admitted = self.room // own if own else count
+        if not 0 < admitted < count:
+            return 0
+        most = admitted - 1 if len(chain) == 1 else count - 1
+        runs = most_in(self.room - own, [(stages[s].forward, stages[s].activation, most) for s in chain])
+        idle = max(0, last.turns - last.begins - last.forward - runs - self.left_of_others(chain))
+        return ((count - 1) // admitted - 1 + round_trips_more) * idle
+
+    def rounds(self, number: int) -> tuple[int, int]:
+        """How many micro-batches memory admits to a stage, and the least time from a forward to room for one more."""
+        stage, times = self.problem.stages[number], self.times[number]
+        if self.room is None or stage.activation <= 0 or self.room < stage.activation:
+            raise RefusedEvidenceError(f"memory does not limit the micro-batches on stage {number}")
+        admitted = self.room // stage.activation
+        room_after = times.gradient
+        if stage.weight is None or stage.freed <= 0:
+            room_after = times.backward
+        elif admitted * stage.activation + stage.activation - stage.freed > self.room:
+            # The rest of one activation is still in the way: its weight pass must run too, or a second gradient pass.
+            room_after = min(times.backward, 2 * times.gradient)
+        return admitted, times.turns - times.begins + room_after
+
+    def left_of_others(self, last: list[int]) -> int:
+        """The most work that other micro-batches can have left when a forward of chain `last` was the device's last.
+
+        That micro-batch then holds all its activations here. Others hold one where the backward is still to run, and
+        what a backward leaves of it where only the weight pass is.
+        """
+        stages = self.problem.stages
+        room = None if self.room is None else self.room - sum(stages[s].activation for s in last)
+        items, everything = list[Item](), 0
+        for s in self.stages:
+            stage, count = stages[s], self.count[s] - (s in last)
+            everything += least_backward(stage) * count
+            items.append((least_backward(stage), stage.activation, count))
+            if stage.weight is not None:
+                items.append((stage.weight, stage.activation - stage.freed, count))
+        return min(everything, most_in(room, items))
+
+    def weight_passes(self) -> list[tuple[int, int, int]]:
+        """By stage the ticks of a weight pass, the memory that it waits in, and how many there are."""
+        stages = self.problem.stages
+        own = [(stages[s].weight, stages[s].activation - stages[s].freed, self.count[s]) for s in self.stages]
+        return [(ticks, held, count) for ticks, held, count in own if ticks is not None]
+
+
+def most_in(room: int | None, items: list[Item]) -> int:
+    """No choice of items that fits into the room has more value: tried out for two sizes, else by value for size.
+
+    Items that take no room count in full.
+    """
+    together: dict[tuple[int, int], int] = {}
+    for value, size, count in items:
+        together[value, size] = together.get((value, size), 0) + count
+    if room is None:
+        return sum(value * count for (value, _), count in together.items())
+    free = sum(value * count for (value, size), count in together.items() if size <= 0)
+    sized = sorted((Fraction(value, size), value, size, n) for (value, size), n in together.items() if size > 0)
+    room = max(0, room)
+    if len(sized) <= 2:
+        (_, value, size, count), (_, value2, size2, count2) = [*sized, (0, 0, 1, 0), (0, 0, 1, 0)][:2]
+        each = ((n, (room - n * size) // size2) for n in range(min(count, room // size) + 1))
+        return free + max(n * value + min(count2, rest) * value2 for n, rest in each)
+    total, left = Fraction(free), Fraction(room)
+    for _, value, size, count in reversed(sized):
+        taken = min(Fraction(count), left / size)
+        total, left = total + taken * value, left - taken * size
+    return floor(total)

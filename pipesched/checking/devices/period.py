@@ -1,0 +1,152 @@
+"""Arguments about the period: what every micro-batch of each chain takes of a device, again and again.
+
+Schedules of ever more micro-batches may run one batch behind another, so that what one of each chain takes of a
+device's time, or of its memory times time, is no more than the device has in as many periods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from math import gcd
+from typing import NamedTuple
+
+from pipesched.checking.devices.one_device import OneDevice
+from pipesched.checking.finding import RefusedEvidenceError
+from pipesched.checking.memory.memory_over_time import area
+from pipesched.checking.streams.load import stream_load
+from pipesched.problem.problem import Problem
+from pipesched.results.evidence import ModeMultipliers, OnDevice, OnStage, OnStream
+
+
+def period_load(problem: Problem, evidence: OnDevice) -> Fraction:
+    """A device runs all passes of one micro-batch of each chain, one at a time."""
+    unit = _one_of_each_chain(problem)
+    return Fraction(OneDevice(unit, evidence.device).work, unit.microbatches)
+
+
+def period_stream_load(problem: Problem, evidence: OnStream) -> Fraction:
+    """A stream runs all its tasks of one micro-batch of each chain, one at a time."""
+    unit = _one_of_each_chain(problem)
+    return Fraction(stream_load(unit, evidence), unit.microbatches)
+
+
+def period_in_flight(problem: Problem, evidence: OnStage) -> Fraction:
+    """Memory admits K micro-batches to a stage; each makes room again after its round trip, so K start in that time."""
+    if not 0 <= evidence.stage < len(problem.stages):
+        raise RefusedEvidenceError(f"there is no stage {evidence.stage}")
+    unit = _one_of_each_chain(problem)
+    here = OneDevice(unit, problem.placement.stage_device[evidence.stage])
+    admitted, cycle = here.rounds(evidence.stage)
+    return Fraction(cycle, admitted * unit.microbatches)
+
+
+def period_memory(problem: Problem, evidence: OnDevice) -> Fraction:
+    """Memory times time of one micro-batch of each chain, from forward to backward, against the device's memory."""
+    unit = _one_of_each_chain(problem)
+    here = OneDevice(unit, evidence.device)
+    if not here.room or here.room < 0:
+        raise RefusedEvidenceError(f"the memory of device {evidence.device} has no limit")
+    return Fraction(sum(area(here, stage) for stage in here.stages), here.room * unit.microbatches)
+
+
+class _Mode(NamedTuple):
+    """A backward of a stage: B and W, in one go, or in one block with the forward of stage `forward`."""
+
+    stage: int
+    split: bool
+    forward: int | None
+    gradient: int  # ticks until the gradient is there
+
+
+def period_modes(problem: Problem, evidence: ModeMultipliers) -> Fraction:
+    """Load and memory over time of all devices, each times its multiplier, with every backward in its best mode.
+
+    A forward runs in one block at most: its multiplier is paid by each mode in a block with it, and given back once.
+    """
+    unit = _one_of_each_chain(problem)
+    lists = evidence.loads, evidence.memory, evidence.blocks
+    if [len(one) for one in lists] != [unit.devices, unit.devices, len(unit.stages)] or min(map(min, lists)) < 0:
+        raise RefusedEvidenceError("not a multiplier from 0 on for every device and stage")
+    share = sum(evidence.loads) + sum(evidence.memory)
+    if not share:
+        raise RefusedEvidenceError("no multiplier above 0")
+    blocks = [one * evidence.tick / problem.tick for one in evidence.blocks]
+    walked = [s for s in range(len(unit.stages)) if unit.microbatches_of[s]]
+    held = _held(unit, evidence.memory)
+    total = -sum((blocks[s] for s in walked), Fraction(0))
+    for s in walked:
+        stage, load = unit.stages[s], evidence.loads[unit.placement.stage_device[s]]
+        total += load * stage.forward + held.waiting[s] * stage.forward + held.transfers[s]
+        total += min(_cost(unit, mode, load, held, blocks) for mode in _modes(unit, s))
+    return total / share / unit.microbatches
+
+
+class _Held(NamedTuple):
+    """By stage, multipliers times shares of memory.
+
+    `waiting`: of all activations of the chain that are held while its pass runs. `own`: of one unit of its memory.
+    `transfers`: of what is held while its tensor is on its way to the next stage, and back.
+    """
+
+    waiting: list[Fraction]
+    own: list[Fraction]
+    transfers: list[Fraction]
+
+
+def _held(unit: Problem, multipliers: tuple[Fraction, ...]) -> _Held:
+    count = len(unit.stages)
+    waiting, transfers, own = [Fraction(0)] * count, [Fraction(0)] * count, [Fraction(0)] * count
+    for chain in unit.placement.chains:
+        if not unit.microbatches_of[chain[0]]:
+            continue
+        so_far = Fraction(0)
+        for place, s in enumerate(chain):
+            device = unit.placement.stage_device[s]
+            room = _room_in_steps(unit, device)
+            own[s] = multipliers[device] / room if room else Fraction(0)
+            so_far += own[s] * unit.stages[s].activation
+            waiting[s] = so_far
+            if place + 1 < len(chain):
+                transfers[s] = so_far * (unit.lag(s, chain[place + 1]) + unit.lag(chain[place + 1], s))
+    return _Held(waiting, own, transfers)
+
+
+def _room_in_steps(unit: Problem, device: int) -> int:
+    """The room, rounded down to what all amounts on the device are multiples of; 0 where it says nothing."""
+    here = [s for s in unit.placement.stages_of[device] if unit.microbatches_of[s]]
+    sizes = [unit.stages[s].activation for s in here]
+    sizes += [unit.stages[s].freed for s in here if unit.stages[s].weight is not None]
+    room = OneDevice(unit, device).room if here else None
+    return 0 if room is None or room <= 0 or not any(sizes) else room - room % gcd(*sizes)
+
+
+def _modes(unit: Problem, s: int) -> Iterator[_Mode]:
+    stage = unit.stages[s]
+    if stage.weight is not None:
+        yield _Mode(s, True, None, stage.backward)
+    yield _Mode(s, False, None, stage.fused)
+    for mate in unit.placement.stages_of[unit.placement.stage_device[s]]:
+        block = unit.stages[mate].overlapped
+        if unit.microbatches_of[mate] and block is not None:
+            yield _Mode(s, False, mate, block)
+
+
+def _cost(unit: Problem, mode: _Mode, load: Fraction, held: _Held, blocks: list[Fraction]) -> Fraction:
+    """What a mode adds: to the load, and to what is held while it runs, by all stages that wait for its gradient."""
+    stage = unit.stages[mode.stage]
+    cost = (load + held.waiting[mode.stage]) * mode.gradient
+    if mode.forward is not None:
+        alone = unit.stages[mode.forward].forward
+        cost += blocks[mode.forward] - load * alone + held.waiting[mode.forward] * (mode.gradient - alone)
+    if mode.split:
+        assert stage.weight is not None
+        rest = max(0, -stage.freed) * stage.backward + (stage.activation - stage.freed) * stage.weight
+        cost += load * stage.weight + held.own[mode.stage] * rest
+    return cost
+
+
+def _one_of_each_chain(problem: Problem) -> Problem:
+    walked = [chain for chain in problem.placement.chains if problem.microbatches_of[chain[0]]]
+    return replace(problem, microbatches=len(walked))

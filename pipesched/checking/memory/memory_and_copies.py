@@ -1,0 +1,118 @@
+"""Argument: whichever way each activation is held, what all need of a device's compute, memory and copies has to fit.
+
+Of each resource: value >= what it has besides + what the activations need of it. So the same holds of every weighted
+mean of resources, and each activation needs of that mean what its cheapest way does, or more.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import gcd
+
+from pipesched.checking.coverage import require_covered
+from pipesched.checking.devices.head_and_tail import way_back
+from pipesched.checking.devices.least_times import least_backward
+from pipesched.checking.devices.one_device import OneDevice, most_in
+from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
+from pipesched.problem.passes import OFFLOAD, RECOMPUTATIONS, PassKind
+from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.stage import Stage
+from pipesched.results.evidence import ResourceWeights
+
+# What problems may use besides that activations are offloaded or recomputed.
+_KNOWN = frozenset(("offload", "recompute", "may_keep", "host_pools", "shared_streams"))
+
+
+def memory_and_copies(problem: Problem, evidence: ResourceWeights) -> Fraction:
+    """The weighted mean of the device's resources, each activation held in the way that needs least of it."""
+    require_covered(problem, _KNOWN)
+    if any(stage.overlapped is not None for stage in problem.stages):
+        raise NotCoveredError("the check does not cover offload and recomputation with overlapped blocks")
+    here = _Resources(problem, evidence.device)
+    weights = evidence.weights
+    if len(weights) != len(here.besides) or min(weights) < 0 or not any(weights):
+        raise RefusedEvidenceError(f"found weights {list(weights)[:8]}; there are {len(here.besides)} resources")
+    total = sum((weight * besides for weight, besides in zip(weights, here.besides, strict=True)), Fraction(0))
+    for s in here.device.stages:
+        ways = (here.needs(s, way, keeps) for way, (keeps, _) in problem.stages[s].held_until_backward.items())
+        cheapest = min(sum(weight * need for weight, need in zip(weights, own, strict=True)) for own in ways)
+        total += here.device.count[s] * cheapest
+    return total / sum(weights)
+
+
+class _Resources:
+    """The compute stream of a device, its memory, and its other streams that copy; `besides` is by resource."""
+
+    def __init__(self, problem: Problem, device: int) -> None:
+        self.device = OneDevice(problem, device)
+        self._own = [problem.stages[s] for s in self.device.stages]
+        self._first, self._back = 0, 0
+        if problem.objective is Objective.MAKESPAN:
+            begins = [(s, chain[0]) for chain in problem.placement.chains for s in chain if s in self.device.stages]
+            self._first = self.device.first_start
+            self._back = min(way_back(self.device, s, first) for s, first in begins)
+        offloads = [stage.offload for stage in self._own if stage.offload is not None]
+        self._copying = sorted({name for one in offloads for name in (one.out_stream, one.in_stream)})
+        self._copying = [name for name in self._copying if name != problem.stages[0].stream]
+        self._compute = problem.stages[0].stream
+        self._room = self._whole_room()
+        self.besides = [self._compute_besides(), *([self._memory_besides()] if self._room else ())]
+        # Before the first copy a forward has run, after the last one a backward.
+        between = min(stage.forward for stage in self._own)
+        between += min(self.device.times[s].gradient for s in self.device.stages)
+        self.besides += [Fraction(self._first + between + self._back)] * len(self._copying)
+
+    def _whole_room(self) -> int:
+        """Of the memory, what a sum of amounts that passes take and give back can fill; 0 where there is no limit."""
+        amounts = [n for stage in self._own for n in (stage.activation, stage.freed)]
+        amounts += [keeps for stage in self._own for keeps, _ in stage.held_until_backward.values()]
+        unit = gcd(*amounts)
+        return 0 if self.device.room is None or not unit else max(0, self.device.room // unit * unit)
+
+    def _compute_besides(self) -> Fraction:
+        """Way to the device and all passes; the way back as well if weight passes do without it, those that can."""
+        put_off = most_in(self.device.room, self.device.weight_passes())
+        return Fraction(self._first + self.device.work + max(0, self._back - put_off))
+
+    def _memory_besides(self) -> Fraction:
+        """Way to the device, memory that stays empty while the first forwards run, and the way back.
+
+        Behind the last gradient, what is held waits for weight passes: of each unit counted one such pass at most.
+        """
+        behind = max((stage.weight or 0 for stage in self._own), default=0)
+        largest = max(max(stage.activation, stage.activation - stage.freed) for stage in self._own)
+        each, begun, empty = min(stage.forward for stage in self._own), 0, 0
+        while largest and (begun + 1) * largest <= self._room:
+            begun += 1
+            empty += each * (self._room - begun * largest)
+        if begun > sum(self.device.count[s] for s in self.device.stages):
+            empty = 0
+        return self._first + Fraction(empty, self._room) + max(0, self._back - behind)
+
+    def needs(self, s: int, way: PassKind | None, keeps: int) -> list[Fraction]:
+        """Of each resource what one activation of a stage needs, held in this way."""
+        stage, times = self.device.problem.stages[s], self.device.times[s]
+        busy = dict.fromkeys((self._compute, *self._copying), 0)
+        whole = stage.forward
+        if way is OFFLOAD:
+            assert stage.offload is not None
+            out, back, *names, _ = stage.offload
+            for name, ticks in zip(names, (out, back), strict=True):
+                busy[str(name)] += ticks
+            whole += out + back
+        elif way in RECOMPUTATIONS:
+            again = stage.recompute[RECOMPUTATIONS.index(way)].ticks
+            busy[self._compute] += again
+            whole += again
+        there_and_back = max(whole, times.turns - times.begins)
+        held = stage.activation * whole + keeps * (there_and_back - whole) + _held_in_backward(stage)
+        memory = [Fraction(held, self._room)] if self._room else []
+        return [Fraction(busy[self._compute]), *memory, *(Fraction(busy[name]) for name in self._copying)]
+
+
+def _held_in_backward(stage: Stage) -> int:
+    """Memory times ticks of the backward alone: B and W with what each holds, or all in one."""
+    if stage.weight is None:
+        return least_backward(stage) * stage.activation
+    after = stage.activation - stage.freed
+    return min(stage.fused * stage.activation, stage.backward * max(stage.activation, after) + stage.weight * after)

@@ -1,0 +1,141 @@
+"""Argument: passes that go through the devices fast cost them time, and slow ones hold memory for longer.
+
+Suppose that there is a schedule of at most some time. Then each device runs only so many passes outside of overlapped
+blocks and splits only so many backwards, or the argument of unpaired passes would forbid it. With the least times that
+this leaves, the activations of one device hold so much memory over time, each from its forward to its backward. If the
+device has less than that in the time, there is no such schedule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from math import floor
+from typing import NamedTuple
+
+import numpy as np
+
+from pipesched.checking.attainable import greatest_attainable_below
+from pipesched.checking.devices.one_device import OneDevice
+from pipesched.checking.devices.unpaired import LARGEST, ModeNumbers, Table, values_by_numbers
+from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.evidence import OnDevice
+
+
+class _Weights(NamedTuple):
+    """Memory of the one device that a micro-batch holds while a forward or gradient of a stage runs, and its W."""
+
+    passing: int
+    weight: int
+
+
+def memory_and_modes(problem: Problem, evidence: OnDevice, bound: Fraction | int) -> Fraction | int:
+    """The bound, if the device's memory is too short for anything below it; else `RefusedEvidenceError`."""
+    held = OneDevice(problem, evidence.device)
+    if any(held.problem.stages[s].freed < 0 and held.problem.stages[s].weight is not None for s in held.stages):
+        raise RefusedEvidenceError(f"gradients take memory of device {held.device}")
+    until = greatest_attainable_below(problem, bound)
+    weights, needed = _weights(held)
+    own: tuple[ModeNumbers, Table] | None = None
+    for device in range(problem.devices):
+        if not any(held.count[s] for s in problem.placement.stages_of[device]):
+            continue
+        here = held if device == held.device else OneDevice(problem, device, held.times)
+        numbers, values = values_by_numbers(here)
+        _require_short(numbers, weights)
+        splits = _most_splits(numbers, values, until)
+        if not (splits >= 0).any():
+            return bound  # no numbers of passes of this device keep to the time
+        if here is held:
+            own = numbers, splits
+        else:
+            needed += int(_delays(numbers, splits, weights)[splits >= 0].min())
+    assert own is not None
+    numbers, splits = own
+    delays = _delays(numbers, splits, weights)
+    for row in np.flatnonzero(splits >= 0):
+        if _given(numbers, until, int(row), int(splits[row])) >= needed + int(delays[row]):
+            raise RefusedEvidenceError(f"the memory of device {held.device} may last for less than the bound")
+    return bound
+
+
+def _weights(held: OneDevice) -> tuple[dict[int, _Weights], int]:
+    """By stage of any device; and what transfers hold, over all micro-batches, in memory times ticks."""
+    problem, lags = held.problem, 0
+    found: dict[int, _Weights] = {}
+    for chain in problem.placement.chains:
+        waiting = 0  # of the stages before this one on the chain, each until its own gradient is back
+        for at, stage in enumerate(chain):
+            own = problem.stages[stage]
+            here = own.activation if stage in held.stages else 0
+            later = own.activation - own.freed if here and own.weight is not None else 0
+            found[stage] = _Weights(waiting + here, later)
+            waiting += here
+            if at + 1 < len(chain):
+                both_ways = problem.lag(stage, chain[at + 1]) + problem.lag(chain[at + 1], stage)
+                lags += both_ways * waiting * held.count[stage]
+    return found, lags
+
+
+def _require_short(numbers: ModeNumbers, weights: Mapping[int, _Weights]) -> None:
+    """`NotCoveredError` where sums of memory times ticks might not fit into 64 bits."""
+    ticks = sum(s.forward + s.fused + s.backward + (s.weight or 0) for s in numbers.stages.values())
+    memory = sum(sum(weights[s]) + one.activation for s, one in numbers.stages.items())
+    if max(ticks * numbers.total, numbers.total**2) * memory > LARGEST:
+        raise NotCoveredError("products of memory and time that are too large")
+
+
+def _most_splits(numbers: ModeNumbers, values: Table, until: Fraction) -> Table:
+    """For each number outside of blocks the most splits that keep to the time; -1 where none does."""
+    keeps = (values <= floor(until)) & numbers.possible
+    most: Table = np.where(keeps, numbers.split[None, :], -1).max(axis=1)
+    return most
+
+
+def _delays(numbers: ModeNumbers, splits: Table, weights: Mapping[int, _Weights]) -> Table:
+    """By number outside of blocks the least that the device's passes take of that memory over time."""
+    here, stages = numbers.here, numbers.stages
+    in_block = min((one.overlapped for one in stages.values() if one.overlapped is not None), default=0)
+    base = sum(weights[s].passing * (one.forward + one.fused) * here.count[s] for s, one in stages.items())
+    paired = numbers.total - numbers.alone
+    forward = {s: weights[s].passing * ((one.overlapped or 0) - one.forward) for s, one in stages.items()}
+    backward = {s: weights[s].passing * (in_block - one.fused) for s, one in stages.items()}
+    less = {
+        s: min(0, weights[s].passing * (one.backward - one.fused) + weights[s].weight * one.weight)
+        for s, one in stages.items()
+        if one.weight is not None
+    }
+    delays: Table = base + numbers.sums(forward, most=False)[paired] + numbers.sums(backward, most=False)[paired]
+    if not numbers.splits:
+        return delays
+    return delays + numbers.sums(less, most=False)[np.maximum(splits, 0)]
+
+
+def _given(numbers: ModeNumbers, until: Fraction, row: int, split: int) -> Fraction:
+    """The most memory over time that the device has: what it holds at once times the time, less what ramps leave.
+
+    In blocks a forward begins while its backward's activation is held still, so that at most one more activation is
+    held than forwards run outside of blocks. Forwards fill the memory one by one, and backwards empty it one by one.
+    """
+    here, stages = numbers.here, numbers.stages
+    start = here.first_start if here.problem.objective is Objective.MAKESPAN else 0
+    largest = numbers.sums({s: one.activation for s, one in stages.items()})
+    capacity = int(largest[min(numbers.total, int(numbers.alone[row]) + 1)])
+    capacity = capacity if here.room is None else min(capacity, here.room)
+    blocks = [one.overlapped for one in stages.values() if one.overlapped is not None]
+    fill = min([one.forward for one in stages.values()] + blocks)
+    whole = min([one.fused for one in stages.values()] + blocks)
+    last = [
+        one.weight if one.activation > one.freed else one.backward for one in stages.values() if one.weight is not None
+    ]
+    late = min([whole, *(ticks for ticks in last if ticks is not None)])
+    steps = int(np.searchsorted(largest, capacity)) - 1
+    time = until - start
+    if steps < 1:
+        return capacity * time
+    soon = min(steps, split)  # as many of the last backwards may be weight passes alone
+    empty, sooner = (many * capacity - int(largest[: many + 1].sum()) for many in (steps, soon))
+    ramps = steps * (fill + whole) - soon * (whole - late)
+    unused = empty * (fill + whole) - sooner * (whole - late)
+    return min(capacity * time, capacity * max(time, Fraction(ramps)) - unused)

@@ -1,0 +1,98 @@
+"""What activations take of a device's memory over time, against what the device has of it.
+
+Each activation is held from its forward to its backward, for the micro-batch's way to the last stage and back at least.
+All amounts are products of memory and ticks.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from pipesched.checking.devices.one_device import OneDevice, most_in
+
+
+def before_last_gradient(here: OneDevice) -> Fraction:
+    """The ticks that it takes until the last gradient; 0 where this says nothing. Only weight passes come later."""
+    if not _counts(here):
+        return Fraction(0)
+    later = most_in(here.room, [(ticks * held, held, count) for ticks, held, count in here.weight_passes()])
+    return _ticks(here, Fraction(_needed(here) - later))
+
+
+def before_last_forward(here: OneDevice) -> Fraction:
+    """The ticks that it takes until the last forward has ended; 0 where this says nothing.
+
+    What is held at that time is needed later too: at most the room, each unit of it with what it may still need. A unit
+    that waits for its gradient needs the time of its whole activation, less the forwards that ran since it was taken
+    (they ran one by one); a unit that waits for its weight pass alone needs what is then left.
+    """
+    if not _counts(here):
+        return Fraction(0)
+    assert here.room
+    held = [s for s in here.stages if here.problem.stages[s].activation]
+    whole = max((Fraction(area(here, s), here.problem.stages[s].activation) for s in held), default=Fraction(0))
+    rest = max((_rest(here, s) for s in held), default=Fraction(0))
+    pace, room = _pace(here), Fraction(here.room)
+    waiting = Fraction(0)
+    if whole > rest:
+        waiting = min(room, (whole - rest) / pace) if pace else room
+    later = waiting * whole - pace * waiting**2 / 2 + (room - waiting) * rest
+    return _ticks(here, _needed(here) - later)
+
+
+def _counts(here: OneDevice) -> bool:
+    """Memory must have a limit, and gradients must not take any."""
+    stages = [here.problem.stages[s] for s in here.stages]
+    return here.room is not None and here.room > 0 and all(s.weight is None or s.freed >= 0 for s in stages)
+
+
+def _ticks(here: OneDevice, needed: Fraction) -> Fraction:
+    """How long it takes to give so much: at first only forwards fill the memory, one by one.
+
+    After t ticks of forwards at most the largest activation and t / pace units are held, so that some of the room
+    stays empty until then; which counts if that much time passes at all.
+    """
+    assert here.room
+    largest = max(here.problem.stages[s].activation for s in here.stages)
+    pace, empty = _pace(here), max(0, here.room - largest)
+    lost = pace * empty * empty / 2
+    if needed + lost < here.room * empty * pace:
+        lost = Fraction(0)
+    return max(Fraction(0), (needed + lost) / here.room)
+
+
+def _pace(here: OneDevice) -> Fraction:
+    """The least ticks of forwards for a unit of memory that they take."""
+    stages = [(here.times[s].forward, here.problem.stages[s].activation) for s in here.stages]
+    return min((Fraction(ticks, held) for ticks, held in stages if held), default=Fraction(0))
+
+
+def _needed(here: OneDevice) -> int:
+    return sum(area(here, s) * here.count[s] for s in here.stages)
+
+
+def area(here: OneDevice, s: int) -> int:
+    """The least that one micro-batch takes for a stage: until its backward starts, and while that runs.
+
+    In one go it holds all until its end; in two the weight pass may follow at once, and only holds the rest. Where
+    there are blocks a backward in one go is taken to be no longer than B: less is needed, and less may be left.
+    """
+    stage, times = here.problem.stages[s], here.times[s]
+    before = stage.activation * (times.turns - times.begins)
+    blocks = [one.overlapped for one in (here.problem.stages[n] for n in here.stages) if one.overlapped is not None]
+    if stage.weight is None:
+        return before + stage.activation * min([stage.fused, *blocks])
+    whole = stage.activation * min([stage.fused, *blocks, *([stage.backward] if blocks else [])])
+    while_b = stage.activation + max(0, -stage.freed)
+    split = while_b * stage.backward + (stage.activation - stage.freed) * stage.weight
+    return before + min(split, whole)
+
+
+def _rest(here: OneDevice, s: int) -> Fraction:
+    """Of that, what may be left when B has ended, by unit of memory held then."""
+    stage, times = here.problem.stages[s], here.times[s]
+    held = stage.activation - stage.freed
+    if stage.weight is None or not held:
+        return Fraction(0)
+    taken = stage.activation * (times.turns - times.begins + stage.backward)
+    return max(Fraction(0), Fraction(area(here, s) - taken, held))

@@ -1,0 +1,60 @@
+"""Argument: a schedule with less memory is one with more, so that what holds of all of those holds of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from math import floor
+
+from pipesched.checking.finding import RefusedEvidenceError
+from pipesched.layers.cluster import Capacities, Cluster
+from pipesched.layers.plan_problem import PlanProblem
+from pipesched.problem.features.device_resources import Pool
+from pipesched.problem.problem import Problem
+from pipesched.results.certificate import Certificate
+from pipesched.results.evidence import WithMoreMemory
+
+
+def with_more_memory(plan: PlanProblem, capacities: Capacities) -> PlanProblem:
+    """The plan problem of which a bound was proved: no device has less memory there."""
+    own = plan.cluster.capacity or (None,) * plan.cluster.devices
+    if len(capacities) != len(own):
+        raise RefusedEvidenceError("not as many capacities as devices")
+    for device, (most, less) in enumerate(zip(capacities, own, strict=True)):
+        if most is not None and (less is None or most < less):
+            raise RefusedEvidenceError(f"it was proved with less memory on device {device}")
+    step = plan.resolution
+    limits = tuple(floor(one / step) * step for one in capacities if one is not None)
+    if limits and len(limits) < len(capacities):
+        raise RefusedEvidenceError("capacities of some devices alone")
+    more = dict(zip(own, limits, strict=bool(limits)))
+    if plan.clusters and any(more[less] != most for less, most in zip(own, limits, strict=bool(limits))):
+        raise RefusedEvidenceError("devices of equal memory have unequal capacities, and their order is open")
+    orders = tuple((name, _with_capacity(one, more)) for name, one in plan.clusters)
+    return replace(plan, cluster=replace(plan.cluster, capacity=limits or None), clusters=orders)
+
+
+def _with_capacity(cluster: Cluster, more: Mapping[Fraction | None, Fraction]) -> Cluster:
+    """The cluster with more memory on each device, by what it has; without a limit where nothing is said."""
+    return replace(cluster, capacity=tuple(more[less] for less in cluster.capacity or ()) if more else None)
+
+
+def as_proved(problem: Problem, certificate: Certificate) -> tuple[Problem, Certificate]:
+    """The problem that the certificate's evidence speaks of, with what it says; both as they are but for more memory.
+
+    Amounts of memory are whole in the problem's resolution, so that a capacity between two of them is the lower one.
+    """
+    evidence = certificate.evidence
+    if not isinstance(evidence, WithMoreMemory):
+        return problem, certificate
+    if len(evidence.capacities) != problem.devices:
+        raise RefusedEvidenceError("not as many capacities as devices")
+    pools = list[Pool]()
+    for device, (pool, capacity) in enumerate(zip(problem.pools, evidence.capacities, strict=True)):
+        whole = None if capacity is None else floor(capacity / problem.resolution)
+        if whole is not None and (pool.capacity is None or whole < pool.capacity):
+            raise RefusedEvidenceError(f"it was proved with less memory on device {device}")
+        pools.append(Pool(whole, pool.static))
+    same = replace(certificate, kind=evidence.kind, evidence=evidence.evidence)
+    return replace(problem, pools=tuple(pools)), same

@@ -1,0 +1,98 @@
+"""Data-parallel pipelines some of whose workers are lost or slow, as one problem with a chain for each path.
+
+A worker is a device of a pipeline. What a lost one would run goes in turn to the workers of the other pipelines that
+hold the same stages (ReCycle, arXiv 2405.14009): the i-th micro-batch to the i-th of them, from the first again after
+the last. Micro-batches of a pipeline that take the same workers walk a chain of their own, as the two directions of a
+bidirectional placement do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from math import lcm
+from typing import Any, NamedTuple
+
+from pipesched.problem.features.device_resources import HostPool, Pool, SharedStream
+from pipesched.problem.placement import Placement
+from pipesched.problem.problem import Problem
+from pipesched.problem.rescale import finer
+from pipesched.problem.stage import scaled_stage
+
+
+class Worker(NamedTuple):
+    """A device of one of the pipelines."""
+
+    pipeline: int
+    device: int
+
+
+_NOTHING_ONCE: dict[str, Any] = {"reduce": None, "step": None, "gather": None}
+# The workers of a micro-batch's stages, in the order in which it walks them, and those stages.
+_Path = tuple[tuple[Worker, ...], tuple[int, ...]]
+
+
+def data_parallel(one: Problem, pipelines: int, lost: Collection[Worker], slow: Mapping[Worker, Fraction]) -> Problem:
+    """So many copies of a pipeline whose micro-batches are alike; some worker of each device is left.
+
+    All that a slow worker runs takes so many times as long. The devices are the workers that are left, pipeline by
+    pipeline.
+    """
+    one = finer(one, lcm(*(factor.denominator for factor in slow.values())))
+    left = [Worker(p, d) for p in range(pipelines) for d in range(one.devices) if Worker(p, d) not in lost]
+    number = {worker: n for n, worker in enumerate(left)}
+    shares = _shares(one, pipelines, left)
+    walked = [(worker, stage) for path in shares for worker, stage in zip(*path, strict=True)]
+    ends = [len(stages) for _, stages in shares]
+    holders = [walked.index(each) for each in walked]
+    first = [sum(ends[:n]) for n in range(len(ends))]
+    return replace(
+        one,
+        placement=Placement(
+            "chains",
+            len(left),
+            tuple(number[worker] for worker, _ in walked),
+            tuple(tuple(range(begin, begin + length)) for begin, length in zip(first, ends, strict=True)),
+        ),
+        microbatches=one.microbatches * pipelines,
+        # A device holds the parameters of its stages once, however many chains go through them, and reduces once.
+        stages=tuple(
+            replace(scaled_stage(one.stages[s], slow.get(who, 1), 1), static=0, **({} if n == held else _NOTHING_ONCE))
+            for n, ((who, s), held) in enumerate(zip(walked, holders, strict=True))
+        ),
+        holders=tuple(holders) if one.network.has_collectives else (),
+        pools=tuple(Pool(one.pools[worker.device].capacity, one.static[worker.device]) for worker in left),
+        links=tuple(tuple(one.links[a.device][b.device] for b in left) for a in left) if one.links else (),
+        host_pools=tuple(
+            HostPool(pool.capacity, held) for pool in one.host_pools for held in _copies(pool.devices, left, number)
+        ),
+        shared_streams=tuple(
+            SharedStream(each.stream, held)
+            for each in one.shared_streams
+            for held in _copies(each.devices, left, number)
+        ),
+        chain_shares=tuple(shares.values()),
+    )
+
+
+def _shares(one: Problem, pipelines: int, left: list[Worker]) -> dict[_Path, int]:
+    """The paths that there are, in the order of pipelines, with the number of micro-batches on each."""
+    holders = [[worker for worker in left if worker.device == device] for device in range(one.devices)]
+    found: dict[_Path, int] = {}
+    for pipeline in range(pipelines):
+        for stages, walk in zip(one.placement.chains, one.walking, strict=True):
+            for i in range(len(walk)):
+                taken = []
+                for device in (one.placement.stage_device[stage] for stage in stages):
+                    own, those = Worker(pipeline, device), holders[device]
+                    taken.append(own if own in those else those[i % len(those)])
+                path = tuple(taken), stages
+                found[path] = found.get(path, 0) + 1
+    return found
+
+
+def _copies(devices: tuple[int, ...], left: list[Worker], number: Mapping[Worker, int]) -> list[tuple[int, ...]]:
+    """What some devices of a pipeline have in common, for each pipeline that has some of them left."""
+    pipelines = sorted({worker.pipeline for worker in left if worker.device in devices})
+    return [tuple(number[w] for w in left if w.pipeline == n and w.device in devices) for n in pipelines]

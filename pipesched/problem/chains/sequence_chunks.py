@@ -1,0 +1,72 @@
+"""Micro-batches that are several pieces each, as one problem with a chain of stages for every piece.
+
+A piece is a part of the sequence: its forward reads the keys and values of those before it, so that on every stage it
+follows theirs, and its backward comes before theirs (Seq1F1B, arXiv 2406.03488). The pieces with one number are alike
+and walk a chain of their own, as the two directions of a bidirectional placement do; arcs between the chains give the
+order of the pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from pipesched.problem.features.device_resources import Pool
+from pipesched.problem.features.stage_arc import StageArc
+from pipesched.problem.placement import Placement
+from pipesched.problem.problem import Problem
+from pipesched.problem.rescale import in_common_steps
+from pipesched.problem.stage import Gather, most_gathers
+
+
+def in_sequence_chunks(pieces: Sequence[Problem]) -> Problem:
+    """One problem of as many, of which each has the costs of a piece, first to last; all else they have in common.
+
+    `lent` is what a piece holds besides until the backward of the first piece has ended.
+    """
+    if len(pieces) == 1:
+        return pieces[0]
+    pieces = in_common_steps(pieces)
+    first, count = pieces[0], len(pieces)
+    where = first.placement
+    stages = [piece.stages[s] for s in range(where.stages) for piece in pieces]
+    for s in range(where.stages):
+        own = stages[s * count : (s + 1) * count]
+        stages[s * count] = replace(
+            own[0], collected=sum(stage.lent for stage in own), gather=_gathered_by_piece(first, own[0].gather, count)
+        )
+    turns = [pairwise(range(s * count, (s + 1) * count)) for s in range(where.stages)]
+    in_turn = [pair for line in turns for pair in line]
+    return replace(
+        first,
+        placement=Placement(
+            where.name,
+            where.devices,
+            tuple(device for device in where.stage_device for _ in pieces),
+            tuple(tuple(s * count + j for s in chain) for chain in where.chains for j in range(count)),
+        ),
+        microbatches=first.microbatches * count,
+        # A device holds the parameters of a stage once, however many pieces go through it, and reduces once.
+        stages=tuple(
+            replace(stage, static=0, reduce=None, step=None, gather=None) if n % count else replace(stage, static=0)
+            for n, stage in enumerate(stages)
+        ),
+        pools=tuple(Pool(pool.capacity, held) for pool, held in zip(first.pools, first.static, strict=True)),
+        chain_shares=tuple(len(walk) for walk in first.walking for _ in pieces),
+        stage_arcs=(
+            *(StageArc(earlier, later) for earlier, later in in_turn),
+            *(StageArc(later, earlier, backward=True) for earlier, later in in_turn),
+        ),
+        sequence_chunks=count,
+        holders=tuple(s * count for s in range(where.stages) for _ in pieces) if first.network.has_collectives else (),
+        notes=tuple(dict.fromkeys(note for piece in pieces for note in piece.notes)),
+    )
+
+
+def _gathered_by_piece(whole: Problem, own: Gather | None, count: int) -> Gather | None:
+    """A stage's gathering, as often as passes of so many pieces may need it; once where that is all."""
+    if own is None or own.most == 1:
+        return own
+    stages = sum(stage.gather is not None for stage in whole.stages)
+    return own._replace(most=most_gathers(whole.most_gathers, whole.microbatches * count, stages))

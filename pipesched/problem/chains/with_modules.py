@@ -1,0 +1,86 @@
+"""A trunk and the modules that feed it, as one problem with a chain for each of them and arcs between the chains.
+
+A module's pass runs before the forwards that it feeds, and its backward after all backwards of these: multi-module
+pipelines as Optimus (arXiv 2408.03505) and FlagScale's `vit_batch_factor` have them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pipesched.problem.features.device_resources import Pool
+from pipesched.problem.features.module import Module
+from pipesched.problem.features.stage_arc import StageArc
+from pipesched.problem.placement import Placement
+from pipesched.problem.problem import Problem
+from pipesched.problem.rescale import in_common_steps
+from pipesched.problem.stage import Stage
+
+
+def with_modules(trunk: Problem, modules: Sequence[tuple[Module, Problem]]) -> Problem:
+    """One problem of a trunk of one chain and its modules, each with a problem that has its stages on their devices.
+
+    With several copies the micro-batches of the trunk keep their order on every stage: copies take passes in turn.
+    """
+    if not modules:
+        return trunk
+    trunk, *others = in_common_steps([trunk, *(own for _, own in modules)])
+    where, devices, stages = trunk.placement, list(trunk.placement.stage_device), list(trunk.stages)
+    chains, shares, arcs = [*where.chains], [trunk.microbatches], list[StageArc]()
+    static = list(trunk.static)
+    for (module, _), own in zip(modules, others, strict=True):
+        passes = trunk.microbatches // module.serves
+        devices += own.placement.stage_device
+        stages += [replace(stage, static=0) for stage in own.stages]
+        static = [held + more for held, more in zip(static, own.static, strict=True)]
+        for copy, chain in enumerate(module.chains):
+            chains.append(chain)
+            taking_turns = module.copies > 1 and not module.shared
+            shares.append(len(range(copy, passes, module.copies)) if taking_turns else passes)
+            places = tuple(j for j in range(trunk.microbatches) if j // module.serves % module.copies == copy)
+            only = places if taking_turns else ()
+            if module.barriers:
+                arcs += _of_head_part(module, chain[0])
+                continue
+            arcs += [StageArc(chain[-1], fed, places=only, barrier=module.shared) for fed in module.feeds]
+            arcs += [StageArc(fed, chain[-1], backward=True, places=only) for fed in module.feeds]
+    copied = any(module.copies > 1 and not module.shared for module, _ in modules)
+    return replace(
+        trunk,
+        placement=Placement(where.name, where.devices, tuple(devices), tuple(chains)),
+        microbatches=sum(shares),
+        stages=tuple(replace(stage, static=0) for stage in stages),
+        pools=tuple(Pool(pool.capacity, held) for pool, held in zip(trunk.pools, static, strict=True)),
+        queues=tuple(range(len(stages))) if copied else (),
+        chain_shares=tuple(shares),
+        stage_arcs=tuple(arcs),
+        modules=tuple(module for module, _ in modules),
+        notes=tuple(dict.fromkeys(note for one in (trunk, *others) for note in one.notes)),
+    )
+
+
+def with_shared(trunk: Problem, shared: Sequence[tuple[str, Sequence[Stage]]], heads: Sequence[str]) -> Problem:
+    """One problem of a trunk of one chain and modules of which each device has a part, by name, in the trunk's ticks.
+
+    Those of `heads` follow the last stage, with two barriers each; the others feed the first.
+    """
+    devices, chain = trunk.devices, trunk.placement.chains[0]
+    where, modules = Placement("", devices, tuple(range(devices)), tuple((d,) for d in range(devices))), []
+    for number, (name, parts) in enumerate(shared):
+        first, fed = trunk.placement.stages + number * devices, chain[-1] if name in heads else chain[0]
+        module = Module(name, first, 1, devices, (fed,), 1, shared=True, barriers=2 * (name in heads))
+        modules.append((module, replace(trunk, placement=where, stages=tuple(parts), pools=())))
+    return with_modules(trunk, modules)
+
+
+def _of_head_part(module: Module, part: int) -> list[StageArc]:
+    """Of the part of a head on one device: what it waits for, and what waits for it.
+
+    With two barriers all backwards of parts wait for all forwards, and the stage before for these backwards; with one
+    the forwards have computed the gradient of the input, too (arXiv 2411.05288, algorithms 1 and 2).
+    """
+    (last,) = module.feeds
+    waiting = [chain[0] for chain in module.chains] + [last] * (module.barriers == 1)
+    arcs = [StageArc(last, part), *(StageArc(part, one, True, turns=True, barrier=True) for one in waiting)]
+    return arcs if module.barriers == 1 else [*arcs, StageArc(part, last, backward=True, barrier=True)]

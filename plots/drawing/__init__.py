@@ -1,0 +1,1 @@
+"""What pictures share: frame, zoom, labels, marks, boxes of streams, legend."""

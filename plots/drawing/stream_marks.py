@@ -1,0 +1,110 @@
+"""What pictures of streams have around their tasks: lanes with their names, phases, legend."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.patches import Patch
+from numpy.typing import NDArray
+
+from pipesched.problem.problem import Problem
+from pipesched.schedule.drawing.colours import EDGE, LINE, RGB, ink_on
+from pipesched.schedule.timeline import Timeline
+from plots.drawing.box_numbers import BoxNumbers
+from plots.drawing.frame import Handle, legend_below, points
+from plots.drawing.gantt_legend import HANDLERS, shade_entries
+from plots.drawing.stream_boxes import KINDS, MEANINGS, Drawn, Lanes, boxes_of, phases
+
+PHASES = ("warm-up", "steady state", "cool-down")
+
+
+def draw_tasks(timeline: Timeline, axes: Axes, where: Lanes) -> list[Drawn]:
+    """The tasks of all devices, each in its lane, with numbers and names where they can be read; gives them back."""
+    problem = timeline.problem
+    boxes = list(boxes_of(timeline, where))
+    corners = np.array(
+        [(problem.in_units(b.start), b.top, problem.in_units(b.end), b.bottom) for b in boxes], dtype=np.float64
+    ).reshape(-1, 4)
+    draw_boxes(axes, corners, boxes)
+    numbered = [n for n, box in enumerate(boxes) if box.number]
+    labels = [(boxes[n].number, boxes[n].name) for n in numbered]
+    BoxNumbers(axes, labels, corners[numbered], [ink_on(boxes[n].colour) for n in numbered])
+    return boxes
+
+
+def draw_boxes(axes: Axes, corners: NDArray[np.float64], boxes: list[Drawn]) -> None:
+    """All boxes as one collection, narrow ones with finer lines; strips have none."""
+    left, right = axes.get_xlim()
+    wide = [n for n, box in enumerate(boxes) if box.number]
+    widths = corners[wide, 2] - corners[wide, 0]
+    typical = float(np.median(widths)) / (right - left) * points(axes)[0] if len(widths) else 0.0
+    line = min(LINE, 0.06 * typical)
+    axes.add_collection(
+        PolyCollection(
+            list(corners[:, [0, 1, 0, 3, 2, 3, 2, 1]].reshape(-1, 4, 2)),
+            facecolors=[box.colour for box in boxes],
+            edgecolors=EDGE,
+            linewidths=[line if box.number else 0.0 for box in boxes],
+        ),
+        autolim=False,
+    )
+
+
+def name_lanes(timeline: Timeline, axes: Axes, names: Mapping[str, tuple[float, float]]) -> None:
+    """The names of lanes beside every device's row, where they are high enough to be read."""
+    devices = timeline.problem.devices
+    if not names:
+        return
+    height = min(bottom - top for top, bottom in names.values()) * points(axes)[1] / devices
+    if height < 5:
+        return
+    places = [(d + (top + bottom) / 2, name) for d in range(devices) for name, (top, bottom) in names.items()]
+    axes.set_yticks([y for y, _ in places], [name for _, name in places], minor=True, fontsize=min(7.0, height))
+    axes.tick_params(axis="y", which="minor", length=0)
+
+
+def mark_phases(timeline: Timeline, axes: Axes, names: Sequence[str] = PHASES) -> None:
+    """A dashed line in every row where its device changes phase; the phases of the first device are named above."""
+    problem = timeline.problem
+    found = [phases(timeline, device) for device in range(problem.devices)]
+    for device, own in enumerate(found):
+        if own is not None:
+            times = [problem.in_units(time) for time in (own.steady, own.cool_down)]
+            axes.vlines(times, device + 0.02, device + 0.98, colors="black", linestyles="dashed", linewidths=1.0)
+    if found and found[0] is not None:
+        edges = [problem.in_units(time) for time in found[0]]
+        above = axes.secondary_xaxis("top")
+        above.tick_params(axis="x", length=0, labelsize=8.0)
+        above.spines["top"].set_visible(False)
+
+        def name(of: Axes) -> None:
+            """Each phase in the middle of what is seen of it, also after a zoom."""
+            left, right = of.get_xlim()
+            seen = [(max(since, left), min(until, right)) for since, until in pairwise(edges)]
+            shown = [(sum(part) / 2, text) for part, text in zip(seen, names, strict=True) if part[0] < part[1]]
+            above.set_xticks([middle for middle, _ in shown], [text for _, text in shown])
+
+        name(axes)
+        axes.callbacks.connect("xlim_changed", name)
+
+
+def colours_below(
+    problem: Problem, axes: Axes, boxes: Sequence[Drawn], more: Sequence[tuple[Handle, str]] = ()
+) -> None:
+    """A legend of the colours that occur, of their shades, and of what else is drawn."""
+    seen: dict[str, set[RGB]] = {}
+    for box in boxes:
+        seen.setdefault(box.meaning, set()).add(box.colour)
+    entries: list[tuple[Handle, str]] = [
+        # Of the shades, one a chunk, the strongest is shown.
+        (Patch(facecolor=min(seen[text], key=sum), edgecolor=EDGE, linewidth=LINE), text)
+        for text in MEANINGS
+        if text in seen
+    ]
+    entries += shade_entries(problem, {kind for kind, text in KINDS.items() if text in seen})
+    if entries or more:
+        legend_below(axes, [*entries, *more], HANDLERS)

@@ -1,0 +1,68 @@
+"""The part of a timeline that a picture shows: between two times, or one period of the steady state."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from statistics import mean
+
+from pipesched.errors import BadInput
+from pipesched.problem.passes import F
+from pipesched.schedule.drawing.boxes import makespan
+from pipesched.schedule.timeline import Timeline
+from plots.drawing.stream_boxes import phases
+
+# From and to, in ticks.
+Window = tuple[float, float]
+
+PERIOD = "period"
+
+
+def window_of(timeline: Timeline, text: str) -> Window:
+    """Read `period` or `FROM:TO` in the file's unit; raises `BadInput`."""
+    if text == PERIOD:
+        return one_period(timeline)
+    problem, last = timeline.problem, makespan(timeline)
+    since, colon, until = text.partition(":")
+    try:
+        window = float(since or 0), float(until) if until else problem.in_units(last)
+    except ValueError:
+        window = 0.0, 0.0
+    if not colon or not 0 <= window[0] < window[1]:
+        raise BadInput(f"--zoom: found {text!r}; allowed: {PERIOD}, or two times FROM:TO, such as 100:250")
+    tick = float(problem.tick)
+    if window[0] / tick >= last:
+        end = f"{problem.in_units(last):g} {problem.time_unit}".strip()
+        raise BadInput(f"--zoom: found {text!r}, which begins when the schedule has ended; allowed: times before {end}")
+    return window[0] / tick, min(window[1] / tick, float(last))
+
+
+def readable_part(timeline: Timeline, share: float) -> Window:
+    """A part of so large a share of all time, around a period of the steady state or, without one, the middle."""
+    last = float(makespan(timeline))
+    try:
+        since, until = one_period(timeline)
+    except BadInput:
+        since = until = last / 2
+    long = min(last, max(share * last, until - since))
+    begin = min(max(0.0, (since + until - long) / 2), last - long)
+    return begin, begin + long
+
+
+def one_period(timeline: Timeline) -> Window:
+    """The time between two micro-batches in the middle of the steady state, of the first device that has one.
+
+    `BadInput` where no device has two forwards in its steady state.
+    """
+    for device in range(timeline.problem.devices):
+        own = phases(timeline, device)
+        if own is None:
+            continue
+        forwards = [p for p in timeline.schedule.passes_on(device) if p.kind is F]
+        starts = sorted(start for p in forwards if own.steady <= (start := timeline.start(p)) < own.cool_down)
+        if len(starts) > 1:
+            chunks = len({p.stage for p in forwards})
+            length = chunks * mean(after - before for before, after in pairwise(starts))
+            middle = (own.steady + own.cool_down - length) / 2
+            since = min(starts, key=lambda start: abs(start - middle))
+            return float(since), since + float(length)
+    raise BadInput("--zoom period: found no steady state; allowed: two times FROM:TO, such as 100:250")

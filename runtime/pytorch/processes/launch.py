@@ -1,0 +1,112 @@
+"""Launches one process per device on this machine, watches for stalls, and collects the results of the jobs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from pipesched.errors import BadInput, PipeschedError
+from runtime.running.heartbeat import BUILDS, FAILED, REFERENCE, STARTS, State, read_state, who_waits
+from runtime.running.job import Job, Outcome
+
+_POLL = 0.05  # seconds
+_PATIENCE = 180.0  # seconds more for loading torch, or for saying what went wrong
+
+
+class RunFailed(PipeschedError):
+    """A run that stalled or broke; `lines` say which device waits for which, or what went wrong where."""
+
+    def __init__(self, *lines: str) -> None:
+        super().__init__("\n".join(lines))
+        self.lines: tuple[str, ...] = lines
+
+
+def launch(jobs: Sequence[Job], timeout: float = 60.0, device: str = "auto") -> list[Outcome]:
+    """Run jobs of equally many devices in one group of processes, one job after the other.
+
+    `timeout` is for how many seconds, once all have loaded torch, no process may move on to another pass; building the
+    model and computing the reference may take any time. `device` is auto, cpu or cuda. Raises `RunFailed`, and
+    `BadInput` for what the user can change; no process outlives the call.
+    """
+    (devices,) = {job.problem.devices for job in jobs}
+    with tempfile.TemporaryDirectory(prefix="pipesched-run-") as name:
+        folder = Path(name)
+        (folder / "jobs").write_bytes(pickle.dumps({"jobs": list(jobs), "timeout": timeout, "device": device}))
+        supervisor = _start(folder, devices)
+        try:
+            _wait(jobs, folder, supervisor, devices, timeout)
+        finally:
+            _end(supervisor)
+        outcomes: list[Outcome] = pickle.loads((folder / "outcomes").read_bytes())
+        return outcomes
+
+
+def _start(folder: Path, devices: int) -> subprocess.Popen[bytes]:
+    """The process that starts one for each device; what they print goes to a file, looked at only if one breaks.
+
+    With -P it does not look for our modules in the working directory, which may hold others of the same name.
+    """
+    environment = dict(os.environ)
+    environment["PYTHONPATH"] = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
+    if sys.platform == "linux":
+        environment.setdefault("GLOO_SOCKET_IFNAME", "lo")  # all on this machine, whatever its name resolves to
+    with (folder / "log").open("wb") as log:
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", "runtime.pytorch.processes.supervisor", str(folder), str(devices)],
+            env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+        )  # fmt: skip
+
+
+def _end(supervisor: subprocess.Popen[bytes]) -> None:
+    """End it and all it started, which are one session."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(supervisor.pid, signal.SIGKILL)
+    supervisor.wait()
+
+
+def _wait(jobs: Sequence[Job], folder: Path, supervisor: subprocess.Popen[bytes], devices: int, timeout: float) -> None:
+    """Until all have ended well; raises as soon as one has broken, or when for `timeout` seconds none has moved on."""
+    seen: list[State] = []
+    since = time.monotonic()
+    while (code := supervisor.poll()) is None:
+        states = [read_state(folder / f"state.{rank}") for rank in range(devices)]
+        if states != seen or any(state.doing in (BUILDS, REFERENCE) for state in states):
+            seen, since = states, time.monotonic()
+        elif time.monotonic() - since > timeout + (_PATIENCE if any(map(_is_apart, states)) else 0):
+            raise RunFailed(f"stalled: no device has moved on for {timeout:g} s", *who_waits(jobs, states))
+        time.sleep(_POLL)
+    if code:
+        _broken(folder, code)
+
+
+def _is_apart(state: State) -> bool:
+    """Whether a process takes time for something that says nothing of the run."""
+    return state.doing in (STARTS, FAILED)
+
+
+def _broken(folder: Path, code: int) -> None:
+    """Say what broke: in the order in which the processes failed, since others then fail for want of the first."""
+    failed = sorted(folder.glob("failed.*"), key=lambda path: path.stat().st_mtime_ns)
+    reports = [(path.suffix[1:], pickle.loads(path.read_bytes())) for path in failed]
+    for _, report in reports:
+        if report["bad_input"]:
+            raise BadInput(*report["bad_input"])
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for rank, report in reports:
+        alike.setdefault(tuple(report["text"]), []).append(rank)
+    lines = [line for text, ranks in alike.items() for line in _failed(sorted(ranks, key=int), text)]
+    printed = (folder / "log").read_text(errors="replace").strip().splitlines() or ["it printed nothing"]
+    raise RunFailed(*(lines or [f"the processes could not be started (code {code}): {printed[-1]}"]))
+
+
+def _failed(ranks: Sequence[str], text: Sequence[str]) -> list[str]:
+    """The report of processes that failed alike."""
+    return [f"device {ranks[0]} failed: {text[0]}", *text[1:], *(f"device {rank} failed alike" for rank in ranks[1:])]

@@ -1,0 +1,50 @@
+"""Loads torch once and forks one process per device; ends them all when one fails or the parent is gone."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import sys
+import time
+from multiprocessing.connection import wait
+from pathlib import Path
+
+_POLL = 0.5  # seconds
+_GRACE = 1.0  # seconds in which others may say what went wrong with them too
+
+
+def supervise(folder: Path, devices: int) -> int:
+    """Run the workers; 0 if all ended well.
+
+    Forking is safe here: torch is loaded, but no tensor was made, so neither its threads nor CUDA have started.
+    """
+    from runtime.pytorch.processes.worker import main as work
+
+    multiprocessing.set_start_method("fork" if sys.platform == "linux" else "spawn")
+    parent = os.getppid()
+    ranks = [multiprocessing.Process(target=work, args=(folder, rank, devices), daemon=True) for rank in range(devices)]
+    for process in ranks:
+        process.start()
+    while any(process.exitcode is None for process in ranks):
+        wait([process.sentinel for process in ranks if process.exitcode is None], timeout=_POLL)
+        if any(process.exitcode for process in ranks):
+            time.sleep(_GRACE)
+            # A process may be seen to have died only after others that failed for want of it.
+            for rank, process in enumerate(ranks):
+                if process.exitcode and not (folder / f"failed.{rank}").exists():
+                    report(folder, rank, f"its process ended with code {process.exitcode}")
+            return 1
+        if os.getppid() != parent:
+            return 1
+    return 0
+
+
+def report(folder: Path, rank: int, text: str) -> None:
+    """What went wrong with a process that could not say so itself."""
+    (folder / f"failed.{rank}").write_bytes(pickle.dumps({"bad_input": None, "text": [text]}))
+
+
+if __name__ == "__main__":
+    # Daemon processes end with this one.
+    sys.exit(supervise(Path(sys.argv[1]), int(sys.argv[2])))

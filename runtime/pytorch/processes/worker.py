@@ -1,0 +1,208 @@
+"""One process of a run: executes its device's part of every job and compares it with the reference."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import socket
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.utils._pytree import tree_flatten
+
+from pipesched.errors import BadInput
+from runtime.execution.program import Program
+from runtime.pytorch.gradient_check import StepResult, compare_step, take_gradients
+from runtime.pytorch.passes.boundary import loss_of_tensors, to_device
+from runtime.pytorch.processes.outcome import Ran, outcome_of
+from runtime.pytorch.program_executor import ProgramExecutor
+from runtime.pytorch.reference import reference
+from runtime.pytorch.runtime import runtime_of
+from runtime.pytorch.stages import Held, hold
+from runtime.pytorch.tracer import Tracer
+from runtime.pytorch.user_code import described
+from runtime.running.heartbeat import BUILDS, FAILED, REFERENCE, Heartbeat, end_when_stalled, who_waits
+from runtime.running.job import Job, Outcome
+
+# A step's losses by micro-batch, of its inputs and targets by micro-batch.
+_Execute = Callable[[Mapping[int, Any], Mapping[int, Any]], dict[int, float]]
+# For messages between processes: a run that stalls is ended by whoever watches it, much earlier.
+_NO_LIMIT = timedelta(days=7)
+
+
+class Worker:
+    """This process's place in the group, and the jobs it runs."""
+
+    def __init__(self, heartbeat: Heartbeat, device: torch.device) -> None:
+        self.rank, self.world = dist.get_rank(), dist.get_world_size()
+        self._heartbeat, self._device = heartbeat, device
+
+    def run(self, job: Job) -> Outcome | None:
+        """All steps of a job; the outcome on rank 0."""
+        self._heartbeat.tell(BUILDS)
+        held = hold(job, self.rank, self._device)
+        ran = Ran(socket.gethostname(), tuple(held.draws.stages))
+        try:
+            steps = self._prepare(job, held)
+        except (ValueError, RuntimeError, AssertionError, KeyError, IndexError) as error:
+            # Every rank loads the same rows, so every rank gets here or none.
+            ran.refused = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        else:
+            for result, times in steps:
+                ran.results += [] if result is None else [result]
+                ran.times.append(times)
+        self._heartbeat.tell("waits for the others to finish")
+        everyone: list[Any] | None = [None] * self.world if self.rank == 0 else None
+        dist.gather_object(ran, everyone)
+        return None if everyone is None else outcome_of(job, everyone, self._device)
+
+    def _prepare(self, job: Job, held: Held) -> Iterator[tuple[StepResult | None, Any]]:
+        """Load before the first message, so that what is refused leaves the group in order."""
+        number_of = {label: j for j, label in enumerate(job.labels)}
+        microbatch_of = number_of.__getitem__ if job.rows is not None else int
+        tracer = Tracer(self._device, self._heartbeat, microbatch_of)
+        if job.program is not None:
+            return self._steps(job, held, tracer, self._program(job.program, job, held, tracer))
+        for number, stage in held.stages.items():
+            tracer.watch(stage, number, held.modules[number])
+        return self._steps(job, held, tracer, self._torch(job, held, tracer))
+
+    def _steps(
+        self, job: Job, held: Held, tracer: Tracer, execute: _Execute
+    ) -> Iterator[tuple[StepResult | None, Any]]:
+        where, microbatches = job.problem.placement, job.problem.microbatches
+        position = {s: at for chain in where.chains for at, s in enumerate(chain)}
+        for step in range(job.steps):
+            take_gradients(held.modules)
+            inputs, targets = self._data(job, held, step)
+            self._heartbeat.tell("waits for the others to start a step")
+            dist.barrier()
+            tracer.begin(partial(_seed, held, position, step * microbatches))
+            losses = execute(inputs, targets)
+            times = tracer.finish()
+            result = None
+            if step < job.compared:
+                ran = take_gradients(held.modules)
+                self._heartbeat.tell(REFERENCE)
+                right = reference(job, held, self.rank, self._device, step, lambda: self._heartbeat.tell(REFERENCE))
+                result = compare_step(step, microbatches, position, losses, ran, right)
+            yield result, times
+
+    def _data(self, job: Job, held: Held, step: int) -> tuple[dict[int, Any], dict[int, Any]]:
+        """Inputs and targets of a step by micro-batch, where this process holds a stage that takes them."""
+        where, first = job.problem.placement, step * job.problem.microbatches
+        ends = [(chain[0] in held.stages, chain[-1] in held.stages) for chain in where.chains]
+        numbers = range(job.problem.microbatches)
+        inputs = {j: to_device(held.model.inputs(first + j), self._device) for j in numbers if any(a for a, _ in ends)}
+        targets = {
+            j: to_device(held.model.targets(first + j), self._device) for j in numbers if any(b for _, b in ends)
+        }
+        return inputs, targets
+
+    def _torch(self, job: Job, held: Held, tracer: Tracer) -> _Execute:
+        """PyTorch's own runtime, with the exported text."""
+        mine = [held.stages[number] for number in sorted(held.stages)]
+        first, last = 0 in held.stages, job.depth - 1 in held.stages
+        by_label = sorted(range(job.problem.microbatches), key=job.labels.__getitem__)
+        goals: dict[int, Any] = {}
+
+        def loss(output: Any, label: Tensor) -> Tensor:
+            of_tensors = loss_of_tensors(held.model.loss, held.gives[job.depth - 1].spec)
+            return of_tensors(output, goals[by_label[int(label)]])
+
+        runtime = runtime_of(job, mine, tracer.with_loss(loss))
+
+        def execute(inputs: Mapping[int, Any], targets: Mapping[int, Any]) -> dict[int, float]:
+            goals.update(targets)
+            leaves = [tree_flatten(inputs[j])[0] for j in by_label] if first else []
+            args = [torch.cat(alike) for alike in zip(*leaves, strict=True)]
+            # The runtime cuts a target into micro-batches: it gets their labels, so that targets may be anything.
+            labels = torch.arange(job.problem.microbatches) if last else None
+            losses: list[Tensor] = []
+            runtime.step(*args, target=labels, losses=losses if last else None, return_outputs=False)
+            return {j: value.item() for j, value in zip(by_label, losses, strict=True)} if last else {}
+
+        return execute
+
+    def _program(self, program: Program, job: Job, held: Held, tracer: Tracer) -> _Execute:
+        if self._device.type != "cpu" and len(job.problem.placement.chains) > 1:
+            raise BadInput("this placement runs on CPU only in this version; allowed: --device cpu")
+        return ProgramExecutor(job.problem, program, held, _loss(job, held), watch=tracer.run).step
+
+
+def _loss(job: Job, held: Held) -> Callable[[Any, Any], Tensor]:
+    """Of what the last stage of a chain gives, as tensors; where none is here, of nothing."""
+    lasts = [chain[-1] for chain in job.problem.placement.chains if chain[-1] in held.stages]
+    return loss_of_tensors(held.model.loss, held.gives[lasts[0]].spec) if lasts else held.model.loss
+
+
+def _seed(held: Held, position: Mapping[int, int], first: int, stage: int, microbatch: int) -> None:
+    held.draws.seed(position[stage], stage, first + microbatch)
+
+
+def join(device: str, store: str | None = None) -> torch.device:
+    """Join the process group that RANK and WORLD_SIZE name; NCCL where every process here has a GPU of its own."""
+    rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    here = int(os.environ.get("LOCAL_WORLD_SIZE", world))
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() and torch.cuda.device_count() >= here else "cpu"
+    where = torch.device("cpu")
+    if device == "cuda":
+        where = torch.device("cuda", int(os.environ.get("LOCAL_RANK", rank)))
+        torch.cuda.set_device(where)
+    torch.set_num_threads(max(1, (os.cpu_count() or 1) // here))
+    backend = "nccl" if device == "cuda" else "gloo"
+    dist.init_process_group(backend, init_method=store or "env://", rank=rank, world_size=world, timeout=_NO_LIMIT)
+    return where
+
+
+def run_under_torchrun(jobs: Sequence[Job], device: str, timeout: float) -> list[Outcome] | None:
+    """This process as the rank that its environment says; the outcomes on rank 0."""
+    heartbeat = Heartbeat()
+    rank = int(os.environ["RANK"])
+    end_when_stalled(heartbeat, timeout, lambda state: who_waits(jobs, [state], [rank]))
+    worker = Worker(heartbeat, join(device))
+    outcomes = []
+    for number, job in enumerate(jobs):
+        heartbeat.job = number
+        outcomes.append(worker.run(job))
+    heartbeat.tell("has finished")
+    dist.destroy_process_group()
+    return [one for one in outcomes if one is not None] if rank == 0 else None
+
+
+def main(folder: Path, rank: int, world: int) -> None:
+    """A process that the supervisor started: jobs from its folder, state and outcomes into it."""
+    own = {"RANK": rank, "WORLD_SIZE": world, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": world}
+    os.environ.update({key: str(value) for key, value in own.items()})
+    heartbeat = Heartbeat(folder / f"state.{rank}")
+    order = pickle.loads((folder / "jobs").read_bytes())
+    try:
+        heartbeat.tell("joins the others")
+        worker = Worker(heartbeat, join(order["device"], f"file://{folder / 'store'}"))
+        outcomes = []
+        for number, job in enumerate(order["jobs"]):
+            heartbeat.job = number
+            outcomes.append(worker.run(job))
+        heartbeat.tell("waits for the others to end")
+        dist.barrier()
+        if rank == 0:
+            (folder / "outcomes.part").write_bytes(pickle.dumps(outcomes))
+            (folder / "outcomes.part").rename(folder / "outcomes")
+        heartbeat.tell("has finished")
+        dist.destroy_process_group()
+    except BaseException as error:
+        heartbeat.tell(FAILED)
+        traceback.print_exc()
+        mistakes = error.mistakes if isinstance(error, BadInput) else None
+        failed = {"bad_input": mistakes, "text": described(error)}
+        (folder / f"part.{rank}").write_bytes(pickle.dumps(failed))
+        (folder / f"part.{rank}").rename(folder / f"failed.{rank}")
+        os._exit(1)  # a peer may be waiting for a message that will never come: no orderly way out

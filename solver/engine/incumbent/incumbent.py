@@ -1,0 +1,151 @@
+"""The incumbent: the best schedule so far and the lower bound; whatever is offered or claimed is checked here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import Lock
+
+from pipesched.checking.check import check_bound
+from pipesched.checking.finding import Finding, Verdict
+from pipesched.errors import Disagreement, defect_note
+from pipesched.problem.attainable_spans import Value
+from pipesched.problem.formatting import amount
+from pipesched.problem.problem import Problem
+from pipesched.results.certificate import Certificate
+from pipesched.results.evidence import Refutation
+from pipesched.results.solution import Progress
+from pipesched.schedule.rescale import value_of
+from pipesched.schedule.timeline import Timeline
+from pipesched.validation.validator import validate
+from solver.backends.cp_sat import EXHAUSTIVE
+from solver.engine.clock import Clock
+from solver.engine.incumbent.state import State
+
+Report = Callable[[Progress], None]
+
+
+class Incumbent:
+    """Keeps what is better and refuses what cannot be.
+
+    A schedule that breaks a rule, and a bound above a schedule, are defects of this tool: they are left out with all
+    bounds of that kind, and a note tells the user. All that is known is one immutable record, replaced in a single
+    assignment, since work on another thread may be ended between any two steps (`run_within`).
+
+    `certificates` are those known at the start, strongest first; `phase` names what is under way in reports.
+    """
+
+    def __init__(self, problem: Problem, certificates: Sequence[Certificate], clock: Clock, report: Report) -> None:
+        self._state = State(problem, certificates[0], tuple(certificates), problem.notes)
+        self._problem, self._clock, self._report = problem, clock, report
+        self._replacing = Lock()
+        self._checked: Certificate | None = None
+        self.phase = "bounds"
+
+    @property
+    def state(self) -> State:
+        """All that is known, as of one moment."""
+        return self._state
+
+    @property
+    def timeline(self) -> Timeline | None:
+        """The best schedule with its times, which may be in finer ticks than the problem's."""
+        return self._state.timeline
+
+    @property
+    def value(self) -> Value | None:
+        """In ticks of the problem."""
+        return self._state.value
+
+    @property
+    def lower_bound(self) -> Value:
+        """In ticks of the problem."""
+        return self._state.lower_bound
+
+    def enter(self, phase: str) -> None:
+        """Name what begins now, and report."""
+        self.phase = phase
+        self._replace(lambda state: state, report=True)
+
+    def note(self, text: str) -> None:
+        """Something the user should know."""
+        self._replace(lambda state: state.with_note(text))
+
+    def offer(self, timeline: Timeline) -> Value:
+        """Keep a timeline if it is better and valid; its value. One below the bound shows that the bound is wrong."""
+        value = value_of(self._problem, timeline)
+        if self.value is not None and value >= self.value:
+            return value
+        violations = validate(timeline)
+        if violations:
+            self.distrust(Disagreement(f"{self.phase} gave a schedule that is not valid: {violations[0].text}"))
+        else:
+            self._replace(lambda state: state.with_timeline(timeline, value))
+        return value
+
+    def argue(self, certificate: Certificate) -> None:
+        """A certificate with an argument in words, like those known at the start."""
+        self._replace(lambda state: state.with_argument(certificate))
+
+    def claim(self, bound: Value, devices: Sequence[int] | None = None) -> None:
+        """A bound that CP-SAT proved becomes the certificate where it beats the analytic ones.
+
+        `devices` are those whose rules it takes to prove it; all of them unless said.
+        """
+        if bound <= self.lower_bound:
+            return
+        strongest = self._state.certificates[0]
+        model = "the exact model"
+        if devices is not None and len(devices) == self._problem.devices:
+            devices = None
+        if devices is not None:
+            model += f" of devices {', '.join(map(str, devices))}, the others relaxed to delays,"
+        text = (
+            f"CP-SAT searched {model} to the end of every branch below {amount(self._problem, bound)} and found "
+            f"no schedule there. The strongest analytic bound gives {amount(self._problem, strongest.value_ticks)}: "
+            f"{strongest.text}"
+        )
+        evidence = Refutation(None if devices is None else tuple(devices))
+        self._replace(lambda state: state.with_certificate(Certificate(EXHAUSTIVE, bound, text, None, evidence)))
+
+    def check_bound(self) -> None:
+        """Check the certificate from its evidence. One that does not stand is a defect, and the next one counts."""
+        while self._checked is not (certificate := self._state.certificate):
+            self.judge(certificate, check_bound(self._problem, certificate))
+
+    def judge(self, certificate: Certificate, finding: Finding) -> None:
+        """What the check found of a certificate: it counts, or is a defect."""
+        if finding.verdict is Verdict.REFUSED:
+            text = f"a lower bound did not stand the check of its evidence: {finding.text}"
+            self.distrust(Disagreement(text, certificate.kind))
+        else:
+            self._checked = certificate
+
+    def distrust(self, defect: Disagreement) -> None:
+        """Tell of a defect of this tool, and go on without the kind of argument that is to blame, if one is."""
+
+        def change(state: State) -> State:
+            told = state.with_note(defect_note(str(defect)))
+            return told if defect.kind is None else told.without(defect.kind)
+
+        self._replace(change)
+
+    @contextmanager
+    def defects_noted(self) -> Iterator[None]:
+        """A defect ends what is under way, and is noted."""
+        try:
+            yield
+        except Disagreement as defect:
+            self.distrust(defect)
+
+    def _replace(self, change: Callable[[State], State], report: bool = False) -> None:
+        """The state after a change; reported where value or bound have changed."""
+        with self._replacing:
+            before, changed = self._state, change(self._state)
+            value, tick = changed.value, changed.problem.tick
+            value = None if value is None else value * tick
+            moment = Progress(self._clock.seconds, value, changed.lower_bound * tick, self.phase, changed.timeline)
+            improved = (changed.value, changed.lower_bound) != (before.value, before.lower_bound)
+            self._state = changed.with_moment(moment) if report or improved else changed
+        if report or improved:
+            self._report(moment)

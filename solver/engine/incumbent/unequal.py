@@ -1,0 +1,52 @@
+"""A search of unequal micro-batches: that of their chains, and its results in terms of the problem itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pipesched.errors import Disagreement
+from pipesched.problem.chains.microbatch_chains import MicrobatchChains
+from pipesched.problem.rescale import finer
+from pipesched.results.candidate import Candidate
+from pipesched.results.solution import Progress, Solution
+from pipesched.schedule.chain_timelines import timeline_back
+from pipesched.schedule.metrics import measure
+from pipesched.schedule.timeline import Timeline
+from pipesched.validation.validator import validate
+from solver.engine.incumbent.incumbent import Report
+
+
+def report_of(chains: MicrobatchChains, report: Report) -> Report:
+    """Tells of a search of the chains as one of the problem."""
+
+    def tell(moment: Progress) -> None:
+        known = moment.timeline
+        report(moment if known is None else replace(moment, timeline=timeline_back(chains, known)))
+
+    return tell
+
+
+def solution_of(chains: MicrobatchChains, found: Solution) -> Solution:
+    """A solution of the chains as one of the problem. `Disagreement` where its schedule is none of the problem's."""
+    parts = int(chains.problem.tick / found.problem.tick)
+    timeline = None if found.timeline is None else _judged(chains, found.timeline)
+    candidates = tuple(_candidate(chains, one) for one in found.candidates)
+    return replace(
+        found,
+        problem=finer(chains.of, parts),
+        timeline=timeline,
+        metrics=None if timeline is None else measure(timeline),
+        candidates=candidates,
+    )
+
+
+def _judged(chains: MicrobatchChains, timeline: Timeline) -> Timeline:
+    own = timeline_back(chains, timeline)
+    violations = validate(own)
+    if violations:
+        raise Disagreement(f"chains of unequal micro-batches gave a schedule that is not valid: {violations[0].text}")
+    return own
+
+
+def _candidate(chains: MicrobatchChains, one: Candidate) -> Candidate:
+    return one if one.timeline is None else replace(one, timeline=timeline_back(chains, one.timeline))
