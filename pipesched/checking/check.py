@@ -15,13 +15,6 @@ from pipesched.checking.devices.around_passes import around_passes
 from pipesched.checking.devices.cool_down import cool_down
 from pipesched.checking.devices.device_arguments import in_flight_limit, load, round_trip
 from pipesched.checking.devices.head_and_tail import head_and_tail
-from pipesched.checking.devices.period import (
-    period_in_flight,
-    period_load,
-    period_memory,
-    period_modes,
-    period_stream_load,
-)
 from pipesched.checking.devices.unpaired import unpaired_passes
 from pipesched.checking.devices.warm_up import integral_warm_up
 from pipesched.checking.diagram.argument import decision_diagram, old_form
@@ -31,6 +24,13 @@ from pipesched.checking.memory.memory_and_copies import memory_and_copies
 from pipesched.checking.memory.memory_and_modes import memory_and_modes
 from pipesched.checking.memory.more_memory import as_proved
 from pipesched.checking.own_ticks import in_own_ticks
+from pipesched.checking.period import (
+    period_in_flight,
+    period_load,
+    period_memory,
+    period_modes,
+    period_stream_load,
+)
 from pipesched.checking.refutation import require_search
 from pipesched.checking.single_tasks import without_single_tasks
 from pipesched.checking.streams.load import HARMLESS, stream_load

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from pipesched.problem.features.memory_options import Offload, Recomputation
+from pipesched.problem.memory_options import Offload, Recomputation
 from pipesched.problem.passes import (
     BW,
     OF_PARAMETERS,

@@ -11,7 +11,7 @@ from ortools.sat.python import cp_model
 from formulations.jobs.jobs_of_problem import jobs_of
 from formulations.window.task_window import TaskWindow
 from pipesched.problem.features.device_resources import Pool
-from pipesched.problem.features.memory_options import Recomputation
+from pipesched.problem.memory_options import Recomputation
 from pipesched.problem.passes import BW, RECOMPUTATIONS, F, Pass
 from pipesched.problem.placement import linear
 from pipesched.problem.problem import Problem

@@ -7,7 +7,7 @@ from random import Random
 
 from pipesched.problem import placement
 from pipesched.problem.features.device_resources import Pool, SharedStream
-from pipesched.problem.features.memory_options import Offload, Recomputation
+from pipesched.problem.memory_options import Offload, Recomputation
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.stage import COMPUTE, Stage
 

@@ -9,7 +9,7 @@ from random import Random
 
 from pipesched.problem import placement
 from pipesched.problem.features.device_resources import HostPool, Pool, SharedStream
-from pipesched.problem.features.memory_options import Offload, Recomputation
+from pipesched.problem.memory_options import Offload, Recomputation
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.rescale import with_microbatch_scale

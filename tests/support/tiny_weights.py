@@ -6,7 +6,7 @@ from dataclasses import replace
 from random import Random
 
 from pipesched.problem import placement
-from pipesched.problem.features.memory_options import Offload
+from pipesched.problem.memory_options import Offload
 from pipesched.problem.passes import BW, B, W
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Problem

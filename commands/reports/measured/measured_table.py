@@ -7,8 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from commands.reports.html.late_starts import late_starts_report
 from commands.reports.measured import late_starts as late
+from commands.reports.measured.late_starts_html import late_starts_report
 from commands.shared.file_arguments import picture_kind
 from commands.shared.tables import Column, table
 from pipesched.errors import BadInput

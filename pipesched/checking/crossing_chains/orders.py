@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from pipesched.checking.crossing_chains.alone import Alone, Points, alone_on, has_a_way_on, key_weights
-from pipesched.checking.crossing_chains.argument import NO_STEP, Ways
 from pipesched.checking.crossing_chains.fewer import fewer
+from pipesched.checking.crossing_chains.ways import NO_STEP, Ways
 from pipesched.checking.diagram.walk import Numbers
 from pipesched.checking.finding import NotCoveredError
 from pipesched.compiled import compiled

@@ -5,9 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 from pipesched.checking.devices.least_times import least_backward
+from pipesched.checking.devices.memory_over_time import before_last_forward, before_last_gradient
 from pipesched.checking.devices.one_device import OneDevice, most_in
 from pipesched.checking.finding import RefusedEvidenceError
-from pipesched.checking.memory.memory_over_time import before_last_forward, before_last_gradient
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.evidence import AroundDevice
 

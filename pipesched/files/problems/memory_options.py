@@ -11,7 +11,7 @@ from pipesched.files.problems.memory_keys import ALWAYS, FREE, NEVER, CopyStream
 from pipesched.files.problems.numbers_of_stages import by_stage, numbers
 from pipesched.files.problems.schema import MemorySection
 from pipesched.problem.features.device_resources import HostPool, SharedStream
-from pipesched.problem.features.memory_options import Offload, Recomputation
+from pipesched.problem.memory_options import Offload, Recomputation
 from pipesched.problem.problem import Problem
 
 Numbers = Fraction | list[Fraction]

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pipesched.problem.features.device_resources import SharedStream
+from pipesched.problem.features.share import Share
 from pipesched.problem.features.stage_arc import StageArc
-from pipesched.problem.network.share import Share
 from pipesched.problem.network.task_network import Need, Resource
 from pipesched.problem.passes import (
     BW,

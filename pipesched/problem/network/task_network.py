@@ -12,7 +12,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
-from pipesched.problem.network.share import Share
+from pipesched.problem.features.share import Share
 from pipesched.problem.passes import OF_PARAMETERS, B, F, Pass, PassKind, W
 
 # A pass of any micro-batch.

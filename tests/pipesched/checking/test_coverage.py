@@ -14,7 +14,7 @@ from pipesched.checking.coverage import require_covered, unknown
 from pipesched.checking.finding import NotCoveredError, Verdict
 from pipesched.checking.streams.tasks import stream_tasks
 from pipesched.problem.features.device_resources import HostPool, SharedStream
-from pipesched.problem.features.memory_options import Offload, Recomputation
+from pipesched.problem.memory_options import Offload, Recomputation
 from pipesched.problem.passes import BW, F
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.stage import TaskSpec

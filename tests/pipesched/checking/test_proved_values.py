@@ -25,11 +25,11 @@ from benchmarks.proofs.branch import Branch, Likely
 from pipesched.checking.devices.cool_down import cool_down
 from pipesched.checking.devices.device_arguments import in_flight_limit, load, round_trip
 from pipesched.checking.devices.head_and_tail import head_and_tail
-from pipesched.checking.devices.period import period_in_flight, period_load, period_memory, period_modes
 from pipesched.checking.devices.unpaired import unpaired_passes
 from pipesched.checking.devices.warm_up import integral_warm_up
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.checking.memory.memory_and_modes import memory_and_modes
+from pipesched.checking.period import period_in_flight, period_load, period_memory, period_modes
 from pipesched.checking.streams.load import stream_load
 from pipesched.checking.streams.tasks import stream_tasks
 from pipesched.problem.problem import Objective, Problem

@@ -12,7 +12,7 @@ from pipesched.files.problem_file import problem_from
 from pipesched.files.problems.document import problem_document
 from pipesched.files.problems.schema import json_schema
 from pipesched.problem.features.device_resources import HostPool, SharedStream
-from pipesched.problem.features.memory_options import Offload, Recomputation
+from pipesched.problem.memory_options import Offload, Recomputation
 from pipesched.problem.passes import RECOMPUTATIONS
 from pipesched.problem.problem import Problem
 

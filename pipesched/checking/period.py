@@ -12,9 +12,9 @@ from fractions import Fraction
 from math import gcd
 from typing import NamedTuple
 
+from pipesched.checking.devices.memory_over_time import area
 from pipesched.checking.devices.one_device import OneDevice
 from pipesched.checking.finding import RefusedEvidenceError
-from pipesched.checking.memory.memory_over_time import area
 from pipesched.checking.streams.load import stream_load
 from pipesched.problem.problem import Problem
 from pipesched.results.evidence import ModeMultipliers, OnDevice, OnStage, OnStream
