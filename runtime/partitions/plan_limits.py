@@ -104,10 +104,18 @@ def restricted(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[PlanPr
     made = replace(plan, model=model, recompute_rule=rule, whole_last=whole_last)
     choices, schedules = _choices(made, name, limits), _schedules(plan, name, limits)
     words += [f"placement {', '.join(map(str, choices))}"] if choices != plan.choices else []
-    words += [f"order {' or '.join(schedules)}"] if schedules != plan.schedules else []
+    words += [f"order {_orders(schedules)}"] if schedules != plan.schedules else []
     if limits.groups and len(schedules) > len(plan.schedules or limits.schedules):
         words.append("of each number of groups of micro-batches the least size")
     return replace(made, choices=choices, schedules=schedules), tuple(words)
+
+
+def _orders(schedules: tuple[str, ...]) -> str:
+    """Their names; of an order in groups of micro-batches the sizes in brackets."""
+    sizes = dict[str, list[str]]()
+    for name, _, size in (schedule.partition(":") for schedule in schedules):
+        sizes.setdefault(name, []).extend([size] if size else [])
+    return " or ".join(name + (f" (also in groups of {', '.join(own)})" if own else "") for name, own in sizes.items())
 
 
 def _first_ways(model: Model) -> list[tuple[RecomputeWay, ...]]:

@@ -97,8 +97,9 @@ def figures(form: PartitionFormat, plan: Plan, free: Plan) -> tuple[str, ...]:
     order = f"its own order {best.schedule}" if form.limits.schedules else f"this plan's order ({best.schedule})"
     lines = [f"with these settings, in {order}: {objective} {_time(plan, best.value)}{_memory(best)}"]
     step = step_time(plan.problem, best)
+    whole = _time(plan, round(step.total, 3))
     lines.append(
-        f"a step takes {_time(plan, step.total)} with the exchange of gradients; the optimizer's own step comes on top"
+        f"a step takes {whole} with the exchange of gradients; the optimizer's own step comes on top"
         if step.reduction
         else f"{objective}: without the exchange of gradients among replicas and the optimizer's step"
     )
@@ -129,7 +130,7 @@ def _memory(best: Candidate) -> str:
     device = max(range(len(peaks)), key=lambda at: peaks[at] - (rooms[at] or 0))
     room = rooms[device]
     of = "" if room is None else f" of {plain(room)}"
-    return f"; peak memory {plain(peaks[device])}{of} {problem.memory_unit} on device {device}"
+    return f"; peak memory {plain(round(peaks[device], 3))}{of} {problem.memory_unit} on device {device}"
 
 
 def _time(plan: Plan, value: Fraction) -> str:
