@@ -38,7 +38,9 @@ function makeControls(state, parent) {
     state.followed = Number.isInteger(asked) && asked >= 0 && asked < state.data.document.microbatches ? asked : null;
     redraw(state);
   }, { signal: state.signal });
-  bar.append(made("label", "Follow micro-batch", { for: field.id }), field);
+  const follow = made("span");  // the two never on different lines
+  follow.append(made("label", "Follow micro-batch", { for: field.id }), field);
+  bar.append(follow);
   parent.append(bar);
   return { critical, streams, field };
 }

@@ -95,7 +95,7 @@ def test_a_partition_that_a_runtime_cannot_be_told_has_no_settings() -> None:
     found = settings_of(PARTITION_FORMATS["torchtitan"], plan_of(LINEAR), plan_of(WAVE))
     assert found.settings is None and found.refusal is not None
     assert found.refusal.startswith("torchtitan: not supported: 3 of 6 layers recomputed")
-    assert settings_texts([found]) == {"torchtitan": ([found.refusal], "")}
+    assert settings_texts([found], None) == {"torchtitan": ([found.refusal], "")}
 
 
 def test_without_a_plan_there_are_no_settings() -> None:
