@@ -39,7 +39,7 @@ def draw_lateness(passes: Sequence[LateStart], axes: Axes) -> None:
         axes.plot(
             [1000 * one.measured for one in own],
             [1000 * one.late for one in own],
-            color=colours(device / max(1, devices - 1) * 0.9),
+            color=colours(0.35 + 0.5 * device / max(1, devices - 1)),  # the ends are lost on dark or light pages
             marker="o", markersize=2.5, linewidth=1, label=f"Device {device}" if named else None,
         )  # fmt: skip
     axes.axhline(0, color="black", linewidth=0.6)

@@ -95,12 +95,20 @@ class Picture:
 
 
 def dark(svg: bytes) -> bytes:
-    """A picture for a dark page: ground, lines and text change, the colours of what is drawn do not."""
-    drawn = svg.decode()
-    drawn = re.sub(r"fill: #ffffff|fill: white", f"fill: {_PAPER}", drawn)
-    drawn = re.sub(r"stroke: #ffffff", f"stroke: {_PAPER}", drawn)
-    drawn = re.sub(r"(fill|stroke): (#000000|#262626|#2b2b2b|black)", rf"\1: {_INK}", drawn)
+    """A picture for a dark page: ground, lines, text and dark greys change, the colours of what is drawn do not."""
+    drawn = re.sub(r"(fill|stroke): (#[0-9a-f]{6}|white|black)", _at_night, svg.decode())
     return drawn.replace("<defs>", f"<style>text {{ fill: {_INK} }}</style>\n <defs>", 1).encode()
+
+
+def _at_night(found: re.Match[str]) -> str:
+    what, colour = found.groups()
+    if colour in ("#ffffff", "white"):
+        colour = _PAPER
+    elif colour in ("#000000", "#262626", "#2b2b2b", "black"):
+        colour = _INK
+    elif colour[1:3] == colour[3:5] == colour[5:7] < "80":
+        colour = "#" + f"{255 - int(colour[1:3], 16):02x}" * 3
+    return f"{what}: {colour}"
 
 
 def _base64(data: bytes) -> str:

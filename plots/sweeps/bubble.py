@@ -36,7 +36,7 @@ def render_bubble(found: Table, x: Axis, format: Format = "png") -> bytes:
     entitle(
         figure,
         f"{found.sweep.name}: idle time against {named(x)}",
-        f"1 − mean work of the devices / {objective}; bubble rate: 1 − work of the busiest device / {objective}",
+        f"1 − mean work of the devices / {objective}\nbubble rate: 1 − work of the busiest device / {objective}",
         left_out(found, x),
     )
     figure.draw_without_rendering()

@@ -73,7 +73,7 @@ def colours(number: int) -> list[str]:
     if number <= len(_COLOURS):
         return list(_COLOURS[:number])
     scale = colormaps["viridis"]
-    return [to_hex(scale(0.92 * n / (number - 1))) for n in range(number)]
+    return [to_hex(scale(0.35 + 0.5 * n / (number - 1))) for n in range(number)]
 
 
 def named(axis: Axis) -> str:

@@ -21,6 +21,8 @@ from plots.sweeps.canvas import entitle, figure_of_panels, legend
 from plots.sweeps.facets import MOST_PANELS, named, with_unit
 
 _NONE, _NO_PUBLISHED = "#e3e3e3", "#f7f1dc"
+# Text on a cell's colour: neither pure white nor black, which change with the page.
+_ON_DARK, _ON_LIGHT = "#fefefe", "#1c1f23"
 _LEAST_SCALE = 1.1
 
 
@@ -117,7 +119,7 @@ def _draw(rows: Sequence[Row], down: Scale, across: Scale, axes: Axes, most: flo
             shades[place[1], place[0]] = float(row.ratio)
             said = f"{'' if row.state is State.OPTIMAL else '≥ '}{float(row.ratio):.3f}"
             dark = float(row.ratio) > 1 + 0.55 * (most - 1)
-            axes.text(*place, said, ha="center", va="center", fontsize=7.5, color="white" if dark else "black")
+            axes.text(*place, said, ha="center", va="center", fontsize=7.5, color=_ON_DARK if dark else _ON_LIGHT)
         elif row.value is not None:
             axes.fill_between(
                 [place[0] - 0.5, place[0] + 0.5], place[1] - 0.5, place[1] + 0.5, color=_NO_PUBLISHED, lw=0

@@ -247,10 +247,11 @@ def test_the_report_of_a_sweep_has_a_row_and_a_schedule_for_each_cell(swept: Pat
 
 
 def test_a_picture_is_there_for_light_and_for_dark_pages() -> None:
-    svg = b'<svg><defs>\n</defs><path style="fill: #ffffff"/><path style="stroke: #000000; fill: #f59a23"/><text>a</text></svg>'
+    svg = b'<svg><defs>\n</defs><path style="fill: #ffffff"/><path style="stroke: #000000; fill: #f59a23"/><path style="fill: #444444; stroke: #e3e3e3"/><text>a</text></svg>'
     html = Picture(svg, "a picture").html()
     light, night = (base64.b64decode(data) for data in re.findall(r"base64,([^\"]+)", html))
     assert light == svg
     assert (
         b"fill: #15181c" in night and b"stroke: #e8eaed; fill: #f59a23" in night and b"text { fill: #e8eaed }" in night
     )
+    assert b"fill: #bbbbbb; stroke: #e3e3e3" in night
