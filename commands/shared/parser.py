@@ -20,6 +20,17 @@ _OUTPUT = frozenset(
     {"--json", "--watch", "-o", "--text", "--bars", "--why-not", "--settings", "--store", "--parquet", "--write"}
 )
 
+# What other programs call the options that no likeness of letters leads to.
+_USUAL = {
+    "--time-limit": {"timeout", "seconds", "max-time"},
+    "--workers": {"threads", "num-workers", "cores", "num-threads"},
+    "--output": {"out-dir", "output-dir", "outdir", "save"},
+    "--gpus": {"devices", "world-size", "num-devices"},
+    "--tensor": {"tp", "tensor-model-parallel-size"},
+    "--pipeline": {"pp", "pipeline-model-parallel-size"},
+    "--for": {"target", "runtime"},
+}
+
 _SURE = 0.7  # options less alike than this, as --schedule and --seed, are not meant for each other
 
 
@@ -83,6 +94,9 @@ class _CommandParser(_Parser):
         key = word.removeprefix("--")
         if any(key in keys.get(action.dest, ()) for action in self._positionals._group_actions):
             return f"; `{key}` is a key of the file"
+        usual = next((ours for ours, others in _USUAL.items() if key in others), "")
+        if usual in self._option_string_actions:
+            return f"; did you mean '{usual}'?"
         return did_you_mean(word, self._option_string_actions, _SURE)
 
     def add_mutually_exclusive_group(self, **keywords: Any) -> _MutuallyExclusiveGroup:

@@ -21,7 +21,8 @@ class Kind(Enum):
     CONFIG = "a model's configuration (`pipesched layouts` and `pipesched new --from` read it)"
 
 
-_WANTED = {Kind.PROBLEM: "a problem file", Kind.PLAN: "a plan file", Kind.SCHEDULE: "a schedule file"}
+_WANTED = {Kind.PROBLEM: "a problem file", Kind.PLAN: "a plan file", Kind.SCHEDULE: "a schedule file",
+           Kind.CONFIG: "a model's configuration"}  # fmt: skip
 _FORMATS = {"pipesched-schedule": Kind.SCHEDULE, "pipesched-plan": Kind.PLAN_ANSWER}
 
 

@@ -151,7 +151,7 @@ def _modules(layers: str, stages: int, needed: bool) -> list[list[str]] | None:
         if not needed:
             return None
         raise BadInput(
-            f"{_NAME}: torchtitan builds two stages a device at most unless it is told the modules of each; give the"
+            f"{_NAME}: torchtitan builds two stages a device at most unless the modules of each are given; give the"
             " number of transformer layers, or that of each stage: --option layers=N or layers=N,N,..."
         )
     counts = [_whole("layers", word, least=0) for word in layers.split(",")]

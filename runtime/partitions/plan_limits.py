@@ -94,8 +94,8 @@ def restricted(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[PlanPr
         rule, told = limits.rule, replace(model, layers=tuple(_told(layer, limits) for layer in model.layers))
         if plan.recompute is Decide.ALWAYS and _first_ways(told) != _first_ways(model):
             raise BadInput(
-                f"--for {name}: found decide.recompute always, and a layer whose first way of recomputation it cannot "
-                "be told; allowed: free, or the way full of transformer layers"
+                f"--for {name}: found decide.recompute always, and a layer whose first way of recomputation it has "
+                "no setting for; allowed: free, or the way full of transformer layers"
             )
         left_out = _left_out(model, told)
         model = told

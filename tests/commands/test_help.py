@@ -68,6 +68,8 @@ def test_the_options_of_a_command_are_grouped(capsys: pytest.CaptureFixture[str]
         (["plan", "examples/start.yaml", "--settigs", "all"], "; did you mean '--settings'?"),
         (["plan", "examples/start.yaml", "--schedule", "gpipe"], "; `schedule` is a key of the file"),
         (["new", "--from", "x", "--num-microbatches", "8"], "; did you mean '--microbatches'?"),
+        (["solve", "examples/start.yaml", "--timeout", "3"], "; did you mean '--time-limit'?"),
+        (["layouts", "x.json", "--tp", "2"], "; did you mean '--tensor'?"),
     ],
 )
 def test_a_misspelt_option_is_refused_with_the_nearest_one(

@@ -12,6 +12,7 @@ from pipesched.files.model_configs.hugging_face import from_hugging_face
 from pipesched.files.model_configs.megatron_arguments import arguments_of, flattened, from_megatron
 from pipesched.files.model_configs.model_config import ModelConfig
 from pipesched.files.model_configs.torchtitan import from_torchtitan
+from pipesched.files.other_kinds import Kind, refuse_other_kinds
 
 KINDS = "config.json of Hugging Face, .yaml or .sh of Megatron's arguments, .toml of torchtitan"
 
@@ -39,6 +40,8 @@ def read_config(path: str) -> ModelConfig:
 def _mapping(document: object, file: Path) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise BadInput(f"{file}: found no keys and values; allowed: {KINDS}")
+    if {"microbatches", "format"} & document.keys():  # a `model` alone is NeMo's too
+        refuse_other_kinds(document, file, Kind.CONFIG)
     return document
 
 

@@ -32,12 +32,15 @@ ANSWER = {"format": "pipesched-plan", "format_version": 1}
         ("validate", PROBLEM, "`pipesched solve`"),
         ("validate", PLAN, "`pipesched plan`"),
         ("plot", ANSWER, "`pipesched check`"),
+        ("layouts --gpus 2 --microbatches 2 --hardware h100-80gb", PROBLEM, "`pipesched solve`"),
+        ("layouts --gpus 2 --microbatches 2 --hardware h100-80gb", PLAN, "`pipesched plan`"),
+        ("layouts --gpus 2 --microbatches 2 --hardware h100-80gb", SCHEDULE, "validate, export and plot"),
     ],
 )
 def test_another_kind_is_one_line(command: str, document: Any, names: str, tmp_path: Path, capsys: Any) -> None:
     path = tmp_path / "file.json"
     path.write_text(json.dumps(document, default=str))
-    assert main([command, str(path)]) == 2
+    assert main([*command.split(), str(path)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert f"{path}: found " in line and names in line
 
