@@ -71,10 +71,10 @@ def raise_times(label: Numbers, at: Numbers, flying: int, more: bool, steps: Ste
 
 
 @inlined
-def end_of(label, steps):  # type: ignore[no-untyped-def]
+def end_of(label: Numbers, steps: Steps) -> int:
     """When all that counts has ended."""
     ends = steps.in_flight + len(steps.room)
-    end = label[ends]
+    end: int = label[ends]
     if steps.makespan:
         for device in range(1, len(steps.room)):
             end = max(end, label[ends + device])
