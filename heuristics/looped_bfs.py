@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from heuristics.building.requirements import equal_costs, round_robin
-from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
+from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic, Parameter
 from pipesched.problem.passes import BW, F, Pass
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule, schedule_of
 
 
-def looped_bfs(problem: Problem) -> Schedule:
-    """Chunks first to last forwards, then last to first backwards; micro-batches backwards in reverse, as in GPipe."""
+def looped_bfs(problem: Problem, size: int | None = None) -> Schedule:
+    """Chunks first to last forwards, then last to first backwards; micro-batches backwards in reverse, as in GPipe.
+
+    With a `size` so many micro-batches after the other: sharded parameters are gathered twice a stage for each.
+    """
     round_robin(problem)
-    orders = []
+    m, orders = problem.microbatches, []
     for stages in problem.placement.stages_of:
-        forwards = [Pass(F, stage, j) for stage in stages for j in range(problem.microbatches)]
-        orders.append(forwards + [Pass(BW, stage, j) for _, stage, j in reversed(forwards)])
+        own: list[Pass] = []
+        for begin in range(0, m, size or m):
+            group = range(begin, min(m, begin + (size or m)))
+            forwards = [Pass(F, stage, j) for stage in stages for j in group]
+            own += forwards + [Pass(BW, stage, j) for _, stage, j in reversed(forwards)]
+        orders.append(own)
     return schedule_of(orders, "looped-bfs")
 
 
@@ -41,5 +48,6 @@ HEURISTICS.register(
         order=looped_bfs,
         closed_form=_closed_form,
         same_for_all_costs=True,
+        parameter=Parameter("micro-batches of a group, one group after the other", looped_bfs),
     )
 )

@@ -20,17 +20,21 @@ from pipesched.problem.problem import Problem
 from pipesched.results.bound_names import bound_name
 from solver.limits import Limits
 
-HEAD = "problem", "objective", "known", "best published", "value", "bubble", "gap, %", "seconds", "proved by"
+HEAD = "problem", "objective", "known", "published", "value", "bubble", "gap, %", "seconds", "proved by"
 SUMS = "kind", "problems", "proved", "mean gap, %", "median", "largest", "mean seconds"
 
 
 class Case(NamedTuple):
-    """A problem, the kind that it counts under, what is known or asked of it, and its most seconds."""
+    """A problem, the kind that it counts under, what is known or asked of it, its most seconds, and published orders.
+
+    These are `orders` by name, with what each takes; the best that fits is told where there are none.
+    """
 
     problem: Problem
     kind: str
     known: str = ""
     seconds: float = inf
+    orders: str = ""
 
 
 @dataclass(frozen=True)
@@ -114,13 +118,18 @@ class Suite:
             case.problem.name,
             "" if alike else case.problem.objective.value,
             case.known,
-            "none" if one.published is None else f"{one.published:.8g}" + (f" ({one.by})" if one.by else ""),
+            case.orders or _best(one),
             one.error or (one.status if one.value is None else f"{one.value:.10g}"),
             f"{one.bubble:.4f}" if case.known.startswith("bubble") and one.bubble is not None else "",
             in_percent(one.gap),
             "" if reached is None else f"{reached:.1f}",
             bound_name(one.proved_by) if case.known and reached is not None else "",
         ]
+
+
+def _best(one: Record) -> str:
+    """The best published schedule that fits."""
+    return "none" if one.published is None else f"{one.published:.8g}" + f" ({one.by})" * bool(one.by)
 
 
 def _sums(found: Sequence[Record]) -> list[str]:

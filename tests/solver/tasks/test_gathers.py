@@ -93,11 +93,14 @@ def test_bounds_of_a_problem_that_no_memory_suffices_for_are_checked_too() -> No
     assert all(check_bound(one, bound).verdict is Verdict.VERIFIED for bound in certificates(one, one.objective))
 
 
-@pytest.mark.parametrize(("name", "gathers"), [("interleaved-1f1b:4", 18), ("interleaved-1f1b", 32)])
-def test_published_orders_gather_as_memory_lets(name: str, gathers: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "gathers", "steps"),
+    [("interleaved-1f1b:4", 18, 34), ("interleaved-1f1b", 32, 34), ("looped-bfs:4", 10, 36)],
+)
+def test_published_orders_gather_as_memory_lets(name: str, gathers: int, steps: int) -> None:
     one = game()
     timeline = simulate(one, schedule_named(name).order(one))
-    assert validate(timeline) == [] and measure(timeline).makespan_ticks == 34
+    assert validate(timeline) == [] and measure(timeline).makespan_ticks == steps
     assert sum(p.kind is UNSHARD for p in timeline.schedule.passes()) == gathers
 
 
