@@ -100,6 +100,7 @@ def test_what_does_not_fit_comes_last_with_the_memory_it_needs(
     assert last["runtimes"] == [] and last["value"] is not None
     main(["compare", str(tmp_path / "plan.yaml"), "--schedules", "gpipe,1f1b", "--time-limit", "4"])
     table = capsys.readouterr().out
+    assert table.startswith("best found: ") and "the best published schedule that fits, 1f1b, takes " in table
     assert "too much on" in table and table.index("1f1b") < table.index("gpipe")
     assert table.count("exchange of gradients among replicas and the optimizer's step come on top") == 1
 

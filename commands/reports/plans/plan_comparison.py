@@ -31,9 +31,10 @@ COLUMNS = [
 
 
 def show(found: PlanRows, free: str) -> None:
-    """The table, the best in bold; then what it was compared with, and what does not apply."""
+    """The verdict, the table, the best in bold; then what it was compared with, and what does not apply."""
     problem, rows = found.problem, found.rows
     shown = [row for row in rows if row.best is not None]
+    print(_verdict(problem, [row for row in shown if row.fits], free))
     unit = f" ({problem.time_unit})" if problem.time_unit else ""
     title = f"{problem.name}: {problem.objective.value}{unit} of the best plan found with each schedule"
     table(title, COLUMNS, [_cells(found, row) for row in shown], bold=[0] if shown and shown[0].fits else [])
@@ -50,6 +51,21 @@ def show(found: PlanRows, free: str) -> None:
             unknown = row.plan is not None and row.plan.status is Status.UNKNOWN
             said = ["no plan found in the time given"] if unknown else []
             print(f"- {row.name}: {': '.join([*said, *([row.reason] if row.reason else [])])}")
+
+
+def _verdict(problem: PlanProblem, fitting: list[ComparedSchedule], free: str) -> str:
+    """The best plan found, and the best of a published schedule beside it."""
+    timed = [(row.name, row.best.value, row.best.schedule) for row in fitting if row.best is not None]
+    if not timed:
+        return "no plan found fits the memory"
+    (name, value, order), published = timed[0], [one for one in timed if one[0] != free]
+    called = f"{name} ({order})" if name == free else name
+    said = f"best found: {called}: {problem.objective.value} {plain(float(value))} {problem.time_unit}".rstrip()
+    if not published or published[0][0] == name:
+        return said
+    other, takes, _ = published[0]
+    more = f"{percent(float(takes / value - 1))} more" if takes > value else "as much"
+    return f"{said}; the best published schedule that fits, {other}, takes {more}"
 
 
 def _cells(found: PlanRows, row: ComparedSchedule) -> list[str]:
