@@ -35,6 +35,7 @@ _SIZES = ("tensor", "context", "pipeline", "expert", "data")
 # Of the time limit, the part for all layouts; the rest is for the plan of the best.
 _RACE_SHARE = 0.6
 _FILE = "model.yaml"
+_SECONDS = 50  # to search; with reading, pictures and files the command takes a minute
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -43,7 +44,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--gpus", type=whole(1, 10**5), metavar="N", help="devices in all")
     add_training(parser, "micro-batches of one step, shared among the data parallel replicas")
     add_sizes(parser, _SIZES, "searched")
-    add_limits(parser)
+    add_limits(parser, _SECONDS)
     add_plans_for(parser)
     parser.add_argument(
         "-o", "--output", metavar="DIR", help=f"write the best layout's plan file {_FILE}, and what `plan` writes of it"

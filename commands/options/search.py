@@ -32,9 +32,9 @@ from solver.limits import Limits
 from solver.solve import solve
 
 
-def add_limits(parser: ArgumentParser) -> None:
-    """How long and how hard to search."""
-    add_effort(parser)
+def add_limits(parser: ArgumentParser, default: int = 60) -> None:
+    """How long and how hard to search; for `default` seconds where the user does not say."""
+    add_effort(parser, default)
     parser.add_argument(
         "--gap",
         type=share,
@@ -44,9 +44,10 @@ def add_limits(parser: ArgumentParser) -> None:
     )
 
 
-def add_effort(parser: ArgumentParser | _ArgumentGroup) -> None:
+def add_effort(parser: ArgumentParser | _ArgumentGroup, default: int = 60) -> None:
     """The same without a gap at which to stop, for a search that has none."""
-    parser.add_argument("--time-limit", type=seconds, default=60.0, metavar="S", help="seconds to search (default: 60)")
+    said = f"seconds to search (default: {default})"
+    parser.add_argument("--time-limit", type=seconds, default=float(default), metavar="S", help=said)
     parser.add_argument(
         "--workers", type=whole(1, 1024), default=0, metavar="N", help="threads to search with (default: all cores)"
     )
