@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil, floor, gcd
+from os import PathLike
 from pathlib import Path
 
 from pipesched.errors import BadInput
@@ -52,6 +53,8 @@ def read_problem(path: str | Path) -> Problem:
 
 def read_document(path: str | Path) -> object:
     """The file's content, decimals exact."""
+    if not isinstance(path, str | PathLike):
+        raise BadInput(f"found {type(path).__name__}; allowed: the path of a file")
     try:
         with Path(path).open("rb") as stream:
             data = stream.read(MOST_BYTES + 1)

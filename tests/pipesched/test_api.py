@@ -98,6 +98,8 @@ def test_a_solve_takes_seconds_and_says_what_it_was_given_instead_of_a_problem(p
     assert solve(problem, seconds=60, limits=SURE).value == solve(problem, SURE).value
     with pytest.raises(BadInput, match="seconds: found -1"):
         solve(problem, seconds=-1)
+    with pytest.raises(BadInput, match="found int; allowed: the path of a file"):
+        read_problem(3)  # type: ignore[arg-type]
     with pytest.raises(BadInput, match=r"solve: found str; allowed: a Problem, as read_problem\(PATH\) returns it"):
         solve("problem.yaml")  # type: ignore[arg-type]
     with pytest.raises(BadInput, match="limits: found int"):
