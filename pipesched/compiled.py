@@ -25,7 +25,7 @@ from typing import Any, ParamSpec, TypeVar
 import llvmlite.binding
 import numba
 from numba.core import types
-from numba.core.caching import FunctionCache
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.dispatcher import Dispatcher
 from numba.core.registry import CPUDispatcher
 
@@ -124,11 +124,22 @@ class _Cache(FunctionCache):
     def _file(self) -> Any:
         made_of = fingerprint([self._function])
         name = f"{self._py_func.__module__.rpartition('.')[2]}.{self._py_func.__qualname__}"
-        return _numba.core.caching.IndexDataCacheFile(self._cache_path, f"{name}-{made_of[:16]}", made_of)
+        return _File(self._cache_path, f"{name}-{made_of[:16]}", made_of)  # type: ignore[no-untyped-call]
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         """With the names of fields: a named tuple that came to have others is to Numba what it was before."""
         return (*super()._index_key(sig, codegen), tuple(_fields_of(sig)))  # type: ignore[no-untyped-call]
+
+
+class _File(IndexDataCacheFile):
+    """Code for types that were moved or renamed since is none."""
+
+    def _load_index(self) -> dict[Any, Any]:
+        try:
+            found: dict[Any, Any] = super()._load_index()  # type: ignore[no-untyped-call]
+        except (AttributeError, ImportError):
+            return {}
+        return found
 
 
 def _fields_of(kinds: Iterable[Any]) -> Iterator[str]:

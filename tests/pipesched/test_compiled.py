@@ -51,8 +51,9 @@ _PLAIN = {"factor": "2", "first": "one", "other": "other", "text": "Said.", "plu
 
 def modules(folder: Path, **changed: str) -> ModuleType:
     """A kernel, whose inner function is in another file, as a new process would import it."""
-    (folder / "kernel_inner.py").write_text(_INNER.format_map(_PLAIN | changed))
-    (folder / "kernel_outer.py").write_text(_OUTER)
+    pair = changed.get("pair", "Pair")
+    (folder / "kernel_inner.py").write_text(_INNER.format_map(_PLAIN | changed).replace("Pair", pair))
+    (folder / "kernel_outer.py").write_text(_OUTER.replace("Pair", pair))
     for name in ("kernel_inner", "kernel_outer"):
         sys.modules.pop(name, None)
     importlib.invalidate_caches()
@@ -111,3 +112,11 @@ def test_what_is_handed_over_in_a_named_tuple_is_known_by_its_fields(folder: Pat
         outer = modules(folder, first=first, other=other)
         assert outer.of_pair(outer.Pair(**{first: 1, other: 2}), (3,)) == outer.Pair(**{first: 1, other: 2}).one
         assert sum(outer.of_pair.stats.cache_hits.values()) == hits
+
+
+def test_code_for_a_named_tuple_that_is_called_otherwise_is_made_anew(folder: Path) -> None:
+    """Where it was moved to another file, too: its name and its module stand in the file with the code."""
+    for pair in ("Pair", "Couple"):
+        outer = modules(folder, pair=pair)
+        assert outer.of_pair(getattr(outer, pair)(1, 2), (3,)) == 1
+        assert sum(outer.of_pair.stats.cache_hits.values()) == 0

@@ -97,12 +97,14 @@ def test_no_argument_takes_it_for_its_own() -> None:
 
 
 def test_files_of_plans_are_read_too(tmp_path: Path, capsys: Any) -> None:
-    layers = [{"name": "layer", "count": 4, "forward": 1, "backward": 1}]
-    found = plan_problem_from({"devices": 2, "microbatches": 4, "layers": layers, "placement": "linear"})
+    """Of a plan whose bound does not follow from what each device needs."""
+    layers = [{"name": "layer", "count": 3, "forward": 1, "backward": 1, "activation": 1}]
+    model = {"devices": 3, "microbatches": 4, "layers": layers, "placement": "linear", "memory": {"capacity": 2}}
+    found = plan_problem_from(model)
     document: Any = read_json(plan_text(plan(found, Limits(deterministic=2, workers=1))), "")
     (said,) = document["choices"]
     certificate = {"kind": "load", "value": "999", "text": "", "device": None, "evidence": OTHER}
-    solved = {"layers": [1, 3], "recompute": [[], []], "lower_bound": "999", "certificate": certificate}
+    solved = {"layers": [1, 1, 1], "recompute": [[], [], []], "lower_bound": "999", "certificate": certificate}
     path = tmp_path / "plan.json"
     damaged: list[Any] = [{"form": "all partitions", "solved": [{"layers": 3}]}, {"form": "all partitions"}, {}, 3]
     for evidence in (OTHER, {"form": "all partitions", "solved": [solved]}, *damaged):
