@@ -14,7 +14,8 @@ from ortools.sat.python import cp_model
 from formulations.partition.beside import Beside
 from formulations.partition.chain_ways import ChainWays, Ways
 from formulations.partition.memory_rows import MemoryRows
-from formulations.partition.partition_model import Linear, PartitionModel, StageTerms
+from formulations.partition.partition_model import PartitionModel
+from formulations.partition.stage_terms import Linear, StageTerms
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.problem.problem import Objective
 from pipesched.problem.stage import COMPUTE

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
-from formulations.partition.partition_model import Linear, PartitionModel, StageTerms
+from formulations.partition.partition_model import PartitionModel
+from formulations.partition.stage_terms import Linear, StageTerms
 from pipesched.layers.layer import LayerType
 from pipesched.layers.plan_problem import Choice
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 from ortools.sat.python import cp_model
 
-from formulations.partition.partition_model import Linear, PartitionModel
+from formulations.partition.partition_model import PartitionModel
+from formulations.partition.stage_terms import Linear
 from pipesched.problem.passes import BW, REDUCE, RESHARD, STEP, UNSHARD, B, F, PassKind, W
 from pipesched.schedule.schedule import Schedule
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ortools.sat.python import cp_model
 
 from formulations.partition.chain_ways import ChainWays, Ways
-from formulations.partition.partition_model import Linear
+from formulations.partition.stage_terms import Linear
 from pipesched.problem.problem import Objective
 
 # A limit of more micro-batches than this many times the stages from there on is stated as none.

@@ -1,62 +1,23 @@
 """The variables of a partition: where the stages of a chain begin, and how many layers are recomputed on each.
 
-Layers come in runs of equal ones. A stage's costs are sums over its layers, so linear in these variables.
+Layers come in runs of equal ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
 from fractions import Fraction
-from math import ceil, floor
-from typing import Any, TypeAlias
+from math import ceil
 
 from ortools.sat.python import cp_model
 
 from formulations.partition.beside import Beside
 from formulations.partition.recompute_rows import RecomputeRows
+from formulations.partition.stage_terms import Linear, StageLayers, StageTerms
 from pipesched.layers.layer import LayerType
-from pipesched.layers.model import Model
 from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from pipesched.layers.recompute_rule import RecomputeRule
-
-# A number or an expression of OR-Tools, whose own types do not add up.
-Linear: TypeAlias = Any
-
-
-@dataclass(frozen=True)
-class StageTerms:
-    """What one stage costs and holds: linear in the variables; times in ticks, memory in the problem's integers.
-
-    `gradient` is the least time of a pass that sends the gradient on (B where backwards may be split), `work` the
-    least that a micro-batch's passes take in all, `rest` the part of it that is backward. From `gather` on: what the
-    stage runs, and holds, for its parameters; `reduce` is one bucket.
-    """
-
-    forward: Linear
-    backward: Linear
-    weight: Linear
-    gradient: Linear
-    full: Linear
-    rest: Linear
-    work: Linear
-    memory: Linear
-    activation: Linear
-    held_for_weight: Linear
-    lent: Linear = 0
-    gather: Linear = 0
-    gathered: Linear = 0
-    reduce: Linear = 0
-    step: Linear = 0
-
-    @classmethod
-    def of_all(cls, pieces: Sequence[StageTerms]) -> StageTerms:
-        """Those of a micro-batch of several pieces: before its first backward all that any of them lent is held too."""
-        found = {one.name: sum(getattr(piece, one.name) for piece in pieces) for one in fields(cls)}
-        once = {name: getattr(pieces[0], name) for name in ("memory", "gather", "gathered", "reduce", "step")}
-        return cls(**found | once | {"activation": found["activation"] + found["lent"]})
-
 
 # A device's memory is counted in no more steps than this: CP-SAT's presolve was seen to lose solutions of models whose
 # numbers reach 10**12.
@@ -75,7 +36,6 @@ class PartitionModel:
         placement = choice.on(plan.cluster.devices)
         stages = len(placement.chains[0])
         self.plan, self.stages, self.cp = plan, stages, cp_model.CpModel()
-        self._slowness = plan.slowness_of_places(placement)
         largest = max(plan.cluster.capacity or (Fraction(0),)) / plan.resolution
         self.step = plan.resolution * max(1, ceil(largest / _MOST_STEPS))
         self.beside = Beside.of(plan, choice)
@@ -87,10 +47,12 @@ class PartitionModel:
         self._in_order()
         self.recomputed = [self._recomputed(k) for k in range(stages)]
         self._follow_rule()
-        self._models = [piece.model for piece in plan.pieces_of(choice)]
-        self.pieces = [[self._terms(k, model) for k in range(stages)] for model in self._models]
+        slowness = plan.slowness_of_places(placement)
+        layers = [StageLayers(self._held(k), self.recomputed[k], slowness[k], k == stages - 1) for k in range(stages)]
+        models = [piece.model for piece in plan.pieces_of(choice)]
+        self.pieces = [[own.terms(plan, model, self.step, len(models)) for own in layers] for model in models]
         whole = [StageTerms.of_all(own) for own in zip(*self.pieces, strict=True)]
-        self.terms = self.pieces[0] if len(self._models) == 1 else whole
+        self.terms = self.pieces[0] if len(models) == 1 else whole
         if plan.counts is not None:
             for k, count in enumerate(plan.counts):
                 self.cp.add(sum(self._held(k)) == count)
@@ -176,63 +138,6 @@ class PartitionModel:
             rows = RecomputeRows(self.cp, self.runs, held, self.recomputed, plan.recompute is Decide.FREE)
             rows.add(plan.recompute_rule)
 
-    def _terms(self, k: int, model: Model) -> StageTerms:
-        plan, splits = self.plan, model.splittable
-        # A tick of the device, in the unit of a layer's own time.
-        tick = plan.tick / self._slowness[k]
-
-        def times(of: Callable[[LayerType], Fraction]) -> Linear:
-            return self._total(k, model, of, tick)
-
-        kinds = {kind.name: kind for kind in model.kinds}
-        ways = self.recomputed[k].items()
-        again = sum(number * _whole(kinds[name].way(way).time, tick) for (name, way), number in ways)
-        more_forward = _whole(model.forward_overhead, tick)
-        more_backward = _whole(model.backward_overhead, tick) + again
-        forward = times(lambda layer: layer.forward) + more_forward
-        full = times(lambda layer: layer.full_backward) + more_backward
-        whole = plan.whole_last and k == self.stages - 1  # its B takes all of the backward
-        shortest = times(lambda layer: min(layer.backward, layer.full_backward)) + more_backward
-        rest = times(lambda layer: layer.least_backward) + more_backward
-        # Saved is at least what rounding an activation down leaves, so that the kept rest is rounded down too.
-        saved = sum(
-            number * (floor(kinds[name].activation / self.step) - floor(_kept(kinds[name], way) / self.step))
-            for (name, way), number in self.recomputed[k].items()
-        )
-        return StageTerms(
-            forward=forward,
-            backward=full if whole else times(lambda layer: layer.backward) + more_backward,
-            weight=0 if whole else times(lambda layer: layer.weight or Fraction(0)),
-            gradient=shortest if splits and not whole else full,
-            full=full,
-            rest=full if whole else rest,
-            work=forward + (full if whole else rest),
-            memory=self._total(k, model, lambda layer: layer.memory, self.step),
-            activation=self._total(k, model, lambda layer: layer.activation, self.step) - saved,
-            held_for_weight=self._total(k, model, lambda layer: layer.activation - layer.freed_by_backward, self.step),
-            lent=self._total(k, model, lambda layer: layer.kept_for_later, self.step) if len(self._models) > 1 else 0,
-            **self._of_parameters(k, model),
-        )
-
-    def _of_parameters(self, k: int, model: Model) -> dict[str, Linear]:
-        found: dict[str, Linear] = {}
-        gather, reduce, step = model.parameters
-        tick, slower = self.plan.tick, self.plan.tick / self._slowness[k]
-        if gather is not None:
-            found["gather"] = self._total(k, model, lambda one: one.gather, tick) + _whole(gather.of.time, tick)
-            held = self._total(k, model, lambda one: one.gathered, self.step)
-            found["gathered"] = held + _whole(gather.memory, self.step)
-        if reduce is not None:
-            bucket = tick * reduce.parts
-            found["reduce"] = self._total(k, model, lambda one: one.reduce, bucket) + _whole(reduce.time, bucket)
-        if step is not None:
-            found["step"] = self._total(k, model, lambda one: one.step, slower) + _whole(step, slower)
-        return found
-
-    def _total(self, k: int, model: Model, of: Callable[[LayerType], Fraction], step: Fraction) -> Linear:
-        held = zip(model.layers, self._held(k), strict=True)
-        return sum(number * _whole(of(run), step) for run, number in held)
-
     def partition(self, value: Callable[[Linear], int]) -> Partition:
         """The partition that a solution is."""
         counts = tuple(value(sum(self._held(k))) for k in range(self.stages))
@@ -276,11 +181,3 @@ class PartitionModel:
                 left -= numbers[-1]
             found.append(numbers)
         return found
-
-
-def _kept(layer: LayerType, way: str) -> Fraction:
-    return layer.activation * layer.way(way).keeps
-
-
-def _whole(amount: Fraction, step: Fraction) -> int:
-    return floor(amount / step)

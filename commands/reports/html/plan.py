@@ -6,14 +6,14 @@ from argparse import Namespace
 from collections.abc import Mapping, Sequence
 
 from commands.reports.html.origin import file_section, reproduce_section
-from commands.reports.plans.plan import (
+from commands.reports.plans.plan import sentences
+from commands.reports.plans.plan_tables import (
     CHANGES,
     CHOICES,
     change_rows,
     choice_rows,
     memory_cells,
     memory_columns,
-    sentences,
     stage_cells,
     stage_columns,
 )

@@ -1,0 +1,173 @@
+"""Tables of a plan: its variants, placements, stages and memory, and what changes would bring."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from commands.shared.output import idle_shown, percent
+from commands.shared.tables import Column
+from pipesched.problem.formatting import plain
+from pipesched.results.plan import Candidate, ChoiceResult, Plan
+from pipesched.results.plan_figures import device_memory, stage_rows
+from pipesched.schedule.metrics import BUBBLE, IDLE, measure
+from solver.planning.sensitivity import Change
+
+CHOICES = [
+    Column("placement"),
+    Column("stages", True),
+    Column("value", True),
+    Column("bound", True),
+    Column("gap", True),
+    Column("than the best", True),
+    Column(IDLE, True, 2),
+    Column(BUBBLE, True, 3),
+    Column("order"),
+    Column("status", leave_out=1),
+]
+VARIANTS = [Column("left open by the file"), Column("value", True), Column("bound", True), Column("status")]
+_STAGES = [
+    Column("stage", True),
+    Column("device", True),
+    Column("layers"),
+    Column("recomputed"),
+    Column("forward", True),
+    Column("backward", True),
+    Column("parameters", True, 1),
+    Column("activation", True, 2),
+]
+CHANGES = [
+    Column("change"),
+    Column("value", True),
+    Column("difference", True),
+    Column("bound", True),
+    Column("gap", True),
+    Column("the change brings", True),
+]
+
+
+def variant_rows(plan: Plan) -> list[list[str]]:
+    """A row for each variant, the best first."""
+    return [
+        [
+            one.name,
+            *("" if number is None else time_said(plan, number) for number in (one.value, one.lower_bound)),
+            one.reason or ("optimal" if one.value == one.lower_bound else "feasible"),
+        ]
+        for one in plan.variants
+    ]
+
+
+def choice_rows(plan: Plan) -> list[list[str]]:
+    """A row for each placement, the best first."""
+
+    def key(one: ChoiceResult) -> tuple[bool, float, float]:
+        value = None if one.best is None else float(one.best.value)
+        return value is None, value or 0.0, float(one.lower_bound or 0)
+
+    rows = []
+    for one in sorted(plan.choices, key=key):
+        gap = dearer = ""
+        if one.best is not None and one.lower_bound is not None:
+            gap = percent(float(1 - one.lower_bound / one.best.value) if one.best.value else 0.0)
+            dearer = (
+                "" if plan.value is None or not plan.value else f"+{percent(float(one.best.value / plan.value - 1))}"
+            )
+        rows.append(
+            [
+                str(one.choice),
+                "" if one.best is None else str(one.best.timeline.problem.placement.stages // one.choice.pieces),
+                "" if one.best is None else time_said(plan, one.best.value),
+                "" if one.lower_bound is None else time_said(plan, one.lower_bound),
+                gap,
+                dearer if one.best is not plan.best else "",
+                *_idle(one.best),
+                "" if one.best is None else one.best.schedule,
+                one.reason or one.status.value,
+            ]
+        )
+    return rows
+
+
+def _idle(best: Candidate | None) -> list[str]:
+    """Both readings of idle time, empty without a plan."""
+    if best is None:
+        return ["", ""]
+    return [percent(share) for _, share in idle_shown(best.timeline.problem, measure(best.timeline))]
+
+
+def stage_columns(plan: Plan) -> list[Column]:
+    """What is said of each stage."""
+    return [*_STAGES, *(Column(key, True, 1) for key in _of_parameters(plan))]
+
+
+def _of_parameters(plan: Plan) -> list[str]:
+    """What stages run for their parameters, by the names of its times."""
+    own = plan.problem.model.parameters
+    return [key for key, one in zip(own._fields, own, strict=True) if one is not None]
+
+
+def stage_cells(plan: Plan, best: Candidate) -> list[list[str]]:
+    """A row for each stage of the best plan."""
+    rows, more = [], _of_parameters(plan)
+    for row in stage_rows(plan.problem, best):
+        costs = row.costs
+        again = ", ".join(f"{number} {way}" for way, number in row.recomputed.items())
+        backward = min(costs.fused, costs.backward + (costs.weight or 0))
+        numbers = [costs.forward, backward, costs.memory, costs.activation, *(getattr(costs, key) for key in more)]
+        rows.append([str(row.stage), str(row.device), row.layers, again, *(plain(round(float(x), 3)) for x in numbers)])
+    return rows
+
+
+def memory_columns(plan: Plan) -> list[Column]:
+    """What is said of each device's memory."""
+    taken = "activations and gathered" if plan.problem.model.parameters.gather else "activations"
+    return [Column(name, True) for name in ("device", "parameters", taken, "peak", "capacity")]
+
+
+def memory_cells(plan: Plan, best: Candidate) -> list[list[str]]:
+    """A row for each device of the best plan."""
+    rows = []
+    for device, one in enumerate(device_memory(plan.problem, best)):
+        numbers = [one.parameters, one.activations, one.parameters + one.activations, one.capacity or 0]
+        rows.append([str(device), *(plain(round(float(number), 3)) for number in numbers)])
+    return rows
+
+
+def change_rows(plan: Plan, changes: Sequence[Change]) -> list[list[str]]:
+    """A row for each change: the best plan found with it, what that differs by, and what is proved of the change."""
+    rows = []
+    for one in changes:
+        value = one.plan.value
+        if value is None or not plan.value or not value:
+            rows.append([one.text, "no plan found", "", "", "", ""])
+            continue
+        rows.append(
+            [
+                one.text,
+                time_said(plan, value),
+                _share(value / plan.value - 1),
+                time_said(plan, one.lower_bound),
+                "optimal" if one.optimal else percent(float(1 - one.lower_bound / value)),
+                _brings(plan, one),
+            ]
+        )
+    return rows
+
+
+def _brings(plan: Plan, one: Change) -> str:
+    """Between which shares the best value of all plans changes, by both bounds; one number where all is proved."""
+    found = one.brings(plan)
+    if found is None:
+        return ""
+    least, most = found
+    return _share(least) if least == most else f"{_share(least)} to {_share(most)}"
+
+
+def _share(share: Fraction) -> str:
+    return f"{100 * float(share):+.2f} %"
+
+
+def time_said(plan: Plan, value: object) -> str:
+    """In the file's unit."""
+    return f"{plain(float(value))} {plan.problem.time_unit}".rstrip()  # type: ignore[arg-type]

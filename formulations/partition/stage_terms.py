@@ -1,0 +1,126 @@
+"""What the stages of a partition cost and hold, linear in its variables: sums over their layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from math import floor
+from typing import Any, NamedTuple, TypeAlias
+
+from pipesched.layers.layer import LayerType
+from pipesched.layers.model import Model
+from pipesched.layers.plan_problem import PlanProblem
+
+# A number or an expression of OR-Tools, whose own types do not add up.
+Linear: TypeAlias = Any
+
+
+@dataclass(frozen=True)
+class StageTerms:
+    """What one stage costs and holds: linear in the variables; times in ticks, memory in the problem's integers.
+
+    `gradient` is the least time of a pass that sends the gradient on (B where backwards may be split), `work` the
+    least that a micro-batch's passes take in all, `rest` the part of it that is backward. From `gather` on: what the
+    stage runs, and holds, for its parameters; `reduce` is one bucket.
+    """
+
+    forward: Linear
+    backward: Linear
+    weight: Linear
+    gradient: Linear
+    full: Linear
+    rest: Linear
+    work: Linear
+    memory: Linear
+    activation: Linear
+    held_for_weight: Linear
+    lent: Linear = 0
+    gather: Linear = 0
+    gathered: Linear = 0
+    reduce: Linear = 0
+    step: Linear = 0
+
+    @classmethod
+    def of_all(cls, pieces: Sequence[StageTerms]) -> StageTerms:
+        """Those of a micro-batch of several pieces: before its first backward all that any of them lent is held too."""
+        found = {one.name: sum(getattr(piece, one.name) for piece in pieces) for one in fields(cls)}
+        once = {name: getattr(pieces[0], name) for name in ("memory", "gather", "gathered", "reduce", "step")}
+        return cls(**found | once | {"activation": found["activation"] + found["lent"]})
+
+
+class StageLayers(NamedTuple):
+    """Layers of each run on a stage, those recomputed by kind and way, its device, and whether it is the last stage."""
+
+    held: Sequence[Linear]
+    recomputed: Mapping[tuple[str, str], Linear]
+    slowness: Fraction
+    last: bool
+
+    def terms(self, plan: PlanProblem, model: Model, step: Fraction, pieces: int) -> StageTerms:
+        """Of this model, one of so many pieces of a micro-batch; memory is counted in steps."""
+        # A tick of the device, in the unit of a layer's own time.
+        splits, tick = model.splittable, plan.tick / self.slowness
+
+        def times(of: Callable[[LayerType], Fraction]) -> Linear:
+            return self._total(model, of, tick)
+
+        def memory(of: Callable[[LayerType], Fraction]) -> Linear:
+            return self._total(model, of, step)
+
+        kinds = {kind.name: kind for kind in model.kinds}
+        ways = self.recomputed.items()
+        again = sum(number * _whole(kinds[name].way(way).time, tick) for (name, way), number in ways)
+        more_forward = _whole(model.forward_overhead, tick)
+        more_backward = _whole(model.backward_overhead, tick) + again
+        forward = times(lambda layer: layer.forward) + more_forward
+        full = times(lambda layer: layer.full_backward) + more_backward
+        whole = plan.whole_last and self.last  # its B takes all of the backward
+        shortest = times(lambda layer: min(layer.backward, layer.full_backward)) + more_backward
+        rest = times(lambda layer: layer.least_backward) + more_backward
+        # Saved is at least what rounding an activation down leaves, so that the kept rest is rounded down too.
+        saved = sum(
+            number * (floor(kinds[name].activation / step) - floor(_kept(kinds[name], way) / step))
+            for (name, way), number in self.recomputed.items()
+        )
+        return StageTerms(
+            forward=forward,
+            backward=full if whole else times(lambda layer: layer.backward) + more_backward,
+            weight=0 if whole else times(lambda layer: layer.weight or Fraction(0)),
+            gradient=shortest if splits and not whole else full,
+            full=full,
+            rest=full if whole else rest,
+            work=forward + (full if whole else rest),
+            memory=memory(lambda layer: layer.memory),
+            activation=memory(lambda layer: layer.activation) - saved,
+            held_for_weight=memory(lambda layer: layer.activation - layer.freed_by_backward),
+            lent=memory(lambda layer: layer.kept_for_later) if pieces > 1 else 0,
+            **self._of_parameters(model, plan.tick, step),
+        )
+
+    def _of_parameters(self, model: Model, tick: Fraction, memory: Fraction) -> dict[str, Linear]:
+        found: dict[str, Linear] = {}
+        gather, reduce, step = model.parameters
+        slower = tick / self.slowness
+        if gather is not None:
+            found["gather"] = self._total(model, lambda one: one.gather, tick) + _whole(gather.of.time, tick)
+            held = self._total(model, lambda one: one.gathered, memory)
+            found["gathered"] = held + _whole(gather.memory, memory)
+        if reduce is not None:
+            bucket = tick * reduce.parts
+            found["reduce"] = self._total(model, lambda one: one.reduce, bucket) + _whole(reduce.time, bucket)
+        if step is not None:
+            found["step"] = self._total(model, lambda one: one.step, slower) + _whole(step, slower)
+        return found
+
+    def _total(self, model: Model, of: Callable[[LayerType], Fraction], step: Fraction) -> Linear:
+        held = zip(model.layers, self.held, strict=True)
+        return sum(number * _whole(of(run), step) for run, number in held)
+
+
+def _kept(layer: LayerType, way: str) -> Fraction:
+    return layer.activation * layer.way(way).keeps
+
+
+def _whole(amount: Fraction, step: Fraction) -> int:
+    return floor(amount / step)
