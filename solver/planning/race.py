@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from itertools import starmap
 from threading import Event
 from typing import Generic, TypeVar
 
@@ -55,13 +56,14 @@ def raced(
 ) -> list[Raced[K]]:
     """Each problem with the best plan that `search` found, the least step first, then by bound; without a plan last.
 
-    First each gets a plan by a few simulations, the smallest pipelines first: they take least time and drop others. One
-    whose bound is no less than the best step is out, and so, once there is a plan, is what has had no turn when the
-    time is over, which is said. Of those that are left the better half goes on, from their plans, for as long again,
+    First each gets a plan by a simulation of each placement, the least steps by their bounds first. One whose bound is
+    no less than the best step is out, and so, once there is a plan, is what has had no turn when the time is over,
+    which is said. Of those that are left the better half goes on, from their plans, for as long again,
     down to one (successive halving: Jamieson and Talwalkar 2016). Times of different problems are compared: they must
     do the same work, in one unit.
     """
-    race = _Race(search, sorted(_entries(problems), key=_size), limits, report, stop)
+    entries = sorted(starmap(_entry, problems.items()), key=lambda one: one.least)
+    race = _Race(search, entries, limits, report, stop)
     race.run()
     return sorted(race.entries, key=_rank)
 
@@ -110,10 +112,6 @@ class _Race(Generic[K]):
         return not one.dropped
 
 
-def _entries(problems: Mapping[K, PlanProblem]) -> list[Raced[K]]:
-    return [_entry(key, problem) for key, problem in problems.items()]
-
-
 def _entry(key: K, problem: PlanProblem) -> Raced[K]:
     cluster, capacity = problem.cluster, problem.cluster.capacity
     load = min(mean_load(problem, choice) for choice in problem.choices) * problem.tick
@@ -126,10 +124,6 @@ def _entry(key: K, problem: PlanProblem) -> Raced[K]:
         taken = f"{plain(round(float(state) / cluster.devices, 1))} {cluster.memory_unit}"
         one.dropped = f"its parameters alone take {taken} a device"
     return one
-
-
-def _size(one: Raced[K]) -> tuple[int, Fraction]:
-    return one.problem.cluster.devices * one.problem.microbatches, one.bound
 
 
 def _rank(one: Raced[K]) -> tuple[bool, Fraction, Fraction]:

@@ -52,7 +52,7 @@ class FirstPlans:
         fit = None if known is None or plan.cluster.capacity is None else MemoryFit(plan, choice, known)
         first = balanced_loads(plan, choice, True) if fit is None else balanced(plan, choice, fit)
         self._try(first)
-        if late():
+        if late() or most <= 0:
             return self.best
         for partition in self._starting(known, fit, late):
             if not next(tries, False):

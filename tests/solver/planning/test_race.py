@@ -55,6 +55,14 @@ def test_the_best_of_all_is_found_and_what_is_dropped_is_no_better() -> None:
     assert shown == sorted(shown)
 
 
+def test_counted_work_gives_the_same_answer_again() -> None:
+    sizes = {f"{t} {p} {d}": (p, t, d) for t, p, d in ((1, 4, 2), (2, 2, 2), (1, 2, 4))}
+    problems = {name: problem(*each) for name, each in sizes.items()}
+    answers = [raced(plan_from, problems, Limits(deterministic=2.0, workers=1), lambda _: None, Event()) for _ in "ab"]
+    told = [[(row.key, row.bound, row.least, row.step, row.plan and row.plan.best) for row in rows] for rows in answers]
+    assert told[0] == told[1] and told[0][0][-1] is not None
+
+
 def test_parameters_that_do_not_fit_are_said_and_come_last() -> None:
     rows = race({"little": problem(2, 1, 1, memory=1), "ample": problem(2, 1, 1)})
     assert [row.key for row in rows] == ["ample", "little"]
@@ -62,7 +70,7 @@ def test_parameters_that_do_not_fit_are_said_and_come_last() -> None:
 
 
 def test_what_has_had_no_turn_when_the_time_is_over_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The smallest pipeline comes first."""
+    """The least step by its bound comes first."""
     clock, found = [0.0], plan(problem(2, 1, 1), WORK)
 
     def slow(*_: object) -> Plan:
@@ -70,9 +78,9 @@ def test_what_has_had_no_turn_when_the_time_is_over_is_said(monkeypatch: pytest.
         return found
 
     monkeypatch.setattr(time_shares, "monotonic", lambda: clock[0])
-    problems = {"deep": problem(8, 1, 1), "short": problem(2, 1, 1)}
+    problems = {"short": problem(2, 1, 1), "deep": problem(8, 1, 1)}
     rows = raced(slow, problems, Limits(seconds=10), lambda _: None, Event())
-    assert [row.key for row in rows] == ["short", "deep"]
+    assert [row.key for row in rows] == ["deep", "short"]
     assert rows[1].step is None and rows[1].dropped == NO_TIME
 
 
