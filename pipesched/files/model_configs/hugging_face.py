@@ -54,9 +54,9 @@ def from_hugging_face(document: Mapping[str, Any], source: str) -> ModelConfig:
         notes.append(f"{document.get('model_type')}: the text model alone; what encodes images or sound is left out")
     family = FAMILIES.get(str(kind))
     if family is None:
-        near = did_you_mean(str(kind), FAMILIES)
+        near, known = did_you_mean(str(kind), FAMILIES), sorted({name.partition("_")[0] for name in FAMILIES})
         raise BadInput(
-            f"{source}: model_type: found {shown(kind)}; known: {', '.join(sorted(FAMILIES))}{near}; for another model "
+            f"{source}: model_type: found {shown(kind)}; known: those of {', '.join(known)}{near}; for another model "
             "write the section model of a plan file by hand (docs/layers.md)"
         )
     keys = Keys(source, config)
