@@ -29,6 +29,8 @@ from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.dispatcher import Dispatcher
 from numba.core.registry import CPUDispatcher
 
+from pipesched.machine_code import linked_first
+
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
 # Nothing calls compiled functions by their address.
@@ -87,7 +89,15 @@ def cache_folder(function: Any) -> Path:
     return Path(function.stats.cache_path)
 
 
-class _Caller(CPUDispatcher):
+class _Dispatcher(CPUDispatcher):
+    """Translates what Python calls, and with it what that calls."""
+
+    def compile(self, sig: Any) -> Any:
+        with linked_first():
+            return super().compile(sig)
+
+
+class _Caller(_Dispatcher):
     """What Python calls. Compiled code that names it calls the other one."""
 
     callee: Any
@@ -97,7 +107,7 @@ class _Caller(CPUDispatcher):
         return types.Dispatcher(self.callee)
 
 
-class _Callee(CPUDispatcher):
+class _Callee(_Dispatcher):
     """What compiled code calls: with numbers, of which Numba may know the first value, for which it compiles anew."""
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
