@@ -46,7 +46,6 @@ from solver.cyclic.period_bounds import period_certificates
 from solver.diagram.all_chains.bound import bounds_of_chains
 from solver.diagram.all_orders import bounds_of_all_orders
 from solver.diagram.below import bounds_of_devices, bounds_of_stages
-from solver.diagram.first_stages.bound import crossing_bounds
 from tests.support.brute_force import TooManyOrdersError
 from tests.support.task_brute_force import optimum, tiny_gathers, tiny_reductions
 
@@ -145,7 +144,6 @@ def _certificates(problem: Problem, best: Fraction, random: Random) -> Iterator[
         yield from (one for one in found if check_bound(problem, one).verdict is not Verdict.NOT_VERIFIED)
         return
     yield from (one for one in found if one.kind in KINDS)
-    yield from crossing_bounds(problem, Event(), random.choice((1, 3, 64)))
     yield from bounds_of_all_orders(problem, Event(), (random.choice((1, 3, 64)),))
     near = ceil(best) + random.choice((-1, 0, 1, 20))
     yield from bounds_of_devices(problem, Event(), near // 2, near, (random.choice((1, 3, 64)),))

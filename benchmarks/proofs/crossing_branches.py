@@ -1,4 +1,4 @@
-"""The branches of the bounds by crossings: of passes, of steps, of steps below a value, and with blocks."""
+"""The branches of the bounds by crossings: of steps, of steps below a value, and with blocks."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from benchmarks.proofs.branch import Branch
-from benchmarks.proofs.branch_conditions import ROW, ROW_OF_SOME, several_stages
+from benchmarks.proofs.branch_conditions import ROW_OF_SOME, several_stages
 from benchmarks.proofs.further_bounds import (
-    crossings,
     crossings_below,
     crossings_merged,
     crossings_of_chains,
@@ -29,13 +28,6 @@ Where = Callable[[Problem, int], bool]
 Cases = dict[str, tuple[dict[str, Any], Where]]
 Further = Callable[[Problem], Iterable[Certificate]]
 
-_CROSSINGS: dict[str, dict[str, Any]] = {
-    "room after W": {"freed": ("none", "less"), "whole_only": 0},
-    "room after B": {"freed": ("part", "all"), "whole_only": 0},
-    "one backward": {"whole_only": 1},
-    "short full backward": {"short_whole": 1, "whole_only": 0},
-    "lines of three, other placements": {"linear": 0, "fewest": 2},
-}
 _STEPS: Cases = {
     "room after W": ({"freed": ("none", "less"), "whole_only": 0}, several_stages),
     "room after B": ({"freed": ("part", "all"), "whole_only": 0}, several_stages),
@@ -131,10 +123,6 @@ _BELOW_A_VALUE, _OF_SOME_STAGES = "crossings of steps below a value", "crossings
 _OF_MORE_STAGES = "crossings of steps of more stages"
 
 CROSSING_BRANCHES: tuple[Branch, ...] = (
-    *(
-        Branch(f"crossings, {name}", "crossings", likely=replace(ROW, **likely), further=crossings)
-        for name, likely in _CROSSINGS.items()
-    ),
     *_branches("crossings of steps", crossings_of_steps, _STEPS, whole_only=0.3),
     Branch("crossings of steps, merged", "crossings of steps", likely=ROW_OF_SOME, further=crossings_merged),
     *_branches(_BELOW_A_VALUE, crossings_below, _of(_STEPS, _BELOW), whole_only=0.3),

@@ -15,18 +15,12 @@ from solver.construction.timing import best_times
 from solver.diagram.all_chains.bound import bounds_of_chains
 from solver.diagram.all_orders import bounds_of_all_orders
 from solver.diagram.below import bounds_of_devices, bounds_of_more_stages, bounds_of_stages
-from solver.diagram.first_stages.bound import crossing_bounds
 from solver.diagram.steps import walked_chains
 
 
 def _known(problem: Problem) -> int:
     """The value of a schedule, in ticks: one micro-batch after the other."""
     return ceil(value_of(problem, best_times(problem, sequential(problem))))
-
-
-def crossings(problem: Problem) -> Iterable[Certificate]:
-    """With every label, and with so few that most are merged."""
-    return (one for width in (2, 64) for one in crossing_bounds(problem, Event(), width))
 
 
 def crossings_of_steps(problem: Problem) -> Iterable[Certificate]:

@@ -10,7 +10,6 @@ from typing import Any
 from pipesched.checking.attainable import least_attainable
 from pipesched.checking.coverage import require_covered
 from pipesched.checking.crossing_chains.argument import crossings_of_chains
-from pipesched.checking.crossings.argument import crossings
 from pipesched.checking.devices.around_passes import around_passes
 from pipesched.checking.devices.cool_down import cool_down
 from pipesched.checking.devices.device_arguments import in_flight_limit, load, round_trip
@@ -45,7 +44,7 @@ from pipesched.problem.relaxed.without_lookups import without_lookups
 from pipesched.problem.relaxed.without_parameters import without_parameters
 from pipesched.problem.relaxed.without_stage_arcs import without_stage_arcs
 from pipesched.results.certificate import Certificate
-from pipesched.results.crossing_evidence import OLD_FORMS, CrossingChains, Crossings
+from pipesched.results.crossing_evidence import OLD_FORMS, CrossingChains
 from pipesched.results.diagram_evidence import Diagram
 from pipesched.results.evidence import (
     AroundDevice,
@@ -87,7 +86,6 @@ ARGUMENTS: dict[str, dict[type, Argument]] = {
     "stream heads and tails": {StreamTasks: _plain(stream_tasks)},
     "stream memory": {StreamMemory: _plain(stream_memory)},
     "memory over time of tasks": {MemoryOfDevice: _plain(memory_of_tasks)},
-    "crossings": {Crossings: _plain(crossings)},
     "decision diagram": {Diagram: _plain(decision_diagram)},
     **{kind: {form: _plain(old_form)} for kind, form in OLD_FORMS.items()},
     "crossings of all chains": {CrossingChains: _plain(crossings_of_chains)},

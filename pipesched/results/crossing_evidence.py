@@ -12,18 +12,6 @@ from typing import ClassVar, get_args
 
 
 @dataclass(frozen=True)
-class Crossings:
-    """The first stages of a chain, on which all orders of forwards and gradients are tried.
-
-    Of those that have come equally far at most `width` are kept distinct.
-    """
-
-    form: ClassVar[str] = "crossings"
-    stages: tuple[int, ...]
-    width: int
-
-
-@dataclass(frozen=True)
 class CrossingSteps:
     """The chain that begins with a stage, and some of its devices, on which all orders of its steps are tried.
 

@@ -13,7 +13,6 @@ from pipesched.problem.formatting import visible
 from pipesched.results.crossing_evidence import (
     CrossingBlocks,
     CrossingChains,
-    Crossings,
     CrossingSomeWhole,
     CrossingStages,
     CrossingSteps,
@@ -209,7 +208,6 @@ Evidence = (
     | StreamWeights
     | ModeMultipliers
     | ResourceWeights
-    | Crossings
     | CrossingSteps
     | CrossingStepsBelow
     | CrossingStages

@@ -30,24 +30,19 @@ def trials(problem: Problem, chains: Iterable[tuple[int, ...]], widths: Sequence
     found, ends = [], list[Trial]()
     for chain in chains:
         devices = devices_of(problem, chain)
-        for some in dict.fromkeys(_device_sets(problem, chain)):
+        tried = dict.fromkeys(_rows(problem, chain), widths[1:] or widths) | dict.fromkeys(
+            _device_sets(problem, chain), widths
+        )
+        for some, own_widths in tried.items():
             stages = stages_on(problem, chain, some)
             states = state_count(problem, stages)
             if states <= _MOST_STATES:
                 # Few states have few labels.
-                found += [(states * width * len(some), Trial(chain, stages, width)) for width in widths]
+                found += [(states * width * len(some), Trial(chain, stages, width)) for width in own_widths]
         stages = stages_on(problem, chain, (devices[0], devices[-1]))
         if problem.overlaps and len(devices) > 1 and state_count(problem, stages) <= _MOST_STATES_OF_ENDS:
             ends.append(Trial(chain, stages, min(widths)))
     return [*ends, *(trial for _, trial in sorted(found) if trial not in ends)]
-
-
-def in_a_row(problem: Problem, chain: tuple[int, ...], width: int) -> Iterator[Trial]:
-    """The first three devices, the first four and so on, of a line with too many states to keep all of them."""
-    devices = devices_of(problem, chain)
-    if len(devices) == len(chain) and state_count(problem, chain) > _MOST_STATES:
-        for many in range(3, len(devices)):
-            yield Trial(chain, chain[:many], width)
 
 
 def in_even_steps(problem: Problem, chain: Sequence[int], most: int) -> Iterator[tuple[int, ...]]:
@@ -70,3 +65,14 @@ def _device_sets(problem: Problem, chain: Sequence[int]) -> Iterator[tuple[int, 
     busiest, middle, second = max(others, key=lambda device: work[device]), devices[len(devices) // 2], others[0]
     for more in ([busiest], [middle], [second], [middle, busiest], devices[2::2], [*devices[2::2], busiest], others):
         yield (first, *(device for device in others if device in more))
+
+
+def _rows(problem: Problem, chain: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Of a chain that comes to no device again, the first three, the first four and so on; with few labels too weak.
+
+    Where forwards on their way down and gradients on their way up wait for each other between neighbours, these prove
+    more than devices that are far from each other.
+    """
+    devices = devices_of(problem, chain)
+    if len(devices) == len(chain):
+        yield from (devices[:many] for many in range(3, len(devices)))

@@ -21,7 +21,6 @@ from solver.construction.list_scheduling import list_schedules
 from solver.diagram.all_chains.bound import bounds_of_chains
 from solver.diagram.all_orders import bounds_of_all_orders
 from solver.diagram.below import bounds_of_devices
-from solver.diagram.first_stages.bound import crossing_bounds
 from solver.engine.finish import finished
 from solver.engine.kernels import ALL_KERNELS
 from solver.engine.opening.analytic_bounds import AnalyticBounds
@@ -126,7 +125,6 @@ CALLS: dict[str, Callable[[], None]] = {
     "lists": compile_lists,
     "modes": partial(compile_kernels, "modes"),
     "tasks": partial(compile_kernels, "tasks"),
-    "crossings": partial(compile_bounds, crossing_bounds),
     "diagrams": compile_diagrams,
     "long-diagrams": compile_long_diagrams,
     "chains": partial(compile_bounds, partial(bounds_of_chains, proved=1, known=100), _BOTH_WAYS),

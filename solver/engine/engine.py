@@ -18,12 +18,10 @@ from solver.engine.parts.beam_schedules import BeamSchedules
 from solver.engine.parts.bounds.all_chains import AllChains
 from solver.engine.parts.bounds.all_orders import AllOrders
 from solver.engine.parts.bounds.below import BelowOnDevices, BelowOnStages
-from solver.engine.parts.bounds.crossings import CrossingBounds
 from solver.engine.parts.destructive import DestructiveBounds
 from solver.engine.parts.exact_model import ExactModel
 from solver.engine.parts.local_search import LocalSearch
 from solver.engine.parts.mirrored_schedules import MirroredSchedules
-from solver.engine.parts.one_way_each import OneWayEach
 from solver.engine.parts.relaxation import PlainRelaxation
 from solver.engine.parts.step_orders import StepOrders
 from solver.engine.parts.tasks.critical_blocks import CriticalBlocks
@@ -38,7 +36,6 @@ from solver.tuning import SHARE
 
 _OF_PASSES = (
     TunedListSchedules(),
-    CrossingBounds(),
     InTurn("diagrams of all orders and chains", (AllChains(), AllOrders())),
     InTurn("restricted decision diagrams", (BeamSchedules(), StepOrders())),
     InTurn(
@@ -83,7 +80,6 @@ ENGINE = Engine(
             (
                 MirroredSchedules(_SCHEDULES_ONLY),
                 TwoLevels(_SCHEDULES_ONLY),
-                OneWayEach(_SCHEDULES_ONLY),
                 PlainRelaxation(replace(_SCHEDULES_ONLY, raise_bounds=True)),
             ),
         ),

@@ -18,7 +18,6 @@ from typing import Any, ClassVar
 from pipesched.checking.crossing_chains.alone import fill_in, has_a_way_on
 from pipesched.checking.crossing_chains.fewer import fewer
 from pipesched.checking.crossing_chains.orders import all_longer, may_come
-from pipesched.checking.crossings.rounds import all_after
 from pipesched.checking.diagram.completion import one_before
 from pipesched.checking.diagram.labels import told_apart
 from pipesched.checking.diagram.replay import expand as expand_diagram
@@ -33,7 +32,6 @@ from solver.diagram.all_chains.guide import may_follow
 from solver.diagram.all_chains.layers import successors_of_chains
 from solver.diagram.completion import keys_after, rests_before
 from solver.diagram.expansion import expand as expand_kept
-from solver.diagram.first_stages.rounds import one_round
 from solver.diagram.reduction import reduced
 from solver.local_search.annealing_kernel import anneal, anneal_with_modes
 from solver.local_search.equal_value_kernel import settle
@@ -107,7 +105,6 @@ _DIAGRAMS = (expand_kept, reduced, keys_after, rests_before, expand_diagram, tol
 LIST_KERNELS = Kernels("lists", compiled_run)
 KERNELS = Kernels("search", anneal, settle)
 MODE_KERNELS = Kernels("modes", anneal_with_modes, settle)
-CROSSING_KERNELS = Kernels("crossings", one_round, all_after)
 DIAGRAM_KERNELS = Kernels("diagrams", *_DIAGRAMS)
 LONG_DIAGRAM_KERNELS = Kernels("long-diagrams", *_DIAGRAMS)  # with times that do not fit into 32 bits, too
 CHAIN_KERNELS = Kernels(
@@ -121,7 +118,7 @@ BEAM_KERNELS = Kernels("beam", expand, take, rank_children, keys_after, rests_be
 TABU_KERNELS = Kernels("tabu", tabu_search)
 TASK_KERNELS = Kernels("tasks", anneal, settle, generate, dispatch)
 ALL_KERNELS = (
-    *(LIST_KERNELS, KERNELS, MODE_KERNELS, CROSSING_KERNELS, DIAGRAM_KERNELS, LONG_DIAGRAM_KERNELS, CHAIN_KERNELS),
+    *(LIST_KERNELS, KERNELS, MODE_KERNELS, DIAGRAM_KERNELS, LONG_DIAGRAM_KERNELS, CHAIN_KERNELS),
     *(ORDER_KERNELS, BEAM_KERNELS, TABU_KERNELS, TASK_KERNELS),
 )
 

@@ -62,7 +62,7 @@ def test_a_run_measures_what_is_not_there_and_writes_it(monkeypatch: pytest.Monk
     page.write_text(f"{begin(ablation.COMMAND)}\n{END}\n")
     args = Namespace(
         problems=None,
-        parts=["published schedules", "crossings"],
+        parts=["published schedules", "windows"],
         seconds=5,
         workers=1,
         seed=0,
@@ -75,7 +75,7 @@ def test_a_run_measures_what_is_not_there_and_writes_it(monkeypatch: pytest.Monk
     # One for a moment, the whole engine, the plain one, and the one part that took time.
     assert asked == [ENGINE, ENGINE, plain(), BY_NAME["published schedules"].engine]
     written = page.read_text()
-    assert "| published schedules | 1 |" in written and "prove: crossings." in written
+    assert "| published schedules | 1 |" in written and "prove: windows." in written
     assert ablation.run(args) == 0 and len(asked) == 4
     assert page.read_text() == written
 
@@ -95,6 +95,6 @@ def test_a_family_of_bounds_can_be_left_out() -> None:
 
 
 def test_a_part_that_is_not_there_is_refused() -> None:
-    with pytest.raises(BadInput, match=r"found 'crossingz'.*did you mean 'crossings'"):
-        ablation.wanted(["crossingz"])
-    assert ablation.wanted(None) == PARTS and [part.name for part in ablation.wanted(["crossings"])] == ["crossings"]
+    with pytest.raises(BadInput, match=r"found 'windowz'.*did you mean 'windows'"):
+        ablation.wanted(["windowz"])
+    assert ablation.wanted(None) == PARTS and [part.name for part in ablation.wanted(["windows"])] == ["windows"]

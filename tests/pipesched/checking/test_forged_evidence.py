@@ -6,7 +6,7 @@ from benchmarks.forged_evidence import ROWS, forge, markdown
 
 
 def test_genuine_certificates_are_verified_and_false_claims_refused() -> None:
-    tally = forge(800, seed=42, each=5)
+    tally = forge(800, seed=46, each=5)
     assert not tally.unproved
     assert not any(tally.false_accepted.values())
     # Of each argument some were tried: the seed is one with problems for all of them.

@@ -85,7 +85,7 @@ def test_it_is_written_as_it_was_read(tmp_path: Path) -> None:
 
 def test_no_argument_takes_it_for_its_own() -> None:
     one = problem(1, 2, times={"forward": 1, "backward": 2})
-    kinds = ("load", "crossings", "memory and copies", "waiting weight tasks", "exhaustive search by CP-SAT")
+    kinds = ("load", "decision diagram", "memory and copies", "waiting weight tasks", "exhaustive search by CP-SAT")
     unknown = UnknownForm("refutation ", '{"form": "refutation "}')
     for kind in kinds:
         for evidence in (unknown, WithMoreMemory((None,), kind, unknown)):

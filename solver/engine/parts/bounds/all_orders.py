@@ -6,21 +6,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pipesched.results.certificate import Certificate
-from solver.diagram.all_orders import bounds_in_a_row, bounds_of_all_orders
+from solver.diagram.all_orders import bounds_of_all_orders
 from solver.engine.diagram_bounds import DiagramBounds
 from solver.engine.search import Search
 from solver.engine.slices import Slice
-from solver.tuning import FEW_LABELS, LABELS_A_SECOND, MOST_LABELS, WIDTHS
+from solver.tuning import LABELS_A_SECOND, MOST_LABELS, WIDTHS
 
 
 @dataclass(frozen=True)
 class AllOrders(DiagramBounds):
-    """On three or more devices in a row, then on ever more of all, with so many labels of a state."""
+    """On more and more devices, with so many labels of a state."""
 
     name: str = "diagrams of all orders"
 
     def bounds(self, search: Search, slice_: Slice, /) -> Iterator[Certificate]:
         work = slice_.counted(LABELS_A_SECOND) or MOST_LABELS
-        if not search.problem.overlaps:
-            yield from bounds_in_a_row(search.problem, search.stop, min(work, FEW_LABELS))
-        yield from bounds_of_all_orders(search.problem, search.stop, WIDTHS, work)
+        return bounds_of_all_orders(search.problem, search.stop, WIDTHS, work)
