@@ -46,9 +46,9 @@ def draw_phases(timeline: Timeline, axes: Axes) -> None:
     boxes = draw_tasks(timeline, axes, _lanes(problem, rows))
     _tint(timeline, axes, rows)
     name_lanes(timeline, axes, {name: edges for name, edges in rows.items() if name})
-    mark_phases(timeline, axes, [f"{of} ({what})" for of, what in zip(PHASES, COPIED, strict=True)]
-                if OFFLOAD in rows else PHASES)  # fmt: skip
-    colours_below(problem, axes, boxes, list(_draw_memory(timeline, axes, rows[MEMORY])))
+    marks = mark_phases(timeline, axes, [f"{of} ({what})" for of, what in zip(PHASES, COPIED, strict=True)]
+                        if OFFLOAD in rows else PHASES)  # fmt: skip
+    colours_below(problem, axes, boxes, [*marks, *_draw_memory(timeline, axes, rows[MEMORY])])
 
 
 def _copying(problem: Problem) -> dict[str, tuple[float, float]]:
@@ -136,7 +136,7 @@ def _write_peaks(
     axes: Axes, problem: Problem, at: float, size: float, peak: int, host: list[tuple[int, int]] | None
 ) -> None:
     """The most that device and host ever hold, at the right end of the row."""
-    lines = [f"device {memory_amount(problem, peak)}"]
+    lines = [f"{'device' if host else 'peak'} {memory_amount(problem, peak)}"]
     if host:
         lines.append(f"host {memory_amount(problem, _most([host]))}")
     axes.annotate(

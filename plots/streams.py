@@ -23,8 +23,7 @@ def draw_streams(timeline: Timeline, axes: Axes) -> None:
     # The first lane's label is the device's.
     names = {"micro-batch" if stream is None else stream: edges for stream, edges in list(where.items())[1:]}
     name_lanes(timeline, axes, names)
-    mark_phases(timeline, axes)
-    colours_below(problem, axes, boxes)
+    colours_below(problem, axes, boxes, mark_phases(timeline, axes))
 
 
 PLOTS.register(Plot("streams", "what every stream of every device does", draw_streams, row=1.6))

@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
@@ -67,8 +68,11 @@ def name_lanes(timeline: Timeline, axes: Axes, names: Mapping[str, tuple[float, 
     axes.tick_params(axis="y", which="minor", length=0)
 
 
-def mark_phases(timeline: Timeline, axes: Axes, names: Sequence[str] = PHASES) -> None:
-    """A dashed line in every row where its device changes phase; the phases of the first device are named above."""
+def mark_phases(timeline: Timeline, axes: Axes, names: Sequence[str] = PHASES) -> list[tuple[Handle, str]]:
+    """A dashed line in every row where its device changes phase; the phases of the first device are named above.
+
+    Gives the legend's entry.
+    """
     problem = timeline.problem
     found = [phases(timeline, device) for device in range(problem.devices)]
     for device, own in enumerate(found):
@@ -90,6 +94,8 @@ def mark_phases(timeline: Timeline, axes: Axes, names: Sequence[str] = PHASES) -
 
         name(axes)
         axes.callbacks.connect("xlim_changed", name)
+    marked = any(own is not None for own in found)
+    return [(Line2D([], [], color="black", linestyle="dashed", linewidth=1.0), "Change of phase")] if marked else []
 
 
 def colours_below(

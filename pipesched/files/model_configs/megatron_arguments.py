@@ -12,6 +12,8 @@ from pipesched.files.model_configs.model_config import Keys, ModelConfig, withou
 
 _ASSIGNED = re.compile(r"^\s*(?:export\s+|local\s+)?([A-Za-z_]\w*)=(\"[^\"]*\"|'[^']*'|[^\s;()]*)\s*;?\s*(?:#.*)?$")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)(?::?-([^}]*))?\}|\$([A-Za-z_]\w*)")
+# Of options in one string, over one line or several: what stands before the first.
+_STRING = re.compile(r"^\s*(?:export\s+|local\s+)?[A-Za-z_]\w*=[\"']")
 
 
 def arguments_of(script: str) -> dict[str, Any]:
@@ -23,7 +25,7 @@ def arguments_of(script: str) -> dict[str, Any]:
             variables[match[1]] = _put_in(match[2].strip("\"'"), variables)
     found: dict[str, Any] = {}
     for line in lines:
-        words = [*_words(_put_in(line, variables))]
+        words = [*_words(_put_in(_STRING.sub("", line), variables))]
         for at, word in enumerate(words):
             if word.startswith("--") and len(word) > 2:
                 name, equals, value = word[2:].partition("=")

@@ -77,6 +77,11 @@ def test_megatron_s_arguments() -> None:
     config = from_megatron(arguments_of(SCRIPT), "args.sh")
     assert config.said == {"sequence": 8192, "microbatch_size": 2, "devices": 4, "tensor": 2}
     assert billions(plan_of(config)) == pytest.approx(8.03, rel=0.001)
+    as_string = SCRIPT.replace("MODEL_ARGS=(", 'MODEL_ARGS="').replace(
+        "    --micro-batch-size 2\n)", '--micro-batch-size 2"'
+    )
+    assert arguments_of(as_string) == arguments_of(SCRIPT)
+    assert arguments_of("ARGS='--num-layers 32 --swiglu'") == {"num_layers": "32", "swiglu": True}
     experts = {
         "model": {"num_layers": 61, "hidden_size": 7168, "ffn_hidden_size": 18432, "num_attention_heads": 128,
                   "gated_linear_unit": True, "share_embeddings_and_output_weights": False, "vocab_size": 129280,
