@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from math import ceil, floor, inf
+from math import ceil, floor, inf, lcm
 from threading import Event
 
 from formulations.cyclic.block_graph import graph_of, refuse_no_period
@@ -71,7 +71,7 @@ def solve_period(
     pattern = None if found is None else found.pattern
     notes += [] if found is None else list(map(defect_note, found.defects))
     certificate = _none_above(pattern, certificates, notes)
-    parts = 1 if pattern is None else pattern.period.denominator
+    parts = lcm(certificate.value.denominator, 1 if pattern is None else pattern.period.denominator)
     fine = finer(problem, parts)
     counts_work = limits.deterministic is not None
     latest = inf if counts_work else started + limits.seconds

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import repeat
 
 from heuristics.catalogue import Heuristic, schedule_named
 from pipesched.errors import DoesNotApply
@@ -52,6 +53,10 @@ class FirstPlans:
         fit = None if known is None or plan.cluster.capacity is None else MemoryFit(plan, choice, known)
         first = balanced_loads(plan, choice, True) if fit is None else balanced(plan, choice, fit)
         self._try(first)
+        if self.best is None and known is not None and fit is not None:
+            # Whatever the time: what needs least memory.
+            least = replace(plan, recompute=Decide.ALWAYS) if plan.recompute is Decide.FREE else plan
+            self._make_room(least, known, repeat(True))
         if late() or most <= 0:
             return self.best
         for partition in self._starting(known, fit, late):

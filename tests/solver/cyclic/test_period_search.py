@@ -251,6 +251,14 @@ def test_solve_gives_the_period_in_finer_ticks_where_it_is_a_fraction(tmp_path: 
     assert again.value_ticks == solution.value_ticks
 
 
+def test_a_bound_that_is_a_fraction_is_told_as_it_is() -> None:
+    """Two in flight for 13: 6.5 a micro-batch, which ticks of 1 would round down to 6."""
+    one = problem(3, 6, times={"forward": 2, "backward": 2, "weight": 1}, memory={"capacity": 2}, objective="period")
+    found = solve_period(one, search=False)
+    assert found.certificate is not None
+    assert found.problem.tick * found.lower_bound_ticks == found.problem.tick * found.certificate.value_ticks == 6.5
+
+
 def test_solve_tells_the_period_of_the_published_schedules() -> None:
     one = problem(4, 8, objective="period")
     solution = solve_period(one, search=False)

@@ -59,6 +59,8 @@ def at_once(problem: PlanProblem) -> Plan:
 @pytest.mark.parametrize(("schedule", "capacity"), [("zbv", 28), ("v-half", 21), ("dualpipe-v", 19), ("v-min", 15)])
 def test_free_recomputation_has_a_plan_where_all_recomputed_or_none_has(schedule: str, capacity: int) -> None:
     free = model(schedule, capacity)
+    for decide in (Decide.ALWAYS, Decide.FREE):
+        assert plan(replace(free, recompute=decide), Limits(seconds=0)).best is not None
     values = {decide: at_once(replace(free, recompute=decide)).value for decide in Decide}
     assert values[Decide.ALWAYS] is not None
     known = [values[decide] for decide in (Decide.ALWAYS, Decide.NEVER)]
