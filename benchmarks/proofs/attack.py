@@ -111,7 +111,8 @@ def markdown(counts: Counts) -> str:
     """A column for each outcome of all problems, and how many had each feature."""
     whole = counts[ALL]
     outcomes = (PROBLEMS, WRONG, *sorted(whole.keys() - {PROBLEMS, WRONG, DRAWN}))
-    features = sorted(((found[PROBLEMS], name) for name, found in counts.items() if name != ALL), reverse=True)
+    seen = ((found[PROBLEMS], name) for name, found in counts.items() if name != ALL and found[PROBLEMS])
+    features = sorted(seen, reverse=True)
     had = "".join(f", {name} {number}" for number, name in features).removeprefix(", ")
     return table(outcomes, [[str(whole[key]) for key in outcomes]]) + f"\n\nOf these with: {had}." * bool(had)
 

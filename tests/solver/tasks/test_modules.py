@@ -34,6 +34,7 @@ from tests.support.makers import problem
 SURE = Limits(seconds=600, workers=1, deterministic=20)
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "modules"
 VISION: dict[str, Any] = {"serves": 2, "times": {"forward": 3, "backward": 5}}
+STEP: dict[str, Any] = {"step": {"time": 1}}
 
 
 def with_vision(devices: int = 2, microbatches: int = 4, **vision: Any) -> Problem:
@@ -182,6 +183,11 @@ def test_units_are_those_of_the_file() -> None:
         ({"modules": {"vision": VISION}, "objective": "period"}, "objective: found period with modules"),
         ({"modules": {"vision": VISION}, "sequence_chunks": 2}, "sequence_chunks: found with modules"),
         ({"modules": {"vision": VISION}, "placement": "bidirectional"}, "placement: found bidirectional with modules"),
+        ({"modules": {"vision": VISION | {"parameters": STEP}}}, "modules.vision.parameters: found without parameters"),
+        ({"modules": {"vision": VISION | {"parameters": {"gather": {"most": 2}}}}, "parameters": STEP,
+          "objective": "iteration"}, "modules.vision.parameters.gather.most: found 2"),
+        ({"modules": {"vision": VISION | {"parameters": {"gather": {"keep": {"window": 1}}}}}, "parameters": STEP,
+          "objective": "iteration"}, "modules.vision.parameters.gather.keep: found a window"),
         ({"modules": {"vision": VISION}, "placement": [0]}, "placement: found no stage on device 1, nor a module"),
     ],
 )  # fmt: skip
