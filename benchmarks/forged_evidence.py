@@ -46,8 +46,7 @@ from solver.cyclic.period_bounds import period_certificates
 from solver.diagram.all_chains.bound import bounds_of_chains
 from solver.diagram.all_orders import bounds_of_all_orders
 from solver.diagram.below import bounds_of_devices, bounds_of_stages
-from tests.support.brute_force import TooManyOrdersError
-from tests.support.task_brute_force import optimum, tiny_gathers, tiny_reductions
+from tests.support.task_brute_force import TooManyOrdersError, optimum, tiny_gathers, tiny_reductions
 
 COMMAND = "python -m benchmarks.forged_evidence --write docs/results/forged-evidence.md"
 # Mutations of one certificate, and values up to which an exhaustive search of a tiny problem looks.

@@ -23,10 +23,10 @@ from benchmarks.reporting.page import exit_code, show, table
 from pipesched.errors import Deadlock, Disagreement
 from pipesched.files.atomic_write import write_whole
 from pipesched.problem.problem import Problem
-from tests.support.brute_force import TooManyOrdersError
 from tests.support.collective_problems import tiny_collectives
 from tests.support.module_problems import tiny_modules
 from tests.support.piece_problems import compared, features, tiny_pieces, tiny_saving_pieces
+from tests.support.task_brute_force import TooManyOrdersError
 from tests.support.tiny_memory import tiny_unequal_memory
 
 COMMAND = "python -m benchmarks.proofs.attack"

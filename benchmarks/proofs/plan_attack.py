@@ -27,8 +27,8 @@ from solver.planning.budget import Budget
 from solver.planning.partitions.by_device import bound_by_device
 from solver.planning.partitions.master import Master
 from solver.planning.plan import plan
-from tests.support.brute_force import TooManyOrdersError
 from tests.support.plan_brute_force import best_value, least, partitions, tiny_plan, with_parameters
+from tests.support.task_brute_force import TooManyOrdersError
 from tests.support.unequal_devices import on_unequal_devices
 from tests.support.varied_plans import varied_plan
 

@@ -1,6 +1,6 @@
 """Spans of random tiny problems, solved and compared with every possible order, to the fraction of a tick.
 
-The brute force (tests/support/exact_span.py) knows neither simulator nor solver. Each problem is solved by one worker
+The brute force (tests/support/brute_force.py) knows neither simulator nor solver. Each problem is solved by one worker
 with a limit that counts work, so that counts are the same on every machine.
 """
 
@@ -17,8 +17,7 @@ from pipesched.results.solution import Status
 from pipesched.validation.validator import validate
 from solver.limits import Limits
 from solver.solve import solve
-from tests.support.brute_force import tiny_problem
-from tests.support.exact_span import least_span
+from tests.support.brute_force import least_span, tiny_problem
 
 LIMITS = Limits(seconds=600, workers=1, deterministic=3)
 _SHAPES = (

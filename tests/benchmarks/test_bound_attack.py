@@ -20,9 +20,8 @@ from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Objective, Problem
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.analytic.idle_time import busy_interval as stay
-from tests.support.brute_force import optimum, tiny_problem
+from tests.support.brute_force import least_span, optimum, tiny_problem
 from tests.support.columns import Costs, Memory, build, costs_of
-from tests.support.exact_span import least_span
 
 # Claims held to the optimum for each branch, and for those that take a linear program or are rare.
 COUNT, FEW = 3, 2

@@ -1,32 +1,31 @@
-"""Exact optima of tiny problems by trying every order. Knows what the contract says, neither simulator nor solver."""
+"""Exact optima of tiny problems whose passes are a task each, by every order of the passes of every device."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from itertools import chain, combinations, islice, pairwise, permutations, product
+from fractions import Fraction
+from itertools import chain, combinations, islice, pairwise, permutations
+from math import ceil
 from random import Random
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from pipesched.problem import placement
-from pipesched.problem.features.module import Module
-from pipesched.problem.passes import BW, B, F, Pass, Slot, W
+from pipesched.problem.passes import BW, B, F, Pass, Slot
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from pipesched.schedule.schedule import Schedule
-from tests.support.columns import Costs, Memory, build, costs_of
+from tests.support.columns import Costs, Memory, build
+from tests.support.task_brute_force import Game, TooManyOrdersError
 
-Orders = tuple[tuple[Slot, ...], ...]
+Chosen = dict[int, tuple[Slot, ...]]
+Value = TypeVar("Value", int, Fraction)
 
 
 class Optimum(NamedTuple):
     value: int
     schedule: Schedule
-
-
-class TooManyOrdersError(ValueError):
-    """There are more than may be tried."""
 
 
 def optimum(problem: Problem, objective: Objective, fifo: bool = True, most: int = 10**9) -> Optimum | None:
@@ -36,25 +35,45 @@ def optimum(problem: Problem, objective: Objective, fifo: bool = True, most: int
     device that its memory allows. With `fifo`, passes of one kind run in micro-batch order on each stage.
     `TooManyOrdersError` where a device has as many as `most`, or more combinations of devices' orders are to be tried.
     """
-    best: Optimum | None = None
+
+    def whole(game: Orders, chosen: Chosen) -> int | None:
+        value = game.value(chosen, objective)
+        return None if value is None else ceil(value)
+
+    found = _least(problem, whole, fifo, most)
+    if found is None:
+        return None
+    value, chosen = found
+    return Optimum(value, Schedule(tuple(chosen[d] for d in range(problem.devices)), "best"))
+
+
+def least_span(problem: Problem) -> Fraction | None:
+    """To the fraction of a tick, over all orders whose passes of one kind run in micro-batch order."""
+    found = _least(problem, lambda game, chosen: game.value(chosen, Objective.SPAN), True, 10**9)
+    return found and found[0]
+
+
+def _least(
+    problem: Problem, value_of: Callable[[Orders, Chosen], Value | None], fifo: bool, most: int
+) -> tuple[Value, Chosen] | None:
+    best: tuple[Value, Chosen] | None = None
     tried = 0
-    games = [_Game(problem, fused) for fused in _ways_to_fuse(problem)]
-    for game in sorted(games, key=_Game.load):
+    for game in sorted((Orders(problem, fused) for fused in _ways_to_fuse(problem)), key=Orders.load):
         orders = [list(islice(game.orders(device, fifo), most)) for device in range(problem.devices)]
         if max(map(len, orders)) == most:
             raise TooManyOrdersError
         fewest_first = sorted(range(problem.devices), key=lambda d: len(orders[d]))
-        stack: list[dict[int, tuple[Slot, ...]]] = [{}]
+        stack: list[Chosen] = [{}]
         while stack:
             chosen = stack.pop()
             tried += 1
             if tried > most:
                 raise TooManyOrdersError
-            value = game.value(chosen, objective)
-            if value is None or (best is not None and value >= best.value):
+            value = value_of(game, chosen)
+            if value is None or (best is not None and value >= best[0]):
                 continue
             if len(chosen) == problem.devices:
-                best = Optimum(value, Schedule(tuple(chosen[d] for d in range(problem.devices)), "best"))
+                best = value, chosen
                 continue
             device = fewest_first[len(chosen)]
             stack += [{**chosen, device: order} for order in orders[device]]
@@ -81,76 +100,21 @@ def _ways_to_fuse(problem: Problem) -> Iterator[frozenset[tuple[int, int]]]:
     return map(frozenset, chain.from_iterable(combinations(pairs, n) for n in range(len(pairs) + 1)))
 
 
-class _Game:
-    """One choice of which backwards are fused: the passes, what each needs, and the value of orders."""
+class Orders:
+    """One choice of which backwards are fused: the orders of its passes, which are a task each, and their values."""
 
     def __init__(self, problem: Problem, fused: frozenset[tuple[int, int]]) -> None:
-        self.problem, self.costs = problem, costs_of(problem)
-        where = problem.placement.stage_device
-        self.of_device: list[list[Pass]] = [[] for _ in range(problem.devices)]
-        self.needs: dict[Pass, list[tuple[Pass, int]]] = {}
-
-        def backward(stage: int, j: int) -> Pass:
-            return Pass(BW if (stage, j) in fused else B, stage, j)
-
-        for stages in problem.placement.chains:
-            for place, stage in enumerate(stages):
-                for j in problem.microbatches_of[stage]:
-                    forward, back = Pass(F, stage, j), backward(stage, j)
-                    self.needs[forward], self.needs[back] = [], [(forward, 0)]
-                    if place > 0:
-                        earlier = stages[place - 1]
-                        lag = self._lag(earlier, where[earlier], where[stage])
-                        self.needs[forward].append((Pass(F, earlier, j), lag))
-                    if place + 1 < len(stages):
-                        later = stages[place + 1]
-                        lag = self._lag(stage, where[later], where[stage])
-                        self.needs[back].append((backward(later, j), lag))
-                    self.of_device[where[stage]] += [forward, back]
-                    if back.kind is B:
-                        self.needs[Pass(W, stage, j)] = [(back, 0)]
-                        self.of_device[where[stage]].append(Pass(W, stage, j))
-        for module in problem.modules:
-            if module.shared:
-                for j in problem.walking[0]:
-                    self._share(module, j, backward)
-                continue
-            trunk, passes = problem.walking[0], problem.walking[0].stop // module.serves
-            for n in range(passes):
-                last = module.chains[n % module.copies][-1]
-                own = problem.microbatches_of[last][n // module.copies]
-                for fed, j in product(module.feeds, trunk[n * module.serves : (n + 1) * module.serves]):
-                    self.needs[Pass(F, fed, j)].append((Pass(F, last, own), self._lag(last, where[last], where[fed])))
-                    self.needs[backward(last, own)].append((backward(fed, j), self._lag(last, where[fed], where[last])))
-        for before, after, backwards, *_ in () if problem.modules else problem.stage_arcs:
-            for i, j in zip(problem.microbatches_of[before], problem.microbatches_of[after], strict=True):
-                first, second = (
-                    (backward(before, i), backward(after, j)) if backwards else (Pass(F, before, i), Pass(F, after, j))
-                )
-                self.needs[second].append((first, 0))
+        game = Game(problem, fused)
+        self.problem, self._alone = problem, {task.of: ticks for task, ticks in game.ticks.items()}
+        self.of_device = [[p for p in game.passes if problem.device(p) == device] for device in range(problem.devices)]
+        self.needs: dict[Pass, list[tuple[Pass, int]]] = {p: [] for p in game.passes}
+        for (before, after), lag in game.lags.items():
+            self.needs[after.of].append((before.of, lag))
+        # Held more from a pass's start, and from its end, than before it.
+        self._memory = {own.begins[0].of: (own.takes, own.takes - own.gives) for own in game.holdings}
         self.before: dict[Pass, frozenset[Pass]] = {}
         for p in self.needs:
             self._ancestors(p)
-
-    def _share(self, module: Module, place: int, backward: Callable[[int, int], Pass]) -> None:
-        """Parts of one pass on all devices: each is needed by all that comes behind the collective."""
-        where, (fed,) = self.problem.placement.stage_device, module.feeds
-        parts = [(s, self.problem.microbatches_of[s][place // module.serves]) for (s,) in module.chains]
-        collective = self.problem.stages[parts[0][0]].transfer
-        for stage, j in parts:
-            forward, back, sent = Pass(F, stage, j), backward(stage, j), self._lag(fed, where[fed], where[stage])
-            if module.barriers == 0:
-                self.needs[Pass(F, fed, place)].append((forward, collective))
-                self.needs[back].append((backward(fed, place), self._lag(stage, where[fed], where[stage])))
-                continue
-            self.needs[forward].append((Pass(F, fed, place), sent))
-            self.needs[back] += [(Pass(F, other, i), collective) for other, i in parts]
-            self.needs[backward(fed, place)].append((forward if module.barriers == 1 else back, collective))
-
-    def _lag(self, first: int, here: int, there: int) -> int:
-        """Between a stage and the next one on its chain, from one device to another."""
-        links = self.problem.links
-        return self.problem.stages[first].transfer + (links[here][there] if links else 0) if here != there else 0
 
     def _ancestors(self, p: Pass) -> frozenset[Pass]:
         if p not in self.before:
@@ -159,33 +123,18 @@ class _Game:
         return self.before[p]
 
     def ticks(self, *slot: Pass) -> int:
-        if len(slot) == 2:
-            assert self.costs.overlapped is not None
-            return self.costs.overlapped[slot[0].stage]
-        kinds = {F: self.costs.forward, B: self.costs.backward, W: self.costs.weight, BW: self.costs.fused}
-        durations = kinds[slot[0].kind]
-        assert durations is not None
-        return durations[slot[0].stage]
+        return self._alone[slot[0]] if len(slot) == 1 else self.problem.stages[slot[0].stage].overlapped or 0
 
     def _least_ticks(self, p: Pass) -> int:
         """Alone, or in a block with any other pass of its device."""
-        alone, blocks = self.ticks(p), self.costs.overlapped
-        if blocks is None or p.kind not in (F, BW):
-            return alone
-        forwards = [p] if p.kind is F else [q for q in self.of_device[self.problem.device(p)] if q.kind is F]
-        return min(alone, *(blocks[q.stage] for q in forwards))
+        if not self.problem.overlaps or p.kind not in (F, BW):
+            return self.ticks(p)
+        here = self.of_device[self.problem.device(p)]
+        blocks = [(p,)] if p.kind is F else [(q,) for q in here if q.kind is F]
+        return min(self.ticks(p), *(self.ticks(*forward, p) for forward in blocks))
 
     def load(self) -> int:
         return max(sum(map(self.ticks, passes)) for passes in self.of_device)
-
-    def _memory(self, p: Pass) -> tuple[int, int]:
-        """Held more from p's start, and from p's end, than before it."""
-        taken, freed = self.problem.stages[p.stage].activation, self.problem.stages[p.stage].freed
-        lent, collected = self.problem.stages[p.stage].lent, self.problem.stages[p.stage].collected
-        if p.kind is B:
-            return max(0, -freed), -freed - collected
-        whole = taken + lent
-        return {F: (whole, whole), BW: (0, -taken - collected), W: (0, freed - taken)}[p.kind]
 
     def orders(self, device: int, fifo: bool) -> Iterator[tuple[Slot, ...]]:
         """Every order of the device's passes that its memory and the needs among them allow."""
@@ -214,31 +163,29 @@ class _Game:
             if self.problem.overlaps:
                 slots += [(f, b) for f in ready if f.kind is F for b in ready if b.kind is BW]
             for slot in slots:
-                if held + sum(self._memory(p)[0] for p in slot) <= room:
-                    yield from extend((*order, slot), done.union(slot), held + sum(self._memory(p)[1] for p in slot))
+                if held + sum(self._memory[p][0] for p in slot) <= room:
+                    yield from extend((*order, slot), done.union(slot), held + sum(self._memory[p][1] for p in slot))
 
         return extend((), frozenset(), 0)
 
-    def value(self, chosen: dict[int, tuple[Slot, ...]], objective: Objective) -> int | None:
+    def value(self, chosen: Chosen, objective: Objective) -> Fraction | None:
         """The least value under these devices' orders, the others free to run everything at once; None: deadlock."""
         longest = self._longest_ways(chosen)
         if longest is None:
             return None
         from_start, between = longest
         if objective is Objective.MAKESPAN:
-            return from_start
+            return Fraction(from_start)
         # Device e ends `between[d, e]` after d starts at least, and starts no earlier than the span before it ends:
         # a circle of n devices whose ways add up to x makes n spans at least x.
-        return max(
-            (
-                -(-sum(between.get(pair, -(10**9)) for pair in zip(cycle, (*cycle[1:], cycle[0]), strict=True)) // n)
-                for n in range(1, len(chosen) + 1)
-                for cycle in permutations(chosen, n)
-            ),
-            default=0,
+        circles = chain.from_iterable(permutations(chosen, n) for n in range(1, len(chosen) + 1))
+        means = (
+            Fraction(sum(between.get(pair, -(10**9)) for pair in zip(c, (*c[1:], c[0]), strict=True)), len(c))
+            for c in circles
         )
+        return max(means, default=Fraction(0))
 
-    def _longest_ways(self, chosen: dict[int, tuple[Slot, ...]]) -> tuple[int, dict[tuple[int, int], int]] | None:
+    def _longest_ways(self, chosen: Chosen) -> tuple[int, dict[tuple[int, int], int]] | None:
         """From time 0 to the last end, and from the start of one ordered device to the end of another."""
         after: dict[Slot, list[tuple[Slot, int]]] = {}
         slot_of: dict[Pass, Slot] = {}

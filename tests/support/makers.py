@@ -1,18 +1,18 @@
-"""What tests build with: small problems, hand-written and random orders, and times worked out without the simulator."""
+"""What tests build with: small problems, hand-written and random orders."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from random import Random
 
 from pipesched.files.problem_file import problem_from
-from pipesched.problem.network.task_network import Resource
-from pipesched.problem.passes import BW, B, F, Pass, Slot, Task, W
+from pipesched.problem.passes import BW, B, F, Pass, Slot, W
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import COMPUTE, TaskSpec
-from pipesched.schedule.schedule import Schedule, Wait, parse_slot, schedule_of
-from tests.support.columns import costs_of, with_tasks
+from pipesched.schedule.schedule import Schedule, parse_slot, schedule_of
+from tests.support.columns import with_tasks
+from tests.support.task_brute_force import arcs_of, game_of
 
 # Says of a stage and a micro-batch whether its backward runs fused (BW) rather than split (B, later W).
 IsFused = Callable[[int, int], bool]
@@ -87,7 +87,8 @@ def random_order(one: Problem, rng: Random, pairs: float = 0.0) -> Schedule:
         orders[one.device(chosen)].append(chosen)
         todo.remove(chosen)
     paired = Schedule(tuple(_paired(order, rng, pairs) for order in orders), "random")
-    return schedule_of(orders, "random") if times_by_hand(one, paired) is None else paired
+    game = game_of(one, paired)
+    return schedule_of(orders, "random") if game.starts(arcs_of(game, paired)) is None else paired
 
 
 def shuffled(one: Problem, rng: Random, pairs: float = 0.0) -> Schedule:
@@ -158,19 +159,6 @@ def with_parts(one: Problem, rng: Random) -> Problem:
     return with_tasks(one, parts)
 
 
-# The rest says a second time, from the definitions, what precedes what and how an order runs.
-
-
-@dataclass(frozen=True)
-class Job:
-    """What runs in one go: a task, or a block of two passes."""
-
-    tasks: tuple[Task, ...]
-    stream: str
-    ticks: int
-    ends: tuple[Pass, ...]  # the passes that end with it, if those of several tasks on their own do
-
-
 def waits(one: Problem, p: Pass, is_fused: IsFused) -> Iterator[tuple[Pass, int]]:
     """The passes that must have ended before p starts, and how long before."""
     kind, stage, j = p
@@ -193,117 +181,3 @@ def waits(one: Problem, p: Pass, is_fused: IsFused) -> Iterator[tuple[Pass, int]
                 Pass(BW if is_fused(chain[at + 1], j) else B, chain[at + 1], j),
                 transfer(stage, chain[at + 1], back=True),
             )
-
-
-def jobs(one: Problem, order: tuple[Slot, ...]) -> list[Job]:
-    """What a device runs, in its order."""
-    costs, found = costs_of(one), []
-    for slot in order:
-        if len(slot) == 2 and slot[1].kind is BW and costs.overlapped is not None:
-            block = costs.overlapped[slot[0].stage]
-            found.append(Job((Task(slot[0]), Task(slot[1])), one.stages[0].stream, block, slot))
-            continue
-        for p in slot:
-            plain = {F: costs.forward, B: costs.backward, W: costs.weight, BW: costs.fused}[p.kind]
-            assert plain is not None
-            parts = dict(one.stages[p.stage].tasks).get(p.kind) or (TaskSpec(one.stages[0].stream, plain[p.stage]),)
-            for number, (stream, ticks, *_) in enumerate(parts):
-                ends = (p,) if number == len(parts) - 1 or p.kind is W else ()
-                found.append(Job((Task(p, number),), stream, ticks, ends))
-            if one.transfer_stream is not None and (ticks := sent_for(one, p)):
-                found.append(Job((Task(p, len(parts)),), one.transfer_stream, ticks, ()))
-    return found
-
-
-def sent_for(one: Problem, p: Pass) -> int:
-    """How long the tensor of a pass takes to another device; 0 where it has none to send."""
-    if p.kind is W:
-        return 0
-    kind = F if p.kind is F else B
-    users = (Pass(kind, stage, p.microbatch) for stage in one.chain_of(p.microbatch) if stage != p.stage)
-    sent = (lag for user in users for before, lag in waits(one, user, never) if before == Pass(kind, *p[1:]))
-    return next(sent, 0)
-
-
-def task_waits(one: Problem, orders: Schedule) -> Callable[[Task], list[tuple[Task, int]]]:
-    """Says of a task which ones must have ended before it starts, and how long before; events between streams too."""
-    every = [job for order in orders.orders for job in jobs(one, order)]
-    last = {p: job.tasks[job.ends.index(p) if len(job.tasks) > 1 else 0] for job in every for p in job.ends}
-    held = {task for job in every for task in job.tasks}
-    fused = {(p.stage, p.microbatch) for p in orders.passes() if p.kind is BW}
-
-    def of(task: Task) -> list[tuple[Task, int]]:
-        p, part = task
-        found = [(event.before, 0) for event in orders.waits if event.after == task]
-        parts = dict(one.stages[p.stage].tasks).get(p.kind, (TaskSpec("", 0),))
-        if p.kind is W:
-            after = parts[part].after
-            before = last[Pass(B, *p[1:])] if after is None else Task(Pass(B, *p[1:]), after)
-            return [*found, (before, 0)]
-        if part:
-            return [*found, (Task(p, part - 1), 0)]
-        for other, lag in waits(one, p, lambda s, j: (s, j) in fused):
-            sender = Task(other, last[other].part + 1)
-            found.append((sender, 0) if one.transfer_stream and lag and sender in held else (last[other], lag))
-        return found
-
-    return of
-
-
-def times_by_hand(
-    one: Problem, orders: Schedule, delay: Callable[[], int] = lambda: 0, idle: list[int] | None = None
-) -> dict[Task, int] | None:
-    """Starts found by running whatever stands first in a queue and may run; None if the queues come to a halt.
-
-    `delay` is added before every job, `idle[d]` is how long device d must wait.
-    """
-    waits_of = task_waits(one, orders)
-    queues: dict[tuple[int, str], list[Job]] = {}
-    for device, order in enumerate(orders.orders):
-        for job in jobs(one, order):
-            queues.setdefault((device, job.stream), []).append(job)
-    for resource, tasks in orders.task_orders.items():
-        queues[resource].sort(key=lambda job, place=tasks.index: place(job.tasks[0]))  # type: ignore[misc]
-    free = {queue: idle[queue[0]] if idle else 0 for queue in queues}
-    starts: dict[Task, int] = {}
-    task_end: dict[Task, int] = {}
-
-    def earliest(job: Job) -> int | None:
-        before = [wait for task in job.tasks for wait in waits_of(task)]
-        if any(task not in task_end for task, _ in before):
-            return None
-        return max((task_end[task] + lag for task, lag in before), default=0)
-
-    moved = True
-    while moved:
-        moved = False
-        for queue, waiting in queues.items():
-            while waiting and (bound := earliest(waiting[0])) is not None:
-                job, moved = waiting.pop(0), True
-                start = max(bound, free[queue]) + delay()
-                free[queue] = start + job.ticks
-                starts |= dict.fromkeys(job.tasks, start)
-                task_end |= dict.fromkeys(job.tasks, start + job.ticks)
-    return None if any(queues.values()) else starts
-
-
-def with_random_task_orders(one: Problem, orders: Schedule, rng: Random) -> Schedule:
-    """The same passes; each stream runs its tasks as they are drawn among those whose predecessors have run."""
-    left = [(device, job) for device, order in enumerate(orders.orders) for job in jobs(one, order)]
-    waits_of = task_waits(one, Schedule(orders.orders))
-    chosen: dict[Resource, list[Task]] = {}
-    done: dict[Task, int] = {}  # the tasks that have run, and their place among all
-
-    def ready(job: Job) -> bool:
-        return all(before in done for task in job.tasks for before, _ in waits_of(task))
-
-    while left:
-        drawn = rng.choice([entry for entry in left if ready(entry[1])])
-        left.remove(drawn)
-        device, job = drawn
-        chosen.setdefault(Resource(device, job.stream), []).append(job.tasks[0])
-        done |= dict.fromkeys(job.tasks, len(done))
-    named = sorted(task for tasks in chosen.values() for task in tasks)
-    pairs = (sorted(rng.sample(named, 2), key=done.__getitem__) for _ in range(rng.randint(0, 2)) if len(named) > 1)
-    events = tuple(Wait(*pair) for pair in pairs)
-    return Schedule(orders.orders, orders.name, {where: tuple(tasks) for where, tasks in chosen.items()}, events)

@@ -21,8 +21,8 @@ from solver.bounds.saving.certificates import certificates
 from solver.limits import Limits
 from solver.solve import solve
 from tests.support import brute_force, task_brute_force
-from tests.support.brute_force import TooManyOrdersError
 from tests.support.makers import problem
+from tests.support.task_brute_force import TooManyOrdersError
 
 # Where stages lie: devices, keys, stages in all, and (micro-batches, pieces) that can be tried in every order, the last
 # of them with a backward that may split too.

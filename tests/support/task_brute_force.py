@@ -1,6 +1,7 @@
-"""Exact optima at task level by trying every order of every stream, every mode and every wait that memory may need.
+"""What a problem is by the definitions alone, and exact optima by every order of every stream, mode and wait.
 
-Written from the definitions: knows neither task network nor simulator nor solver.
+Knows neither simulator nor solver, and no more of the task network than names. `brute_force.py` tries the orders of
+whole passes, which are fewer.
 """
 
 from __future__ import annotations
@@ -9,13 +10,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from itertools import chain, combinations, islice, pairwise, permutations, product
 from math import prod
 from random import Random
 from typing import Any, NamedTuple
 
 from pipesched.problem import placement
+from pipesched.problem.features.module import Module
 from pipesched.problem.features.stage_arc import StageArc
+from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import (
     BW,
     OFFLOAD,
@@ -35,13 +39,16 @@ from pipesched.problem.passes import (
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.stage import COMPUTE, Gather, TaskSpec
-from pipesched.schedule.schedule import Schedule
+from pipesched.schedule.schedule import Schedule, Wait
 from pipesched.schedule.stream_orders import stream_orders
-from tests.support.brute_force import TooManyOrdersError
 from tests.support.columns import Costs, Memory, build, with_tasks
 
 Stream = tuple[int, str]
 Arcs = frozenset[tuple[Task, Task]]
+
+
+class TooManyOrdersError(ValueError):
+    """There are more than may be tried."""
 
 
 class _Pass(NamedTuple):
@@ -72,7 +79,10 @@ Ways = Mapping[tuple[int, int], PassKind]
 
 
 class Game:
-    """One choice of fused backwards and of ways to hold less: durations, what tasks wait for, what passes hold."""
+    """One choice of fused backwards, of ways to hold less and of blocks: durations, what waits for what, what is held.
+
+    A block, of a forward and the backward in one go that runs with it, is the forward's task.
+    """
 
     def __init__(
         self,
@@ -80,8 +90,11 @@ class Game:
         fused: frozenset[tuple[int, int]],
         ways: Ways | None = None,
         gathers: Mapping[int, int] | None = None,
+        blocks: Mapping[Pass, Pass] | None = None,
     ) -> None:
-        self.problem = problem
+        self.problem, self._fused = problem, fused
+        self.blocks = blocks or {}
+        self._block = {p: Task(forward) for forward, back in self.blocks.items() for p in (forward, back)}
         self.ticks: dict[Task, int] = {}
         self.stream: dict[Task, Stream] = {}
         self.lags: dict[tuple[Task, Task], int] = {}
@@ -96,13 +109,15 @@ class Game:
                 for stage in walked:
                     for kind in (F, BW) if (stage, j) in fused else (F, B, W):
                         self._add(Pass(kind, stage, j))
-                self._tie(walked, j, fused)
-        for arc in problem.stage_arcs:
-            self._tie_chains(arc, fused)
+                self._tie(walked, j)
+        for module in problem.modules:
+            (self._share if module.shared else self._feed)(module)
+        for arc in () if problem.modules else problem.stage_arcs:
+            self._tie_chains(arc)
         if problem.queues:
-            self._in_line(fused)
+            self._in_line()
         for (stage, j), way in (ways or {}).items():
-            self._save(stage, j, way, BW if (stage, j) in fused else B)
+            self._save(stage, j, way)
         for stage in range(problem.placement.stages):
             self._run_once(stage)
         # Of each stage that is gathered again: its releases but the last, and the gathering that follows each.
@@ -113,36 +128,65 @@ class Game:
         if problem.microbatch_scale:
             self._unequal(problem.microbatch_scale)
 
-    def _tie_chains(self, arc: StageArc, fused: frozenset[tuple[int, int]]) -> None:
-        """Passes of two chains, whose micro-batches are dealt out evenly to each other."""
-        first, then = (list(self.problem.microbatches_of[stage]) for stage in (arc.before, arc.after))
-        if arc.places and arc.backward:
-            first = [first[place] for place in arc.places]
-        elif arc.places:
-            then = [then[place] for place in arc.places]
-        fed = arc.after if arc.backward else arc.before
-        lag = self.problem.stages[arc.before].transfer if arc.barrier else self._lag(fed, arc.before, arc.after)
-        count = max(len(first), len(then))
-        for n in range(count if first and then else 0):
-            i, j = first[n * len(first) // count], then[n * len(then) // count]
-            one, other = (
-                Pass((BW if (stage, n) in fused else B) if back else F, stage, n)
-                for stage, n, back in ((arc.before, i, arc.backward and not arc.turns), (arc.after, j, arc.backward))
-            )
-            self.lags[self.passes[one].ends[-1], self.passes[other].begins[0]] = lag
+    def _backward(self, stage: int, j: int) -> Pass:
+        return Pass(BW if (stage, j) in self._fused else B, stage, j)
 
-    def _lag(self, lower: int, sender: int, receiver: int) -> int:
-        here, there = (self.problem.placement.stage_device[stage] for stage in (sender, receiver))
-        link = self.problem.links[here][there] if self.problem.links else 0
-        return 0 if here == there else self.problem.stages[lower].transfer + link
+    def _lag(self, sender: int, here: int, there: int) -> int:
+        """What the transfer of a stage takes from one device to another."""
+        links = self.problem.links
+        return self.problem.stages[sender].transfer + (links[here][there] if links else 0) if here != there else 0
 
-    def _in_line(self, fused: frozenset[tuple[int, int]]) -> None:
+    def _need(self, one: Pass, other: Pass, lag: int) -> None:
+        """The second one begins so long after the first one has ended."""
+        pair = self.passes[one].ends[-1], self.passes[other].begins[0]
+        self.lags[pair] = max(lag, self.lags.get(pair, 0))
+
+    def _tie_chains(self, arc: StageArc) -> None:
+        """Passes of two chains, micro-batch by micro-batch."""
+        kind = self._backward if arc.backward else partial(Pass, F)
+        for i, j in zip(self.problem.microbatches_of[arc.before], self.problem.microbatches_of[arc.after], strict=True):
+            self._need(kind(arc.before, i), kind(arc.after, j), 0)
+
+    def _in_line(self) -> None:
         """Forwards and backwards of each stage run in the order of micro-batches."""
         for stage in range(self.problem.placement.stages):
             for first, then in pairwise(self.problem.microbatches_of[stage]):
-                lines = [(Pass(F, stage, j), Pass(BW if (stage, j) in fused else B, stage, j)) for j in (first, then)]
+                lines = [(Pass(F, stage, j), self._backward(stage, j)) for j in (first, then)]
                 for before, after in zip(*lines, strict=True):
-                    self.lags[self.passes[before].begins[0], self.passes[after].begins[0]] = 0
+                    self.lags.setdefault((self.passes[before].begins[0], self.passes[after].begins[0]), 0)
+
+    def _feed(self, module: Module) -> None:
+        """The n-th pass of a module, on one of its copies, is for so many micro-batches of all stages that it feeds."""
+        where, trunk = self.problem.placement.stage_device, self.problem.walking[0]
+        for n in range(trunk.stop // module.serves):
+            last = module.chains[n % module.copies][-1]
+            own = self.problem.microbatches_of[last][n // module.copies]
+            for fed, j in product(module.feeds, trunk[n * module.serves : (n + 1) * module.serves]):
+                self._need(Pass(F, last, own), Pass(F, fed, j), self._lag(last, where[last], where[fed]))
+                lag = self._lag(last, where[fed], where[last])
+                self._need(self._backward(fed, j), self._backward(last, own), lag)
+
+    def _share(self, module: Module) -> None:
+        """Parts of one pass on all devices: each is needed by all that comes behind the collective."""
+        where, (fed,) = self.problem.placement.stage_device, module.feeds
+        for place in self.problem.walking[0]:
+            parts = [(s, self.problem.microbatches_of[s][place // module.serves]) for (s,) in module.chains]
+            collective = self.problem.stages[parts[0][0]].transfer
+            for stage, j in parts:
+                forward, back, sent = (
+                    Pass(F, stage, j),
+                    self._backward(stage, j),
+                    self._lag(fed, where[fed], where[stage]),
+                )
+                if module.barriers == 0:
+                    self._need(forward, Pass(F, fed, place), collective)
+                    lag = self._lag(stage, where[fed], where[stage])
+                    self._need(self._backward(fed, place), back, lag)
+                    continue
+                self._need(Pass(F, fed, place), forward, sent)
+                for other, i in parts:
+                    self._need(Pass(F, other, i), back, collective)
+                self._need(forward if module.barriers == 1 else back, self._backward(fed, place), collective)
 
     def _gather(self, stage: int, count: int) -> None:
         """So many gatherings of a stage's parameters, each followed by its release."""
@@ -222,10 +266,10 @@ class Game:
             factor = scale[own.begins[0].of.microbatch]
             self.holdings[n] = own._replace(takes=int(own.takes * factor), gives=int(own.gives * factor))
 
-    def _save(self, stage: int, j: int, way: PassKind, backward: PassKind) -> None:
+    def _save(self, stage: int, j: int, way: PassKind) -> None:
         """The copies or the recomputation of an activation, and what they change of its memory."""
         own, device = self.problem.stages[stage], self.problem.placement.stage_device[stage]
-        forward, back = self.passes[Pass(F, stage, j)], self.passes[Pass(backward, stage, j)]
+        forward, back = self.passes[Pass(F, stage, j)], self.passes[self._backward(stage, j)]
         if way is OFFLOAD:
             copy = own.offload
             assert copy is not None
@@ -251,8 +295,12 @@ class Game:
     def _add(self, p: Pass) -> None:
         stage, device = self.problem.stages[p.stage], self.problem.placement.stage_device[p.stage]
         whole = {F: stage.forward, B: stage.backward, W: stage.weight, BW: stage.fused}[p.kind]
-        specs = dict(stage.tasks).get(p.kind) or (TaskSpec(COMPUTE, whole or 0),)
+        specs = dict(stage.tasks).get(p.kind) or (TaskSpec(stage.stream, whole or 0),)
         tasks = tuple(Task(p, part) for part in range(len(specs)))
+        if p in self._block:
+            tasks = (self._block[p],)
+            together = self.problem.stages[tasks[0].of.stage].overlapped or 0
+            specs = (TaskSpec(self.problem.streams[0], together),)
         for task, spec in zip(tasks, specs, strict=True):
             self.ticks[task], self.stream[task] = spec.ticks, (device, spec.stream)
         takes = {F: stage.activation + stage.lent, B: max(0, -stage.freed)}.get(p.kind, 0)
@@ -278,33 +326,33 @@ class Game:
         if problem.transfer_stream is None or not 0 <= place < len(walked):
             return None
         here, there = (problem.placement.stage_device[s] for s in (p.stage, walked[place]))
-        ticks = problem.stages[p.stage if p.kind is F else walked[place]].transfer
-        if here == there or ticks == 0:
+        ticks = self._lag(p.stage if p.kind is F else walked[place], here, there)
+        if not ticks:
             return None
         task = Task(p, part)
         self.ticks[task], self.stream[task] = ticks, (here, problem.transfer_stream)
         self.lags[Task(p, part - 1), task] = 0
         return task
 
-    def _tie(self, walked: Sequence[int], j: int, fused: frozenset[tuple[int, int]]) -> None:
-        def back(stage: int) -> Pass:
-            return Pass(BW if (stage, j) in fused else B, stage, j)
+    def _tie(self, walked: Sequence[int], j: int) -> None:
+        where = self.problem.placement.stage_device
 
         def tie(one: Pass, other: Pass, lag: int) -> None:
             sends = None if one.stage == other.stage else self.passes[one].sends
             begins = self.passes[other].begins[0]
-            if one.kind is other.kind is F:
+            if one.kind is other.kind is F and other not in self._block:
                 # Tasks at the beginning that need nothing do not wait.
                 specs = self.problem.stages[other.stage].tasks_of(F)
                 begins = Task(other, [task.needs_input for task in specs].index(True))
-            self.lags[sends or self.passes[one].ends[-1], begins] = 0 if sends else lag
+            pair = sends or self.passes[one].ends[-1], begins
+            self.lags[pair] = max(0 if sends else lag, self.lags.get(pair, 0))
 
         for place, stage in enumerate(walked):
-            tie(Pass(F, stage, j), back(stage), 0)
+            tie(Pass(F, stage, j), self._backward(stage, j), 0)
             if place:
                 before = walked[place - 1]
-                tie(Pass(F, before, j), Pass(F, stage, j), self._lag(before, before, stage))
-                tie(back(stage), back(before), self._lag(before, stage, before))
+                tie(Pass(F, before, j), Pass(F, stage, j), self._lag(before, where[before], where[stage]))
+                tie(self._backward(stage, j), self._backward(before, j), self._lag(before, where[stage], where[before]))
 
     def orders(self, most: int = MOST_ORDERS) -> Iterator[dict[Stream, tuple[Task, ...]]]:
         """Every order of every stream that what tasks wait for does not forbid."""
@@ -334,12 +382,16 @@ class Game:
         sequence = _sorted(before)
         return None if sequence is None else {task: before[task] for task in sequence}
 
-    def starts(self, arcs: Arcs) -> dict[Task, int] | None:
-        """When tasks start at the earliest if also these wait for each other; None where they do so in a cycle."""
+    def starts(self, arcs: Arcs, idle: Sequence[int] | None = None) -> dict[Task, int] | None:
+        """When tasks start at the earliest if also these wait for each other; None where they do so in a cycle.
+
+        No task of a device starts while that is idle at first.
+        """
         before, starts = self._before(arcs), dict[Task, int]()
         for task, needs in (before or {}).items():
-            starts[task] = max((starts[one] + self.ticks[one] + lag for one, lag in needs), default=0)
-        return None if before is None else starts
+            since = idle[self.stream[task][0]] if idle else 0
+            starts[task] = max([since, *(starts[one] + self.ticks[one] + lag for one, lag in needs)])
+        return None if before is None else starts | {Task(b): starts[Task(f)] for f, b in self.blocks.items()}
 
     def value(self, arcs: Arcs, objective: Objective) -> Fraction | None:
         """The least value if also these tasks wait for each other; None where they do so in a cycle."""
@@ -347,7 +399,7 @@ class Game:
             before = self._before(arcs)
             return None if before is None else self._span(before)
         starts = self.starts(arcs)
-        return None if starts is None else Fraction(max((at + self.ticks[t] for t, at in starts.items()), default=0))
+        return None if starts is None else Fraction(max((starts[t] + own for t, own in self.ticks.items()), default=0))
 
     def _span(self, before: Mapping[Task, Sequence[tuple[Task, int]]]) -> Fraction:
         """The greatest mean of ways round a cycle of devices, each from one's first start to the next one's last end."""
@@ -500,7 +552,9 @@ def game_of(problem: Problem, schedule: Schedule) -> Game:
     every = [*schedule.passes()]
     ways = {p[1:]: p.kind for p in every if p.kind in (OFFLOAD, *RECOMPUTATIONS)}
     fused = frozenset((p.stage, p.microbatch) for p in every if p.kind is BW)
-    return Game(problem, fused, ways, Counter(p.stage for p in every if p.kind is UNSHARD))
+    pairs = [slot for order in schedule.orders for slot in order if len(slot) == 2 and slot[1].kind is BW]
+    blocks = {one: other for one, other in pairs if problem.overlaps}
+    return Game(problem, fused, ways, Counter(p.stage for p in every if p.kind is UNSHARD), blocks)
 
 
 def arcs_of(game: Game, schedule: Schedule) -> Arcs:
@@ -510,26 +564,61 @@ def arcs_of(game: Game, schedule: Schedule) -> Arcs:
     return game.gathered(orders) | turns | {(wait.before, wait.after) for wait in schedule.waits}
 
 
-def always_fits(problem: Problem, schedule: Schedule) -> bool:
-    """Whether no order of events that the schedule allows takes more memory than there is: every state is visited."""
-    game = game_of(problem, schedule)
+def drawn(problem: Problem, rng: Random, passes: Schedule | None = None) -> Schedule:
+    """Any choice, in any order that what tasks wait for allows, with any of the waits that memory may need.
+
+    With `passes` the choice is theirs, and they stay in their order: what is drawn is that of the tasks.
+    """
+    pairs = [(s, j) for s in range(problem.placement.stages) for j in problem.microbatches_of[s]]
+    fused = frozenset(pair for pair in pairs if not problem.splittable or rng.random() < 0.5)
+    game = Game(problem, fused, rng.choice([*savings(problem, pairs)]), rng.choice([*gather_counts(problem)]))
+    game = game if passes is None else game_of(problem, passes)
     needs: dict[Task, set[Task]] = {task: set() for task in game.ticks}
-    for one, other in (*game.lags, *arcs_of(game, schedule)):
-        needs[other].add(one)
-    seen: set[tuple[frozenset[Task], frozenset[Task]]] = set()
-    stack = [(frozenset[Task](), frozenset[Task]())]
-    while stack:
-        begun, ended = state = stack.pop()
-        if state in seen:
-            continue
-        seen.add(state)
-        for memory, room in game.rooms.items():
+    for before, after in game.lags:
+        needs[after].add(before)
+    place = dict[Task, int]()
+
+    def may_run(task: Task) -> bool:
+        """Also not between a release and the gathering that follows it."""
+        gaps = game.gaps.get(game.holder(task.of.stage), []) if task.of.kind in (F, B, W, BW) else []
+        return needs[task] <= place.keys() and not any(end in place and begin not in place for end, begin in gaps)
+
+    while len(place) < len(game.ticks):
+        task = rng.choice([task for task in game.ticks if task not in place and may_run(task)])
+        place[task] = len(place)
+    orders = [list(dict.fromkeys((t.of,) for t in place if problem.device(t.of) == d)) for d in range(problem.devices)]
+    rows = tuple(map(tuple, orders)) if passes is None else passes.orders
+    streams: dict[Resource, list[Task]] = {}
+    for task in place:
+        streams.setdefault(Resource(*game.stream[task]), []).append(task)
+    often = rng.choice((0, 0, rng.random()))
+    waits = [Wait(*pair) for pair in game.waits() if place[pair[0]] < place[pair[1]] and rng.random() < often]
+    return Schedule(rows, "", {where: tuple(own) for where, own in streams.items()}, waits)
+
+
+def always_fits(problem: Problem, schedule: Schedule) -> bool:
+    """Whether no order of events that the schedule allows takes more memory than there is: every state is visited.
+
+    What must have ended for a task to begin has; what else has ended only gives back.
+    """
+    game = game_of(problem, schedule)
+    before: dict[Task, set[Task]] = {task: set() for task in game.ticks}
+    for one, other in paths(game.ticks, frozenset(game.lags) | arcs_of(game, schedule)):
+        before[other].add(one)
+    rooms = {memory: room for memory, room in game.rooms.items() if room is not None}
+    stack = [frozenset[Task]()]
+    seen = {*stack}
+    while rooms and stack:
+        begun = stack.pop()
+        ended = set[Task]().union(*(before[task] for task in begun))
+        for memory, room in rooms.items():
             here = [own for own in game.holdings if own.memory == memory]
             taken = sum(own.takes for own in here if begun.intersection(own.begins))
-            if room is not None and taken - sum(own.gives for own in here if ended.issuperset(own.ends)) > room:
+            if taken - sum(own.gives for own in here if ended.issuperset(own.ends)) > room:
                 return False
-        stack += [(begun | {task}, ended) for task in game.ticks if task not in begun and needs[task] <= ended]
-        stack += [(begun, ended | {task}) for task in begun - ended]
+        more = {begun | {task} for task in game.ticks if task not in begun and before[task] <= begun} - seen
+        seen |= more
+        stack += more
     return True
 
 

@@ -25,7 +25,8 @@ from pipesched.schedule.schedule import Schedule, Wait
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from tests.support.columns import with_tasks
-from tests.support.makers import PLACEMENTS, problem, random_order, with_random_task_orders
+from tests.support.makers import PLACEMENTS, problem, random_order
+from tests.support.task_brute_force import drawn
 
 MOE: dict[str, Any] = {
     "name": "moe", "devices": 2, "microbatches": 2, "time_unit": "ms", "streams": ["compute", "comm"],
@@ -207,7 +208,7 @@ def test_what_is_written_is_read_back_whole(name: str, tmp_path: Path) -> None:
         rng = Random(seed)
         orders = random_order(one, rng)
         if seed % 2:
-            orders = with_random_task_orders(one, orders, rng)
+            orders = drawn(one, rng, orders)
         file = ScheduleFile(simulate(one, orders))
         path = tmp_path / "schedule.json"
         path.write_text(to_text(file), encoding="utf-8")

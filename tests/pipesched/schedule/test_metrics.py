@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import F, Task, parse_pass
 from pipesched.problem.problem import Objective
 from pipesched.problem.stage import COMPUTE, TaskSpec
@@ -15,15 +16,8 @@ from pipesched.schedule.stream_use import stream_use
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from tests.support.columns import with_tasks
-from tests.support.makers import (
-    jobs,
-    problem,
-    random_order,
-    random_problem,
-    schedule,
-    with_parts,
-    with_random_task_orders,
-)
+from tests.support.makers import problem, random_order, random_problem, schedule, with_parts
+from tests.support.task_brute_force import drawn, game_of
 
 ROWS = ("F0.0 F0.1 BW0.0 BW0.1", "F1.0 BW1.0 F1.1 BW1.1")
 
@@ -131,15 +125,12 @@ def test_changes_at_one_tick_count_in_the_order_of_the_device(row: str, peak: in
 
 def by_ticks(timeline: Timeline) -> list[tuple[int, str, int, int]]:
     """Device, stream, ticks in which it works, and those of them in which the first stream does not."""
-    found = []
-    for device, order in enumerate(timeline.schedule.orders):
-        working: dict[str, set[int]] = {stream: set() for stream in timeline.problem.streams}
-        for job in jobs(timeline.problem, order):
-            start = timeline.starts[job.tasks[0]]
-            working[job.stream] |= set(range(start, start + job.ticks))
-        first = working[timeline.problem.streams[0]]
-        found += [(device, stream, len(ticks), len(ticks - first)) for stream, ticks in working.items()]
-    return found
+    one, game = timeline.problem, game_of(timeline.problem, timeline.schedule)
+    working: dict[Resource, set[int]] = {Resource(d, s): set() for d in range(one.devices) for s in one.streams}
+    for task, stream in game.stream.items():
+        working[Resource(*stream)] |= {*range(timeline.starts[task], timeline.starts[task] + game.ticks[task])}
+    first = one.streams[0]
+    return [(*on, len(ticks), len(ticks - working[on._replace(stream=first)])) for on, ticks in working.items()]
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -147,7 +138,7 @@ def test_every_tick_counts_once(seed: int) -> None:
     rng = Random(seed)
     one = with_parts(random_problem(rng, parts=False), rng)
     orders = random_order(one, rng, pairs=0.4)
-    timeline = simulate(one, with_random_task_orders(one, orders, rng) if seed % 2 else orders)
+    timeline = simulate(one, drawn(one, rng, orders) if seed % 2 else orders)
     assert [(*of, busy, exposed) for of, busy, exposed in stream_use(timeline)] == by_ticks(timeline)
 
 

@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from pipesched.errors import BadInput, Deadlock
-from pipesched.problem.passes import BW, F, Pass, parse_pass
+from pipesched.problem.passes import BW, F, Pass, Task, parse_pass
 from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import finer
 from pipesched.schedule.metrics import measure
@@ -22,9 +22,7 @@ from pipesched.simulation.simulator import latest_openings, simulate, simulate_l
 from pipesched.validation.validator import validate
 from tests.support.makers import (
     IsFused,
-    Job,
     always,
-    jobs,
     never,
     passes_of,
     problem,
@@ -32,9 +30,8 @@ from tests.support.makers import (
     random_problem,
     schedule,
     shuffled,
-    task_waits,
-    times_by_hand,
 )
+from tests.support.task_brute_force import Game, arcs_of, game_of
 
 RANDOM = {"forward": [1, 3], "backward": [2, 0], "weight": [1, 2], "fused": [4, 1], "transfer": [2, 5]}
 FOUR = {key: [*values, 2, 1] for key, values in RANDOM.items()}
@@ -42,37 +39,27 @@ FOUR = {key: [*values, 2, 1] for key, values in RANDOM.items()}
 
 def check(one: Problem, orders: Schedule) -> bool:
     """The simulator says what the definitions say; whether the order runs."""
-    expected = times_by_hand(one, orders)
+    game = game_of(one, orders)
+    expected = game.starts(arcs_of(game, orders))
     if expected is None:
         with pytest.raises(Deadlock) as caught:
             simulate(one, orders)
-        check_circle(one, orders, caught.value.cycle)
+        check_circle(game, orders, caught.value.cycle)
         return False
     assert dict(simulate(one, orders).starts) == expected
     return True
 
 
-def check_circle(one: Problem, orders: Schedule, cycle: tuple[str, ...]) -> None:
+def check_circle(game: Game, orders: Schedule, cycle: tuple[str, ...]) -> None:
     """Each element stands in the order and really waits for the next."""
-    queued = [job for order in orders.orders for job in jobs(one, order)]
 
-    def text(job: Job) -> str:
-        return "&".join(map(one.task_text, job.tasks))
+    def text(task: Task) -> str:
+        both = (task, Task(game.blocks[task.of])) if task.of in game.blocks else (task,)
+        return "&".join(map(game.problem.task_text, both))
 
-    direct: dict[str, set[str]] = {text(job): set() for job in queued}
-    for order in orders.orders:
-        last: dict[str, str] = {}
-        for job in jobs(one, order):
-            if job.stream in last:
-                direct[text(job)].add(last[job.stream])
-            last[job.stream] = text(job)
-    waits_of = task_waits(one, orders)
-    for job in queued:
-        needed = {before for task in job.tasks for before, _ in waits_of(task)}
-        direct[text(job)] |= {text(other) for other in queued if needed & set(other.tasks)}
+    direct = {(text(other), text(one)) for one, other in (*game.lags, *arcs_of(game, orders))}
     assert len(set(cycle)) == len(cycle) > 0
-    for waiting, awaited in zip(cycle, [*cycle[1:], cycle[0]], strict=True):
-        assert awaited in direct[waiting]
+    assert {*zip(cycle, [*cycle[1:], cycle[0]], strict=True)} <= direct
 
 
 def every_order(one: Problem, is_fused: IsFused) -> Iterator[Schedule]:
@@ -154,19 +141,17 @@ def test_not_before_keeps_devices_idle(seed: int) -> None:
     one = random_problem(rng)
     orders = random_order(one, rng, pairs=0.5)
     idle = [rng.randint(0, 6) for _ in range(one.devices)]
-    assert dict(simulate(one, orders, idle).starts) == times_by_hand(one, orders, idle=idle)
+    game = game_of(one, orders)
+    assert dict(simulate(one, orders, idle).starts) == game.starts(arcs_of(game, orders), idle)
 
 
-def ends(one: Problem, orders: Schedule, idle: list[int]) -> list[int]:
+def ends(one: Problem, orders: Schedule, idle: list[int]) -> dict[tuple[int, str], int]:
     """When each stream of each device has done its last job."""
-    timeline = simulate(one, orders, idle)
-    found: list[int] = []
-    for order in orders.orders:
-        last: dict[str, int] = {}
-        for job in jobs(one, order):
-            last[job.stream] = max(last.get(job.stream, 0), timeline.starts[job.tasks[0]] + job.ticks)
-        found += last.values()
-    return found
+    game, starts = game_of(one, orders), simulate(one, orders, idle).starts
+    last: dict[tuple[int, str], int] = {}
+    for task, stream in game.stream.items():
+        last[stream] = max(last.get(stream, 0), starts[task] + game.ticks[task])
+    return last
 
 
 @pytest.mark.parametrize("seed", range(60))

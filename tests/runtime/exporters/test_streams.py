@@ -18,7 +18,8 @@ from runtime.lowering.stream_programs import stream_programs
 from runtime.lowering.stream_transfers import proved_streams, transfer_rows
 from solver.limits import Limits
 from solver.solve import solve
-from tests.support.makers import random_order, task_waits, with_random_task_orders
+from tests.support.makers import random_order
+from tests.support.task_brute_force import drawn, game_of
 
 TASKS = {
     "forward": [{"name": "attn", "time": 3}, {"name": "dispatch", "on": "comm", "time": 2}, {"name": "mlp", "time": 3}],
@@ -35,7 +36,7 @@ def timeline(seed: int, of_tasks: bool = True) -> Timeline:
          "times": {"transfer": {"time": 1, "on": "comm"}}}
     )  # fmt: skip
     orders = random_order(one, rng)
-    return simulate(one, with_random_task_orders(one, orders, rng) if of_tasks else orders)
+    return simulate(one, drawn(one, rng, orders) if of_tasks else orders)
 
 
 @pytest.mark.parametrize("exporter", list(EXPORTERS), ids=lambda exporter: exporter.name)
@@ -56,7 +57,8 @@ def program(of: Timeline) -> dict[str, Any]:
 @pytest.mark.parametrize("seed", range(8))
 def test_a_program_of_streams_waits_for_all_that_a_task_needs(seed: int) -> None:
     one = timeline(seed, of_tasks=seed % 2 == 0)
-    text, waits_of = one.problem.task_text, task_waits(one.problem, one.schedule)
+    text, lags = one.problem.task_text, game_of(one.problem, one.schedule).lags
+    needs = {*lags, *((wait.before, wait.after) for wait in one.schedule.waits)}
     said = program(one)
     ran: dict[tuple[int, str], list[str]] = {}
     waits: dict[str, list[str]] = {}
@@ -72,7 +74,7 @@ def test_a_program_of_streams_waits_for_all_that_a_task_needs(seed: int) -> None
         starts = {text(task): start for task, start in one.starts.items()}
         assert sorted(names, key=starts.__getitem__) == names
     for task in one.starts:
-        needed = {text(before) for before, _ in waits_of(task)}
+        needed = {text(before) for before, after in needs if after == task}
         assert set(waits[text(task)]) == {name for name in needed if on[name] != on[text(task)]}
     assert ("programs" in said) is (seed % 2 == 1)
     assert said["deadlock"].startswith("free of deadlock")

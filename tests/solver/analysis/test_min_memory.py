@@ -22,8 +22,7 @@ from solver.analysis.memory_levels import MemoryLevels
 from solver.analysis.min_memory import LeastMemory, least_memory
 from solver.limits import Limits
 from solver.solve import solve
-from tests.support.brute_force import SHAPES, optimum, tiny_problem
-from tests.support.exact_span import least_span
+from tests.support.brute_force import SHAPES, least_span, optimum, tiny_problem
 from tests.support.makers import problem
 from tests.support.report_text import report_text
 

@@ -26,8 +26,7 @@ from solver.backends.exact_search import improve
 from solver.construction.timing import best_times, times_within
 from solver.limits import Limits
 from solver.solve import solve
-from tests.support.brute_force import _Game, tiny_problem
-from tests.support.exact_span import least_span, span_of
+from tests.support.brute_force import Orders, least_span, tiny_problem
 from tests.support.makers import problem, random_order
 
 SURE = Limits(seconds=600, workers=1, deterministic=20)
@@ -86,7 +85,7 @@ def test_the_times_of_an_order_have_its_least_span(seed: int) -> None:
     if seed % 3 == 0:
         one = HALF if seed % 2 else QUARTER
     order = random_order(one, random)
-    least = span_of(_Game(one, order.fused), dict(enumerate(order.orders)))
+    least = Orders(one, order.fused).value(dict(enumerate(order.orders)), Objective.SPAN)
     assert least is not None
     timeline = best_times(one, order)
     assert value_of(one, timeline) == least <= measure(simulate_late(one, order)).span_ticks

@@ -17,11 +17,10 @@ from solver.engine.engine import ENGINE
 from solver.engine.parts.relaxation import PlainRelaxation
 from solver.limits import Limits
 from solver.solve import solve
-from tests.support.brute_force import TooManyOrdersError
 from tests.support.collective_problems import tiny_collectives
 from tests.support.module_problems import tiny_modules
 from tests.support.piece_problems import least_of, tiny_pieces, tiny_saving_pieces
-from tests.support.task_brute_force import tiny_gathers
+from tests.support.task_brute_force import TooManyOrdersError, tiny_gathers
 
 
 @pytest.mark.parametrize("draw", (tiny_gathers, tiny_pieces, tiny_saving_pieces, tiny_modules, tiny_collectives))

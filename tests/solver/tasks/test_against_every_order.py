@@ -8,10 +8,9 @@ import pytest
 
 from benchmarks.proofs.attack import KINDS, Counts, count
 from solver.solve import solve
-from tests.support.brute_force import TooManyOrdersError
 from tests.support.collective_problems import tiny_collectives
 from tests.support.piece_problems import PROVED, compared, features
-from tests.support.task_brute_force import tiny_tasks, with_lookups
+from tests.support.task_brute_force import TooManyOrdersError, tiny_tasks, with_lookups
 
 # How many problems of each kind, and how many at a time.
 NUMBERS = {"modules": (200, 20), "pieces": (200, 20), "saving": (60, 30), "collectives": (100, 20)}
