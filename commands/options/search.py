@@ -119,10 +119,11 @@ def _progress(problem: Problem) -> Iterator[Callable[[Progress], None]]:
     with progress_line() as say:
 
         def report(moment: Progress) -> None:
-            seen = (moment.value, moment.lower_bound, moment.phase == EXACT_MODEL, compiling())
+            under_way = compiling()
+            seen = (moment.value, moment.lower_bound, moment.phase == EXACT_MODEL, bool(under_way))
             if redraws() or not last or last[-1] != seen:
                 last.append(seen)
-                say(_line(problem, moment) + ("; compiling, as a first run does" if compiling() else ""))
+                say(_line(problem, moment) + (f"; compiling ({under_way}), as a first run does" if under_way else ""))
 
         yield report
 

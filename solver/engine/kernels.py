@@ -56,6 +56,8 @@ class Kernels:
     """
 
     compiling: ClassVar[Popen[bytes] | None] = None
+    wanted: ClassVar[str]  # the name of what it compiles
+    begun: ClassVar[float]
 
     def __init__(self, name: str, *functions: Any, module: str = _COMPILER) -> None:
         self.name, self.functions, self.module = name, functions, module
@@ -79,6 +81,7 @@ class Kernels:
             # Modules are found where this process finds them, and not in its own folder.
             environment = os.environ | {"PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)}
             command = [sys.executable, "-P", "-m", self.module, self.name]
+            Kernels.wanted, Kernels.begun = self.name, time.monotonic()
             self._compiler = Kernels.compiling = Popen(
                 command, env=environment, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True
             )
@@ -96,9 +99,11 @@ class Kernels:
         return True
 
 
-def compiling() -> bool:
-    """Whether a process of this one compiles."""
-    return Kernels.compiling is not None and Kernels.compiling.poll() is None
+def compiling() -> str:
+    """What a process of this one compiles, and for how long it has; nothing where none does."""
+    if Kernels.compiling is None or Kernels.compiling.poll() is not None:
+        return ""
+    return f"{Kernels.wanted}, {time.monotonic() - Kernels.begun:.0f} s"
 
 
 _DIAGRAMS = (expand_kept, reduced, keys_after, rests_before, expand_diagram, told_apart, one_before)

@@ -159,6 +159,7 @@ def test_kernels_are_compiled_by_another_process_which_no_one_waits_for_too_long
     assert not other.wait(lambda: True)
     compiler = slow._compiler
     assert compiler is not None
+    assert kernels.compiling().startswith("one, ")
     # Local search is left out meanwhile, and it is said.
     monkeypatch.setattr(search, "kernels_for", lambda _: slow)
     engine = replace(ENGINE, opening=(), parts=(LocalSearch(),))
@@ -176,6 +177,7 @@ def test_kernels_are_compiled_by_another_process_which_no_one_waits_for_too_long
     assert any("less memory" in note for note in finish.finished(begun).notes)
     compiler.kill()
     compiler.wait()
+    assert not kernels.compiling()
     assert begun.compiled(slow)
     assert other.wait(lambda: False)
 
