@@ -101,3 +101,19 @@ OVERSTATED = 8
 
 # Policies: numbers move by their size over up to two to this.
 POLICY_LEAST = 8
+
+# Plans, on drawn plan files (`benchmarks.freedom`) and examples. Of the time limit, the part for first plans, bounds,
+# and half of that for partitions and orders together; and a step; seconds or units that a step takes at least.
+PLAN_SHARE, PLAN_STEP, PLAN_LEAST = 0.2, 0.05, 0.2
+# Quick tries, or steps of a search, of a unit of counted work; tries of what mostly brings nothing.
+PLAN_STEPS, PLAN_TRIES = 200, 4
+# Seconds, or units, for why there is no plan.
+REASON = 5.0
+# Stages up to which pairs of cuts move together; passes simulated for the most even plan of a value.
+PLAN_PAIRS, EVENED_PASSES = 24, 200_000
+# First temperatures of partitions and orders together, as shares of the value; moves of a short annealing of an order
+# at most, and moves times passes; the weight of uneven loads.
+JOINT_HEATS, JOINT_MOVES, JOINT_WORK, JOINT_EVENNESS = (0.003, 0.0003, 0.01, 0.001), 4_000, 1_500_000, 0.1
+# States of a bound by device with their ways to recompute, beyond which nothing is refuted; how near it comes; ways of
+# a stage that are told apart.
+PARTITION_STATES, PARTITION_NEAR, PARTITION_WAYS = 400_000, 2_000, 32

@@ -21,7 +21,7 @@ from pipesched.layers.recompute_rule import RecomputeRule
 
 # A device's memory is counted in no more steps than this: CP-SAT's presolve was seen to lose solutions of models whose
 # numbers reach 10**12.
-_MOST_STEPS = 2**22
+MOST_STEPS = 2**22
 
 
 class PartitionModel:
@@ -37,7 +37,7 @@ class PartitionModel:
         stages = len(placement.chains[0])
         self.plan, self.stages, self.cp = plan, stages, cp_model.CpModel()
         largest = max(plan.cluster.capacity or (Fraction(0),)) / plan.resolution
-        self.step = plan.resolution * max(1, ceil(largest / _MOST_STEPS))
+        self.step = plan.resolution * max(1, ceil(largest / MOST_STEPS))
         self.beside = Beside.of(plan, choice)
         free = zip(plan.cluster.capacity or (), self.beside.memory, strict=False)
         self.capacity = [ceil((room - held) / self.step) for room, held in free]

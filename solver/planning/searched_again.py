@@ -29,9 +29,6 @@ from solver.planning.partitions.critical_path import critical_path
 from solver.planning.partitions.master import Master
 from solver.planning.search.fixed_order import provable
 
-# Paths of one order that are added to those of the evidence.
-_MOST_PATHS = 500
-
 
 def searched_again(
     plan: PlanProblem, choice: Choice, bound: Fraction, evidence: PlanEvidence, limits: Limits, stop: Event
@@ -97,7 +94,7 @@ def _order_again(
 def _by_paths(master: Master, order: Schedule, ticks: int, limits: Limits, stop: Event) -> bool | None:
     """Whether the order has no partition below so many ticks; each one found in the way brings its longest path."""
     until = time.monotonic() + limits.seconds
-    for _ in range(_MOST_PATHS):
+    while True:
         answer = _refuted(master, ticks, replace(limits, seconds=max(0.0, until - time.monotonic())), stop)
         if answer.partition is None:
             return answer.proved
@@ -108,7 +105,6 @@ def _by_paths(master: Master, order: Schedule, ticks: int, limits: Limits, stop:
             return False
         else:
             master.add_path(critical_path(timeline))
-    return None
 
 
 def _unfit(plan: PlanProblem, choice: Choice, partition: Partition, order: Schedule) -> bool:

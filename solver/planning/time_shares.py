@@ -7,8 +7,7 @@ from time import monotonic
 
 from solver.limits import Limits
 from solver.planning.progress import Report
-
-_LEAST_SECONDS = 0.3
+from solver.tuning import PLAN_LEAST
 
 
 class TimeShares:
@@ -36,7 +35,7 @@ class TimeShares:
     def part(self, share: float, among: int) -> Limits:
         """For the next of so many searches, which together end when this share of all is spent."""
         limits = self._limits
-        seconds = max(_LEAST_SECONDS, (share * limits.seconds - self.seconds) / among)
+        seconds = max(PLAN_LEAST, (share * limits.seconds - self.seconds) / among)
         if limits.deterministic is None:
             return replace(limits, seconds=seconds)
         units = max(0.0, (share * limits.deterministic - self._units) / among)

@@ -11,14 +11,7 @@ from solver.local_search.moves import Array
 from solver.planning.joint.draft import Costs, Draft, StageSums
 from solver.planning.joint.orders import OrderArrays
 from solver.planning.joint.recomputation import recomputation_of
-
-# The share of changes that move layers, and of them those that do so twice.
-_CUTS, _TWICE = 0.6, 0.4
-# Of moves of layers, those between neighbours; others shift all cuts between two stages.
-_NEIGHBOURS = 0.4
-# Where memory lacks, the share of repairs that put fewer micro-batches in flight.
-_FEWER_IN_FLIGHT = 0.3
-_TRIMS = 4
+from solver.tuning import PLAN_TRIES
 
 
 class Proposal(NamedTuple):
@@ -47,16 +40,18 @@ class Moves:
 
     def propose(self, draft: Draft, order: Array) -> Proposal | None:
         """A change that fits the memory; None where this one leads to none."""
-        roll = self._random.random()
-        after = draft
-        if self._cuts_move and (roll < _CUTS or not self._limited):
+        # What may change, layers twice as often: stages between neighbours, or all between two.
+        recomputes, flies = self._recompute and self._limited, self._free_order and self._limited
+        kinds = [0, 0] * self._cuts_move + [1] * recomputes + [2] * flies
+        kind, after = self._random.choice(kinds or [3]), draft
+        if kind == 0:
             cuts = self._moved(draft.cuts)
             if cuts is None:
                 return None
             after = self._again.clipped(cuts, draft.recomputed)
-        elif self._recompute and (roll < (1 + _CUTS) / 2 or not self._free_order):
+        elif kind == 1:
             after = self._again.less(draft)
-        elif self._free_order and self._limited:
+        elif kind == 2:
             order = self._in_flight(order, self._random.random() < 0.5)
         return self.repaired(after, order)
 
@@ -65,7 +60,7 @@ class Moves:
         costs = self._sums.costs(draft)
         for device in range(len(self._stages_of)) if self._limited else ():
             while not self._orders.fits(order, device, costs):
-                fewer = self._free_order and self._random.random() < _FEWER_IN_FLIGHT
+                fewer = self._free_order and self._random.random() < 1 / 2
                 more = None if fewer else self._more_recomputed(draft, device)
                 if more is not None:
                     draft, costs = more, self._sums.costs(more)
@@ -83,9 +78,9 @@ class Moves:
     def _moved(self, cuts: tuple[int, ...]) -> tuple[int, ...] | None:
         """All cuts between two stages by one place, once or twice; None where a stage would be empty."""
         random, moved = self._random, list(cuts)
-        for _ in range(2 if random.random() < _TWICE else 1):
+        for _ in range(2 if random.random() < 1 / 2 else 1):
             one = random.randrange(1, self._length)
-            other = one if random.random() < _NEIGHBOURS else random.randrange(1, self._length)
+            other = one if random.random() < 1 / 2 else random.randrange(1, self._length)
             step = random.choice((-1, 1))
             for at in range(min(one, other), max(one, other) + 1):
                 place = self._number[moved[at]] + step
@@ -110,7 +105,7 @@ class Moves:
     def _trimmed(self, proposal: Proposal) -> Proposal:
         """Less recomputed on a few stages where the memory holds without."""
         draft, costs, order = proposal
-        for _ in range(_TRIMS):
+        for _ in range(PLAN_TRIES):
             less = self._again.less(draft)
             if less is draft:
                 break

@@ -25,19 +25,8 @@ from solver.planning.joint.given_order import GivenOrder
 from solver.planning.joint.loads import Loads
 from solver.planning.joint.moves import Moves, Proposal
 from solver.planning.joint.orders import Found, OrderArrays
+from solver.tuning import COLDER, HEATS, JOINT_HEATS, JOINT_MOVES, JOINT_WORK, PLAN_STEP, WALK_MOVES
 
-# Rounds: whether they begin anew, and their first temperature; it ends at `_COLD`. Both are shares of the value.
-_GIVEN = ((False, 0.0003), (False, 0.001), (False, 0.003))
-_FREE = ((True, 0.003), (False, 0.0003), (True, 0.01), (False, 0.001))
-_COLD = 0.00003
-# An order is annealed unless its value with the new costs is above the best by more than this share.
-_WORTH_ANNEALING = 0.05
-# Work of a short annealing: moves times passes.
-_WORK, _MOST_MOVES = 1_500_000, 4_000
-# Where a round begins anew: moves of its first order, and the passes from which on they would take too long.
-_FIRST_MOVES, _MANY_PASSES = 20_000, 1_500
-# Temperatures of short annealings, in mean durations of a pass.
-_TEMPERATURES = (0.3, 0.1, 0.03)
 # Sums of so many ticks fit the 64 bits of the compiled code.
 _MOST_TICKS = 2**60
 
@@ -81,7 +70,7 @@ class JointSearch:
         self._given = None if free_order else GivenOrder(timeline, length)
         self._orders = OrderArrays(timeline, length, lags, free_order)
         self._moves = Moves(plan, choice, self._sums, self._orders, free_order, self._random)
-        self._effort = min(_MOST_MOVES, _WORK // len(self._orders.units.slots)) if free_order else 0
+        self._effort = min(JOINT_MOVES, JOINT_WORK // len(self._orders.units.slots)) if free_order else 0
         self._loads = Loads(plan, placement, lags)
         draft = self._sums.of_partition(start.partition)
         first = Proposal(draft, self._sums.costs(draft), self._orders.order)
@@ -99,11 +88,12 @@ class JointSearch:
 
         Rounds cool from higher and lower temperatures in turn; where the order is free, every second one begins anew.
         """
-        anew, hot = _FREE[self._rounds % len(_FREE)] if self._effort else _GIVEN[self._rounds % len(_GIVEN)]
+        heats = JOINT_HEATS if self._effort else sorted(JOINT_HEATS)[:-1]
+        anew, hot = bool(self._effort) and self._rounds % 2 == 0, heats[self._rounds % len(heats)]
         before = self.best
         self._now = self._anew() if anew else self.best
         while (over := progress()) < 1:
-            self._step(self.best.value * hot * (_COLD / hot) ** over)
+            self._step(self.best.value * hot * (min(JOINT_HEATS) / COLDER / hot) ** over)
         better = self.best is not before
         # Of a given order low temperatures are left when they find nothing more.
         self._rounds += bool(self._effort) or not better
@@ -112,10 +102,10 @@ class JointSearch:
     def _anew(self) -> _State:
         """The first partition, with its order annealed from a high temperature where it is short."""
         first = self._first
-        if len(self._orders.units.slots) > _MANY_PASSES:
-            return first
+        if self._effort < JOINT_MOVES // 4:
+            return first  # it would take too long
         self._orders.let(first.proposal.costs)
-        found = self._orders.annealed(first.proposal.order, _FIRST_MOVES, 1.0, self._random.randrange(2**31))
+        found = self._orders.annealed(first.proposal.order, WALK_MOVES, 1.0, self._random.randrange(2**31))
         if found is None:
             return first
         value, proposal = found.value, first.proposal._replace(order=found.order)
@@ -132,8 +122,8 @@ class JointSearch:
         if self._loads.bound(after.costs) > limit:
             return
         found = self._simulated(after)
-        if found is not None and self._effort and found.value < self.best.value * (1 + _WORTH_ANNEALING):
-            heat = random.choice(_TEMPERATURES)
+        if found is not None and self._effort and found.value < self.best.value * (1 + PLAN_STEP):
+            heat = random.choice(HEATS[:2])
             found = self._orders.annealed(found.order, self._effort, heat, random.randrange(2**31)) or found
         if found is None or found.value > limit:
             return

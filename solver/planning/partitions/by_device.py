@@ -17,9 +17,7 @@ from pipesched.problem.problem import Objective
 from solver.local_search.moves import Array
 from solver.planning.partitions.device_rows import DeviceRows, Held
 from solver.planning.partitions.stage_tables import StageTables
-
-# States with their ways of recomputation beyond which a value is not refuted, and how near the bound comes.
-_MOST_ROWS, _NEAR = 400_000, 2_000
+from solver.tuning import PARTITION_NEAR, PARTITION_STATES
 
 
 def applies(plan: PlanProblem, choice: Choice) -> bool:
@@ -44,7 +42,7 @@ def bound_by_device(plan: PlanProblem, choice: Choice, below: int | None, late: 
         known, step = tried, 2 * step
     else:
         return known
-    while tried - known > max(1, known // _NEAR) and not late():
+    while tried - known > max(1, known // PARTITION_NEAR) and not late():
         middle = (known + tried) // 2
         if search.refutes(middle - 1, late):
             known = middle
@@ -84,7 +82,7 @@ class ByDevice:
                     # What the other devices have no time for is done by those taken.
                     others = self._rows.most_work([other for other, _ in self._order[number + 1 :]], value)
                     rows = rows.take(rows.work + self._work(rows, k) >= self._work_of_all - others)
-                if rows.rows > _MOST_ROWS or late():
+                if rows.rows > PARTITION_STATES or late():
                     return False
                 rows = self._rows.with_stage(rows, device, k, value)
             rows = self._rows.that_fit(rows, device, own, value)

@@ -11,16 +11,14 @@ from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.plan_problem import Decide, PlanProblem
 from pipesched.layers.recompute_rule import RecomputeRule
 from solver.planning.joint.told import fewer, told
-
-# With more stages than this, only one cut moves at a time.
-MOST_FOR_PAIRS = 24
+from solver.tuning import PLAN_PAIRS
 
 
 def moved_cuts(model: Model, cuts: list[int], together: int) -> Iterator[list[int]]:
     """So many cuts moved to the next place before or after where the model may be cut; no stage is empty."""
     allowed = model.cuts
     place = {cut: at for at, cut in enumerate(allowed)}
-    if together > 1 and len(cuts) > MOST_FOR_PAIRS + 1:
+    if together > 1 and len(cuts) > PLAN_PAIRS + 1:
         return
     for which in combinations(range(1, len(cuts) - 1), together):
         for steps in product((-1, 1), repeat=len(which)):

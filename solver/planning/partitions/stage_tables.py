@@ -13,13 +13,11 @@ from math import ceil, floor, lcm
 import numpy as np
 
 from formulations.partition.beside import Beside
+from formulations.partition.partition_model import MOST_STEPS
 from pipesched.layers.layer import LayerType
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from solver.local_search.moves import Array
-
-# More ways to recompute layers of a stage are put together, with the least of each of their numbers.
-_MOST_WAYS = 32
-_MOST_STEPS = 2**22
+from solver.tuning import PARTITION_WAYS
 
 _Way = tuple[int, int, int]
 
@@ -36,7 +34,7 @@ class StageTables:
         finer = lcm(*(each.denominator for each in cluster.slowness))
         self.slower = [int(cluster.slowness_of(device) * finer) for device in range(cluster.devices)]
         self._plan, self._tick = plan, plan.tick * finer
-        step = plan.resolution * max(1, ceil(max(cluster.capacity or (Fraction(0),)) / plan.resolution / _MOST_STEPS))
+        step = plan.resolution * max(1, ceil(max(cluster.capacity or (Fraction(0),)) / plan.resolution / MOST_STEPS))
         self.beside, self._step = Beside.of(plan, choice), step
         room = zip(cluster.capacity or (), self.beside.memory, strict=False)
         self.capacity = [ceil((each - held) / step) for each, held in room]
@@ -70,7 +68,7 @@ class StageTables:
 
     def _ways(self, layers: list[list[_Way]]) -> Array:
         number = len(self.places)
-        found = np.full((3, number, number, _MOST_WAYS), -1, np.int64)
+        found = np.full((3, number, number, PARTITION_WAYS), -1, np.int64)
         for a in range(number):
             own: list[_Way] = [(0, 0, 0)]
             for b in range(a + 1, number):
@@ -90,7 +88,7 @@ def _fewest(ways: set[_Way]) -> list[_Way]:
     for way in sorted(ways):
         if all(way[1] < one[1] or way[2] < one[2] for one in kept[-1:]):
             kept.append(way)
-    if len(kept) <= _MOST_WAYS:
+    if len(kept) <= PARTITION_WAYS:
         return kept
-    parts = np.array_split(np.array(kept, np.int64), _MOST_WAYS)
+    parts = np.array_split(np.array(kept, np.int64), PARTITION_WAYS)
     return [(int(part[:, 0].min()), int(part[:, 1].min()), int(part[:, 2].min())) for part in parts]

@@ -24,7 +24,7 @@ from solver.planning.partitions.memory_fit import MemoryFit
 from solver.planning.partitions.nearby import recut
 
 # Shares of a stage's layers that are recomputed.
-_SHARES = (Fraction(0), Fraction(1), Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
+_SHARES = (Fraction(0), Fraction(1), *(Fraction(quarters, 4) for quarters in (1, 2, 3)))
 _RULES = tuple(RecomputeRule)
 
 

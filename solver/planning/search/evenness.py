@@ -25,11 +25,7 @@ from solver.construction.timing import best_times
 from solver.planning.joint.draft import StageSums
 from solver.planning.partitions.nearby import nearby
 from solver.planning.search.choice_search import ChoiceSearch
-
-# Passes simulated in all, and the least number of partitions tried.
-_PASSES, _LEAST_TRIES = 200_000, 40
-# Where the time is over, this much of the whole is added.
-_SHARE = 0.03
+from solver.tuning import EVENED_PASSES, PLAN_STEP, PLAN_TRIES
 
 _Key = tuple[Fraction, tuple[int, ...], tuple[int, ...]]
 
@@ -37,8 +33,8 @@ _Key = tuple[Fraction, tuple[int, ...], tuple[int, ...]]
 def evened(of: ChoiceSearch, best: Candidate) -> Candidate:
     """The most even plan that a walk from the best one meets without getting worse."""
     problem = best.timeline.problem
-    left = max(_LEAST_TRIES, _PASSES // max(1, 2 * problem.microbatches * problem.placement.stages))
-    sums, over = StageSums(of.plan, of.plan.slowness_of_places(problem.placement)), of.budget.extra(_SHARE)
+    left = max(PLAN_TRIES, EVENED_PASSES // max(1, 2 * problem.microbatches * problem.placement.stages))
+    sums, over = StageSums(of.plan, of.plan.slowness_of_places(problem.placement)), of.budget.extra(PLAN_STEP)
     now, key, looked = best, _key(sums, best), {best.partition}
     moved = True
     while moved:

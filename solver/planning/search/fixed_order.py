@@ -22,9 +22,7 @@ from solver.planning.budget import Budget
 from solver.planning.joint.search import JointSearch, applies
 from solver.planning.partitions.critical_path import critical_path
 from solver.planning.partitions.master import Master
-
-# Of the time: the first annealing and the first call of the master, and by how much the next ones are longer.
-_FIRST_SHARE, _LONGER, _LEAST_STEP = 0.05, 1.5, 0.1
+from solver.tuning import PLAN_STEP
 
 
 def provable(plan: PlanProblem, choice: Choice) -> bool:
@@ -58,7 +56,7 @@ class FixedOrder:
         """Until the best partition is proved, or `most` seconds or units are spent; `first` is tried first."""
         if first not in self._tried:
             self._try(first, offer)
-        until, step = max(0.0, budget.left - most), max(_LEAST_STEP, _FIRST_SHARE * most)
+        until, step = max(0.0, budget.left - most), max(budget.least_step, PLAN_STEP * most)
         self._anneal(budget, step, offer)
         while self.bound is not None and not self.proved and not budget.over() and budget.left > until:
             hint = None if self.best is None else self.best.partition
@@ -69,7 +67,7 @@ class FixedOrder:
                 self._try(found.partition, offer)
             if not found.complete and budget.left > until:
                 self._anneal(budget, step, offer)
-                step *= _LONGER
+                step *= 2
 
     def _anneal(self, budget: Budget, most: float, offer: Callable[[Candidate], bool]) -> None:
         """Partitions by annealing: what the master cannot settle at once is often found so."""

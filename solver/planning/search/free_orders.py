@@ -12,16 +12,7 @@ from solver.planning.search.choice_search import ChoiceSearch
 from solver.planning.search.first_plans import FirstPlans, begin
 from solver.planning.search.joint_rounds import anneal_at_once, in_groups
 from solver.planning.search.placements import Placements
-
-_START_SHARE = 0.15
-# Of it, that for first plans; the rest is for the best partition of one order.
-_PLANS_SHARE = 0.4
-_BOUND_SHARE = 0.25
-_FIRST_SHARE = 0.08
-_JOINT_SHARE = 0.4
-_AGAIN_SHARE = 0.15
-_LEAST_ROUNDS = 3
-_STEP_SHARE = 0.05
+from solver.tuning import FEW, PLAN_SHARE, PLAN_STEP
 
 
 class FreeOrders:
@@ -50,16 +41,16 @@ class FreeOrders:
                 begin(choice, _starts())
         known, among = self._all.best, self._all.open()
         for choice in among:
-            most = _BOUND_SHARE * self._all.budget.whole / len(among)
+            most = PLAN_SHARE * self._all.budget.whole / len(among)
             choice.bound_by_devices(most, None if known is None else known.value)
-        each = _START_SHARE * self._all.budget.whole / max(1, len(without))
-        orders = {choice.choice: self._first_plans(choice, _PLANS_SHARE * each) for choice in without}
+        each = PLAN_SHARE * self._all.budget.whole / max(1, len(without))
+        orders = {choice.choice: self._first_plans(choice, each / 2) for choice in without}
         for choice in without:
             published = next((one for one in _starts() if one in orders[choice.choice]), None)
             if published is not None and not choice.settled:
                 self._all.say(f"{choice.choice}: best partition for {published.name}")
                 with self._all.defects_noted(choice):
-                    choice.best_of_order(choice.order_of(published.name), (1 - _PLANS_SHARE) * each)
+                    choice.best_of_order(choice.order_of(published.name), each / 2)
 
     def _first_plans(self, choice: ChoiceSearch, most: float) -> list[Heuristic]:
         """With every published order that applies, a good start first; returns these. Where none fits, any order."""
@@ -78,7 +69,7 @@ class FreeOrders:
         return applying
 
     def _relax_all(self) -> None:
-        each = _BOUND_SHARE * self._all.budget.whole / max(1, len(self._all.open()))
+        each = PLAN_SHARE * self._all.budget.whole / max(1, len(self._all.open()))
         for choice in self._all.open():
             self._all.say(f"{choice.choice}: bound over all partitions")
             self._all.relax(choice, each)
@@ -86,11 +77,11 @@ class FreeOrders:
     def _anneal(self) -> None:
         """Partitions and orders together, a round for each placement; then again for the better half, down to one."""
         left = self._all.open()
-        rounds = max(_LEAST_ROUNDS, 1 + (len(left) - 1).bit_length())
+        rounds = max(FEW, 1 + (len(left) - 1).bit_length())
         for _ in range(rounds):
             if self._all.done() or not left:
                 return
-            able = self._round(left, max(self._all.budget.least_step, _JOINT_SHARE * self._all.budget.whole / rounds))
+            able = self._round(left, max(self._all.budget.least_step, 2 * PLAN_SHARE * self._all.budget.whole / rounds))
             left = sorted(able, key=_reached)[: max(1, -(-len(left) // 2))]
 
     def _round(self, choices: list[ChoiceSearch], most: float) -> list[ChoiceSearch]:
@@ -106,7 +97,7 @@ class FreeOrders:
     def _raise_bound(self) -> None:
         """The least bound once more, for longer and below a better plan; then the next, while the share lasts."""
         budget = self._all.budget
-        until = budget.left - _AGAIN_SHARE * budget.whole
+        until = budget.left - PLAN_SHARE * budget.whole
         while not self._all.done() and budget.left > until:
             left = [each for each in self._all.open() if not each.bound_is_final]
             if not left:
@@ -117,14 +108,14 @@ class FreeOrders:
 
     def _visit_all(self) -> None:
         """An order for a partition of each placement: small problems are proved so."""
-        each = max(self._all.budget.least_step, _FIRST_SHARE * self._all.budget.whole / max(1, len(self._all.open())))
+        each = max(self._all.budget.least_step, PLAN_STEP * self._all.budget.whole / max(1, len(self._all.open())))
         for choice in sorted(self._all.open(), key=lambda choice: choice.stages):
             if not self._all.done():
                 self._visit(choice, each)
 
     def _search(self) -> None:
         """Orders for more partitions, in turn with better partitions and orders for the best plan."""
-        step, turn = max(self._all.budget.least_step, _STEP_SHARE * self._all.budget.whole), 0
+        step, turn = max(self._all.budget.least_step, PLAN_STEP * self._all.budget.whole), 0
         while not self._all.done():
             turn += 1
             if self._all.best is not None and turn % 3 == 1:

@@ -13,12 +13,7 @@ from solver.planning.search.first_plans import begin
 from solver.planning.search.fixed_order import FixedOrder, provable
 from solver.planning.search.placements import Placements
 from solver.planning.search.published_climb import PublishedClimb
-
-_STEP_SHARE = 0.05
-# Of the time, that for bounds of any order, where those of the orders allowed are not soon found.
-_RELAX_SHARE = 0.15
-# And that for the first plans of all orders.
-_BEGIN_SHARE = 0.2
+from solver.tuning import PLAN_SHARE, PLAN_STEP
 
 
 class _Order(NamedTuple):
@@ -66,7 +61,7 @@ class PublishedOrders:
     def _begin(self, names: dict[Choice, list[str]]) -> dict[Choice, list[PublishedClimb]]:
         """The first plans of all orders on all placements."""
         climbs: dict[Choice, list[PublishedClimb]] = {}
-        each = _BEGIN_SHARE * self._all.budget.whole / max(1, sum(map(len, names.values())))
+        each = PLAN_SHARE * self._all.budget.whole / max(1, sum(map(len, names.values())))
         for choice in self._all.open():
             climbs[choice.choice] = [PublishedClimb(choice, name) for name in names[choice.choice]]
             for climb in climbs[choice.choice]:
@@ -104,7 +99,7 @@ class PublishedOrders:
         for choice in left:
             if not choice.settled and not self._all.done():
                 self._all.say(f"{choice.choice}: bound over all partitions and orders")
-                self._all.relax(choice, _RELAX_SHARE * self._all.budget.whole / len(left))
+                self._all.relax(choice, PLAN_SHARE * self._all.budget.whole / len(left))
 
     def _may_be_better(self, one: _Order) -> bool:
         """Whether it may have a better plan than any known."""
@@ -118,7 +113,7 @@ class PublishedOrders:
 
     def _costly(self, choice: ChoiceSearch, names: list[str], climbs: list[PublishedClimb]) -> None:
         """Where the order of some depends on the costs: better partitions of each, and those of the least bounds."""
-        step = max(self._all.budget.least_step, _STEP_SHARE * self._all.budget.whole)
+        step = max(self._all.budget.least_step, PLAN_STEP * self._all.budget.whole)
         while not self._all.done() and not choice.settled:
             self._all.relax(choice, step)
             if choice.settled:
