@@ -11,12 +11,9 @@ from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import read_yaml
 from pipesched.files.plan_file import plan_problem_from, read_plan
 from pipesched.files.plans.schema import json_schema
-from pipesched.files.problem_file import problem_from
-from pipesched.files.problem_text import problem_text
 from pipesched.layers.even import even_counts
 from pipesched.layers.partition import Partition, Recomputed, mistakes
 from pipesched.layers.plan_problem import Choice
-from pipesched.problem.stage import Stage
 
 HEAD = {"name": "head", "forward": 2, "backward": 3, "weight": 1, "memory": 4, "activation": 1, "with_previous": True}
 LAYER = {"name": "moe", "count": 4, "forward": 1, "backward": 1.5, "weight": 0.5, "memory": 10, "activation": 2}
@@ -58,14 +55,6 @@ def test_a_layer_without_weight_is_not_split_beside_those_that_are():
     )
     assert (second.backward * t, second.weight * t, second.fused * t) == (Fraction(9, 2), Fraction(1, 2), 5)
     assert (second.activation * step, second.freed * step) == (4, Fraction(5, 2))  # b's own is given back when B ends
-
-
-def test_problem_text_is_read_as_the_same_problem():
-    plan = plan_problem_from(GOOD | {"placement": "wave", "chunks": 2, "layers": [LAYER]})
-    problem = plan.problem(Choice("wave", 2), Partition((1, 1, 1, 1)))
-    again = problem_from(read_yaml(problem_text(problem), "text"))
-    assert isinstance(again.stages[0], Stage)
-    assert again.content_key == problem.content_key
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from pipesched.files.problems.document import problem_document
 from pipesched.files.problems.schema import json_schema
 from pipesched.problem.problem import Objective, Problem
 from tests.support.columns import costs_of
-from tests.support.makers import PLACEMENTS, problem
+from tests.support.makers import problem
 
 GOOD = {"devices": 2, "microbatches": 3, "times": {"forward": 1, "backward": 1}}
 
@@ -387,13 +387,6 @@ def test_python_floats_mean_what_they_print() -> None:
         problem(1, 1, times={"forward": float("nan"), "backward": 1})
 
 
-@pytest.mark.parametrize("name", PLACEMENTS)
-def test_json_says_the_same_as_yaml(name: str, tmp_path: Path) -> None:
-    text = f"""{{"devices": 3, "microbatches": 4, "times": {{"forward": 0.1, "backward": 1.5e-3, "weight": 1E2}},
-    {json.dumps(PLACEMENTS[name](3))[1:-1]}, "memory": {{"capacity": 8.5, "freed_by_backward": -0.25}}}}"""
-    assert read(text, tmp_path) == read(text, tmp_path, "small.json")
-
-
 # The older visualiser's form.
 
 OLD_JSON = """{"num_stages": 6, "num_batches": 12, "forward_times": [0.8, 1.0, 1.2, 1.0, 0.9, 1.1],
@@ -468,10 +461,6 @@ times: {forward: [1, 2, 3], backward: 2, weight: 0.5, fused: 2.5, transfer: 0.25
 memory: {unit: GiB, capacity: [8, 7.5], activation: 1, freed_by_backward: -1}
 objective: period
 """
-
-
-def test_the_schema_is_a_schema() -> None:
-    jsonschema.Draft202012Validator.check_schema(dict(json_schema()))
 
 
 @pytest.mark.parametrize("text", [FULL, document(), document(placement="wave", chunks="3"), document("weight: 1e-3")])

@@ -55,13 +55,6 @@ def test_a_placement_is_a_name_a_list_or_a_placement() -> None:
     assert make_problem(devices=2, microbatches=2, forward=1, backward=1, transfer=links).links == ((0, 3), (4, 0))
 
 
-def test_mistakes_are_those_of_a_file() -> None:
-    with pytest.raises(BadInput) as refused:
-        make_problem(devices=2, microbatches=0, forward=-1, backward=[1, 2, 3], capacity="much")  # type: ignore[arg-type]
-    found = [mistake.split(": ")[1] for mistake in refused.value.mistakes]
-    assert {*found} == {"microbatches", "times.forward", "times.backward", "memory.capacity"}
-
-
 @pytest.mark.parametrize("ending", [".yaml", ".json"])
 @pytest.mark.parametrize("example", ["start", "kimi-k2-mini", "unequal-microbatches", "own-placement", "offload"])
 def test_a_written_problem_reads_back_as_it_was(example: str, ending: str, tmp_path: Path) -> None:

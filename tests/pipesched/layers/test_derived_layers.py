@@ -21,7 +21,6 @@ from pipesched.layers.derived.operations import (
 )
 from pipesched.layers.derived.parameters import (
     active_parameters,
-    attention_matrices,
     layer_parameters,
     state_bytes,
     total_parameters,
@@ -133,11 +132,6 @@ def test_of_the_ring_of_keys_and_values_counts_what_attention_does_not_hide(giga
         assert counted - without == pytest.approx(
             float(max(0, factor * sent - again * attention * Fraction(3, 4))), 0.01
         )
-
-
-def test_latent_attention_without_a_latent_of_queries() -> None:
-    plain = Shape(1, 64, 100, LatentAttention(4, None, 16, 8, 4, 8), 128, 1)
-    assert attention_matrices(plain) == 64 * 4 * 12 + 64 * 20 + 16 * 4 * 16 + 4 * 8 * 64
 
 
 MODEL: dict[str, Any] = {

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pipesched.problem import placement
-from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
+from pipesched.problem.passes import B, F, Pass, PassKind
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Problem
 from tests.support.makers import TIMES, problem
@@ -73,39 +73,13 @@ def test_the_larger_half_of_the_micro_batches_walks_down(microbatches: int, down
     assert [one.chain_of(j) for j in range(microbatches)] == [(0, 1)] * down + [(2, 3)] * (microbatches - down)
 
 
-def test_one_chain_takes_every_micro_batch() -> None:
-    one = problem(2, 3, placement="v-shape")
-    assert one.microbatches_of == (range(3),) * 4
-    assert one.chain_of(2) == (0, 1, 2, 3)
-
-
 def needs(one: Problem, p: Pass, sender: PassKind) -> list[tuple[Pass, int]]:
     """What a pass waits for where all backwards are of this kind."""
     held = {Pass(kind, s, j) for kind in (F, sender) for s in range(one.placement.stages) for j in range(2)}
     return list(one.network.predecessors(p, held))
 
 
-def test_what_needs_what() -> None:
-    """A V on two devices: stages 1 and 2 share device 1, so that between them nothing is sent."""
-    one = problem(2, 1, placement="v-shape", times={"forward": 1, "backward": 1, "weight": 1, "transfer": [2, 3, 4, 5]})
-    assert needs(one, Pass(F, 0, 0), B) == []
-    assert needs(one, Pass(F, 1, 0), B) == [(Pass(F, 0, 0), 2)]
-    assert needs(one, Pass(F, 2, 0), B) == [(Pass(F, 1, 0), 0)]
-    assert needs(one, Pass(F, 3, 0), B) == [(Pass(F, 2, 0), 4)]
-    assert needs(one, Pass(B, 3, 0), B) == [(Pass(F, 3, 0), 0)]
-    assert needs(one, Pass(BW, 2, 0), B) == [(Pass(F, 2, 0), 0), (Pass(B, 3, 0), 4)]
-    assert needs(one, Pass(B, 1, 0), BW) == [(Pass(F, 1, 0), 0), (Pass(BW, 2, 0), 0)]
-    assert needs(one, Pass(B, 0, 0), BW) == [(Pass(F, 0, 0), 0), (Pass(BW, 1, 0), 2)]
-    assert needs(one, Pass(W, 0, 0), B) == [(Pass(B, 0, 0), 0)]
-
-
 def test_links_add_to_the_time_of_a_stage_and_have_a_direction() -> None:
     one = replace(problem(2, 1, times={**TIMES, "transfer": [2, 0]}), links=((0, 10), (20, 0)))
     assert needs(one, Pass(F, 1, 0), B) == [(Pass(F, 0, 0), 12)]
     assert needs(one, Pass(B, 0, 0), B) == [(Pass(F, 0, 0), 0), (Pass(B, 1, 0), 22)]
-
-
-def test_the_two_directions_need_nothing_of_each_other() -> None:
-    one = problem(2, 2, placement="bidirectional")
-    assert needs(one, Pass(F, 2, 1), B) == []
-    assert needs(one, Pass(B, 1, 0), B) == [(Pass(F, 1, 0), 0)]

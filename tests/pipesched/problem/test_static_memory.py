@@ -10,13 +10,11 @@ import pytest
 from commands.main import main
 from pipesched.errors import BadInput
 from pipesched.files.problem_file import problem_from
-from pipesched.files.problems.document import problem_document
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Problem
 from pipesched.results.analysis.explanation import PerturbationKind
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
-from pipesched.validation.validator import validate
 from solver.analysis.perturbations import changes
 from tests.support.makers import problem
 from tests.support.report_text import report_text
@@ -45,19 +43,6 @@ def test_another_length_is_a_mistake() -> None:
         held([1, 2, 3])
 
 
-@pytest.mark.parametrize("static", [[0.5, 7], 3, [1, 2, 3, 4.25], [2, 2, 2, 2]])
-def test_a_schedule_file_keeps_it(static: object) -> None:
-    one = held(static, activation=1.5)
-    assert problem_from(problem_document(one), "again") == one
-    assert problem_document(one)["memory"]["capacity"] == 10
-
-
-def test_without_a_capacity_it_only_counts_in_what_is_shown() -> None:
-    one = problem(2, 4, memory={"static": [4, 7]})
-    assert one.room == (None, None)
-    assert problem_from(problem_document(one), "again") == one
-
-
 def test_a_changed_problem_keeps_it() -> None:
     one = held([0.5, 7], activation=1.5)
     changed = next(change.problem for change in changes(one, 0, 0) if change.kind is PerturbationKind.MOVE)
@@ -72,15 +57,6 @@ def test_too_little_beside_it_is_infeasible_and_says_so(static: int) -> None:
         f"{static} GiB of static memory; its capacity is 10 GiB"
     )
     assert why_infeasible(held(8)) is None
-
-
-def test_a_broken_cap_is_told_in_whole_memory() -> None:
-    from heuristics.catalogue import HEURISTICS
-
-    one = problem(2, 4, memory={"unit": "GiB", "capacity": 10, "static": 7})
-    texts = [v.text for v in validate(simulate(one, HEURISTICS["gpipe"].order(one)))]
-    assert texts[0].startswith("device 0 holds 11 GiB when F0.3 starts")
-    assert texts[0].endswith("its capacity is 10 GiB")
 
 
 def test_every_command_shows_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
