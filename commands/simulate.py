@@ -6,29 +6,57 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from commands.options import noise as noise_options
-from commands.options.named_schedules import timeline_in, timeline_of
 from commands.options.visualiser_flags import DEFAULT_PICTURE, add_flags, problem_and_picture
 from commands.reports import figures, text_gantt
 from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_json, add_objective, draw, write_schedule
+from commands.shared.not_applicable import applicable, or_none
 from commands.shared.output import files_written, in_file_units, note, write_json
 from commands.shared.watch import add_watch
-from pipesched.errors import BadInput
+from heuristics.catalogue import HEURISTICS, schedule_named
+from pipesched.errors import BadInput, Deadlock, DoesNotApply
 from pipesched.files.problem_file import read_document, with_objective
-from pipesched.files.schedule_file import FORMAT, ScheduleFile
+from pipesched.files.schedule_file import FORMAT, ScheduleFile, read_schedule
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.formatting import size
 from pipesched.problem.problem import Objective, Problem
-from pipesched.results.memory_decisions import decisions_document
-from pipesched.results.stream_figures import streams_document
+from pipesched.results.schedule_figures import decisions_document, streams_document
 from pipesched.schedule.metrics import Metrics, measure
 from pipesched.schedule.schedule import slot_text
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.idle_causes import idle_times
 from pipesched.simulation.noise import Noisy
-from pipesched.validation.validator import validate
+from pipesched.simulation.simulator import simulate
+from pipesched.validation.validator import validate, validate_schedule
 from solver.bounds.saving.certificates import certificates
+
+
+def timeline_of(problem: Problem, text: str) -> Timeline:
+    """A schedule on this problem, everything as soon as possible: a published schedule's name, or a schedule file."""
+    if text not in HEURISTICS.names() and Path(text).is_file():
+        schedule = read_schedule(text).timeline.schedule
+        wrong = validate_schedule(problem, schedule)
+        if wrong:
+            raise BadInput(*(f"{text}: does not match {problem.name}: {violation.text}" for violation in wrong[:5]))
+        try:
+            return simulate(problem, schedule)
+        except Deadlock as deadlock:
+            raise BadInput(f"{text}: {deadlock}") from None
+    try:
+        return simulate(problem, schedule_named(text).order(problem))
+    except DoesNotApply as reason:
+        others = or_none(applicable(problem))
+        raise BadInput(f"{text} does not apply to {problem.name}: {reason}; those that do: {others}") from None
+
+
+def timeline_in(path: str) -> Timeline:
+    """A schedule file's own timeline; `BadInput` where it breaks a rule other than the memory's."""
+    timeline = read_schedule(path).timeline
+    broken = [violation for violation in validate(timeline) if violation.rule != "memory"]
+    if broken:
+        raise BadInput(*(f"{path}: not a valid schedule: {violation.text}" for violation in broken[:5]))
+    return timeline
 
 
 def configure(parser: ArgumentParser) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from math import ceil
+from random import Random
 from typing import NamedTuple
 
-from benchmarks.proofs.in_order import in_order
 from pipesched.problem.chains.microbatch_chains import without_scale
+from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.rescale import with_microbatch_scale
 from pipesched.results.certificate import Certificate
 from solver.bounds.analytic.catalogue import BOUNDS
 from solver.cyclic.period_bounds import period_certificates
@@ -126,3 +129,22 @@ class Branch:
     def _says(self, text: str, problem: Problem, device: int | None) -> bool:
         said = self.sentence in text and not any(other in text for other in self.not_sentences)
         return said and (device is None or self.where(problem, device))
+
+
+FACTORS = tuple(map(Fraction, ("0.5", "1", "1.5", "2", "3")))
+
+
+def in_order(problem: Problem) -> Problem:
+    """The same with factors, the same each time."""
+    random = Random(problem.microbatches)
+    return scaled(problem, [random.choice(FACTORS) for _ in range(problem.microbatches)], fixed=True)
+
+
+def scaled(problem: Problem, scale: Sequence[Fraction], fixed: bool) -> Problem:
+    """The same with these factors; memory for the largest micro-batch, links as long as the longer way."""
+    turned = zip(*problem.links, strict=True)
+    links = tuple(tuple(map(max, row, column)) for row, column in zip(problem.links, turned, strict=True))
+    found = with_microbatch_scale(replace(problem, links=links), scale, fixed)
+    if why_infeasible(found) is None:
+        return found
+    return found.with_room([None if own is None else ceil(own * max(scale)) for own in found.room])

@@ -10,8 +10,8 @@ from random import Random
 
 from benchmarks.proofs.bound_branches import BRANCHES
 from benchmarks.proofs.bound_problems import draw
+from benchmarks.proofs.branch import FACTORS, scaled
 from benchmarks.proofs.exhaustive.optimum import NotTiny, least_value
-from benchmarks.proofs.in_order import FACTORS, scaled
 from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import in_ticks_of
 from pipesched.schedule.rescale import value_of

@@ -11,7 +11,7 @@ import simplejson
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.formatting import amount, plain, visible
 from pipesched.problem.problem import Objective, Problem
-from pipesched.results.memory_figures import static_memory
+from pipesched.results.schedule_figures import static_memory
 from pipesched.schedule.metrics import BUBBLE, IDLE, Metrics
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.idle_causes import idle_times

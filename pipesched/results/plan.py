@@ -13,8 +13,8 @@ from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.problem.formatting import plain
 from pipesched.results.certificate import Certificate
 from pipesched.results.gap import gap
-from pipesched.results.memory_figures import memory_capacity
 from pipesched.results.plan_evidence import PlanEvidence
+from pipesched.results.schedule_figures import memory_capacity
 from pipesched.results.solution import Status
 from pipesched.results.tabular import Tabular
 from pipesched.schedule.metrics import Metrics, measure

@@ -12,10 +12,8 @@ from pipesched.problem.problem import Problem
 from pipesched.results.candidate import Candidate, best_fitting, ranked
 from pipesched.results.certificate import Certificate
 from pipesched.results.gap import gap
-from pipesched.results.memory_decisions import decisions_document
-from pipesched.results.memory_figures import memory_capacity, static_memory
+from pipesched.results.schedule_figures import decisions_document, memory_capacity, static_memory, streams_document
 from pipesched.results.solution_html import solution_html
-from pipesched.results.stream_figures import streams_document
 from pipesched.results.tabular import Tabular
 from pipesched.schedule.metrics import Metrics
 from pipesched.schedule.timeline import Timeline

@@ -30,21 +30,6 @@ def stream_use(timeline: Timeline) -> Iterator[StreamUse]:
             yield StreamUse(Resource(device, stream), busy, busy - _shared(working, covered))
 
 
-def exposed_within(timeline: Timeline, device: int, since: int, until: int) -> Iterator[StreamUse]:
-    """Every stream but the first of a device, of its work from `since` to `until` alone."""
-    first, *others = timeline.problem.streams
-
-    def working(stream: str) -> list[Interval]:
-        clipped = ((max(since, start), min(until, end)) for start, end in timeline.busy(device, stream))
-        return list(_joined((start, end) for start, end in clipped if start < end))
-
-    covered = working(first)
-    for stream in others:
-        own = working(stream)
-        busy = sum(end - start for start, end in own)
-        yield StreamUse(Resource(device, stream), busy, busy - _shared(own, covered))
-
-
 def _joined(intervals: Iterable[Interval]) -> Iterator[Interval]:
     """The same times as intervals apart from each other, in order."""
     begin, until = 0, 0

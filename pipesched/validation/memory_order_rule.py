@@ -10,10 +10,12 @@ of time, and those handed out already are exchanged where a pass would get none.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipesched.problem.formatting import memory_text
 from pipesched.problem.pass_names import pass_text
@@ -22,7 +24,6 @@ from pipesched.problem.problem import Problem
 from pipesched.schedule.timeline import Timeline
 from pipesched.validation.memory_rule import host_name
 from pipesched.validation.pass_rules import dropped, for_one, host_changes, memory_changes
-from pipesched.validation.units_of_memory import Units
 from pipesched.validation.vector_clocks import VectorClocks
 from pipesched.validation.violation import Violation
 
@@ -87,3 +88,56 @@ def _first_above(
             )
             yield Violation("memory", (p,), text)
             return
+
+
+class Units:
+    """Units of a memory and who has them; `given[t, g]` says whether giver g has surely ended when taker t starts."""
+
+    def __init__(self, given: NDArray[np.bool_], amounts: Sequence[int], stock: int) -> None:
+        # The last source is the stock, which anyone may take; before it come first those that the fewest may take.
+        self._order = [*np.argsort(given.sum(axis=0), kind="stable").tolist(), len(amounts)]
+        self._open = np.append(given, np.ones((len(given), 1), bool), axis=1)[:, self._order]
+        self._left = [*amounts, stock]
+        self._users: list[dict[int, int]] = [{} for _ in self._left]
+
+    def hand_out(self, taker: int, amount: int) -> list[int]:
+        """Give a taker so much; if that cannot be, the takers of a state that holds too much."""
+        while amount > 0:
+            source, asks, has = self._search(taker)
+            if source is None:
+                return list(has)
+            steps = [(source, asks[source])]
+            while (other := has[steps[-1][1]]) is not None:
+                steps.append((other, asks[other]))
+            freed = [self._users[other][user] for (other, _), (_, user) in zip(steps[1:], steps, strict=False)]
+            moved = min(amount, self._left[source], *freed)
+            self._left[source] -= moved
+            for one, user in steps:
+                self._users[one][user] = self._users[one].get(user, 0) + moved
+                if (other := has[user]) is not None:
+                    self._users[other][user] -= moved
+            amount -= moved
+        return []
+
+    def _search(self, taker: int) -> tuple[int | None, dict[int, int], dict[int, int | None]]:
+        """A source with some left, by a shortest chain of exchanges.
+
+        With the taker that asks for each source, and for each taker the source of which it would free what it has.
+        """
+        asks: dict[int, int] = {}
+        has: dict[int, int | None] = {taker: None}
+        queue = deque([taker])
+        unseen = np.ones(len(self._order), bool)
+        while queue:
+            user = queue.popleft()
+            here = np.flatnonzero(self._open[user] & unseen)
+            unseen[here] = False
+            for source in (self._order[place] for place in here.tolist()):
+                asks[source] = user
+                if self._left[source] > 0:
+                    return source, asks, has
+                for other, amount in self._users[source].items():
+                    if amount > 0 and other not in has:
+                        has[other] = source
+                        queue.append(other)
+        return None, asks, has

@@ -15,13 +15,33 @@ from collections.abc import Iterator, Sequence
 from pipesched.errors import BadInput
 from pipesched.problem.passes import BW, F, Pass
 from pipesched.problem.placement import v_shape
+from pipesched.problem.problem import Problem
 from pipesched.schedule.timeline import Timeline
 from runtime.exporters.catalogue import EXPORTERS, Exporter, Files, Settings
-from runtime.exporters.deepspeed_dualpipe_v import write_v
 from runtime.exporters.deepspeed_module import Word, module_text, spelt
 from runtime.exporters.format_limits import ANYTHING, every_device_works, one_chain, order_of
 from runtime.lowering.deadlock import proved
 from runtime.lowering.programs import Receives, lower
+
+
+def write_v(timeline: Timeline, proof: str) -> str:
+    """The generated module; a buffer's number is `phase * micro-batches + micro-batch`."""
+    problem = timeline.problem
+    rows = [list(_words(spelt(row), problem)) for row in lower(timeline, Receives.LATE).rows]
+    buffers = (2 * problem.microbatches,) * problem.devices
+    return module_text(timeline, rows, buffers, "DualPipeVEngine", proof)
+
+
+def _words(row: Sequence[Word], problem: Problem) -> Iterator[str]:
+    for word in row:
+        phase = int(word.stage >= problem.devices)
+        buffer = phase * problem.microbatches + word.microbatch
+        if word.name == "ForwardPass" and word.stage == 0:
+            yield f"LoadMicroBatch:{buffer}"
+        yield f"{word.name}:{buffer}:{phase}"
+        if word.name.startswith(("Send", "Recv")):
+            yield "CommitP2P"
+
 
 _NAME, _SUFFIX = "deepspeed", ".deepspeed.py"
 _ELSE = f"torch-csv and {ANYTHING} can express it"

@@ -8,9 +8,9 @@ from fractions import Fraction
 from pipesched.errors import BadInput
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.formatting import plain
-from pipesched.results.memory_figures import memory_capacity
 from pipesched.results.plan import Candidate, Plan
 from pipesched.results.plan_figures import searched, step_time
+from pipesched.results.schedule_figures import memory_capacity
 from pipesched.results.solution import Status
 from pipesched.schedule.metrics import measure
 from runtime.partitions.catalogue import PartitionFormat, PartitionSettings

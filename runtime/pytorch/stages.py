@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from torch import nn
@@ -13,8 +14,6 @@ from torch.distributed.pipelining import PipelineStage
 from runtime.pytorch.load_model import load_model
 from runtime.pytorch.models import PipelineModel, gpt
 from runtime.pytorch.passes.boundary import Boundary, FlatStage, boundary_of, call, to_device
-from runtime.pytorch.passes.random_state import Draws
-from runtime.pytorch.passes.twin import twin
 from runtime.pytorch.passes.weight_split import WeightStore, store_weight_gradients
 from runtime.pytorch.sleep_model import SleepingStage, sleeping
 from runtime.pytorch.stage_chain import ChainWalk
@@ -105,3 +104,41 @@ def _boundaries(
         walk = ChainWalk(job.problem.placement, chain, rank, on)
         walk.forward(to_device(model.inputs(0), on) if walk.first_is_here else None, run)
     return takes, gives
+
+
+_Result = TypeVar("_Result")
+
+
+class Draws:
+    """Which stages draw random numbers in their forward, and the seed of each of their forwards.
+
+    A schedule runs forwards in another order than the reference, so they would draw other numbers; seeded by stage and
+    micro-batch they draw the same.
+    """
+
+    def __init__(self, seed: int, device: torch.device) -> None:
+        self._seed, self._device = seed, device
+        self.stages: set[int] = set()
+
+    def watch(self, stage: int, forward: Callable[[], _Result]) -> _Result:
+        """Run a forward of a stage, and note whether it drew random numbers."""
+        before = self._state()
+        result = forward()
+        if any(not torch.equal(one, other) for one, other in zip(before, self._state(), strict=True)):
+            self.stages.add(stage)
+        return result
+
+    def seed(self, position: int, stage: int, microbatch: int) -> None:
+        """Before the forward of a micro-batch, which is numbered over all steps, in a stage that draws."""
+        if stage in self.stages:
+            torch.manual_seed((self._seed * 1_000_003 + position) * 1_000_003 + microbatch)
+
+    def _state(self) -> list[torch.Tensor]:
+        on_gpu = [torch.cuda.get_rng_state(self._device)] if self._device.type == "cuda" else []
+        return [torch.get_rng_state(), *on_gpu]
+
+
+def twin(module: nn.Module) -> nn.Module:
+    """A copy of a stage with separate buffers and state that shares the original's parameters."""
+    shared = {id(parameter): parameter for parameter in module.parameters()}
+    return copy.deepcopy(module, shared)

@@ -14,8 +14,8 @@ from torch.distributed.pipelining import PipelineStage
 from pipesched.errors import BadInput
 from pipesched.problem.problem import Problem
 from runtime.pytorch.passes.boundary import Boundary, FlatStage, boundary_of, call, loss_of_tensors
-from runtime.pytorch.passes.twin import twin
 from runtime.pytorch.stage_chain import ChainWalk
+from runtime.pytorch.stages import twin
 
 
 @dataclass

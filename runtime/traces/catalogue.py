@@ -76,7 +76,7 @@ def _files(path: Path) -> list[Path]:
     return sorted(file for file in path.iterdir() if is_snapshot(file) or form_of(file)) if path.is_dir() else [path]
 
 
-def head_of(path: Path, size: int = 4096) -> str:
+def head_of(path: Path) -> str:
     """The beginning of a file as text."""
     with path.open("rb") as file:
-        return file.read(size).decode("utf-8", "replace")
+        return file.read(4096).decode("utf-8", "replace")

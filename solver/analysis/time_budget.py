@@ -7,16 +7,23 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from threading import Event
 
+from pipesched.errors import defect_note
 from pipesched.event_when import event_when
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Problem
-from pipesched.results.solution import Solution
-from solver.analysis.list_fallback import with_list_schedule
+from pipesched.results.solution import Solution, Status
+from pipesched.schedule.rescale import value_of
+from pipesched.schedule.timeline import Timeline
+from pipesched.validation.validator import validate
+from solver.construction.list_scheduling import list_schedules, sequential
+from solver.construction.timing import best_times
 from solver.engine.engine import ENGINE
+from solver.engine.incumbent.common_ticks import in_common_ticks
 from solver.engine.search import Search
 from solver.limits import Limits
 from solver.solve import solve
+from solver.tuning import SHARE
 
 _POLL = 0.05  # seconds between looks at the clock
 _GRACE = 2.0
@@ -69,3 +76,35 @@ def _stopping_after(seconds: float, parent: Event) -> AbstractContextManager[Eve
     """An event that is set with the parent, or after so many seconds: hints take no notice of the time limit."""
     at = time.monotonic() + seconds
     return event_when(lambda: parent.is_set() or time.monotonic() >= at, _POLL)
+
+
+def with_list_schedule(solution: Solution, limits: Limits, stop: Event) -> Solution:
+    """The solution, with the best list schedule in place of its own where that is better."""
+    return _better(solution, _best_list_schedule(solution.problem, limits, stop))
+
+
+def _best_list_schedule(problem: Problem, limits: Limits, stop: Event) -> Timeline:
+    best = best_times(problem, sequential(problem))
+    value = value_of(problem, best)
+    until = time.monotonic() + SHARE * limits.seconds
+    for schedule in list_schedules(problem):
+        timeline = best_times(problem, schedule)
+        if value_of(problem, timeline) < value:
+            best, value = timeline, value_of(problem, timeline)
+        if stop.is_set() or time.monotonic() > until or (limits.target is not None and value <= limits.target):
+            break
+    return best
+
+
+def _better(solution: Solution, first: Timeline) -> Solution:
+    """The solution, with this schedule in place of its own where it is better; it must be valid."""
+    assert solution.certificate is not None
+    value = value_of(solution.problem, first)
+    if solution.value_ticks is not None and solution.value_ticks <= value:
+        return solution
+    if validate(first) or value < solution.lower_bound_ticks:
+        # A defect of this tool: the solve's own schedule stays, and so does what it said.
+        note = defect_note("a list schedule was dropped, which breaks a rule or is below the bound")
+        return replace(solution, notes=(*solution.notes, note))
+    status = Status.OPTIMAL if value == solution.lower_bound_ticks else Status.FEASIBLE
+    return in_common_ticks(replace(solution, status=status), first, solution.certificate)

@@ -18,12 +18,18 @@ from pipesched.schedule.timeline import Timeline
 from solver.construction.timing import best_times
 from solver.limits import Limits
 from solver.local_search.annealing import Annealer, AnnealingParameters, Movable
-from solver.local_search.heats import parameters_for
 from solver.local_search.pool import Member, Pool
 from solver.local_search.pool import length as length_of
 from solver.local_search.units.operation_units import Operations, dominated_split, modes_matter
 from solver.local_search.units.order_units import Units
-from solver.tuning import COUNTED_MOVES, GROWTH, RUNS
+from solver.tuning import CHANGING, COLDER, COUNTED_MOVES, EVENNESS, FILLING, GROWTH, HEATS, RUNS
+
+
+def parameters_for(open_modes: bool) -> tuple[AnnealingParameters, ...]:
+    """What jobs anneal with, in turn: low temperatures refine an order, high ones leave it."""
+    changing = CHANGING if open_modes else 0.0
+    return tuple(AnnealingParameters(hot, hot / COLDER, EVENNESS, FILLING, changing=changing) for hot in HEATS)
+
 
 # What annealing moves of a schedule, and when each of its devices may start.
 Start = tuple[Movable | Operations, Sequence[int]]

@@ -12,6 +12,7 @@ from typing import Any
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
 from pipesched.problem.problem import Problem
+from pipesched.results.gap import gap
 from pipesched.results.solution import Progress, Solution
 from pipesched.sweeps.cells import problem_of
 from pipesched.sweeps.outcome import Effort, Outcome, Published
@@ -21,7 +22,6 @@ from solver.limits import Limits
 from solver.planning.plan import plan
 from solver.planning.progress import PlanProgress
 from solver.solve import solve
-from solver.sweeps.met_bound import MetBound
 from solver.sweeps.outcomes import of_plan, of_solution
 from solver.sweeps.plan_start import plan_start, published_beside
 
@@ -79,3 +79,24 @@ def _solution(problem: Problem, task: Task, met: MetBound) -> Solution:
         except BadInput:
             pass  # not one of this problem, or one for makespan and span alone; what else is wrong is found below
     return solve(problem, task.limits, report, met.stop)
+
+
+class MetBound:
+    """`stop` ends the search, whoever sets it; `interrupted` tells whether that was somebody else."""
+
+    def __init__(self, floor: Fraction | None, allowed: float, stop: Event) -> None:
+        self._floor, self._allowed = floor, allowed
+        self.stop = stop
+        self._met = False
+
+    @property
+    def interrupted(self) -> bool:
+        return self.stop.is_set() and not self._met
+
+    def see(self, value: Fraction | None) -> None:
+        """The best value so far, in the file's unit; None where there is none."""
+        if self._floor is None or value is None or self.stop.is_set():
+            return
+        if gap(value, self._floor) <= self._allowed:
+            self._met = True
+            self.stop.set()

@@ -14,7 +14,7 @@ from pipesched.problem.pass_names import microbatch_count
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.candidate import Candidate
 from pipesched.results.comparison import comparison_document
-from pipesched.results.memory_figures import memory_capacity
+from pipesched.results.schedule_figures import memory_capacity
 from pipesched.results.solution import Solution
 from plots.html.document import document
 from solver.engine.engine import WITHOUT_SEARCH

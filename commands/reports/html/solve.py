@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from commands.reports.html.bound import argument, limiting
 from commands.reports.html.origin import file_section, reproduce_section
 from commands.reports.solved import min_memory, robustness, sensitivity
 from commands.reports.solved.solve import Found, verdict
 from commands.shared import not_applicable
 from commands.shared.output import idle_line, idle_shown, memory_line, memory_range, percent, times_shown
 from commands.shared.output import time as time_text
+from pipesched.checking.check import check_bound
+from pipesched.checking.finding import Verdict
 from pipesched.problem.formatting import size, with_unit
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.analysis.bottleneck import story
 from pipesched.results.analysis.explanation_text import footnotes
+from pipesched.results.certificate import Certificate
 from pipesched.results.comparison import OURS, with_solution
 from pipesched.results.gap import gap
 from pipesched.results.solution import Solution
 from pipesched.schedule.metrics import BUBBLE, IDLE
 from plots.html.parts import Course, Folded, Moment, Paragraph, Part, Points, Schedules, Section, Table
 from plots.html.report import capitalised, report
+from solver.analysis.bottleneck import bottleneck
 
 
 def solve_report(found: Found, args: Namespace, text: str | None) -> str:
@@ -145,3 +150,37 @@ def _moments(solution: Solution) -> Table:
         rows.append([f"{one.seconds:.2f}", best, with_unit(one.lower_bound, problem.time_unit), apart, one.phase])
     headers = [("seconds", True), ("best", True), ("bound", True), ("gap", True), ("by", False)]
     return Table(headers, rows)
+
+
+# What a reader is told of the check, and of how to repeat it.
+_SAID = {
+    Verdict.VERIFIED: (
+        "Checked without the solver, from the evidence in schedule.json",
+        " `pipesched check schedule.json` does it again.",
+    ),
+    Verdict.TRUSTED: (
+        "Not checked without the solver",
+        " `pipesched check schedule.json --again` repeats that search with other parameters.",
+    ),
+    Verdict.NOT_VERIFIED: ("Not checked without the solver", ""),
+    Verdict.REFUSED: ("THE CHECK REFUSES IT", " `pipesched check schedule.json` does it again."),
+}
+
+
+def argument(problem: Problem, certificate: Certificate | None) -> list[Part]:
+    """The argument in words, and what a check of it says that knows no solver."""
+    if certificate is None:
+        return []
+    finding = check_bound(problem, certificate)
+    opening, repeat = _SAID[finding.verdict]
+    return [
+        Paragraph(f"{certificate.text} ({certificate.name})"),
+        Paragraph(f"{opening}: {finding.text.rstrip('.')}.{repeat}"),
+    ]
+
+
+def limiting(problem: Problem, certificate: Certificate | None) -> list[Part]:
+    """What keeps the problem from being faster, read off the analytic bounds; nothing where these do not tell it."""
+    if problem.objective is Objective.PERIOD:
+        return []
+    return [Points(story(bottleneck(problem, certificate)))]

@@ -77,13 +77,13 @@ class _Split(torch.autograd.Function):
         return (gradient @ weight.to(gradient.dtype)).to(ctx.dtype) if needed else None, None, None, None
 
 
-def store_weight_gradients(stage: nn.Module, store: WeightStore | None = None) -> WeightStore:
+def store_weight_gradients(stage: nn.Module) -> WeightStore:
     """Have every `nn.Linear` of `stage`, itself included, put its weight gradients into a store; the rest stays in B.
 
     Only the layers' `forward` is replaced, in place: they stay what they are, with their parameters and attributes.
     Hooks of data parallelism do not see gradients that a store computes.
     """
-    store = store or WeightStore()
+    store = WeightStore()
     for module in stage.modules():
         if type(module) is nn.Linear:
             module.forward = partial(_forward, module, store)  # type: ignore[method-assign]

@@ -20,7 +20,7 @@ from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
-from pipesched.validation.units_of_memory import Units
+from pipesched.validation.memory_order_rule import Units
 from pipesched.validation.validator import validate
 
 

@@ -1,10 +1,34 @@
-"""Which activations a schedule offloads and recomputes, as programs read it."""
+"""What programs read of a schedule beside its times: memory, streams and saved activations, in the file's unit."""
 
 from __future__ import annotations
 
 from pipesched.problem.passes import OFFLOAD, RECOMPUTATIONS, F, Pass
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
+from pipesched.schedule.stream_use import stream_use
+from pipesched.schedule.timeline import Timeline
+
+
+def static_memory(problem: Problem) -> dict[str, list[float]]:
+    """`static_memory` of each device in the file's unit; nothing where the problem has none."""
+    static = [float(held * problem.resolution) for held in problem.static]
+    return {"static_memory": static} if any(static) else {}
+
+
+def memory_capacity(problem: Problem) -> list[float | None]:
+    """The whole memory of each device in the file's unit; None where it has no limit."""
+    return [
+        None if c is None else float((c + problem.static[d]) * problem.resolution) for d, c in enumerate(problem.room)
+    ]
+
+
+def streams_document(timeline: Timeline) -> list[dict[str, object]]:
+    """For each stream of each device how long it works, and how much of that while the device's first one does not."""
+    in_units = timeline.problem.in_units
+    return [
+        {"device": of.device, "stream": of.stream, "busy": in_units(busy), "exposed": in_units(exposed)}
+        for of, busy, exposed in stream_use(timeline)
+    ]
 
 
 def decisions(problem: Problem, schedule: Schedule) -> tuple[list[Pass], dict[Pass, str]]:
