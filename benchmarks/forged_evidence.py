@@ -26,21 +26,12 @@ from benchmarks.proofs.evidence_mutations import mutated
 from benchmarks.proofs.exhaustive.optimum import NotTiny, least_value
 from benchmarks.reporting.page import exit_code, machine, show, table
 from pipesched.checking.check import ARGUMENTS, OF_PERIODS, check_bound
-from pipesched.checking.diagram.argument import old_form
+from pipesched.checking.diagram.argument import decision_diagram
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError, Verdict
 from pipesched.problem.attainable_spans import simplest
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
-from pipesched.results.crossing_evidence import (
-    CrossingBlocks,
-    CrossingSomeWhole,
-    CrossingStages,
-    CrossingSteps,
-    CrossingStepsBelow,
-    CrossingWhole,
-    GuidedStages,
-    OldForm,
-)
+from pipesched.results.diagram_evidence import Diagram
 from solver.bounds.saving.certificates import certificates
 from solver.cyclic.period_bounds import period_certificates
 from solver.diagram.all_chains.bound import bounds_of_chains
@@ -148,9 +139,7 @@ def _certificates(problem: Problem, best: Fraction, random: Random) -> Iterator[
     yield from bounds_of_devices(problem, Event(), near // 2, near, (random.choice((1, 3, 64)),))
     device = random.randrange(problem.devices)
     yield from bounds_of_stages(problem, Event(), near // 2, near, device, random.choice((1, 3, 64)))
-    yield from _of_earlier_versions(problem, near, random)
     yield from _guided(problem, near, random)
-    yield from _with_some_whole(problem, random)
     yield from bounds_of_chains(problem, Event(), near // 2, near, (random.choice((1, 3, 64)),))
 
 
@@ -159,40 +148,11 @@ def _guided(problem: Problem, near: int, random: Random) -> Iterator[Certificate
     chain = random.choice(problem.placement.chains)
     stages = tuple(sorted(random.sample(chain, random.randint(1, len(chain))), key=chain.index))
     guide = tuple(stage for stage in stages if random.random() < 0.5) or stages[:1]
-    yield from _proved_by(problem, GuidedStages(stages, guide, random.choice((1, 3, 64)), near))
-
-
-def _of_earlier_versions(problem: Problem, near: int, random: Random) -> Iterator[Certificate]:
-    """What files of earlier versions have evidence of: diagrams of a chain's first devices, and of some stages."""
-    chain, where = random.choice(problem.placement.chains), problem.placement.stage_device
-    every = tuple(dict.fromkeys(where[stage] for stage in chain))
-    devices, width = every[: random.randint(1, len(every))], random.choice((1, 3, 64))
-    stages = tuple(sorted(random.sample(chain, random.randint(1, len(chain))), key=chain.index))
-    for evidence in (
-        CrossingBlocks(chain[0], devices, width) if problem.overlaps else CrossingSteps(chain[0], devices, width),
-        CrossingStepsBelow(chain[0], devices, width, near),
-        CrossingStages(stages, width, near),
-        CrossingWhole(chain[0], devices, near),
-    ):
-        yield from _proved_by(problem, evidence)
-
-
-def _with_some_whole(problem: Problem, random: Random) -> Iterator[Certificate]:
-    """What whole weight passes for some steps prove: files of earlier versions have such evidence, no bound has."""
-    chain, where = random.choice(problem.placement.chains), problem.placement.stage_device
-    devices = tuple(dict.fromkeys(where[stage] for stage in chain))
-    whole = tuple(device for device in devices if random.random() < 0.5)
-    steps = random.randrange(2 * len(chain) * problem.microbatches)
-    yield from _proved_by(problem, CrossingSomeWhole(chain[0], devices, random.choice((1, 3, 64)), whole, steps))
-
-
-def _proved_by(problem: Problem, evidence: OldForm) -> Iterator[Certificate]:
-    """The certificate of what this evidence proves, if it proves anything."""
+    evidence = Diagram(stages, random.choice((1, 3, 64)), near, guide, blocks=problem.overlaps)
     try:
-        proved = old_form(problem, evidence)
+        yield Certificate(evidence.form, decision_diagram(problem, evidence), "", None, evidence)
     except (NotCoveredError, RefusedEvidenceError):
         return
-    yield Certificate(evidence.form, proved, "", None, evidence)
 
 
 def markdown(tally: Tally, described: str) -> str:

@@ -16,7 +16,7 @@ from pipesched.checking.devices.device_arguments import in_flight_limit, load, r
 from pipesched.checking.devices.head_and_tail import head_and_tail
 from pipesched.checking.devices.unpaired import unpaired_passes
 from pipesched.checking.devices.warm_up import integral_warm_up
-from pipesched.checking.diagram.argument import decision_diagram, old_form
+from pipesched.checking.diagram.argument import decision_diagram
 from pipesched.checking.finding import Finding, NotCoveredError, RefusedEvidenceError, Verdict
 from pipesched.checking.memory.least_held import least_held
 from pipesched.checking.memory.memory_and_copies import memory_and_copies
@@ -44,7 +44,7 @@ from pipesched.problem.relaxed.without_lookups import without_lookups
 from pipesched.problem.relaxed.without_parameters import without_parameters
 from pipesched.problem.relaxed.without_stage_arcs import without_stage_arcs
 from pipesched.results.certificate import Certificate
-from pipesched.results.crossing_evidence import OLD_FORMS, CrossingChains
+from pipesched.results.crossing_evidence import CrossingChains
 from pipesched.results.diagram_evidence import Diagram
 from pipesched.results.evidence import (
     AroundDevice,
@@ -87,7 +87,6 @@ ARGUMENTS: dict[str, dict[type, Argument]] = {
     "stream memory": {StreamMemory: _plain(stream_memory)},
     "memory over time of tasks": {MemoryOfDevice: _plain(memory_of_tasks)},
     "decision diagram": {Diagram: _plain(decision_diagram)},
-    **{kind: {form: _plain(old_form)} for kind, form in OLD_FORMS.items()},
     "crossings of all chains": {CrossingChains: _plain(crossings_of_chains)},
 }
 

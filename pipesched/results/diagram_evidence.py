@@ -26,12 +26,7 @@ class Diagram:
     below: int | None = None
     # Stages whose completion bound says which these are: the same or some of them; none: nothing is left out.
     guide: tuple[int, ...] = ()
-    # Devices whose weight passes run without a break; for so many steps only, or always.
-    whole: tuple[int, ...] = ()
-    whole_steps: int | None = None
     # A forward and a gradient of a device may run as one block.
     blocks: bool = False
-    # Labels are merged once a round of micro-batches, not after each step.
-    rounds: bool = False
     # Of how many units of the problem's time `below` counts ticks; None: the problem's own.
     tick: Fraction | None = None

@@ -11,14 +11,7 @@ from typing import ClassVar
 
 from pipesched.problem.formatting import visible
 from pipesched.results.crossing_evidence import (
-    CrossingBlocks,
     CrossingChains,
-    CrossingSomeWhole,
-    CrossingStages,
-    CrossingSteps,
-    CrossingStepsBelow,
-    CrossingWhole,
-    GuidedStages,
 )
 from pipesched.results.diagram_evidence import Diagram
 
@@ -208,13 +201,6 @@ Evidence = (
     | StreamWeights
     | ModeMultipliers
     | ResourceWeights
-    | CrossingSteps
-    | CrossingStepsBelow
-    | CrossingStages
-    | GuidedStages
-    | CrossingWhole
-    | CrossingSomeWhole
-    | CrossingBlocks
     | CrossingChains
     | Diagram
     | Refutation

@@ -62,6 +62,9 @@ def _known(document: object) -> Evidence:
         return unknown_form(document)
     kind = _FORMS[form]
     found, annotations = {}, get_type_hints(kind)
+    for name in document.keys() - annotations.keys() - {"form"}:
+        if document[name] not in (None, False, []):
+            raise BadInput(f"{name}: found an option of another version; allowed: {', '.join(annotations)}")
     for name in (each.name for each in fields(kind)):
         annotation = annotations[name]
         choices = get_args(annotation) if NoneType in get_args(annotation) else (annotation,)

@@ -19,11 +19,10 @@ def certificate_of(
     width: int | None = None,
     below: int | None = None,
     guide: tuple[int, ...] = (),
-    whole: tuple[int, ...] = (),
 ) -> Certificate:
     """That no schedule takes less: `least` ticks, with what is beside the steps; so is `below`."""
     tick = None if below is None else problem.tick
-    own = Diagram(kept.stages, width, below, guide, whole, blocks=problem.overlaps and not whole, tick=tick)
+    own = Diagram(kept.stages, width, below, guide, blocks=problem.overlaps, tick=tick)
     return Certificate(KIND, least, _text(problem, own, least), devices_of(problem, kept.stages)[0], own)
 
 
@@ -34,8 +33,6 @@ def _text(problem: Problem, own: Diagram, least: int) -> str:
     text = f"The forwards and gradients of {of} take turns on {on}"
     if own.blocks:
         text += ", or run two at a time as an overlapped block, which ends both"
-    if own.whole:
-        text += ", and between them run weight passes, each without a break"
     text += (
         ": a device starts one of these forwards only while its memory has room for it besides others of these; a "
         "micro-batch is away for as long as other stages take."

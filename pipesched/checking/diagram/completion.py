@@ -2,7 +2,7 @@
 
 A time of a label is followed by a step that waits for it, and that step by what follows its own end; a block is a step
 by which two end. Of all moves that may be next, for each time the least is taken, so that no order counts as longer
-than it is. Weight passes may have breaks here, which takes no longer.
+than it is.
 """
 
 from __future__ import annotations

@@ -13,42 +13,27 @@ from __future__ import annotations
 import numpy as np
 
 from pipesched.checking.diagram.moves import Labels
-from pipesched.checking.diagram.walk import Numbers, Steps
-from pipesched.checking.diagram.weights import replaces, work_of
+from pipesched.checking.diagram.walk import Numbers
 from pipesched.compiled import compiled, inner
 
 # Binary digits of a number in all; numbers that are compared before any of the times behind them are.
 _DIGITS, _TOGETHER = 63, 32
-# Labels of one state with open weight passes, which no number compares: beyond, it takes minutes.
-_MOST_ALIKE = 20_000
 
 
 @compiled
-def told_apart(labels: Labels, order: Numbers, at: Numbers, width: int, steps: Steps) -> tuple[Numbers, Labels]:
-    """How many of each state are kept distinct, and they; those of state n are numbers `order[at[n]:at[n + 1]]`.
-
-    Of fewer states where one has too many.
-    """
+def told_apart(labels: Labels, order: Numbers, at: Numbers, width: int) -> tuple[Numbers, Labels]:
+    """How many of each state are kept distinct, and they; those of state n are numbers `order[at[n]:at[n + 1]]`."""
     kept, counts, total = np.empty_like(labels), np.zeros(len(at) - 1, np.int64), 0
-    digits, kinds = np.empty(len(labels), np.int64), len(steps.kind_ticks)
+    digits = np.empty(len(labels), np.int64)
     for state in range(len(at) - 1):
         own, since = labels[order[at[state] : at[state + 1]]], total
         numbers, tops = _numbers(own)
-        work = work_of(own, steps)
-        for one in np.argsort(work, kind="mergesort"):
-            if kinds:
-                known = _is_replaced(kept[since:total], own[one], steps)
-            else:
-                known = _is_behind(kept[since:total], digits[since:total], own[one], numbers[one], tops)
-            if not known:
+        for one in np.argsort(_sums(own), kind="mergesort"):
+            if not _is_behind(kept[since:total], digits[since:total], own[one], numbers[one], tops):
                 kept[total], digits[total] = own[one], numbers[one]
                 total += 1
-                if kinds and total - since > _MOST_ALIKE:
-                    return counts[:state].copy(), kept[:since].copy()
         if total - since > width:
             rest = kept[since:total].copy()
-            if kinds:
-                rest = rest[np.argsort(_sums(rest), kind="mergesort")]
             _sort_words(rest)
             _merge(rest, width)
             total = since + width
@@ -104,14 +89,6 @@ def _no_later(one: Labels, other: Labels) -> bool:
         if one[place] > other[place]:
             return False
     return True
-
-
-@compiled
-def _is_replaced(kept: Labels, label: Labels, steps: Steps) -> bool:
-    for one in kept:  # noqa: SIM110 - Numba compiles no generator
-        if replaces(one, label, steps):
-            return True
-    return False
 
 
 @compiled

@@ -1,8 +1,7 @@
 """What an order can do next, and the times that it leads to: the rules of time and memory, compiled.
 
 A label's times stand in a row: when the last step of each micro-batch under way ended; when each device can start the
-next step; when it has run all that it could, weight passes too. Where weight passes have no breaks the last is without
-what is open, and how many of each kind are open stands behind.
+next step; when it has run all that it could, weight passes too.
 """
 
 from __future__ import annotations
@@ -83,11 +82,8 @@ def run_move(label: Labels, n: int, g: int, run: Numbers, ready: int, may: int, 
     """Change times by a step or block that is ready then. Moves are taken by their starts: no other starts before."""
     free, device = steps.admitted, steps.device[n]
     over, last = free + len(steps.room) + device, len(run) - 1
-    breaks = steps.first_kind[device] == steps.first_kind[device + 1]
     start = np.int64(ready)
-    if not breaks:
-        start = max(start, label[over])
-    elif may >= 0:
+    if may >= 0:
         start = max(start, label[over] - may * steps.weight[device])
     for place in range(free, free + len(steps.room)):
         label[place] = max(label[place], start)
@@ -96,10 +92,8 @@ def run_move(label: Labels, n: int, g: int, run: Numbers, ready: int, may: int, 
     if g >= 0:
         label[run[g] - run[-1]] = end
     label[over] = max(np.int64(label[over]), start) + end - start
-    if g < 0 and breaks:
+    if g < 0:
         label[over] += steps.after[n]
-    elif g < 0 and steps.kind[n] >= 0:
-        label[free + 2 * len(steps.room) + steps.kind[n]] += 1
     if last in (n, g):  # the first micro-batch is through
         for place in range(free - 1):
             label[place] = label[place + 1]
@@ -111,7 +105,7 @@ def raise_times(label: Labels, comes: Numbers, more: bool, steps: Steps) -> None
     """Change times to the latest with which nothing that is left runs later.
 
     A micro-batch waits for its next device, and a device for what comes to it first: of those under way, or the next
-    one. Until then it runs what is open, if all that ends, or as much as does of one length.
+    one. Until then it runs what is open.
     """
     free = steps.admitted
     for which, n in enumerate(comes):
@@ -124,31 +118,11 @@ def raise_times(label: Labels, comes: Numbers, more: bool, steps: Steps) -> None
         if first < _LATE:
             label[free + one] = max(np.int64(label[free + one]), first)
     for one in range(len(steps.room)):
-        _run_open(label, one, steps)
-
-
-@inner
-def _run_open(label: Labels, device: int, steps: Steps) -> None:
-    free, opened = steps.admitted + device, steps.admitted + 2 * len(steps.room)
-    over, kinds, only = free + len(steps.room), 0, 0
-    for kind in range(steps.first_kind[device], steps.first_kind[device + 1]):
-        if label[opened + kind] > 0:
-            kinds, only = kinds + 1, kind
-    if all_over(label, device, steps) <= label[free]:
-        label[over] = label[free]
-        for kind in range(steps.first_kind[device], steps.first_kind[device + 1]):
-            label[opened + kind] = 0
-    elif kinds == 1:
-        while label[over] + steps.kind_ticks[only] <= label[free]:
-            label[over] += steps.kind_ticks[only]
-            label[opened + only] -= 1
+        label[free + len(steps.room) + one] = all_over(label, one, steps)
 
 
 @inner
 def all_over(label: Labels, device: int, steps: Steps) -> int:
     """When a device that starts no step would have run all that is open; no sooner than it could start one."""
-    free, opened = steps.admitted + device, steps.admitted + 2 * len(steps.room)
-    over = np.int64(label[free + len(steps.room)])
-    for kind in range(steps.first_kind[device], steps.first_kind[device + 1]):
-        over += label[opened + kind] * steps.kind_ticks[kind]
-    return int(max(over, np.int64(label[free])))
+    free = steps.admitted + device
+    return int(max(np.int64(label[free + len(steps.room)]), np.int64(label[free])))

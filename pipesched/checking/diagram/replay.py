@@ -4,49 +4,38 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipesched.checking.diagram.completion import FOREVER, NEVER, back_over, key_weights, moves_from
+from pipesched.checking.diagram.completion import FOREVER, back_over, key_weights, moves_from
 from pipesched.checking.diagram.guide import Guide, look_ahead, no_guide
 from pipesched.checking.diagram.labels import told_apart
 from pipesched.checking.diagram.moves import Labels, all_over, allowed, raise_times, ready_for, run_move, waiting
 from pipesched.checking.diagram.repetition import ROUNDS, Reached, repeated, runs_of
 from pipesched.checking.diagram.walk import Numbers, Steps, Walk
-from pipesched.checking.diagram.weights import choices_in_front, run_in_front
 from pipesched.checking.finding import NotCoveredError
 from pipesched.compiled import compiled, inner
 
-# Labels beyond which the check would take minutes, and at once, gigabytes; fewer where weight passes have no breaks.
-_MOST, _MOST_AT_ONCE, _MOST_WHOLE, _MOST_WHOLE_AT_ONCE = 150_000_000, 4_000_000, 60_000_000, 100_000
+# Labels beyond which the check would take minutes, and at once, gigabytes.
+_MOST, _MOST_AT_ONCE = 150_000_000, 4_000_000
 _LATE = 2**60
 
 
-def least_end(
-    walk: Walk, width: int, guide: Guide | None = None, below: int | None = None, whole_steps: int | None = None
-) -> int:
-    """When the devices that count have run all at the earliest, or the value below which labels are followed.
-
-    After `whole_steps` all weight passes may have breaks.
-    """
+def least_end(walk: Walk, width: int, guide: Guide | None = None, below: int | None = None) -> int:
+    """When the devices that count have run all at the earliest, or the value below which labels are followed."""
     steps, limit, say = walk.steps, _LATE if below is None else below, guide or no_guide(walk.steps)
-    total, whole = steps.microbatches * len(steps.ticks), len(steps.kind_ticks) > 0
-    skips = bool(guide is None and not whole and (steps.together < 0).all())
-    columns = steps.admitted + 2 * len(steps.room) + len(steps.kind_ticks)
+    total = steps.microbatches * len(steps.ticks)
+    skips = bool(guide is None and (steps.together < 0).all())
+    columns = steps.admitted + 2 * len(steps.room)
     kind_of_number = np.int32 if walk.longest < FOREVER else np.int64
     reached = Reached(np.zeros(1, np.int64), np.array([0, 1]), np.zeros((1, columns), kind_of_number))
     waits, done, looked, rounds = (reached.keys[:0], reached.labels[:0]), 0, 0, list[Reached]()
     while done + 1 < total:
-        if done == whole_steps and whole:
-            reached, steps, whole = _with_breaks(reached, width, steps)
-            skips, waits = guide is None, (waits[0], reached.labels[:0])
         near, behind, seen = _next(reached, done, steps, say, limit)
         keys, labels = np.concatenate([near[0], waits[0]]), np.concatenate([near[1], waits[1]])
         waits, done, looked = behind, done + 1, looked + seen
-        if looked > (_MOST_WHOLE if whole else _MOST) or len(keys) + len(waits[0]) > _MOST_AT_ONCE:
+        if looked > _MOST or len(keys) + len(waits[0]) > _MOST_AT_ONCE:
             raise NotCoveredError("too many orders to try them all")
         if not len(keys) and not len(waits[0]):
             return limit
-        reached = _reduced(keys, labels, width, steps)
-        if whole and whole_steps is None and len(reached.labels) > _MOST_WHOLE_AT_ONCE:
-            raise NotCoveredError("too many orders to try them all")
+        reached = _reduced(keys, labels, width)
         if skips and done % len(steps.ticks) == 0 and len(rounds) < ROUNDS:
             rounds.append(reached)
             if len(rounds) == ROUNDS:
@@ -56,18 +45,6 @@ def least_end(
     (_, labels), _, _ = _next(reached, done, steps, no_guide(steps), _LATE)
     ends = [latest_end(label, walk.counted, steps) for label in labels]
     return min(limit, *ends) if ends else limit
-
-
-def _with_breaks(reached: Reached, width: int, steps: Steps) -> tuple[Reached, Steps, bool]:
-    """Labels where each device has its work so far, and what is open, before it would have run all."""
-    places = steps.admitted + 2 * len(steps.room)
-    labels = reached.labels[:, :places].copy()
-    for device in range(len(steps.room)):
-        over = [all_over(label, device, steps) for label in reached.labels]
-        labels[:, steps.admitted + len(steps.room) + device] = over
-    none = steps.kind[:0]
-    steps = steps._replace(kind=steps.kind * 0 - 1, kind_ticks=none, first_kind=steps.first_kind * 0)
-    return _reduced(np.repeat(reached.keys, np.diff(reached.at)), labels, width, steps), steps, False
 
 
 Moved = tuple[Numbers, Labels]
@@ -86,13 +63,11 @@ def _next(reached: Reached, done: int, steps: Steps, guide: Guide, limit: int) -
     return (near[0], near[1]), (far[0], far[1]), seen + more
 
 
-def _reduced(keys: Numbers, labels: Labels, width: int, steps: Steps) -> Reached:
+def _reduced(keys: Numbers, labels: Labels, width: int) -> Reached:
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
     at = np.flatnonzero(np.diff(keys, prepend=-1))
-    counts, kept = told_apart(labels, order, np.append(at, len(keys)), width, steps)
-    if len(counts) < len(at):
-        raise NotCoveredError("too many orders to try them all")
+    counts, kept = told_apart(labels, order, np.append(at, len(keys)), width)
     return Reached(keys[at], np.append(0, np.cumsum(counts)), kept)
 
 
@@ -113,7 +88,7 @@ def expand(
     keys, new = np.empty(size, np.int64), np.empty((size, labels.shape[1]), labels.dtype)
     comes, after = np.zeros(steps.admitted, np.int64), np.zeros(run.shape[1], np.int64)
     follows = np.zeros(steps.admitted + 2 * len(steps.room), np.int64)
-    before, whole, say = np.zeros_like(follows), len(steps.kind_ticks) > 0, len(guide.steps) > 0
+    before, say = np.zeros_like(follows), len(guide.steps) > 0
     for one, n, g in moves:
         after[:] = run[one]
         after[n] += 1
@@ -125,36 +100,28 @@ def expand(
         if say:  # what follows the times before the move: most labels are left out without one
             back_over(before, follows, n, g, run[one], may[one, n], steps)
         for k in range(at[one], at[one + 1]):
-            if say and not _all_below(labels[k], before, limit, whole, steps):
+            if say and not _all_below(labels[k], before, limit):
                 looked += 1
                 continue
             ready = ready_for(labels[k], n, g, run[one], steps)
-            for choice in range(choices_in_front(labels[k], steps.device[n], steps) if whole else 1):
-                if found == size:
-                    size *= 2
-                    keys, new = np.concatenate((keys, keys)), np.concatenate((new, new))
-                new[found], looked = labels[k], looked + 1
-                if whole and not run_in_front(new[found], choice, steps.device[n], ready, may[one, n], steps):
-                    continue
-                run_move(new[found], n, g, run[one], ready, may[one, n], steps)
-                raise_times(new[found], under_way, after[0] < steps.microbatches, steps)
-                if not say or _all_below(new[found], follows, limit, whole, steps):
-                    keys[found] = key
-                    found += 1
+            if found == size:
+                size *= 2
+                keys, new = np.concatenate((keys, keys)), np.concatenate((new, new))
+            new[found], looked = labels[k], looked + 1
+            run_move(new[found], n, g, run[one], ready, may[one, n], steps)
+            raise_times(new[found], under_way, after[0] < steps.microbatches, steps)
+            if not say or _all_below(new[found], follows, limit):
+                keys[found] = key
+                found += 1
     return keys[:found].copy(), new[:found].copy(), looked
 
 
 @inner
-def _all_below(label: Labels, follows: Numbers, limit: int, whole: bool, steps: Steps) -> bool:
+def _all_below(label: Labels, follows: Numbers, limit: int) -> bool:
     """Whether each time and what follows it come to less than the limit."""
-    for place in range(len(follows)):
+    for place in range(len(follows)):  # noqa: SIM110 - Numba compiles no generator
         if label[place] + follows[place] >= limit:
             return False
-    if whole:
-        for device in range(len(steps.room)):
-            last = follows[steps.admitted + len(steps.room) + device]
-            if last > NEVER and all_over(label, device, steps) + last >= limit:
-                return False
     return True
 
 

@@ -9,7 +9,6 @@ alone, in the least time that it can take; one that is in no such block takes it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,9 +29,6 @@ class Steps(NamedTuple):
     gradient has run, `soonest[n, d]` the least time from the end of the step before n to the start of one on device d,
     from n on; -1 where there is none. `together[n, g]` is what a block of forward n and gradient g takes, -1 without.
     `room` is -1 without a limit, `open_` the least memory of a weight pass that has not run, `weight` the longest.
-
-    Weight passes without a break are of a `kind` by device and length: `kind[n]` is what step n leaves open, -1 for
-    none; those of device d are from `first_kind[d]` to before `first_kind[d + 1]`, and each takes `kind_ticks`.
     """
 
     device: Numbers
@@ -45,9 +41,6 @@ class Steps(NamedTuple):
     room: Numbers
     open_: Numbers
     weight: Numbers
-    kind: Numbers
-    kind_ticks: Numbers
-    first_kind: Numbers
     microbatches: int
     admitted: int
 
@@ -69,29 +62,18 @@ class Walk(NamedTuple):
     longest: int
 
 
-def walk_along(
-    problem: Problem,
-    stages: tuple[int, ...],
-    whole: Sequence[int],
-    only_last: bool,
-    order: tuple[int, ...] | None = None,
-) -> Walk:
-    """Along these stages of a chain; `only_last` where no more counts than the last gradient and what follows it.
-
-    Devices come in the order in which the chain does to them first, unless one is given.
-    """
+def walk_along(problem: Problem, stages: tuple[int, ...]) -> Walk:
+    """Along these stages of a chain; devices come in the order in which the chain does to them first."""
     where, times = problem.placement.stage_device, least_times(problem)
     chain = next((chain for chain in problem.placement.chains if stages and stages[0] in chain), ())
     if not chain or stages != tuple(stage for stage in chain if stage in stages):
         raise RefusedEvidenceError(f"stages {list(stages)} are not those of a chain, in its order")
     if not len(problem.microbatches_of[chain[0]]):
         raise RefusedEvidenceError("no micro-batch walks the chain")
-    only_last = only_last or stages[0] != chain[0]
-    own = order or tuple(dict.fromkeys(where[stage] for stage in stages))
+    only_last = stages[0] != chain[0]  # no more counts than the last gradient and what follows it
+    own = tuple(dict.fromkeys(where[stage] for stage in stages))
     devices = (None, *own) if only_last else own
-    if not set(whole) <= set(own):
-        raise RefusedEvidenceError(f"devices {list(whole)} are not among those that are kept")
-    steps, ends = _steps(problem, times, stages, devices, whole)
+    steps, ends = _steps(problem, times, stages, devices)
     if steps.admitted < 1:
         raise RefusedEvidenceError("nothing is admitted")
     longest = int((steps.ticks + steps.after + steps.before).sum() + steps.together.max(axis=1).clip(0).sum())
@@ -104,11 +86,7 @@ def walk_along(
 
 
 def _steps(
-    problem: Problem,
-    times: list[LeastTimes],
-    down: tuple[int, ...],
-    devices: tuple[int | None, ...],
-    whole: Sequence[int],
+    problem: Problem, times: list[LeastTimes], down: tuple[int, ...], devices: tuple[int | None, ...]
 ) -> tuple[Steps, Numbers]:
     """They, and the earliest end of each."""
     where, back = problem.placement.stage_device, down[::-1]
@@ -122,7 +100,6 @@ def _steps(
     after = np.array([0] * len(down) + [backward - gradient for _, gradient, backward in own[::-1]], np.int64)
     of = [[s for s in down if where[s] == one] for one in devices]
     memory = np.array([problem.stages[s].activation for s in down], np.int64)
-    kind, kind_ticks, first_kind = _kinds(device, after, [devices.index(one) for one in whole], len(devices))
     steps = Steps(
         device=device,
         ticks=ticks,
@@ -134,24 +111,10 @@ def _steps(
         room=np.array([-1 if one is None else _room(problem, one) for one in devices], np.int64),
         open_=np.array([min((_open(problem, s) for s in own), default=0) for own in of], np.int64),
         weight=np.array([after[device == n].max(initial=0) for n in range(len(devices))], np.int64),
-        kind=kind,
-        kind_ticks=kind_ticks,
-        first_kind=first_kind,
         microbatches=len(problem.microbatches_of[down[0]]),
         admitted=_admitted(problem, down[0]),
     )
     return steps, starts + least
-
-
-def _kinds(device: Numbers, after: Numbers, whole: list[int], devices: int) -> tuple[Numbers, Numbers, Numbers]:
-    """Backwards of a device whose rests are equally long leave the same open."""
-    pairs = zip(device.tolist(), after.tolist(), strict=True)
-    left = [(one, ticks) if ticks > 0 and one in whole else None for one, ticks in pairs]
-    known = sorted({one for one in left if one is not None})
-    kind = [-1 if one is None else known.index(one) for one in left]
-    first = [sum(one[0] < number for one in known) for number in range(devices + 1)]
-    ticks = [one[1] for one in known]
-    return np.array(kind, np.int64), np.array(ticks, np.int64), np.array(first, np.int64)
 
 
 def _soonest(device: Numbers, starts: Numbers, ends: Numbers, devices: int) -> Numbers:

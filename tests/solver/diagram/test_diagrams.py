@@ -16,21 +16,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipesched.checking.diagram.argument import old_form
+from pipesched.checking.diagram.argument import decision_diagram
 from pipesched.checking.diagram.completion import completions
 from pipesched.checking.diagram.walk import walk_along
 from pipesched.checking.finding import Verdict
 from pipesched.problem import placement
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
-from pipesched.results.crossing_evidence import (
-    CrossingBlocks,
-    CrossingChains,
-    CrossingStages,
-    CrossingSteps,
-    CrossingStepsBelow,
-    GuidedStages,
-)
+from pipesched.results.crossing_evidence import CrossingChains
 from pipesched.results.diagram_evidence import Diagram
 from pipesched.results.evidence import Evidence, UnknownForm
 from pipesched.results.evidence_document import evidence_document, evidence_from
@@ -197,11 +190,6 @@ def test_nothing_is_said_of_tasks_or_after_a_stop_or_with_too_much_work(name: st
 
 
 WRONG: tuple[Evidence, ...] = (
-    *(CrossingSteps(0, devices, 8) for devices in ((), (1, 0), (0, 0), (0, 2), (0, -1))),
-    *(CrossingBlocks(chain, devices, 8) for chain, devices in ((1, (1,)), (-1, (0, 1)), (0, ()))),
-    *(CrossingStepsBelow(0, (0, 1), width, value) for width, value in ((0, 500), (8, -1), (8, 0))),
-    *(CrossingStages(stages, 8, 500) for stages in ((), (1, 0), (0, 4))),
-    *(GuidedStages((0, 1), guide, 8, 500) for guide in ((), (2,))),
     *(CrossingChains(devices, width, value) for devices, width, value in (((), 8, 5), ((0, 0), 8, 5), ((2,), 8, 5))),
     *(CrossingChains((0,), width, value) for width, value in ((0, 5), (513, 5), (8, -1))),
 )
@@ -209,31 +197,26 @@ WRONG: tuple[Evidence, ...] = (
 
 @pytest.mark.parametrize("evidence", WRONG, ids=repr)
 def test_evidence_of_no_diagram_is_refused(evidence: Evidence) -> None:
-    two = isinstance(evidence, CrossingChains)
-    one = both_ways(2, 8, 2) if two else v_shape(2, 8, 3, times=BLOCK if isinstance(evidence, CrossingBlocks) else EVEN)
-    kind = "crossings of all chains" if two else type(evidence).form
-    assert verdict(one, Certificate(kind, 1, "", 0, evidence)) is Verdict.REFUSED
+    assert verdict(both_ways(2, 8, 2), Certificate("crossings of all chains", 1, "", 0, evidence)) is Verdict.REFUSED
 
 
 LONG_CHECKS = (
-    CrossingSteps(0, (0, 1, 2, 3), 8),
-    CrossingBlocks(0, (0, 1, 2, 3), 8),
-    CrossingStepsBelow(0, (0, 1, 2, 3), 8, 500),
-    CrossingStages(tuple(range(8)), 8, 5000),
+    (v_shape(4, 40, 40), Diagram(tuple(range(8)), 8)),
+    (v_shape(4, 40, 40, times=BLOCK), Diagram(tuple(range(8)), 8, blocks=True)),
+    (v_shape(4, 40, 40), Diagram(tuple(range(8)), 8, 500, tuple(range(8)))),
 )
 
 
 def test_the_check_does_not_begin_what_takes_too_long_or_has_tasks() -> None:
-    many = v_shape(4, 40, 40), v_shape(4, 40, 40, times=BLOCK), v_shape(4, 40, 40), v_shape(4, 40, 40)
-    for one, evidence in zip(many, LONG_CHECKS, strict=True):
-        assert verdict(one, Certificate(type(evidence).form, 1, "", 0, evidence)) is Verdict.NOT_VERIFIED
-    few = Certificate(CrossingBlocks.form, 1, "", 0, CrossingBlocks(0, (0, 1), 8))
+    for one, evidence in LONG_CHECKS:
+        assert verdict(one, Certificate(evidence.form, 1, "", 0, evidence)) is Verdict.NOT_VERIFIED
+    few = Certificate(Diagram.form, 1, "", 0, Diagram((0, 1, 2, 3), 8, blocks=True))
     of_two = Certificate("crossings of all chains", 1, "", 0, CrossingChains((0,), 8, 500))
     for one, claim in ((v_shape(2, 4, 4, times=BLOCK), few), (both_ways(2, 4, 2), of_two)):
         assert verdict(one, claim) is Verdict.VERIFIED
         assert verdict(of_tasks(one), claim) is Verdict.NOT_VERIFIED
     assert verdict(both_ways(2, 4, 2, "period"), of_two) is Verdict.NOT_VERIFIED
-    document = evidence_document(CrossingStepsBelow(0, (0, 1), 8, 500))
+    document = evidence_document(CrossingChains((0,), 8, 500))
     del document["below"]
     read = evidence_from(document)
     assert isinstance(read, UnknownForm)
@@ -309,7 +292,7 @@ def test_no_order_is_left_out_that_ends_below_the_value(guide: tuple[int, ...], 
             found = end(THIRD, steps, value - steps.beside, width, fewer).ticks
             assert found is not None
             assert found + steps.beside == min(least, value) if width > 1 else found + steps.beside <= min(least, value)
-            assert old_form(THIRD, GuidedStages(stages, guide, width, value)) == found + steps.beside
+            assert decision_diagram(THIRD, Diagram(stages, width, value, guide)) == found + steps.beside
 
 
 # The last device of this one has most left to run when the oldest micro-batch ends: its gradient waits for nothing.
@@ -327,7 +310,7 @@ _LAST_LEFT = Costs((62,) * 4, (11, 11, 11, 10), None, (11, 11, 11, 10), (0,) * 4
 )
 def test_what_remains_is_no_longer_than_any_end_and_bound_and_check_count_the_same(one: Problem) -> None:
     steps = kept(one, (0, 1))
-    found, check = rests(steps), completions(walk_along(one, one.placement.chains[0], (), only_last=False))
+    found, check = rests(steps), completions(walk_along(one, one.placement.chains[0]))
     assert 0.6 * exact(steps) <= found[0].rests.max() <= exact(steps)
     for own, other in zip(found, check, strict=True):
         assert np.array_equal(own.keys, other.keys) and np.array_equal(own.rests, other.follows)
@@ -378,7 +361,7 @@ def test_numbers_too_large_for_a_label_prove_nothing_or_the_same() -> None:
     assert completion(steps._replace(ticks=steps.ticks * 2**26), EVERY, Event()) is None
     assert completion(steps._replace(blocks=steps.blocks + 2**26), EVERY, Event()) is None
     large = v_shape(2, 8, 3, times={"forward": 10**7, "backward": 10**7 + 1})
-    claim = Certificate(CrossingStepsBelow.form, 1, "", 0, CrossingStepsBelow(0, (0, 1), 8, 500))
+    claim = Certificate(Diagram.form, 1, "", 0, Diagram((0, 1, 2, 3), 8, 500, (0, 1, 2, 3)))
     assert verdict(large, claim) is Verdict.NOT_VERIFIED
     few, many = v_shape(2, 5, 3, times=WHOLE), v_shape(2, 5, 3, times={"forward": 10 * 2**24, "backward": 20 * 2**24})
     assert best("all orders", many) == 2**24 * best("all orders", few)

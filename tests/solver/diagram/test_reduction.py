@@ -12,10 +12,8 @@ from numpy.typing import NDArray
 
 from pipesched.checking.crossing_chains.fewer import fewer as of_chains
 from pipesched.checking.diagram.labels import told_apart
-from pipesched.checking.diagram.walk import Steps, walk_along
 from solver.diagram.reduction import reduced
 from solver.diagram.steps import Numbers
-from tests.support.diagrams import v_shape
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -41,15 +39,9 @@ def test_the_same_labels_stay_in_bound_and_check(seed: int) -> None:
     counts, times = of_chains(labels[by_sum].astype(np.int64), since, width)
     assert np.array_equal(np.diff(first), counts)
     assert _in_each_state(first, times) == _in_each_state(first, kept)
-    counts, times = told_apart(labels, order, since, width, _of_times(size))
+    counts, times = told_apart(labels, order, since, width)
     assert np.array_equal(np.diff(first), counts)
     assert _in_each_state(first, times) == _in_each_state(first, kept)
-
-
-def _of_times(size: int) -> Steps:
-    """Steps whose labels have so many times, and no weight passes without a break."""
-    steps = walk_along(v_shape(2, 2, 4), (0, 1, 2, 3), (), only_last=False).steps
-    return steps._replace(admitted=size - 2 * len(steps.room))
 
 
 def _in_each_state(first: Numbers, labels: NDArray[Any]) -> list[list[list[int]]]:

@@ -59,12 +59,7 @@ def _guiding(search: Search) -> tuple[int, ...] | None:
     state = search.incumbent.state
     for one in state.certificates:
         own = one.evidence
-        if (
-            one.value_ticks == state.lower_bound
-            and isinstance(own, Diagram)
-            and own.below is not None
-            and not own.whole
-        ):
+        if one.value_ticks == state.lower_bound and isinstance(own, Diagram) and own.below is not None:
             return own.stages
     return None
 
