@@ -9,7 +9,6 @@ def test_genuine_certificates_are_verified_and_false_claims_refused() -> None:
     tally = forge(800, seed=46, each=5)
     assert not tally.unproved
     assert not any(tally.false_accepted.values())
-    # Of most arguments some were tried, whatever the seed; the benchmark, of 10,000 mutations, tries all.
-    assert sum(tally.false_refused[kind] > 0 for kind in ROWS) > len(ROWS) / 2
+    assert all(tally.false_refused[kind] for kind in ROWS)
     assert sum(tally.true_refused.values()) > 20 and sum(tally.true_accepted.values()) > 5
     assert str(sum(tally.false_refused.values())) in markdown(tally, "").replace(",", "")
