@@ -22,13 +22,13 @@ _OUTPUT = frozenset(
 
 # What other programs call the options that no likeness of letters leads to.
 _USUAL = {
-    "--time-limit": {"timeout", "seconds", "max-time"},
-    "--workers": {"threads", "num-workers", "cores", "num-threads"},
-    "--output": {"out-dir", "output-dir", "outdir", "save"},
-    "--gpus": {"devices", "world-size", "num-devices"},
-    "--tensor": {"tp", "tensor-model-parallel-size"},
-    "--pipeline": {"pp", "pipeline-model-parallel-size"},
-    "--for": {"target", "runtime"},
+    "--time-limit": {"--timeout", "--seconds", "--max-time"},
+    "--workers": {"--threads", "--num-workers", "--cores", "--num-threads"},
+    "--output": {"--out-dir", "--output-dir", "--outdir", "--save"},
+    "--gpus": {"--devices", "--world-size", "--num-devices"},
+    "--tensor": {"--tp", "--tensor-model-parallel-size"},
+    "--pipeline": {"--pp", "--pipeline-model-parallel-size"},
+    "--for": {"--target", "--runtime"},
 }
 
 _SURE = 0.7  # options less alike than this, as --schedule and --seed, are not meant for each other
@@ -94,7 +94,7 @@ class _CommandParser(_Parser):
         key = word.removeprefix("--")
         if any(key in keys.get(action.dest, ()) for action in self._positionals._group_actions):
             return f"; `{key}` is a key of the file"
-        usual = next((ours for ours, others in _USUAL.items() if key in others), "")
+        usual = next((ours for ours, others in _USUAL.items() if word in others), "")
         if usual in self._option_string_actions:
             return f"; did you mean '{usual}'?"
         return did_you_mean(word, self._option_string_actions, _SURE)
