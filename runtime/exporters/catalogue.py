@@ -86,7 +86,7 @@ class Exporter:
         self.refuse(timeline)
 
     def lacks(self, timeline: Timeline) -> str | None:
-        """What the schedule holds that this format has no word for; None where it has words for all."""
+        """What the schedule holds that this format cannot express; None where it can express all of it."""
         problem, passes = timeline.problem, [*timeline.schedule.passes()]
         plain = problem.network.has_collectives and without_parameters(problem).network.one_task_each
         whole = all(len([*problem.tasks(p)]) == 1 for p in passes)
