@@ -19,6 +19,7 @@ from pipesched.checking.partitions.by_device import none_below
 from pipesched.layers.cluster import Capacities
 from pipesched.layers.encoder import EncoderPlacement
 from pipesched.layers.even import even_counts
+from pipesched.layers.layer import LayerType
 from pipesched.layers.partition import mistakes
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.problem.feasibility import why_infeasible
@@ -135,23 +136,23 @@ def mean_load(plan: PlanProblem, choice: Choice) -> Fraction:
     stages, each = len(choice.on(plan.cluster.devices).chains[0]), Fraction(0)
     for model in (piece.model for piece in plan.pieces_of(choice)):
         each += stages * (model.forward_overhead + model.backward_overhead)
-        for layer in model.layers:
-            split = layer.backward + (layer.weight or 0)
-            each += layer.count * (layer.forward + (split if layer.fused is None else min(split, layer.fused)))
-    for layer in plan.shared:  # of which every device has a part
-        each += layer.forward + min(layer.full_backward, layer.backward + (layer.weight or 0))
+        each += sum((layer.count * _work(layer) for layer in model.layers), Fraction(0))
+    each += sum(map(_work, plan.shared), Fraction(0))  # of which every device has a part
     if plan.encoder is not None and plan.encoder.placement is not EncoderPlacement.OWN_DEVICE:
         own, copies = plan.encoder.layer, plan.encoder.copies(plan.cluster.devices)
-        split = own.backward + (own.weight or 0)
-        whole = own.count * (own.forward + (split if own.fused is None else min(split, own.fused)))
         overhead = plan.model.forward_overhead + plan.model.backward_overhead
-        each += (whole + len(copies[0]) * overhead) / plan.encoder.serves
+        each += (own.count * _work(own) + len(copies[0]) * overhead) / plan.encoder.serves
     # Every copy of a layer steps once.
     once = stages * (plan.model.parameters.step or 0) + sum(layer.count * layer.step for layer in plan.model.layers)
     steps, cluster = len(choice.on(plan.cluster.devices).chains) * once, plan.cluster
     # In the time of one layer on a device of its own speed, a device s times as slow does 1/s of one.
     together = sum((1 / slowness for slowness in cluster.slowness), Fraction(0)) or Fraction(cluster.devices)
     return ceil((plan.microbatches * each + steps) / together / plan.tick) * plan.tick
+
+
+def _work(layer: LayerType) -> Fraction:
+    """Of one micro-batch, its backward in the faster way."""
+    return layer.forward + layer.least_backward
 
 
 def _none(plan: PlanProblem, choice: Choice) -> Finding:

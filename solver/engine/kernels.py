@@ -16,7 +16,6 @@ from subprocess import DEVNULL, Popen
 from typing import Any, ClassVar
 
 from pipesched.checking.crossing_chains.alone import fill_in, has_a_way_on
-from pipesched.checking.crossing_chains.fewer import fewer
 from pipesched.checking.crossing_chains.orders import all_longer, may_come
 from pipesched.checking.diagram.completion import one_before
 from pipesched.checking.diagram.labels import told_apart
@@ -114,7 +113,7 @@ DIAGRAM_KERNELS = Kernels("diagrams", *_DIAGRAMS)
 LONG_DIAGRAM_KERNELS = Kernels("long-diagrams", *_DIAGRAMS)  # with times that do not fit into 32 bits, too
 CHAIN_KERNELS = Kernels(
     *("chains", successors_of_chains, reduced, states_before, may_follow),
-    *(may_come, all_longer, fewer, fill_in, has_a_way_on),
+    *(may_come, all_longer, told_apart, fill_in, has_a_way_on),
 )
 ORDER_KERNELS = Kernels(
     *("orders", keys_after, rests_before, ways_before, best_ways, longer, best_of, advance_whole, settle_step)

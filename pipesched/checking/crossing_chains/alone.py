@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipesched.checking.crossing_chains.fewer import fewer
 from pipesched.checking.crossing_chains.ways import NO_STEP, Ways
+from pipesched.checking.diagram.labels import told_apart
 from pipesched.checking.diagram.walk import Numbers
 from pipesched.checking.finding import NotCoveredError
 from pipesched.compiled import compiled
@@ -112,8 +112,7 @@ def fill_in(
                         in_time = in_time and earliest[point, place] + ways_on[found, place] < below
                     found += in_time
         if found:
-            order = np.argsort(ways_on[:found].sum(axis=1), kind="mergesort")
-            counts, told = fewer(ways_on[:found][order], np.array([0, found]), _WAYS_ON)
+            counts, told = told_apart(ways_on[:found], np.arange(found), np.array([0, found]), _WAYS_ON)
             rest.rows[point, : counts[0]] = told
             rest.many[point] = counts[0]
 

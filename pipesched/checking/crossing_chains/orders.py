@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from pipesched.checking.crossing_chains.alone import Alone, Points, alone_on, has_a_way_on, key_weights
-from pipesched.checking.crossing_chains.fewer import fewer
 from pipesched.checking.crossing_chains.times import LATE, ends_before, left_on, run_step, until_something_comes
 from pipesched.checking.crossing_chains.ways import NO_STEP, Ways
+from pipesched.checking.diagram.labels import told_apart
 from pipesched.checking.diagram.walk import Numbers
 from pipesched.checking.finding import NotCoveredError
 from pipesched.compiled import compiled
@@ -63,15 +63,12 @@ def least_end_of_all(
         for alone in say:
             stay = has_a_way_on(after, new, ways, alone, below)
             after, new, block = after[stay], new[stay], block[stay]
-        now, new_times = (
-            np.concatenate([after[~block], waits[0]]),
-            np.concatenate([new[~block], waits[1]]),
-        )
+        now, new_times = np.concatenate([after[~block], waits[0]]), np.concatenate([new[~block], waits[1]])
         waits = after[block], new[block]
         keys = now @ weights
-        order = np.lexsort((new_times.sum(axis=1), keys))
+        order = np.argsort(keys, kind="stable")
         since = np.flatnonzero(np.diff(keys[order], prepend=-1))
-        counts, times = fewer(new_times[order], np.append(since, len(keys)), width)
+        counts, times = told_apart(new_times, order, np.append(since, len(keys)), width)
         run, at = now[order[since]], np.append(0, np.cumsum(counts))
     return least
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipesched.checking.devices.least_times import LeastTimes, least_durations, least_times
-from pipesched.checking.diagram.walk import Numbers
+from pipesched.checking.diagram.walk import Numbers, admitted_to, blocks_of, left_open, room_on, soonest_on
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.problem.problem import Objective, Problem
 
@@ -79,7 +79,7 @@ def ways_on(problem: Problem, devices: tuple[int, ...]) -> Ways:
         earlier += [NO_STEP, *range(since, since + len(chain) - 1)]
         final += [since + len(chain) - 1] * len(chain)
         column += [columns] * len(chain)
-        columns += _admitted(problem, chain[0].stage)
+        columns += admitted_to(problem, chain[0].stage)
     device = np.array([devices.index(where[one.stage]) for one in every], np.int64)
     least = np.array([times[s].gradient if back else times[s].forward for s, back, _, _ in every], np.int64)
     # Every block is one of two that are looked at, so outside of those all take their own time.
@@ -97,9 +97,10 @@ def ways_on(problem: Problem, devices: tuple[int, ...]) -> Ways:
     behind = np.array([one.done for one in every], np.int64) - start - least
     if only:
         behind = _until_last_on_first(device, start + least, final, -4 * most)
-    together = _together(problem, every, device)
+    backward = np.array([one.backward for one in every])
+    together = blocks_of(problem, [one.stage for one in every], device, backward)
     backs = [[one.stage for one in every if one.backward and where[one.stage] == own] for own in devices]
-    left = [[_open(problem, stage) for stage in own] for own in backs]
+    left = [[left_open(problem, stage) for stage in own] for own in backs]
     return Ways(
         device=device,
         ticks=ticks,
@@ -107,14 +108,14 @@ def ways_on(problem: Problem, devices: tuple[int, ...]) -> Ways:
         before=start - ends,
         behind=behind,
         memory=np.array([stages[s].activation * (-1 if back else 1) for s, back, _, _ in every], np.int64),
-        backward=np.array([one.backward for one in every], np.int64),
+        backward=backward.astype(np.int64),
         earlier=np.array(earlier, np.int64),
         final=np.array(final, np.int64),
         number=count,
         column=np.array(column, np.int64),
-        soonest=_soonest(device, start, ends, final, len(devices)),
+        soonest=soonest_on(device, start, ends, final, len(devices)),
         together=together,
-        room=np.array([_free(problem, own) for own in devices], np.int64),
+        room=np.array([room_on(problem, own) for own in devices], np.int64),
         open_=np.array([max(0, min(own, default=0)) for own in left], np.int64),
         weight=np.array([after[device == one].max(initial=0) for one in range(len(devices))]),
         won=_won(device, ticks + after, together, len(devices)),
@@ -151,48 +152,9 @@ def _steps(
         yield _Step(stage, True, times[stage].turns, done)
 
 
-def _together(problem: Problem, every: list[_Step], device: Numbers) -> Numbers:
-    found = np.full((len(every), len(every)), -1, np.int64)
-    for n, one in enumerate(every):
-        ticks = problem.stages[one.stage].overlapped
-        for g, other in enumerate(every):
-            if ticks is not None and not one.backward and other.backward and device[n] == device[g]:
-                found[n, g] = ticks
-    return found
-
-
-def _soonest(device: Numbers, start: Numbers, ends: Numbers, final: list[int], devices: int) -> Numbers:
-    found = np.full((len(device), devices), -1, np.int64)
-    for step, last in enumerate(final):
-        for one in range(devices):
-            on_it = [n for n in range(step, last + 1) if device[n] == one]
-            if on_it:
-                found[step, one] = start[on_it[0]] - ends[step]
-    return found
-
-
 def _won(device: Numbers, work: Numbers, together: Numbers, devices: int) -> Numbers:
     """By device the most that a block takes less than its two passes, and no less than 0."""
     found = np.zeros(devices, np.int64)
     for n, g in zip(*np.nonzero(together >= 0), strict=True):
         found[device[n]] = max(found[device[n]], work[n] + work[g] - together[n, g])
     return found
-
-
-def _open(problem: Problem, stage: int) -> int:
-    own = problem.stages[stage]
-    return own.activation - (0 if own.weight is None else own.freed)
-
-
-def _free(problem: Problem, device: int) -> int:
-    """The memory of a device for activations; -1 without a limit."""
-    pool, where = problem.pools[device], problem.placement.stage_device
-    static = sum(one.static for one, own in zip(problem.stages, where, strict=True) if own == device)
-    return -1 if pool.capacity is None else pool.capacity - pool.static - static
-
-
-def _admitted(problem: Problem, stage: int) -> int:
-    """How many micro-batches are at once between a stage's forward and its gradient, at most."""
-    count, taken = len(problem.microbatches_of[stage]), problem.stages[stage].activation
-    free = _free(problem, problem.placement.stage_device[stage])
-    return count if free < 0 or taken <= 0 else min(count, free // taken)

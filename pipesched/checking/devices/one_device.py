@@ -33,9 +33,7 @@ class OneDevice:
         self.stages = [stage for chain in self.chains for stage in chain]
         if not self.stages:
             raise RefusedEvidenceError(f"no micro-batch passes device {device}")
-        pool = problem.pools[device]
-        on_it = [stage for stage, where in zip(problem.stages, device_of, strict=True) if where == device]
-        self.room = None if pool.capacity is None else pool.capacity - pool.static - sum(s.static for s in on_it)
+        self.room = problem.room[device]
         self.blocks = any(stage.overlapped is not None for stage in problem.stages)
 
     @property

@@ -9,9 +9,11 @@ alone, in the least time that it can take; one that is in no such block takes it
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipesched.checking.devices.least_times import LeastTimes, least_durations, least_times
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
@@ -106,53 +108,52 @@ def _steps(
         after=after,
         before=starts - before,
         memory=np.append(memory, -memory[::-1]),
-        soonest=_soonest(device, starts, before, len(devices)),
-        together=_together(problem, down),
-        room=np.array([-1 if one is None else _room(problem, one) for one in devices], np.int64),
-        open_=np.array([min((_open(problem, s) for s in own), default=0) for own in of], np.int64),
+        soonest=soonest_on(device, starts, before, [len(device) - 1] * len(device), len(devices)),
+        together=blocks_of(problem, (*down, *back), device, np.arange(len(device)) >= len(down))[: len(down)],
+        room=np.array([-1 if one is None else room_on(problem, one) for one in devices], np.int64),
+        open_=np.array([min((left_open(problem, s) for s in own), default=0) for own in of], np.int64),
         weight=np.array([after[device == n].max(initial=0) for n in range(len(devices))], np.int64),
         microbatches=len(problem.microbatches_of[down[0]]),
-        admitted=_admitted(problem, down[0]),
+        admitted=admitted_to(problem, down[0]),
     )
     return steps, starts + least
 
 
-def _soonest(device: Numbers, starts: Numbers, ends: Numbers, devices: int) -> Numbers:
+def soonest_on(device: Numbers, starts: Numbers, ends: Numbers, final: Sequence[int], devices: int) -> Numbers:
+    """From the end of the step before each to the start of one on each device, up to its chain's final step."""
     found = np.full((len(device), devices), -1, np.int64)
-    for n in range(len(device)):
+    for n, last in enumerate(final):
         for one in range(devices):
-            later = np.flatnonzero(device[n:] == one)
+            later = np.flatnonzero(device[n : last + 1] == one)
             if len(later):
                 found[n, one] = starts[n + later[0]] - ends[n]
     return found
 
 
-def _together(problem: Problem, down: tuple[int, ...]) -> Numbers:
-    where = problem.placement.stage_device
-    found = np.full((len(down), 2 * len(down)), -1, np.int64)
-    for n, forward in enumerate(down):
-        ticks = problem.stages[forward].overlapped
-        for g, gradient in enumerate(down[::-1]):
-            if ticks is not None and where[forward] == where[gradient]:
-                found[n, len(down) + g] = ticks
+def blocks_of(problem: Problem, stages: Sequence[int], device: Numbers, backward: NDArray[np.bool_]) -> Numbers:
+    """What a block of each forward and each gradient takes, by step; -1 where there is none."""
+    found = np.full((len(stages), len(stages)), -1, np.int64)
+    for n, stage in enumerate(stages):
+        ticks = problem.stages[stage].overlapped
+        if ticks is not None and not backward[n]:
+            found[n, backward & (device == device[n])] = ticks
     return found
 
 
-def _room(problem: Problem, device: int) -> int:
+def room_on(problem: Problem, device: int) -> int:
     """The memory of a device for activations; -1 without a limit."""
-    pool, where = problem.pools[device], problem.placement.stage_device
-    static = sum(one.static for one, own in zip(problem.stages, where, strict=True) if own == device)
-    return -1 if pool.capacity is None else pool.capacity - pool.static - static
+    room = problem.room[device]
+    return -1 if room is None else room
 
 
-def _open(problem: Problem, stage: int) -> int:
+def left_open(problem: Problem, stage: int) -> int:
     """What a weight pass that has not run holds."""
     own = problem.stages[stage]
     return own.activation - (0 if own.weight is None else own.freed)
 
 
-def _admitted(problem: Problem, stage: int) -> int:
+def admitted_to(problem: Problem, stage: int) -> int:
     """How many micro-batches are at once between a stage's forward and its gradient, at most."""
     count, taken = len(problem.microbatches_of[stage]), problem.stages[stage].activation
-    room = _room(problem, problem.placement.stage_device[stage])
+    room = room_on(problem, problem.placement.stage_device[stage])
     return count if room < 0 or taken <= 0 else min(count, room // taken)

@@ -12,7 +12,7 @@ from fractions import Fraction
 from pipesched.checking.devices.one_device import most_in
 from pipesched.checking.finding import RefusedEvidenceError
 from pipesched.checking.streams.task_paths import Node, TaskPaths
-from pipesched.checking.streams.tasks import in_two, limited_room, require_owner, to_and_from
+from pipesched.checking.streams.tasks import Between, asked, between_by_chain, limited_room
 from pipesched.problem.passes import BW, B, F, PassKind, W
 from pipesched.problem.problem import Problem
 from pipesched.results.evidence import StreamMemory
@@ -20,31 +20,20 @@ from pipesched.results.evidence import StreamMemory
 
 def stream_memory(problem: Problem, evidence: StreamMemory) -> Fraction:
     """The instant, all of the stream that runs later and is followed by no less than the tail, and that tail."""
-    owner, device = evidence.owner, evidence.device
-    require_owner(problem, owner)
-    room = limited_room(problem, device)
-    problem = in_two(problem)
-    finer = evidence.tick / problem.tick
-    head, tail = evidence.head * finer, evidence.tail * finer
-    given = 0
+    device = evidence.device
+    room, problem = limited_room(problem, device), asked(problem, evidence)
     items: list[tuple[int, int, int]] = []
-    later = others = sure = 0
-    for chain in problem.placement.chains:
-        count = len(problem.microbatches_of[chain[0]])
-        if not count:
-            continue
-        paths = TaskPaths(problem, chain)
-        heads, tails = to_and_from(paths, owner)
-        given += sum(amount * _ended_by(heads, paths, ends, count, head) for ends, amount in _gifts(paths, device))
-        for node, where in paths.where.items():
-            if where != (device, evidence.stream):
-                continue
-            begin, left = heads[node] or [-1] * count, tails[node]
-            late = [t >= tail for t in reversed(left)] if left is not None else [False] * count
-            inside = sum(after and h >= head for h, after in zip(begin, late, strict=True)) * paths.ticks[node]
+    head = tail = Fraction(0)
+    given = later = others = sure = 0
+    for between, count in between_by_chain(problem, evidence):
+        paths, head, tail = between.paths, between.head, between.tail
+        given += sum(amount * _ended_by(between, ends, count) for ends, amount in _gifts(paths, device))
+        for node in between.on(device, evidence.stream):
+            ticks, inside = paths.ticks[node], between.inside(node) * paths.ticks[node]
             if node.kind is F:
-                later, sure = later + sum(late) * paths.ticks[node], sure + inside
-                items.append((paths.ticks[node], node.stage, count))
+                later += sum(t >= tail for t in between.tails[node] or ()) * ticks
+                sure += inside
+                items.append((ticks, node.stage, count))
             else:
                 others += inside
     work = others + max(sure, later - most_in(room + given, _by_stage(problem, items)))
@@ -67,14 +56,13 @@ def _gifts(paths: TaskPaths, device: int) -> Iterator[tuple[list[Node], int]]:
             yield [Node(kind, stage, number) for number in ends], amount
 
 
-def _ended_by(
-    heads: dict[Node, list[int] | None], paths: TaskPaths, ends: Sequence[Node], count: int, head: Fraction
-) -> int:
-    """How many of these passes may have ended before an instant."""
-    known = [[time + paths.ticks[end] for time in own] for end in ends if (own := heads[end]) is not None]
+def _ended_by(between: Between, ends: Sequence[Node], count: int) -> int:
+    """How many of these passes may have ended before the head."""
+    heads, ticks = between.heads, between.paths.ticks
+    known = [[time + ticks[end] for time in own] for end in ends if (own := heads[end]) is not None]
     if not known:
         return count
-    return sum(max(each) < head for each in zip(*known, strict=True))
+    return sum(max(each) < between.head for each in zip(*known, strict=True))
 
 
 def _by_stage(problem: Problem, items: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:

@@ -13,7 +13,7 @@ from math import gcd
 
 from pipesched.checking.finding import RefusedEvidenceError
 from pipesched.checking.streams.task_paths import Node, TaskPaths
-from pipesched.checking.streams.tasks import in_two, limited_room, require_owner, to_and_from
+from pipesched.checking.streams.tasks import asked, limited_room, to_and_from
 from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.problem import Problem
 from pipesched.results.evidence import MemoryOfDevice
@@ -22,9 +22,7 @@ from pipesched.results.evidence import MemoryOfDevice
 def memory_of_tasks(problem: Problem, evidence: MemoryOfDevice) -> Fraction:
     """The least way to the device, the time that its memory is needed for, and the least way from it."""
     device, owner = evidence.device, evidence.owner
-    require_owner(problem, owner)
-    room = limited_room(problem, device)
-    problem = in_two(problem)
+    room, problem = limited_room(problem, device), asked(problem, evidence)
     stages = [problem.stages[stage] for stage in problem.placement.stages_of[device]]
     sizes = [size for one in stages for size in (one.activation, one.freed if one.weight is not None else 0)]
     unit = gcd(*sizes) or 1

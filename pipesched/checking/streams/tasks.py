@@ -7,7 +7,7 @@ for each other in shares, k starts of one need as large a share of the other's, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from graphlib import TopologicalSorter
@@ -17,30 +17,52 @@ from pipesched.checking.streams.task_paths import Needed, Node, TaskPaths
 from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.stage import Stage, TaskSpec
-from pipesched.results.evidence import StreamTasks
+from pipesched.results.evidence import MemoryOfDevice, StreamMemory, StreamTasks, StreamWeights
 
 # Quantities of a problem that arguments about streams know of.
 KNOWN = frozenset({"tasks", "transfer_stream"})
 
+OfTasks = StreamTasks | StreamMemory | StreamWeights
+OfOwner = OfTasks | MemoryOfDevice
+
 
 def stream_tasks(problem: Problem, evidence: StreamTasks) -> Fraction:
     """The least head and tail of the tasks that have no less of either, and all of these tasks."""
-    stream, owner = (evidence.device, evidence.stream), evidence.owner
-    require_owner(problem, owner)
-    problem = in_two(problem)
-    finer = evidence.tick / problem.tick
-    head, tail = evidence.head * finer, evidence.tail * finer
-    work = tasks = 0
-    paths = _of_all_chains(problem)
-    heads, tails = to_and_from(paths, owner)
-    for node, where in paths.where.items():
-        own, left = heads[node], tails[node]
-        if where == stream and own is not None and left is not None:
-            inside = sum(h >= head and t >= tail for h, t in zip(own, reversed(left), strict=True))
-            work, tasks = work + inside * paths.ticks[node], tasks + inside
-    if not tasks:
+    problem = asked(problem, evidence)
+    between = Between(_of_all_chains(problem), evidence)
+    inside = {node: between.inside(node) for node in between.on(evidence.device, evidence.stream)}
+    if not any(inside.values()):
         raise RefusedEvidenceError(f"no such task on stream {evidence.stream} of device {evidence.device}")
-    return head + work + tail
+    work = sum(count * between.paths.ticks[node] for node, count in inside.items())
+    return between.head + work + between.tail
+
+
+class Between:
+    """Tasks on their ways: the times to each and from each, and the `head` and `tail` of the evidence in ticks."""
+
+    def __init__(self, paths: TaskPaths, evidence: OfTasks) -> None:
+        self.paths, finer = paths, evidence.tick / paths.problem.tick
+        self.head, self.tail = evidence.head * finer, evidence.tail * finer
+        self.heads, self.tails = to_and_from(paths, evidence.owner)
+
+    def on(self, device: int, stream: str) -> list[Node]:
+        """The tasks of a stream."""
+        return [node for node, where in self.paths.where.items() if where == (device, stream)]
+
+    def inside(self, node: Node) -> int:
+        """How many of a task begin no sooner than the head and leave no less than the tail."""
+        own, left = self.heads[node], self.tails[node]
+        if own is None or left is None:
+            return 0
+        return sum(h >= self.head and t >= self.tail for h, t in zip(own, reversed(left), strict=True))
+
+
+def between_by_chain(problem: Problem, evidence: OfTasks) -> Iterator[tuple[Between, int]]:
+    """Of every chain that micro-batches walk, with their number."""
+    for chain in problem.placement.chains:
+        count = len(problem.microbatches_of[chain[0]])
+        if count:
+            yield Between(TaskPaths(problem, chain), evidence), count
 
 
 def _of_all_chains(problem: Problem) -> TaskPaths:
@@ -105,10 +127,11 @@ def _times(
     return found
 
 
-def require_owner(problem: Problem, owner: int | None) -> None:
-    """`RefusedEvidenceError` where a span has no owner, or a makespan one."""
-    if (owner is None) != (problem.objective is Objective.MAKESPAN):
-        raise RefusedEvidenceError(f"a {problem.objective} is not measured so: owner {owner}")
+def asked(problem: Problem, evidence: OfOwner) -> Problem:
+    """The problem with backwards in two; `RefusedEvidenceError` where a span has no owner, or a makespan one."""
+    if (evidence.owner is None) != (problem.objective is Objective.MAKESPAN):
+        raise RefusedEvidenceError(f"a {problem.objective} is not measured so: owner {evidence.owner}")
+    return in_two(problem)
 
 
 def limited_room(problem: Problem, device: int) -> int:
