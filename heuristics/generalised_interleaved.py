@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from heuristics.building.interleaved_walks import one_forward_one_backward, walks
+from heuristics.building.interleaved_walks import one_forward_one_backward, walks, weights_behind
 from heuristics.building.requirements import chunk_peaks, equal_costs, round_robin
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic, Parameter
-from heuristics.interleaved_zero_bubble import weights_behind
 from pipesched.errors import DoesNotApply
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
 from pipesched.problem.problem import Problem

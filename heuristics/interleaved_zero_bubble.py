@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from heuristics.building.interleaved_walks import Walk, even_groups, walks
+from heuristics.building.interleaved_walks import even_groups, walks, weights_behind
 from heuristics.building.requirements import equal_costs, round_robin, split_backward
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
-from pipesched.problem.passes import B, Pass, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule, schedule_of
 
@@ -19,19 +18,6 @@ def interleaved_zero_bubble(problem: Problem) -> Schedule:
     split_backward(problem)
     devices = walks(problem, even_groups(problem), hop=1)
     return schedule_of([weights_behind(walk, d) for d, walk in enumerate(devices)], "interleaved-zb")
-
-
-def weights_behind(walk: Walk, delay: int) -> list[Pass]:
-    """One forward and one backward in turn, split; each W comes `delay` backwards after its B, the rest at the end."""
-    order = walk.forwards[: walk.warm_up]
-    inputs = [backward._replace(kind=B) for backward in walk.backwards]
-    weights = [backward._replace(kind=W) for backward in walk.backwards]
-    for turn, backward in enumerate(inputs):
-        order += walk.forwards[turn + walk.warm_up : turn + walk.warm_up + 1]
-        order.append(backward)
-        if turn >= delay:
-            order.append(weights[turn - delay])
-    return order + weights[max(0, len(weights) - delay) :]
 
 
 def _closed_form(problem: Problem) -> ClosedForm | None:

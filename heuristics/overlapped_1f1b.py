@@ -11,11 +11,11 @@ from __future__ import annotations
 from functools import partial
 
 from heuristics.building.copies_beside_slots import in_turn, with_copies, without_sharing
-from heuristics.building.interleaved_walks import Walk, even_groups, one_forward_one_backward, walks
-from heuristics.building.requirements import chunk_peaks, equal_costs, one_stage_a_device
+from heuristics.building.interleaved_walks import even_groups, lines, one_forward_one_backward, walks
+from heuristics.building.requirements import chunk_peaks, equal_costs
 from heuristics.building.task_interleaving import Weights, interleaved
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
-from pipesched.problem.passes import BW, B, F, Pass, Slot, W
+from pipesched.problem.passes import BW, B, Slot, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
 
@@ -27,14 +27,9 @@ def overlapped_1f1b(problem: Problem) -> Schedule:
     the device after, not one: a slot hands its forward down and its backward up at its end, so that a pair of
     neighbours one apart would wait for each other every other slot.
     """
-    chain = one_stage_a_device(problem)
-    m, p = problem.microbatches, problem.devices
-    orders: list[list[Slot]] = [[] for _ in range(p)]
-    for i, stage in enumerate(chain):
-        forwards, backwards = ([Pass(kind, stage, j) for j in range(m)] for kind in (F, BW))
-        walk = Walk(forwards, backwards, min(m, 2 * (p - 1 - i) + 1))
-        orders[problem.placement.stage_device[stage]] = one_forward_one_backward(walk, paired=True)
-    return interleaved(problem, Schedule(tuple(map(tuple, orders)), "1f1b-overlap"))
+    devices = lines(problem, lambda i: 2 * (problem.devices - 1 - i) + 1)
+    orders = tuple(tuple(one_forward_one_backward(walk, paired=True)) for _, walk in devices)
+    return interleaved(problem, Schedule(orders, "1f1b-overlap"))
 
 
 def overlapped_interleaved(problem: Problem, name: str, cut_weights: bool = False, offload: bool = False) -> Schedule:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 
 from heuristics.building.memory_saving import full_offload, half_offload
-from heuristics.building.requirements import equal_costs
+from heuristics.building.requirements import equal_costs, peaks_along
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
 from heuristics.generalised_interleaved import generalised_interleaved
 from heuristics.one_f_one_b import one_f_one_b
@@ -43,10 +43,8 @@ def _closed_form(problem: Problem, full: bool) -> ClosedForm | None:
             return None
     makespan = (m + p - 1) * (cost.F + cost.BW)
     takes_time = all(stage.offload and stage.offload.out_ticks and stage.offload.in_ticks for stage in problem.stages)
-    peak = [0] * p
-    for i, stage in enumerate(problem.placement.chains[0]):
-        peak[problem.placement.stage_device[stage]] = min(m, p - i, 3) * problem.network.held_in_flight[stage]
-    return ClosedForm(makespan=makespan, span=makespan, peak=tuple(peak) if full and takes_time else None)
+    peak = peaks_along(problem, lambda i, stage: min(m, p - i, 3) * problem.network.held_in_flight[stage])
+    return ClosedForm(makespan=makespan, span=makespan, peak=peak if full and takes_time else None)
 
 
 for _name, _which, _rule, _peak in (

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from heuristics.building.interleaved_walks import Walk, one_forward_one_backward
 from heuristics.catalogue import HEURISTICS, Heuristic
 from pipesched.errors import DoesNotApply
-from pipesched.problem.passes import BW, F, Pass
+from pipesched.problem.passes import BW, F, Pass, Slot
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule, schedule_of
 
 
 def seq1f1b(problem: Problem) -> Schedule:
     """1F1B of pieces: the i-th of p devices runs p-i forwards and c-1 more, then a backward and a forward in turn."""
-    return schedule_of(_one_forward_one_backward(problem, _one_stage(problem), 1), "seq1f1b")
+    return _in_turn(problem, _one_stage(problem), 1, "seq1f1b")
 
 
 def slimpipe(problem: Problem) -> Schedule:
@@ -30,7 +31,7 @@ def slimpipe(problem: Problem) -> Schedule:
     for device in range(problem.devices):
         stages = [(chunk * problem.devices + device) * count for chunk in range(chunks)]
         lines.append(_line(problem, device, [first + piece for first in stages for piece in range(count)]))
-    return schedule_of(_one_forward_one_backward(problem, lines, 2 if chunks > 1 else 1), "slimpipe")
+    return _in_turn(problem, lines, 2 if chunks > 1 else 1, "slimpipe")
 
 
 def terapipe(problem: Problem) -> Schedule:
@@ -59,17 +60,13 @@ def _line(problem: Problem, device: int, stages: Sequence[int]) -> _Line:
     return _Line(device, forwards, backwards, len(stages))
 
 
-def _one_forward_one_backward(problem: Problem, lines: Sequence[_Line], hop: int) -> list[list[Pass]]:
-    """Lines in the order of the pipeline: each warms up with `hop` forwards more than the one behind it."""
-    orders: list[list[Pass]] = [[] for _ in range(problem.devices)]
+def _in_turn(problem: Problem, lines: Sequence[_Line], hop: int, name: str) -> Schedule:
+    """1F1B of lines in the order of the pipeline: each warms up with `hop` forwards more than the one behind it."""
+    orders: dict[int, list[Slot]] = {}
     for place, (device, forwards, backwards, first) in enumerate(lines):
         warm_up = min(len(forwards), hop * (problem.devices - 1 - place) + first - 1)
-        own = orders[device]
-        own += forwards[:warm_up]
-        for forward, backward in zip(forwards[warm_up:], backwards, strict=False):
-            own += (forward, backward)
-        own += backwards[len(forwards) - warm_up :]
-    return orders
+        orders[device] = one_forward_one_backward(Walk(forwards, backwards, warm_up))
+    return Schedule(tuple(tuple(orders[device]) for device in range(problem.devices)), name)
 
 
 def _one_stage(problem: Problem) -> list[_Line]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from heuristics.building.memory_saving import uniform_recompute
-from heuristics.building.requirements import equal_costs
+from heuristics.building.requirements import equal_costs, peaks_along
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
 from heuristics.interleaved_1f1b import interleaved_1f1b
 from heuristics.one_f_one_b import one_f_one_b
@@ -28,11 +28,8 @@ def _closed_form(problem: Problem) -> ClosedForm | None:
         return None
     (way,) = ways
     makespan = m * (cost.F + way.ticks + cost.BW) + (p - 1) * (cost.F + cost.BW)
-    peak = [0] * p
-    for i, stage in enumerate(problem.placement.chains[0]):
-        whole = problem.network.held_in_flight[stage]
-        peak[problem.placement.stage_device[stage]] = whole + (min(m, p - i) - 1) * way.keeps
-    return ClosedForm(makespan=makespan, peak=tuple(peak))
+    whole = problem.network.held_in_flight
+    return ClosedForm(makespan, peak=peaks_along(problem, lambda i, s: whole[s] + (min(m, p - i) - 1) * way.keeps))
 
 
 HEURISTICS.register(

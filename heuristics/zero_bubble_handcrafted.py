@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from heuristics.building.requirements import equal_costs, one_stage_a_device, split_backward
+from heuristics.building.interleaved_walks import lines, weights_behind
+from heuristics.building.requirements import equal_costs, peaks_along, split_backward
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic, Standing
-from pipesched.problem.passes import B, F, Pass, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule, schedule_of
 
@@ -19,21 +19,8 @@ def handcrafted(problem: Problem, name: str, depth: int) -> Schedule:
     weight passes left over.
     """
     split_backward(problem)
-    chain = one_stage_a_device(problem)
-    m, p = problem.microbatches, problem.devices
-    orders: list[list[Pass]] = [[] for _ in range(p)]
-    for i, stage in enumerate(chain):
-        warm_up, delay = min(m, depth * (p - 1 - i)), depth * i
-        order = [Pass(F, stage, j) for j in range(warm_up)]
-        for j in range(m):
-            if j + warm_up < m:
-                order.append(Pass(F, stage, j + warm_up))
-            order.append(Pass(B, stage, j))
-            if j >= delay:
-                order.append(Pass(W, stage, j - delay))
-        order += [Pass(W, stage, j) for j in range(max(0, m - delay), m)]
-        orders[problem.placement.stage_device[stage]] = order
-    return schedule_of(orders, name)
+    devices = lines(problem, lambda i: depth * (problem.devices - 1 - i))
+    return schedule_of([weights_behind(walk, depth * i) for i, walk in devices], name)
 
 
 def _closed_form(problem: Problem, depth: int) -> ClosedForm | None:
@@ -43,13 +30,10 @@ def _closed_form(problem: Problem, depth: int) -> ClosedForm | None:
     if cost is None or min(cost.F, cost.B) < cost.W or m < depth * (p - 1) + 1:
         return None
     span = m * (cost.F + cost.B + cost.W) + (p - 1) * (cost.F + cost.B - depth * cost.W)
-    peak = [0] * p
-    for i, stage in enumerate(problem.placement.chains[0]):
-        before_b, after_b = network.held_in_flight[stage], network.held_for_weight[stage]
-        held = (depth * (p - 1 - i) + 1) * before_b + depth * i * after_b
-        peak[problem.placement.stage_device[stage]] = held
+    before_b, after_b = network.held_in_flight, network.held_for_weight
+    peak = peaks_along(problem, lambda i, s: (depth * (p - 1 - i) + 1) * before_b[s] + depth * i * after_b[s])
     # ZB-H2 leaves out the makespan: its devices start late and end late, which the span does not see.
-    exact_peak = tuple(peak) if not network.backward_takes_memory else None
+    exact_peak = None if network.backward_takes_memory else peak
     return ClosedForm(makespan=span if depth == 1 else None, span=span, peak=exact_peak)
 
 

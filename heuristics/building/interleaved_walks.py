@@ -1,13 +1,13 @@
-"""What the interleaved family is made of: the order in which chunks and micro-batches come up, and each warm-up."""
+"""What the 1F1B family is made of: the order in which chunks and micro-batches come up, each warm-up, what follows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from heuristics.building.requirements import round_robin
+from heuristics.building.requirements import one_stage_a_device, round_robin
 from pipesched.errors import DoesNotApply
-from pipesched.problem.passes import BW, F, Pass, Slot
+from pipesched.problem.passes import BW, B, F, Pass, Slot, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import overlapped
 
@@ -62,6 +62,15 @@ def walks(problem: Problem, groups: Sequence[range], hop: int, extra: int = 0) -
     return found
 
 
+def lines(problem: Problem, warm_up: Callable[[int], int]) -> list[tuple[int, Walk]]:
+    """With one stage a device: of every device its place i in the pipeline, and its walk with `warm_up(i)` forwards."""
+    found, m = dict[int, tuple[int, Walk]](), problem.microbatches
+    for i, stage in enumerate(one_stage_a_device(problem)):
+        forwards, backwards = ([Pass(kind, stage, j) for j in range(m)] for kind in (F, BW))
+        found[problem.placement.stage_device[stage]] = i, Walk(forwards, backwards, min(m, warm_up(i)))
+    return [found[d] for d in range(problem.devices)]
+
+
 def one_forward_one_backward(walk: Walk, paired: bool = False) -> list[Slot]:
     """The warm-up's forwards, then forward and backward in turn (paired: in one slot), then the backwards left."""
     order: list[Slot] = [(forward,) for forward in walk.forwards[: walk.warm_up]]
@@ -69,3 +78,16 @@ def one_forward_one_backward(walk: Walk, paired: bool = False) -> list[Slot]:
         order += [overlapped(forward, backward)] if paired else [(forward,), (backward,)]
     left = len(walk.backwards) - walk.warm_up
     return order + [(backward,) for backward in walk.backwards[left:]]  # cool-down
+
+
+def weights_behind(walk: Walk, delay: int) -> list[Pass]:
+    """One forward and one backward in turn, split; each W comes `delay` backwards after its B, the rest at the end."""
+    order = walk.forwards[: walk.warm_up]
+    inputs = [backward._replace(kind=B) for backward in walk.backwards]
+    weights = [backward._replace(kind=W) for backward in walk.backwards]
+    for turn, backward in enumerate(inputs):
+        order += walk.forwards[turn + walk.warm_up : turn + walk.warm_up + 1]
+        order.append(backward)
+        if turn >= delay:
+            order.append(weights[turn - delay])
+    return order + weights[max(0, len(weights) - delay) :]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from pipesched.errors import DoesNotApply
@@ -85,6 +85,12 @@ def equal_costs(problem: Problem) -> EqualCosts | None:
     f, bw = (min(per_kind[kind]) for kind in (F, BW))
     b, w = (min(per_kind[kind]) for kind in (B, W)) if problem.splittable else (bw, 0)
     return EqualCosts(f, b, w, bw)
+
+
+def peaks_along(problem: Problem, held: Callable[[int, int], int]) -> tuple[int, ...]:
+    """Peaks of devices by what the i-th one of the pipeline holds, of i and its stage; one stage a device."""
+    placed = {problem.placement.stage_device[s]: held(i, s) for i, s in enumerate(problem.placement.chains[0])}
+    return tuple(placed[d] for d in range(problem.devices))
 
 
 def chunk_peaks(problem: Problem, chunks: Sequence[int]) -> tuple[int, ...] | None:
