@@ -8,8 +8,6 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
@@ -18,7 +16,7 @@ from pipesched.problem.formatting import plain, size
 from pipesched.results.analysis.frontier import Frontier
 from plots.drawing.frame import Handle, legend_below
 from plots.drawing.labels import label
-from plots.render import DPI, MARGIN, Format, saved
+from plots.render import Format, paper, saved
 
 FOUND, PROVED, OPEN, OTHER, OWN = "#2f5f91", "#c0392b", "#f1d9d5", "#5f5f5f", "#8a6d00"
 SIZE = (9.0, 5.6)  # inches
@@ -44,7 +42,7 @@ class Known(NamedTuple):
 def render_frontier(found: Frontier, format: Format = "png") -> bytes:
     """The image of a frontier that has points; the same frontier gives the same bytes."""
     problem = found.problem
-    figure = Figure(figsize=SIZE, dpi=DPI, layout=ConstrainedLayoutEngine(w_pad=MARGIN, h_pad=MARGIN))
+    figure = paper(*SIZE)
     axes = figure.add_subplot()
     name = problem.objective.value
     unit = f" ({problem.time_unit})" if problem.time_unit else ""

@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from pipesched.measurement.late_starts import LateStart, LateStarts
 from pipesched.measurement.pass_causes import Cause
-from plots.render import DPI, MARGIN, Format, saved
+from plots.render import Format, paper, saved
 
 MORE, LESS, TOTAL = "#c0392b", "#17692f", "#2f5f91"
 WIDTH, HEIGHT = 11.0, 7.6  # inches
@@ -21,7 +19,7 @@ _ROOM = 0.25  # of the largest delay, on either side: for the figures
 
 def render_late_starts(found: LateStarts, names: Mapping[Cause, str], title: str, format: Format = "png") -> bytes:
     """The image; `names` are the causes in the order in which they are shown, each in words."""
-    figure = Figure(figsize=(WIDTH, HEIGHT), dpi=DPI, layout=ConstrainedLayoutEngine(w_pad=MARGIN, h_pad=MARGIN))
+    figure = paper(WIDTH, HEIGHT)
     above, below = figure.subplots(2, 1)
     draw_lateness(found.passes, above)
     above.set_title(title, loc="left", fontsize=11, parse_math=False)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
-from numpy.typing import NDArray
 
 from pipesched.measurement.trace import Measured
 from pipesched.schedule.drawing.boxes import lanes, makespan
-from pipesched.schedule.drawing.colours import ink_on, shade, shade_names, shade_numbers
+from pipesched.schedule.drawing.colours import shade, shade_names, shade_numbers
 from pipesched.schedule.timeline import Timeline
-from plots.drawing.box_numbers import BoxNumbers
-from plots.gantt import draw_boxes, draw_gantt
-from plots.render import DPI, MARGIN, figure_size, saved
+from plots.drawing.box_numbers import draw_boxes
+from plots.drawing.frame import device_rows
+from plots.gantt import draw_gantt
+from plots.render import figure_size, paper, saved
 
 _BETWEEN = 1.2  # inches: titles and the legend of the first chart
 
@@ -25,8 +22,7 @@ def render_both(plan: Timeline, measured: Measured, title: str, seconds_per_tick
     Where `seconds_per_tick` is known, both time axes have the same length in seconds.
     """
     width, height = figure_size(plan)
-    layout = ConstrainedLayoutEngine(w_pad=MARGIN, h_pad=MARGIN)
-    figure = Figure(figsize=(width, 2 * height + _BETWEEN), dpi=DPI, layout=layout)
+    figure = paper(width, 2 * height + _BETWEEN)
     above, below = figure.subplots(2, 1)
     draw_gantt(plan, above)
     above.set_title(f"{title}\npredicted", loc="left", parse_math=False)
@@ -44,24 +40,13 @@ def draw_measured(measured: Measured, axes: Axes, longest: float) -> None:
     problem = measured.problem
     lane_of = lanes(problem)
     top, bottom = lane_of[problem.streams[0]]
-    axes.set_ylim(problem.devices, 0)
-    axes.set_yticks(
-        [d + (top + bottom) / 2 for d in range(problem.devices)], [f"Device {d}" for d in range(problem.devices)]
-    )
-    axes.tick_params(axis="y", length=0)
-    axes.set_xlim(0, 1000 * longest or 1)
-    axes.set_xlabel("Time (ms)")
-    axes.spines[["top", "right"]].set_visible(False)
+    device_rows(problem.devices, axes, 1000 * longest, "ms", (top + bottom) / 2)
     boxes = [(device, one) for device, row in enumerate(measured.best) for one in row]
     ends = [lane_of[part.stream] for _, one in boxes for _, part in [next(iter(problem.tasks(one.of)))]]
     rows = [
         (1000 * one.start, device + above, 1000 * one.end, device + below)
         for (device, one), (above, below) in zip(boxes, ends, strict=True)
     ]
-    corners: NDArray[np.float64] = np.array(rows, dtype=np.float64).reshape(-1, 4)
     shade_of, count = shade_numbers(problem), len(shade_names(problem))
     colours = [shade(one.of.kind, shade_of[one.of.stage], count) for _, one in boxes]
-    draw_boxes(axes, corners, colours)
-    BoxNumbers(
-        axes, [(str(one.of.microbatch), "") for _, one in boxes], corners, [ink_on(colour) for colour in colours]
-    )
+    draw_boxes(axes, rows, colours, [(str(one.of.microbatch), "") for _, one in boxes])

@@ -45,7 +45,7 @@ def draw_memory(timeline: Timeline, axes: Axes) -> None:
         times = [problem.in_units(tick) for tick, _ in [*strip, (end, 0)]]
         levels = [_height(device, level, scale) for _, level in [*strip, (end, strip[-1][1])]]
         axes.step(times, levels, where="post", color=HOST, linewidth=1.2)
-    size, labelled = device_labels(timeline, axes)
+    size, labelled = device_labels(problem.devices, axes)
     for device in labelled:
         _write_peak(axes, problem, device, peaks[device], 0.8 * size)
     axes.set_ylabel(f"Memory ({problem.memory_unit})", parse_math=False)

@@ -7,15 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.mlab import GaussianKDE
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from plots.drawing.frame import legend_below
-from plots.render import DPI, MARGIN, Format, saved
+from plots.render import Format, paper, saved
 
 BODY, LINE, NOMINAL = "#a9c6e3", "#2f5f91", "#c0392b"
 WIDTH, ROW, REST = 9.0, 0.55, 1.8  # inches: the picture, one schedule's row, title and axis and legend
@@ -31,8 +29,7 @@ class Spread(NamedTuple):
 
 def render_noise(spreads: Sequence[Spread], label: str, title: str, format: Format = "png") -> bytes:
     """The image; the same samples give the same bytes. `label` names the axis with its unit."""
-    size = (WIDTH, REST + ROW * max(2, len(spreads)))
-    figure = Figure(figsize=size, dpi=DPI, layout=ConstrainedLayoutEngine(w_pad=MARGIN, h_pad=MARGIN))
+    figure = paper(WIDTH, REST + ROW * max(2, len(spreads)))
     axes = figure.add_subplot()
     draw_noise(spreads, axes)
     axes.set_xlabel(label, parse_math=False)

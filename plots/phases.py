@@ -45,7 +45,7 @@ def draw_phases(timeline: Timeline, axes: Axes) -> None:
     draw_frame(timeline, axes, sum(rows[HEADER]) / 2)
     boxes = draw_tasks(timeline, axes, _lanes(problem, rows))
     _tint(timeline, axes, rows)
-    name_lanes(timeline, axes, {name: edges for name, edges in rows.items() if name})
+    name_lanes(problem, axes, {name: edges for name, edges in rows.items() if name})
     marks = mark_phases(timeline, axes, [f"{of} ({what})" for of, what in zip(PHASES, COPIED, strict=True)]
                         if OFFLOAD in rows else PHASES)  # fmt: skip
     colours_below(problem, axes, boxes, [*marks, *_draw_memory(timeline, axes, rows[MEMORY])])
@@ -103,7 +103,7 @@ def _draw_memory(timeline: Timeline, axes: Axes, row: tuple[float, float]) -> It
     capacities = [room if room is not None and room <= 1.25 * most else None for room in problem.room]
     scale, host_scale = max([most, *(room for room in capacities if room is not None)]) or 1, _most(hosts.values()) or 1
     end = problem.in_units(makespan(timeline))
-    size, labelled = device_labels(timeline, axes)
+    size, labelled = device_labels(problem.devices, axes)
     for device, steps in enumerate(own):
 
         def height(level: int, of: int, baseline: float = device + row[1]) -> float:

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
-from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
@@ -20,7 +18,7 @@ from pipesched.results.plan_figures import DeviceMemory, StageRow, device_memory
 from pipesched.schedule.drawing.colours import RGB, SHADES
 from plots.drawing.frame import Handle, legend_below
 from plots.drawing.memory_marks import AREA, CAP, OUTLINE, STATIC
-from plots.render import DPI, MARGIN, Format, saved
+from plots.render import Format, paper, saved
 
 # Hues that no pass has.
 _LAYERS = ("#7f8fa6", "#b279a2", "#c9b037", "#8c6d5a", "#5d5f8d", "#d39fb4", "#a9b18f")
@@ -35,8 +33,7 @@ _ROW = 0.34
 def render_plan(plan: PlanProblem, best: Candidate, format: Format = "png") -> bytes:
     """The image of a plan; the same plan gives the same bytes."""
     devices = best.timeline.problem.devices
-    height = max(3.2, 1.6 + _ROW * devices)
-    figure = Figure(figsize=(_WIDTH, height), dpi=DPI, layout=ConstrainedLayoutEngine(w_pad=MARGIN, h_pad=MARGIN))
+    figure = paper(_WIDTH, max(3.2, 1.6 + _ROW * devices))
     rows, held = stage_rows(plan, best), device_memory(plan, best)
     says_memory = any(one.parameters or one.activations or one.capacity is not None for one in held)
     narrow = 1 + says_memory + plan.model.parameters.some

@@ -68,12 +68,16 @@ def saved(figure: Figure, format: Format = "png") -> bytes:
     return buffer.getvalue()
 
 
+def paper(width: float, height: float) -> Figure:
+    """A figure of so many inches with nothing on it, which keeps what is outside of its axes apart."""
+    return Figure(figsize=(width, height), dpi=DPI, layout=ConstrainedLayoutEngine(w_pad=MARGIN, h_pad=MARGIN))
+
+
 def make_figure(
     timeline: Timeline, draw: Draw, title: str | None = None, window: Window | None = None, row: float = 1.0
 ) -> Figure:
     """The figure that `render` saves, laid out so that nothing is clipped; rows so many times as high as usual."""
-    size = figure_size(timeline, window, row)
-    figure = Figure(figsize=size, dpi=DPI, layout=ConstrainedLayoutEngine(w_pad=MARGIN, h_pad=MARGIN))
+    figure = paper(*figure_size(timeline, window, row))
     axes = figure.add_subplot()
     draw(timeline, axes)
     if window:
@@ -91,8 +95,7 @@ def figure_with_part(timeline: Timeline, draw: Draw, title: str | None = None, r
     share = (READABLE - SIDES) / (natural_width(timeline) - SIDES)
     window = readable_part(timeline, min(share, PART))
     _, high = figure_size(timeline, window, row)
-    layout = ConstrainedLayoutEngine(w_pad=MARGIN, h_pad=MARGIN)
-    figure = Figure(figsize=(READABLE, 2 * high), dpi=DPI, layout=layout)
+    figure = paper(READABLE, 2 * high)
     whole, part = figure.subplots(2, 1)
     tick = float(timeline.problem.tick)
     outside: list[Artist] = []

@@ -22,7 +22,7 @@ def draw_streams(timeline: Timeline, axes: Axes) -> None:
     boxes = draw_tasks(timeline, axes, where)
     # The first lane's label is the device's.
     names = {"micro-batch" if stream is None else stream: edges for stream, edges in list(where.items())[1:]}
-    name_lanes(timeline, axes, names)
+    name_lanes(problem, axes, names)
     colours_below(problem, axes, boxes, mark_phases(timeline, axes))
 
 

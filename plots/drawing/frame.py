@@ -25,19 +25,22 @@ Handle = Artist | tuple[Artist, ...]
 def draw_frame(timeline: Timeline, axes: Axes, label_at: float = 0.5) -> None:
     """A row from d to d + 1 for each device d, named at d + `label_at`, and time in the file's unit."""
     problem = timeline.problem
-    axes.set_ylim(problem.devices, 0)
-    size, shown = device_labels(timeline, axes)
+    device_rows(problem.devices, axes, problem.in_units(makespan(timeline)), problem.time_unit, label_at)
+
+
+def device_rows(devices: int, axes: Axes, end: float, unit: str, label_at: float = 0.5) -> None:
+    """The same of so many devices, with time from 0 to the end in this unit."""
+    axes.set_ylim(devices, 0)
+    size, shown = device_labels(devices, axes)
     axes.set_yticks([d + label_at for d in shown], [f"Device {d}" for d in shown], fontsize=size)
     axes.tick_params(axis="y", length=0)
-    axes.set_xlim(0, problem.in_units(makespan(timeline)) or 1)
-    unit = f" ({problem.time_unit})" if problem.time_unit else ""
-    axes.set_xlabel(f"Time{unit}", parse_math=False)
+    axes.set_xlim(0, end or 1)
+    axes.set_xlabel(f"Time ({unit})" if unit else "Time", parse_math=False)
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def device_labels(timeline: Timeline, axes: Axes) -> tuple[float, range]:
+def device_labels(devices: int, axes: Axes) -> tuple[float, range]:
     """The size in points of what is written next to a row, and the devices that get it: not all where rows are low."""
-    devices = timeline.problem.devices
     row = points(axes)[1] / devices
     size = max(SMALLEST_LABEL, min(DEVICE_LABEL, 0.6 * row))
     return size, range(0, devices, ceil(1.3 * size / row) if row > 0 else devices)

@@ -28,12 +28,17 @@ def draw_legend(axes: Axes, problem: Problem, boxes: list[Box]) -> None:
 def _entries(problem: Problem, boxes: list[Box]) -> list[tuple[Handle, str]]:
     """The kinds that occur, the overlapped block if there is one, and the shades if there is more than one."""
     alone = {box.of.kind for box in boxes if not box.overlapped and not box.sends}
-    entries: list[tuple[Handle, str]] = [(_patch(kind, 0, 1), name) for kind, name in NAMES.items() if kind in alone]
+    entries = kind_entries(alone)
     if any(box.overlapped for box in boxes):
         entries.append((OverlappedBlock(), "Overlapped forward & backward"))
     if any(box.sends for box in boxes):
         entries.append((Patch(facecolor=TRANSFER, edgecolor=EDGE, linewidth=LINE), "Transfer to another device"))
     return [*entries, *shade_entries(problem, {box.of.kind for box in boxes})]
+
+
+def kind_entries(kinds: Collection[PassKind]) -> list[tuple[Handle, str]]:
+    """The colours of these kinds of pass."""
+    return [(_patch(kind, 0, 1), name) for kind, name in NAMES.items() if kind in kinds]
 
 
 def shade_entries(problem: Problem, kinds: Collection[PassKind]) -> list[tuple[Handle, str]]:

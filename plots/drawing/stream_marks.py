@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from numpy.typing import NDArray
 
 from pipesched.problem.problem import Problem
-from pipesched.schedule.drawing.colours import EDGE, LINE, RGB, ink_on
+from pipesched.schedule.drawing.colours import EDGE, LINE, RGB
 from pipesched.schedule.timeline import Timeline
-from plots.drawing.box_numbers import BoxNumbers
+from plots.drawing.box_numbers import draw_boxes
 from plots.drawing.frame import Handle, legend_below, points
 from plots.drawing.gantt_legend import HANDLERS, shade_entries
 from plots.drawing.stream_boxes import KINDS, MEANINGS, Drawn, Lanes, boxes_of, phases
@@ -27,37 +24,14 @@ def draw_tasks(timeline: Timeline, axes: Axes, where: Lanes) -> list[Drawn]:
     """The tasks of all devices, each in its lane, with numbers and names where they can be read; gives them back."""
     problem = timeline.problem
     boxes = list(boxes_of(timeline, where))
-    corners = np.array(
-        [(problem.in_units(b.start), b.top, problem.in_units(b.end), b.bottom) for b in boxes], dtype=np.float64
-    ).reshape(-1, 4)
-    draw_boxes(axes, corners, boxes)
-    numbered = [n for n, box in enumerate(boxes) if box.number]
-    labels = [(boxes[n].number, boxes[n].name) for n in numbered]
-    BoxNumbers(axes, labels, corners[numbered], [ink_on(boxes[n].colour) for n in numbered])
+    corners = [(problem.in_units(b.start), b.top, problem.in_units(b.end), b.bottom) for b in boxes]
+    draw_boxes(axes, corners, [box.colour for box in boxes], [(box.number, box.name) for box in boxes])
     return boxes
 
 
-def draw_boxes(axes: Axes, corners: NDArray[np.float64], boxes: list[Drawn]) -> None:
-    """All boxes as one collection, narrow ones with finer lines; strips have none."""
-    left, right = axes.get_xlim()
-    wide = [n for n, box in enumerate(boxes) if box.number]
-    widths = corners[wide, 2] - corners[wide, 0]
-    typical = float(np.median(widths)) / (right - left) * points(axes)[0] if len(widths) else 0.0
-    line = min(LINE, 0.06 * typical)
-    axes.add_collection(
-        PolyCollection(
-            list(corners[:, [0, 1, 0, 3, 2, 3, 2, 1]].reshape(-1, 4, 2)),
-            facecolors=[box.colour for box in boxes],
-            edgecolors=EDGE,
-            linewidths=[line if box.number else 0.0 for box in boxes],
-        ),
-        autolim=False,
-    )
-
-
-def name_lanes(timeline: Timeline, axes: Axes, names: Mapping[str, tuple[float, float]]) -> None:
+def name_lanes(problem: Problem, axes: Axes, names: Mapping[str, tuple[float, float]]) -> None:
     """The names of lanes beside every device's row, where they are high enough to be read."""
-    devices = timeline.problem.devices
+    devices = problem.devices
     if not names:
         return
     height = min(bottom - top for top, bottom in names.values()) * points(axes)[1] / devices

@@ -9,12 +9,11 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from pipesched.problem.formatting import plain
 from plots.drawing.frame import CHARACTER, Handle
-from plots.render import DPI, MARGIN
+from plots.render import paper
 
 LOGARITHMIC = 4  # an axis whose numbers differ by more than this factor is logarithmic
 _PANEL = (7.6, 4.6)  # inches, of one alone
@@ -28,8 +27,7 @@ def figure_of_panels(titles: Sequence[str], rows_each: Sequence[float] = (1.0,))
     across = 1 if number == 1 else 2 if number in (2, 4) else min(number, 3)
     down = ceil(number / across)
     width, height = _PANEL if number == 1 else _SMALL
-    size = across * width, down * height * sum(rows_each)
-    figure = Figure(figsize=size, dpi=DPI, layout=ConstrainedLayoutEngine(w_pad=MARGIN, h_pad=MARGIN))
+    figure = paper(across * width, down * height * sum(rows_each))
     grid = figure.subplots(down * len(rows_each), across, squeeze=False, height_ratios=list(rows_each) * down)
     found = []
     for n in range(number):
