@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pipesched.layers.recompute_rule import FULL, RecomputeRule
 from pipesched.layers.roles import Role
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
@@ -9,7 +11,7 @@ from runtime.partitions.flags import header
 from runtime.partitions.format_limits import as_many_as_devices, first_recomputed, known_ways, loop, no_mtp
 from runtime.partitions.list_texts import layers_of_devices
 from runtime.partitions.plan_limits import MtpPlace, PlanLimits
-from runtime.partitions.staged_model import StageCounts, StagedModel
+from runtime.partitions.staged_model import StagedModel
 
 _NAME = "colossalai"
 
@@ -66,10 +68,6 @@ def _sizes(model: StagedModel) -> str:
     return f"    given |= {sizes | ({'ep_size': shared.expert} if model.step.experts else {})}\n"
 
 
-def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
-    return layers_of_devices(_NAME, text, devices, layers)
-
-
 PARTITION_FORMATS.register(
     PartitionFormat(
         name=_NAME,
@@ -77,7 +75,7 @@ PARTITION_FORMATS.register(
         main="colossalai-num-layers-per-stage",
         suffix=".colossalai.py",
         write=_write,
-        read=_read,
+        read=partial(layers_of_devices, _NAME),
         limits=PlanLimits(("linear",), RecomputeRule.FIRST, ("1f1b",), MtpPlace.NOWHERE, as_many_as_devices=True),
     )
 )

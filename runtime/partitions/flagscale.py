@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import groupby
 
 from pipesched.errors import BadInput
@@ -13,7 +14,7 @@ from runtime.partitions.format_limits import first_recomputed, known_ways, loop,
 from runtime.partitions.list_texts import layers_of_devices
 from runtime.partitions.megatron_flags import order_notes
 from runtime.partitions.plan_limits import MtpPlace, PlanLimits
-from runtime.partitions.staged_model import StageCounts, StagedModel
+from runtime.partitions.staged_model import StagedModel
 
 _NAME = "flagscale"
 # Of Megatron's flags those that FlagScale has under `model`; the others are under `system`.
@@ -61,10 +62,6 @@ def recompute_table(recomputed: list[int], microbatches: int) -> list[list[int]]
     return [[len(list(equal)), microbatches, layers] for layers, equal in groupby(recomputed)]
 
 
-def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
-    return layers_of_devices(_NAME, text, devices, layers)
-
-
 PARTITION_FORMATS.register(
     PartitionFormat(
         name=_NAME,
@@ -72,7 +69,7 @@ PARTITION_FORMATS.register(
         main="flagscale-layer-split",
         suffix=".flagscale.yaml",
         write=_write,
-        read=_read,
+        read=partial(layers_of_devices, _NAME),
         limits=PlanLimits(("linear",), RecomputeRule.FIRST, ("1f1b",), MtpPlace.LAST_STAGE, recomputes_mtp=False),
     )
 )

@@ -79,6 +79,11 @@ def first_recomputed(name: str, model: StagedModel, *roles: Role) -> list[int]:
     return [_leading(name, at, stage, roles) for at, stage in enumerate(model.stages)]
 
 
+def by_chunk(counts: list[int], devices: int) -> list[list[int]]:
+    """Numbers of stages as rows of chunks, of a number for each device."""
+    return [counts[at : at + devices] for at in range(0, len(counts), devices)]
+
+
 def _leading(name: str, at: int, stage: StageLayers, roles: tuple[Role, ...]) -> int:
     total, short = 0, None
     for run in (run for run in stage.runs if run.role in roles):

@@ -6,18 +6,20 @@ Its flag is one number for all stages, but every TransformerBlock reads it from 
 
 from __future__ import annotations
 
+from functools import partial
+
 from pipesched.errors import BadInput
 from pipesched.layers.recompute_rule import FULL, RecomputeRule
 from pipesched.layers.roles import Role
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
 from runtime.partitions.flags import flag_file
-from runtime.partitions.format_limits import first_recomputed, known_ways
+from runtime.partitions.format_limits import by_chunk, first_recomputed, known_ways
 from runtime.partitions.megatron_flags import ORDERS, order_notes
-from runtime.partitions.megatron_hybrid import is_hybrid, names_of
+from runtime.partitions.megatron_hybrid import is_hybrid, names_of, no_hybrid
 from runtime.partitions.megatron_layout import checked_layout
 from runtime.partitions.megatron_partition import told
 from runtime.partitions.plan_limits import MtpPlace, PlanLimits
-from runtime.partitions.staged_model import StageCounts, StagedModel
+from runtime.partitions.staged_model import StagedModel
 
 _NAME = "megatron-hook"
 
@@ -56,7 +58,7 @@ def _write(model: StagedModel) -> PartitionSettings:
     if any(counts):
         most = {"recompute-method": "block", "recompute-num-layers": max(counts)}
         flags |= {"recompute-granularity": "full"} | most
-    table = [counts[at : at + model.devices] for at in range(0, len(counts), model.devices)]
+    table = by_chunk(counts, model.devices)
     lines = flag_file(model, "Megatron-LM", flags).splitlines()
     text = _MODULE.format(
         flags="\n".join(line if line.startswith("#") else f"# {line}" for line in lines),
@@ -69,15 +71,6 @@ def _write(model: StagedModel) -> PartitionSettings:
     return PartitionSettings(told_values, text, order_notes(model))
 
 
-def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
-    return checked_layout(_NAME, text, devices, layers)
-
-
-def _no_hybrid(names: list[str]) -> None:
-    if is_hybrid(names):
-        raise BadInput("found a hybrid model; allowed: transformer layers (megatron takes hybrid models)")
-
-
 PARTITION_FORMATS.register(
     PartitionFormat(
         name=_NAME,
@@ -85,7 +78,7 @@ PARTITION_FORMATS.register(
         main="megatron-hook-layout",
         suffix=".megatron_hook.py",
         write=_write,
-        read=_read,
+        read=partial(checked_layout, _NAME),
         limits=PlanLimits(
             ("linear", "interleaved"),
             RecomputeRule.FIRST,
@@ -93,7 +86,7 @@ PARTITION_FORMATS.register(
             MtpPlace.ONE_STAGE,
             recomputes_mtp=False,
             groups=True,
-            check=_no_hybrid,
+            check=partial(no_hybrid, "megatron takes hybrid models"),
         ),
     )
 )

@@ -33,6 +33,12 @@ def check_hybrid(names: Sequence[str]) -> None:
             raise BadInput(f"found {name} in a hybrid model; allowed: {', '.join(_LETTERS)} between embedding and head")
 
 
+def no_hybrid(why: str, names: Sequence[str]) -> None:
+    """`BadInput` for a hybrid model."""
+    if is_hybrid(names):
+        raise BadInput(f"found a hybrid model; allowed: transformer layers ({why})")
+
+
 def pattern_of(model: StagedModel) -> str:
     """The letters of every stage."""
     runs = [[run for run in stage.runs if run.role is Role.TRANSFORMER] for stage in model.stages]

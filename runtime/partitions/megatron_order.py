@@ -6,6 +6,7 @@ The module is what `export --format megatron` writes of the plan's schedule.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from pipesched.errors import BadInput
 from pipesched.layers.recompute_rule import RecomputeRule
@@ -14,11 +15,11 @@ from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, Par
 from runtime.partitions.flags import flag_file
 from runtime.partitions.format_limits import one_chain
 from runtime.partitions.megatron_flags import module_notes, recompute_flags
-from runtime.partitions.megatron_hybrid import is_hybrid, names_of
+from runtime.partitions.megatron_hybrid import is_hybrid, names_of, no_hybrid
 from runtime.partitions.megatron_layout import checked_layout
 from runtime.partitions.megatron_partition import told
 from runtime.partitions.plan_limits import MtpPlace, PlanLimits
-from runtime.partitions.staged_model import StageCounts, StagedModel
+from runtime.partitions.staged_model import StagedModel
 
 _NAME = "megatron-order"
 _HYBRID = "hybrid models, in which no order but Megatron's own was run"
@@ -42,15 +43,6 @@ def _write(model: StagedModel) -> PartitionSettings:
     )
 
 
-def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
-    return checked_layout(_NAME, text, devices, layers)
-
-
-def _check(names: list[str]) -> None:
-    if is_hybrid(names):
-        raise BadInput(f"found a hybrid model; allowed: transformer layers ({_HYBRID})")
-
-
 PARTITION_FORMATS.register(
     PartitionFormat(
         name=_NAME,
@@ -58,14 +50,14 @@ PARTITION_FORMATS.register(
         main="megatron-order-layout",
         suffix=".megatron_order.args",
         write=_write,
-        read=_read,
+        read=partial(checked_layout, _NAME),
         limits=PlanLimits(
             ("linear", "interleaved", "v-shape"),
             RecomputeRule.SAME,
             mtp=MtpPlace.ONE_STAGE,
             without_mtp=("v-shape",),
             groups=True,
-            check=_check,
+            check=partial(no_hybrid, _HYBRID),
         ),
     )
 )

@@ -7,7 +7,14 @@ from pipesched.layers.recompute_rule import FULL, RecomputeRule
 from pipesched.layers.roles import Role
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
 from runtime.partitions.flags import header
-from runtime.partitions.format_limits import as_many_as_devices, first_recomputed, known_ways, loop, mtp_on_last_stage
+from runtime.partitions.format_limits import (
+    as_many_as_devices,
+    by_chunk,
+    first_recomputed,
+    known_ways,
+    loop,
+    mtp_on_last_stage,
+)
 from runtime.partitions.list_texts import between_embedding_and_head, check_length, rows
 from runtime.partitions.plan_limits import MtpPlace, PlanLimits
 from runtime.partitions.staged_model import StageCounts, StagedModel
@@ -22,7 +29,7 @@ def _write(model: StagedModel) -> PartitionSettings:
     known_ways(_NAME, model, *FULL)
     counts = [one.layers + one.mtp for one in model.counts]
     share = sum(counts) // len(counts)
-    offset = _table([held - share for held in counts], model.devices)
+    offset = by_chunk([held - share for held in counts], model.devices)
     recomputed = first_recomputed(_NAME, model, Role.TRANSFORMER, Role.MTP)
     values: dict[str, object] = {"mindformers-offset": offset}
     lines = [header(model, "MindFormers"), "parallel_config:", f"  pipeline_stage: {model.devices}"]
@@ -34,7 +41,7 @@ def _write(model: StagedModel) -> PartitionSettings:
         lines += [f"  {name}_parallel: {size}" for name, size in sizes.items()]
         lines.append(f"  use_seq_parallel: {str(shared.tensor > 1).lower()}")
     if any(recomputed):
-        values["mindformers-recompute"] = _table(recomputed, model.devices)
+        values["mindformers-recompute"] = by_chunk(recomputed, model.devices)
         lines += ["recompute_config:", f"  recompute: {values['mindformers-recompute']}"]
     lines += ["model:", "  model_config:", f"    offset: {offset}", f"    num_layers: {model.layers}"]
     if step is not None:
@@ -46,15 +53,9 @@ def _write(model: StagedModel) -> PartitionSettings:
             "  pipeline_config:",
             "    pipeline_interleave: true",
         ]
-    notes = (
-        () if model.schedule in ("1f1b", "interleaved-1f1b") else ("MindSpore runs its own order, not this plan's.",)
-    )
+    own = model.schedule in ("1f1b", "interleaved-1f1b")
+    notes = () if own else ("MindSpore runs its own order, not this plan's.",)
     return PartitionSettings(values, "\n".join(lines) + "\n", notes)
-
-
-def _table(counts: list[int], devices: int) -> list[list[int]]:
-    """By chunk, then device."""
-    return [counts[at : at + devices] for at in range(0, len(counts), devices)]
 
 
 def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
