@@ -46,15 +46,42 @@ def on_cpu() -> None:
 def main(path: str) -> None:
     """Three steps, or as many as the flags say; losses, norms and gradients of each into the result folder."""
     on_cpu()
-    from torchtitan.components.dataloader import BaseDataLoader
-    from torchtitan.components.tokenizer import BaseTokenizer
     from torchtitan.config import ConfigManager
     from torchtitan.models.common.attention import FlexAttention, ScaledDotProductAttention
     from torchtitan.tools.logging import init_logger
 
-    class Tokens(BaseDataLoader):  # type: ignore[misc]
-        """Drawn tokens: every run sees the same."""
+    spec = json.loads(Path(path).read_text())
+    init_logger()
+    config = ConfigManager().parse_args(["--module", "llama3", "--config", "llama3_debugmodel", *spec["flags"]])
+    loss = config.loss
+    if spec["apply"] is not None:
+        config = runpy.run_path(spec["apply"])["apply"](config)
+    if spec["keep_chunks"]:
+        config.loss = loss
+    config.dataloader, config.tokenizer = drawn_tokens()
+    for _, _, parent, field in list(config.model_spec.model.traverse(FlexAttention.Config)):
+        setattr(parent, field, ScaledDotProductAttention.Config())
+    ScaledDotProductAttention.sdpa_backends = [torch.nn.attention.SDPBackend.MATH]
+    trainer = config.build()
+    for module in (one for part in trainer.model_parts for one in part.modules() if isinstance(one, FSDPModule)):
+        module.set_force_sum_reduction_for_comms(True)  # gloo knows no other
+    found = watch(trainer)
+    trainer.train()
+    trainer.close()
+    torch.save(found, Path(spec["result"]) / f"{os.environ['RANK']}.pt")
+    dist.barrier()
+    dist.destroy_process_group()
 
+
+def drawn_tokens() -> tuple[Any, Any]:
+    """Configurations of a data loader that draws the same tokens for every run, and of a tokenizer that is never used.
+
+    Their classes are torchtitan's, which can be imported once `on_cpu` has run.
+    """
+    from torchtitan.components.dataloader import BaseDataLoader
+    from torchtitan.components.tokenizer import BaseTokenizer
+
+    class Tokens(BaseDataLoader):  # type: ignore[misc]
         @dataclass(kw_only=True, slots=True)
         class Config(BaseDataLoader.Config):  # type: ignore[misc]
             pass
@@ -75,8 +102,6 @@ def main(path: str) -> None:
             pass
 
     class NoTokenizer(BaseTokenizer):  # type: ignore[misc]
-        """Nothing is written or read as text here."""
-
         @dataclass(kw_only=True, slots=True)
         class Config(BaseTokenizer.Config):  # type: ignore[misc]
             pass
@@ -86,27 +111,7 @@ def main(path: str) -> None:
 
         encode = decode = get_vocab_size = None
 
-    spec = json.loads(Path(path).read_text())
-    init_logger()
-    config = ConfigManager().parse_args(["--module", "llama3", "--config", "llama3_debugmodel", *spec["flags"]])
-    loss = config.loss
-    if spec["apply"] is not None:
-        config = runpy.run_path(spec["apply"])["apply"](config)
-    if spec["keep_chunks"]:
-        config.loss = loss
-    config.dataloader, config.tokenizer = Tokens.Config(), NoTokenizer.Config()
-    for _, _, parent, field in list(config.model_spec.model.traverse(FlexAttention.Config)):
-        setattr(parent, field, ScaledDotProductAttention.Config())
-    ScaledDotProductAttention.sdpa_backends = [torch.nn.attention.SDPBackend.MATH]
-    trainer = config.build()
-    for module in (one for part in trainer.model_parts for one in part.modules() if isinstance(one, FSDPModule)):
-        module.set_force_sum_reduction_for_comms(True)  # gloo knows no other
-    found = watch(trainer)
-    trainer.train()
-    trainer.close()
-    torch.save(found, Path(spec["result"]) / f"{os.environ['RANK']}.pt")
-    dist.barrier()
-    dist.destroy_process_group()
+    return Tokens.Config(), NoTokenizer.Config()
 
 
 def watch(trainer: Any) -> list[dict[str, Any]]:

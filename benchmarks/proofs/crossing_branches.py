@@ -9,24 +9,21 @@ from typing import Any
 from benchmarks.proofs.branch import Branch
 from benchmarks.proofs.branch_conditions import ROW_OF_SOME, several_stages
 from benchmarks.proofs.further_bounds import (
+    Further,
+    all_orders,
     crossings_below,
-    crossings_merged,
     crossings_of_chains,
     crossings_of_more_stages,
     crossings_of_stages,
-    crossings_of_steps,
-    crossings_with_blocks,
-    more_stages_with_blocks,
+    without_blocks,
 )
 from pipesched.problem.problem import Objective, Problem
-from pipesched.results.certificate import Certificate
 from solver.bounds.analytic.critical_paths import blocks_outlast_passes
 
 # What must hold of a problem and the device of a certificate.
 Where = Callable[[Problem, int], bool]
 # By name: what is likely of the problems drawn, and what must hold of them.
 Cases = dict[str, tuple[dict[str, Any], Where]]
-Further = Callable[[Problem], Iterable[Certificate]]
 
 _STEPS: Cases = {
     "room after W": ({"freed": ("none", "less"), "whole_only": 0}, several_stages),
@@ -123,14 +120,16 @@ _BELOW_A_VALUE, _OF_SOME_STAGES = "crossings of steps below a value", "crossings
 _OF_MORE_STAGES = "crossings of steps of more stages"
 
 CROSSING_BRANCHES: tuple[Branch, ...] = (
-    *_branches("crossings of steps", crossings_of_steps, _STEPS, whole_only=0.3),
-    Branch("crossings of steps, merged", "crossings of steps", likely=ROW_OF_SOME, further=crossings_merged),
+    *_branches("crossings of steps", all_orders(64), _STEPS, whole_only=0.3),
+    Branch("crossings of steps, merged", "crossings of steps", likely=ROW_OF_SOME, further=all_orders(1, 2)),
     *_branches(_BELOW_A_VALUE, crossings_below, _of(_STEPS, _BELOW), whole_only=0.3),
     *_branches(_BELOW_A_VALUE, crossings_below, _of(_WITH_BLOCKS, _BELOW_WITH_BLOCKS), "blocks, ", **_BLOCKS),
     *_branches(_OF_SOME_STAGES, crossings_of_stages, _STEPS, whole_only=0.3),
     *_branches(_OF_SOME_STAGES, crossings_of_stages, _of(_WITH_BLOCKS, _STAGES_WITH_BLOCKS), "blocks, ", **_BLOCKS),
-    *_branches(_OF_MORE_STAGES, crossings_of_more_stages, _STEPS, whole_only=0.3),
-    *_branches(_OF_MORE_STAGES, more_stages_with_blocks, _of(_WITH_BLOCKS, _STAGES_WITH_BLOCKS), "blocks, ", **_BLOCKS),
+    *_branches(_OF_MORE_STAGES, without_blocks(crossings_of_more_stages), _STEPS, whole_only=0.3),
+    *_branches(
+        _OF_MORE_STAGES, crossings_of_more_stages, _of(_WITH_BLOCKS, _STAGES_WITH_BLOCKS), "blocks, ", **_BLOCKS
+    ),
     *_branches("crossings of all chains", crossings_of_chains, _several_chains(_CHAINS), whole_only=0.3, both_ways=0.9),
-    *_branches("crossings with blocks", crossings_with_blocks, _WITH_BLOCKS, **_BLOCKS),
+    *_branches("crossings with blocks", all_orders(1, 64, blocks=True), _WITH_BLOCKS, **_BLOCKS),
 )

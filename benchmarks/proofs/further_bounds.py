@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from itertools import product
 from math import ceil
 from threading import Event
+from typing import Any
 
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
@@ -17,20 +19,24 @@ from solver.diagram.all_orders import bounds_of_all_orders
 from solver.diagram.below import bounds_of_devices, bounds_of_more_stages, bounds_of_stages
 from solver.diagram.steps import walked_chains
 
-
-def _known(problem: Problem) -> int:
-    """The value of a schedule, in ticks: one micro-batch after the other."""
-    return ceil(value_of(problem, best_times(problem, sequential(problem))))
+Further = Callable[[Problem], Iterable[Certificate]]
+Bounds = Callable[..., Iterable[Certificate]]
 
 
-def crossings_of_steps(problem: Problem) -> Iterable[Certificate]:
-    """With all labels told apart that there are."""
-    return () if problem.overlaps else bounds_of_all_orders(problem, Event(), (64,))
+def _proved_and_known(problem: Problem) -> tuple[int, int]:
+    """The best bound in words, and the value of a schedule, one micro-batch after the other; in ticks."""
+    proved = certificates(problem, problem.objective)[0].value_ticks
+    return ceil(proved), ceil(value_of(problem, best_times(problem, sequential(problem))))
 
 
-def crossings_merged(problem: Problem) -> Iterable[Certificate]:
-    """With nearly all labels of a state merged."""
-    return () if problem.overlaps else bounds_of_all_orders(problem, Event(), (1, 2))
+def all_orders(*widths: int, blocks: bool = False) -> Further:
+    """Of problems with blocks or without: so many labels of a state kept, of 1 or 2 nearly all merged."""
+    return lambda problem: bounds_of_all_orders(problem, Event(), widths) if problem.overlaps == blocks else ()
+
+
+def without_blocks(further: Further) -> Further:
+    """Nothing of problems with blocks."""
+    return lambda problem: () if problem.overlaps else further(problem)
 
 
 def crossings_below(problem: Problem) -> Iterable[Certificate]:
@@ -39,52 +45,40 @@ def crossings_below(problem: Problem) -> Iterable[Certificate]:
     By small steps, and to the value of a schedule that is no good. Nothing below what was claimed before is looked for
     again: no value proves more than itself.
     """
-    proved, known = ceil(certificates(problem, problem.objective)[0].value_ticks), _known(problem)
+    proved, known = _proved_and_known(problem)
     claimed = proved - 1.0
-    for width in (1, 64):
-        for most in (known, proved + 16):
-            for one in bounds_of_devices(problem, Event(), claimed, most, (width,)):
-                claimed = max(claimed, float(one.value_ticks))
-                yield one
+    for width, most in product((1, 64), (known, proved + 16)):
+        for one in bounds_of_devices(problem, Event(), claimed, most, (width,)):
+            claimed = max(claimed, float(one.value_ticks))
+            yield one
 
 
 def crossings_of_stages(problem: Problem) -> Iterable[Certificate]:
-    """From each device's stages on, as crossings below a value; as much as of devices before, so each may claim."""
-    proved, known = ceil(certificates(problem, problem.objective)[0].value_ticks), _known(problem)
-    claimed = proved - 1.0
-    for device in range(problem.devices):
-        since = claimed
-        for width, most in ((1, known), (64, known), (64, proved + 16)):
-            for one in bounds_of_stages(problem, Event(), since, most, device, width):
-                since = float(one.value_ticks)
-                claimed = max(claimed, since - 1)
-                yield one
+    """From each device's stages on."""
+    return _of_each(problem, bounds_of_stages, range(problem.devices))
 
 
 def crossings_of_more_stages(problem: Problem) -> Iterable[Certificate]:
-    """As with blocks."""
-    return () if problem.overlaps else more_stages_with_blocks(problem)
-
-
-def more_stages_with_blocks(problem: Problem) -> Iterable[Certificate]:
-    """Guided by the stages of each device of a chain, and by its first and its middle stage alone; likewise."""
-    proved, known = ceil(certificates(problem, problem.objective)[0].value_ticks), _known(problem)
-    claimed = proved - 1.0
+    """Guided by the stages of each device of a chain, and by its first and its middle stage alone."""
+    guides = list[tuple[int, ...]]()
     for chain in walked_chains(problem):
         where = problem.placement.stage_device
         of_devices = [tuple(stage for stage in chain if where[stage] == one) for one in range(problem.devices)]
-        for guide in dict.fromkeys((*filter(None, of_devices), chain[:1], chain[len(chain) // 2 :][:1])):
-            since = claimed
-            for width, most in ((1, known), (64, known), (64, proved + 16)):
-                for one in bounds_of_more_stages(problem, Event(), since, most, guide, width):
-                    since = float(one.value_ticks)
-                    claimed = max(claimed, since - 1)
-                    yield one
+        guides += dict.fromkeys((*filter(None, of_devices), chain[:1], chain[len(chain) // 2 :][:1]))
+    return _of_each(problem, bounds_of_more_stages, guides)
 
 
-def crossings_with_blocks(problem: Problem) -> Iterable[Certificate]:
-    """With nearly all labels of a state merged, and with all told apart that there are."""
-    return bounds_of_all_orders(problem, Event(), (1, 64)) if problem.overlaps else ()
+def _of_each(problem: Problem, bounds: Bounds, of: Iterable[Any]) -> Iterable[Certificate]:
+    """As crossings below a value, for each of these; as much as of those before, so that each may claim."""
+    proved, known = _proved_and_known(problem)
+    claimed = proved - 1.0
+    for each in of:
+        since = claimed
+        for width, most in ((1, known), (64, known), (64, proved + 16)):
+            for one in bounds(problem, Event(), since, most, each, width):
+                since = float(one.value_ticks)
+                claimed = max(claimed, since - 1)
+                yield one
 
 
 def crossings_of_chains(problem: Problem) -> Iterable[Certificate]:
@@ -92,7 +86,7 @@ def crossings_of_chains(problem: Problem) -> Iterable[Certificate]:
 
     Up to what other bounds prove, too, so that all may claim.
     """
-    proved, known = ceil(certificates(problem, problem.objective)[0].value_ticks), _known(problem)
+    proved, known = _proved_and_known(problem)
     for most in (known, proved + 16):
         for one in bounds_of_chains(problem, Event(), proved - 1.0, most, (1, 64)):
             proved = max(proved, int(one.value_ticks))
