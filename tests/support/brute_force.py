@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from itertools import chain, combinations, islice, pairwise, permutations
+from heapq import heappop, heappush
+from itertools import chain, combinations, islice, permutations, product
 from math import ceil
 from random import Random
 from typing import NamedTuple, TypeVar
 
 from pipesched.problem import placement
-from pipesched.problem.passes import BW, B, F, Pass, Slot
+from pipesched.problem.passes import BW, B, F, Slot
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
@@ -19,8 +20,13 @@ from pipesched.schedule.schedule import Schedule
 from tests.support.columns import Costs, Memory, build
 from tests.support.task_brute_force import Game, TooManyOrdersError
 
-Chosen = dict[int, tuple[Slot, ...]]
+# A pass or a block of two, and the order of a device.
+Numbers = tuple[int, ...]
+Order = tuple[Numbers, ...]
+Chosen = dict[int, Order]
 Value = TypeVar("Value", int, Fraction)
+
+NEVER = -(10**9)
 
 
 class Optimum(NamedTuple):
@@ -43,8 +49,7 @@ def optimum(problem: Problem, objective: Objective, fifo: bool = True, most: int
     found = _least(problem, whole, fifo, most)
     if found is None:
         return None
-    value, chosen = found
-    return Optimum(value, Schedule(tuple(chosen[d] for d in range(problem.devices)), "best"))
+    return Optimum(found[0], Schedule(found[1], "best"))
 
 
 def least_span(problem: Problem) -> Fraction | None:
@@ -55,29 +60,34 @@ def least_span(problem: Problem) -> Fraction | None:
 
 def _least(
     problem: Problem, value_of: Callable[[Orders, Chosen], Value | None], fifo: bool, most: int
-) -> tuple[Value, Chosen] | None:
-    best: tuple[Value, Chosen] | None = None
-    tried = 0
-    for game in sorted((Orders(problem, fused) for fused in _ways_to_fuse(problem)), key=Orders.load):
-        orders = [list(islice(game.orders(device, fifo), most)) for device in range(problem.devices)]
-        if max(map(len, orders)) == most:
+) -> tuple[Value, tuple[tuple[Slot, ...], ...]] | None:
+    """Best first: a value of some devices' orders is a bound of those that have them too."""
+    best: Value | None = None
+    games = [Orders(problem, fused) for fused in _ways_to_fuse(problem)]
+    heap: list[tuple[Value, int, int, Orders, Chosen]] = []
+    number = 0
+
+    def offer(game: Orders, chosen: Chosen) -> None:
+        nonlocal best, number
+        number += 1
+        if number > most + len(games):
             raise TooManyOrdersError
-        fewest_first = sorted(range(problem.devices), key=lambda d: len(orders[d]))
-        stack: list[Chosen] = [{}]
-        while stack:
-            chosen = stack.pop()
-            tried += 1
-            if tried > most:
-                raise TooManyOrdersError
-            value = value_of(game, chosen)
-            if value is None or (best is not None and value >= best[0]):
-                continue
-            if len(chosen) == problem.devices:
-                best = value, chosen
-                continue
-            device = fewest_first[len(chosen)]
-            stack += [{**chosen, device: order} for order in orders[device]]
-    return best
+        value = value_of(game, chosen)
+        if value is not None and (best is None or value < best):
+            heappush(heap, (value, -len(chosen), number, game, chosen))
+            best = value if len(chosen) == problem.devices else best
+
+    for game in games:
+        offer(game, {})
+    while heap:
+        value, _, _, game, chosen = heappop(heap)
+        if len(chosen) == problem.devices:
+            return value, tuple(game.slots(chosen[device]) for device in range(problem.devices))
+        orders = game.every_order(fifo, most)
+        device = min(orders.keys() - chosen.keys(), key=lambda each: len(orders[each]))
+        for order in orders[device]:
+            offer(game, {**chosen, device: order})
+    return None
 
 
 def attained(bounds: Callable[[Problem, int], Iterable[Certificate]], objective: Objective, seeds: int) -> int:
@@ -101,132 +111,150 @@ def _ways_to_fuse(problem: Problem) -> Iterator[frozenset[tuple[int, int]]]:
 
 
 class Orders:
-    """One choice of which backwards are fused: the orders of its passes, which are a task each, and their values."""
+    """One choice of which backwards are fused: the orders of its passes, which are a task each, and their values.
+
+    Passes are numbers, and sets of them bits.
+    """
 
     def __init__(self, problem: Problem, fused: frozenset[tuple[int, int]]) -> None:
         game = Game(problem, fused)
-        self.problem, self._alone = problem, {task.of: ticks for task, ticks in game.ticks.items()}
-        self.of_device = [[p for p in game.passes if problem.device(p) == device] for device in range(problem.devices)]
-        self.needs: dict[Pass, list[tuple[Pass, int]]] = {p: [] for p in game.passes}
+        self.problem, self.passes = problem, [*game.passes]
+        number = {p: n for n, p in enumerate(self.passes)}
+        self._device = [*map(problem.device, self.passes)]
+        self.of_device = [[n for n, on in enumerate(self._device) if on == device] for device in range(problem.devices)]
+        self._alone, self._memory = [0] * len(number), [(0, 0)] * len(number)
+        for task, ticks in game.ticks.items():
+            self._alone[number[task.of]] = ticks
+        for own in game.holdings:  # held more from a pass's start, and from its end, than before it
+            self._memory[number[own.begins[0].of]] = own.takes, own.takes - own.gives
+        self._needs: list[list[tuple[int, int]]] = [[] for _ in number]
         for (before, after), lag in game.lags.items():
-            self.needs[after.of].append((before.of, lag))
-        # Held more from a pass's start, and from its end, than before it.
-        self._memory = {own.begins[0].of: (own.takes, own.takes - own.gives) for own in game.holdings}
-        self.before: dict[Pass, frozenset[Pass]] = {}
-        for p in self.needs:
-            self._ancestors(p)
+            self._needs[number[after.of]].append((number[before.of], lag))
+        self._direct = [sum({1 << q for q, _ in needs}) for needs in self._needs]
+        self._every: dict[int, list[Order]] | None = None
+        self._before: list[int | None] = [None] * len(number)
+        self._least = [self._least_ticks(n) for n in range(len(number))]
 
-    def _ancestors(self, p: Pass) -> frozenset[Pass]:
-        if p not in self.before:
-            direct = [q for q, _ in self.needs[p]]
-            self.before[p] = frozenset(direct).union(*map(self._ancestors, direct))
-        return self.before[p]
+    def _ancestors(self, n: int) -> int:
+        found = self._before[n]
+        if found is None:
+            found = self._direct[n]
+            for q, _ in self._needs[n]:
+                found |= self._ancestors(q)
+            self._before[n] = found
+        return found
 
-    def ticks(self, *slot: Pass) -> int:
-        return self._alone[slot[0]] if len(slot) == 1 else self.problem.stages[slot[0].stage].overlapped or 0
+    def _ticks(self, slot: Numbers) -> int:
+        return (
+            self._alone[slot[0]] if len(slot) == 1 else self.problem.stages[self.passes[slot[0]].stage].overlapped or 0
+        )
 
-    def _least_ticks(self, p: Pass) -> int:
+    def _least_ticks(self, n: int) -> int:
         """Alone, or in a block with any other pass of its device."""
-        if not self.problem.overlaps or p.kind not in (F, BW):
-            return self.ticks(p)
-        here = self.of_device[self.problem.device(p)]
-        blocks = [(p,)] if p.kind is F else [(q,) for q in here if q.kind is F]
-        return min(self.ticks(p), *(self.ticks(*forward, p) for forward in blocks))
+        kind = self.passes[n].kind
+        if not self.problem.overlaps or kind not in (F, BW):
+            return self._alone[n]
+        forwards = [n] if kind is F else [q for q in self.of_device[self._device[n]] if self.passes[q].kind is F]
+        return min(self._alone[n], *(self._ticks((forward, n)) for forward in forwards))
 
-    def load(self) -> int:
-        return max(sum(map(self.ticks, passes)) for passes in self.of_device)
+    def slots(self, order: Order) -> tuple[Slot, ...]:
+        return tuple(tuple(self.passes[n] for n in slot) for slot in order)
 
-    def orders(self, device: int, fifo: bool) -> Iterator[tuple[Slot, ...]]:
+    def every_order(self, fifo: bool, most: int) -> dict[int, list[Order]]:
+        """Of every device; `TooManyOrdersError` where one has as many as that."""
+        if self._every is None:
+            self._every = {d: list(islice(self.orders(d, fifo), most)) for d in range(self.problem.devices)}
+            if max(map(len, self._every.values())) == most:
+                raise TooManyOrdersError
+        return self._every
+
+    def orders(self, device: int, fifo: bool) -> Iterator[Order]:
         """Every order of the device's passes that its memory and the needs among them allow."""
         here = self.of_device[device]
-        wait = {p: self.before[p].intersection(here) for p in here}
-        if fifo:  # a stage's B and BW are one kind here
-            wait = {
-                p: before
-                | {
-                    q
-                    for q in here
-                    if q.stage == p.stage and q.microbatch < p.microbatch and (q.kind in (B, BW)) == (p.kind in (B, BW))
-                    if q.kind is p.kind or p.kind in (B, BW)
-                }
-                for p, before in wait.items()
-            }
+        every = sum(1 << n for n in here)
+        wait = {n: self._ancestors(n) & every for n in here}
+        for n, q in permutations(here, 2) if fifo else ():
+            one, other = self.passes[n], self.passes[q]
+            backwards = one.kind in (B, BW) and other.kind in (B, BW)  # which are one kind here
+            if one.stage == other.stage and other.microbatch < one.microbatch and (backwards or one.kind is other.kind):
+                wait[n] |= 1 << q
         capacity = self.problem.room[device]
         room = 10**9 if capacity is None else capacity
 
-        def extend(order: tuple[Slot, ...], done: frozenset[Pass], held: int) -> Iterator[tuple[Slot, ...]]:
-            if len(done) == len(here):
+        def extend(order: Order, done: int, held: int) -> Iterator[Order]:
+            if done == every:
                 yield order
                 return
-            ready = [p for p in here if p not in done and wait[p] <= done]
-            slots: list[Slot] = [(p,) for p in ready]
+            ready = [n for n in here if not done >> n & 1 and not wait[n] & ~done]
+            slots: list[Numbers] = [(n,) for n in ready]
             if self.problem.overlaps:
-                slots += [(f, b) for f in ready if f.kind is F for b in ready if b.kind is BW]
+                forwards, backs = ([n for n in ready if self.passes[n].kind is kind] for kind in (F, BW))
+                slots += product(forwards, backs)
             for slot in slots:
-                if held + sum(self._memory[p][0] for p in slot) <= room:
-                    yield from extend((*order, slot), done.union(slot), held + sum(self._memory[p][1] for p in slot))
+                if held + sum(self._memory[n][0] for n in slot) <= room:
+                    then = held + sum(self._memory[n][1] for n in slot)
+                    yield from extend((*order, slot), done | sum(1 << n for n in slot), then)
 
-        return extend((), frozenset(), 0)
+        return extend((), 0, 0)
 
-    def value(self, chosen: Chosen, objective: Objective) -> Fraction | None:
+    def value_of(self, schedule: Schedule) -> Fraction | None:
+        """The least span with all of a schedule's orders."""
+        number = {p: n for n, p in enumerate(self.passes)}
+        chosen = enumerate(tuple(tuple(number[p] for p in slot) for slot in order) for order in schedule.orders)
+        return self.value(dict(chosen), Objective.SPAN)
+
+    def value(self, chosen: Mapping[int, Order], objective: Objective) -> Fraction | None:
         """The least value under these devices' orders, the others free to run everything at once; None: deadlock."""
-        longest = self._longest_ways(chosen)
-        if longest is None:
+        sequence = self._sequence(chosen)
+        if sequence is None:
             return None
-        from_start, between = longest
         if objective is Objective.MAKESPAN:
-            return Fraction(from_start)
-        # Device e ends `between[d, e]` after d starts at least, and starts no earlier than the span before it ends:
+            return Fraction(max(self._ends(sequence, chosen)))
+        # A device ends so long after another one starts at least, and starts no earlier than the span before it ends:
         # a circle of n devices whose ways add up to x makes n spans at least x.
-        circles = chain.from_iterable(permutations(chosen, n) for n in range(1, len(chosen) + 1))
-        means = (
-            Fraction(sum(between.get(pair, -(10**9)) for pair in zip(c, (*c[1:], c[0]), strict=True)), len(c))
-            for c in circles
-        )
+        orders = {device: order for device, order in chosen.items() if order}
+        between = {}
+        for d in orders:
+            ends = self._ends(sequence, chosen, d)
+            between |= {(d, e): ends[order[-1][0]] for e, order in orders.items()}
+        circles = chain.from_iterable(permutations(orders, n) for n in range(1, len(orders) + 1))
+        means = (Fraction(sum(between[pair] for pair in zip(c, (*c[1:], c[0]), strict=True)), len(c)) for c in circles)
         return max(means, default=Fraction(0))
 
-    def _longest_ways(self, chosen: Chosen) -> tuple[int, dict[tuple[int, int], int]] | None:
-        """From time 0 to the last end, and from the start of one ordered device to the end of another."""
-        after: dict[Slot, list[tuple[Slot, int]]] = {}
-        slot_of: dict[Pass, Slot] = {}
-        for device, passes in enumerate(self.of_device):
-            order = chosen.get(device)
-            slots: list[Slot] = [(p,) for p in passes] if order is None else list(order)
-            after.update({slot: [] for slot in slots})
-            slot_of.update({p: slot for slot in slots for p in slot})
-            if order is not None:
-                for one, other in pairwise(order):
-                    after[other].append((one, 0))
-        for slot, waits in after.items():
-            waits += [(slot_of[q], lag) for p in slot for q, lag in self.needs[p]]
-        ends: dict[Slot, dict[int, int]] = {}  # after time 0 (key -1), and after each ordered device's start
-        openings = {order[0]: device for device, order in chosen.items() if order}
-        under_way: set[Slot] = set()
+    def _sequence(self, chosen: Mapping[int, Order]) -> list[Numbers] | None:
+        """All slots, each behind what it waits for; None where they wait in a circle."""
+        free = [((n,),) for device, own in enumerate(self.of_device) if device not in chosen for n in own]
+        queues = [[*reversed(order)] for order in (*chosen.values(), *free)]
+        done, sequence, before = 0, list[Numbers](), -1
+        while before < len(sequence):
+            before = len(sequence)
+            for queue in queues:
+                while queue and not any(self._direct[n] & ~done for n in queue[-1]):
+                    sequence.append(queue.pop())
+                    for n in sequence[-1]:
+                        done |= 1 << n
+        return None if any(queues) else sequence
 
-        def end(slot: Slot) -> dict[int, int] | None:
-            if slot in ends:
-                return ends[slot]
-            if slot in under_way:
-                return None
-            under_way.add(slot)
-            start = {-1: 0}
-            if slot in openings:
-                start[openings[slot]] = 0
-            for before, lag in after[slot]:
-                ways = end(before)
-                if ways is None:
-                    return None
-                for source, way in ways.items():
-                    start[source] = max(start.get(source, 0), way + lag)
-            ticks = self.ticks(*slot) if self.problem.device(slot[0]) in chosen else self._least_ticks(slot[0])
-            ends[slot] = {source: at + ticks for source, at in start.items()}
-            return ends[slot]
-
-        if any(end(slot) is None for slot in after):
-            return None
-        total = max(ways[-1] for ways in ends.values())
-        between = {(d, e): ends[order[-1]][d] for e, order in chosen.items() for d in chosen if d in ends[order[-1]]}
-        return total, between
+    def _ends(self, sequence: Iterable[Numbers], chosen: Mapping[int, Order], since: int | None = None) -> list[int]:
+        """When passes end at the earliest, after time 0, or after the start of an ordered device if at all."""
+        ends = [0] * len(self.passes)
+        free = dict.fromkeys(chosen, 0 if since is None else NEVER)
+        if since is not None:
+            free[since] = 0
+        for slot in sequence:
+            device = self._device[slot[0]]
+            start = free.get(device, 0 if since is None else NEVER)
+            for n in slot:
+                for q, lag in self._needs[n]:
+                    if ends[q] + lag > start:
+                        start = ends[q] + lag
+            if device in chosen:
+                end = free[device] = start + (self._alone[slot[0]] if len(slot) == 1 else self._ticks(slot))
+            else:
+                end = start + self._least[slot[0]]
+            for n in slot:
+                ends[n] = end
+        return ends
 
 
 # Placements, and how many micro-batches of them can be tried in every order: with a split backward, and fused only.

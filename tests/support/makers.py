@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from random import Random
 
@@ -12,7 +12,7 @@ from pipesched.problem.problem import Problem
 from pipesched.problem.stage import COMPUTE, TaskSpec
 from pipesched.schedule.schedule import Schedule, parse_slot, schedule_of
 from tests.support.columns import with_tasks
-from tests.support.task_brute_force import arcs_of, game_of
+from tests.support.task_brute_force import Game, arcs_of, game_of
 
 # Says of a stage and a micro-batch whether its backward runs fused (BW) rather than split (B, later W).
 IsFused = Callable[[int, int], bool]
@@ -41,10 +41,6 @@ def gpt_1_5b(devices: int, microbatches: int, activations: int, objective: str =
 def schedule(*rows: str, name: str = "by-hand") -> Schedule:
     """One row a device: `F0.0 F0.1 F0.2&BW0.0`."""
     return Schedule(tuple(tuple(map(parse_slot, row.split())) for row in rows), name)
-
-
-def never(stage: int, microbatch: int) -> bool:
-    return False
 
 
 def always(stage: int, microbatch: int) -> bool:
@@ -76,13 +72,14 @@ def random_kinds(one: Problem, rng: Random) -> IsFused:
     return lambda stage, j: fused[stage, j]
 
 
-def random_order(one: Problem, rng: Random, pairs: float = 0.0) -> Schedule:
+def random_order(one: Problem, rng: Random, pairs: float = 0.0, kinds: IsFused | None = None) -> Schedule:
     """A random order that runs to its end; `pairs` is how often a forward and a backward after it share a slot."""
-    is_fused = random_kinds(one, rng)
+    is_fused = kinds or random_kinds(one, rng)
+    needs = waits(one, is_fused)
     todo = {p for held in passes_of(one, is_fused) for p in held}
     orders: list[list[Pass]] = [[] for _ in range(one.devices)]
     while todo:
-        ready = sorted(p for p in todo if not any(before in todo for before, _ in waits(one, p, is_fused)))
+        ready = sorted(p for p in todo if not any(before in todo for before, _ in needs[p]))
         chosen = rng.choice(ready)
         orders[one.device(chosen)].append(chosen)
         todo.remove(chosen)
@@ -159,25 +156,12 @@ def with_parts(one: Problem, rng: Random) -> Problem:
     return with_tasks(one, parts)
 
 
-def waits(one: Problem, p: Pass, is_fused: IsFused) -> Iterator[tuple[Pass, int]]:
-    """The passes that must have ended before p starts, and how long before."""
-    kind, stage, j = p
-    chain = next(chain for chain in one.placement.chains if stage in chain)
-    at = chain.index(stage)
-
-    def transfer(a: int, b: int, back: bool = False) -> int:
-        here, there = (one.placement.stage_device[s] for s in ((b, a) if back else (a, b)))
-        return one.stages[a].transfer + (one.links[here][there] if one.links else 0) if here != there else 0
-
-    if kind is W:
-        yield Pass(B, stage, j), 0
-    elif kind is F:
-        if at > 0:
-            yield Pass(F, chain[at - 1], j), transfer(chain[at - 1], stage)
-    else:
-        yield Pass(F, stage, j), 0
-        if at + 1 < len(chain):
-            yield (
-                Pass(BW if is_fused(chain[at + 1], j) else B, chain[at + 1], j),
-                transfer(stage, chain[at + 1], back=True),
-            )
+def waits(one: Problem, is_fused: IsFused) -> dict[Pass, list[tuple[Pass, int]]]:
+    """Of every pass those that must have ended before it starts, and how long before."""
+    pairs = ((stage, j) for stage, walked in enumerate(one.microbatches_of) for j in walked)
+    game = Game(one, frozenset(pair for pair in pairs if is_fused(*pair)))
+    found: dict[Pass, list[tuple[Pass, int]]] = {p: [] for p in game.passes}
+    for (before, after), lag in game.lags.items():
+        if before.of != after.of:
+            found[after.of].append((before.of, lag))
+    return found

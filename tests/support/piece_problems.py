@@ -9,12 +9,10 @@ from typing import Any
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
 from pipesched.problem.feasibility import why_infeasible
-from pipesched.problem.passes import BW, F, Pass
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.rescale import in_ticks_of
 from pipesched.results.solution import Solution, Status
 from pipesched.schedule.rescale import value_of
-from pipesched.schedule.schedule import Schedule, schedule_of
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from solver.bounds.saving.certificates import certificates
@@ -216,15 +214,3 @@ def _agrees(one: Problem, found: Solution, best: int) -> None:
         verdict = check_bound(found.problem, found.certificate).verdict
         assert verdict is not Verdict.REFUSED, f"{found.certificate.kind}: {verdict}"
         assert _not_covered(one) or verdict is not Verdict.NOT_VERIFIED, f"{found.certificate.kind}: {verdict}"
-
-
-def random_sequence(one: Problem, random: Random) -> Schedule:
-    """A random order that runs to its end, every backward fused."""
-    todo = {Pass(kind, s, j) for s, walked in enumerate(one.microbatches_of) for j in walked for kind in (F, BW)}
-    orders: list[list[Pass]] = [[] for _ in range(one.devices)]
-    while todo:
-        ready = [p for p in sorted(todo) if all(q not in todo for q, _ in one.network.predecessors(p, todo))]
-        chosen = random.choice(ready)
-        orders[one.device(chosen)].append(chosen)
-        todo.remove(chosen)
-    return schedule_of(orders, "random")

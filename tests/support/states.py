@@ -28,8 +28,7 @@ from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.state import Ran, State
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
-from tests.support.makers import problem, random_order
-from tests.support.piece_problems import random_sequence
+from tests.support.makers import always, problem, random_order
 from tests.support.task_brute_force import Game, gather_counts, savings, tiny_gathers, tiny_reductions, tiny_tasks
 from tests.support.tiny_memory import tiny_memory
 
@@ -59,7 +58,7 @@ def tiny_state(random: Random) -> tuple[Problem, State]:
     memory |= {"freed_by_backward": random.choice((0, 1, -1))} if split else {}
     keys = keys | pieces
     before = problem(devices, microbatches, times=times(), memory=memory, **keys)
-    order = random_sequence(before, random) if pieces else random_order(before, random)
+    order = random_order(before, random, kinds=always if pieces else None)
     timeline = simulate(before, order)
     now = random.randint(0, measure(timeline).makespan_ticks)
     ran = {Task(p): Ran(timeline.start(p), timeline.end(p)) for p in order.passes() if timeline.start(p) <= now}

@@ -425,8 +425,7 @@ class Game:
 
     def fits(self, arcs: Arcs) -> bool:
         """Whether memory holds on any timing: whichever passes have begun that take some, with all that has surely ended."""
-        known = paths(self.ticks, frozenset(self.lags) | arcs)
-        surely = {task: {one for one, other in known if other == task} for task in self.ticks}
+        surely = behind(self.ticks, frozenset(self.lags) | arcs)
         for memory, room in self.rooms.items():
             here = [own for own in self.holdings if own.memory == memory]
             takers = [own for own in here if own.takes and room is not None]
@@ -476,18 +475,22 @@ class Game:
 
 def paths(tasks: Mapping[Task, object], arcs: Arcs) -> frozenset[tuple[Task, Task]]:
     """The pairs of tasks with a way from one to the other."""
-    after: dict[Task, set[Task]] = {task: set() for task in tasks}
+    return frozenset((one, task) for task, before in behind(tasks, arcs).items() for one in before)
+
+
+def behind(tasks: Mapping[Task, object], arcs: Arcs) -> dict[Task, set[Task]]:
+    """From which tasks there is a way to each."""
+    before: dict[Task, list[Task]] = {task: [] for task in tasks}
     for one, other in arcs:
-        after[one].add(other)
-    found = set()
+        before[other].append(one)
+    found: dict[Task, set[Task]] = {}
     for task in tasks:
-        stack = [*after[task]]
+        found[task], stack = set(), before[task]
         while stack:
-            other = stack.pop()
-            if (task, other) not in found:
-                found.add((task, other))
-                stack += after[other]
-    return frozenset(found)
+            new = {*stack} - found[task]
+            found[task] |= new
+            stack = [q for p in new for q in before[p]]
+    return found
 
 
 def _sorted(before: Mapping[Task, Sequence[tuple[Task, int]]]) -> list[Task] | None:

@@ -30,7 +30,7 @@ class Machine:
     """Runs a step in milliseconds, with passes, messages and pauses as long as a test says; shares no code with replays."""
 
     def __init__(self, one: Problem, orders: Schedule) -> None:
-        self.one, self.orders = one, orders
+        self.one, self.orders, self.needs = one, orders, waits(one, orders.is_fused)
         self.longer: dict[Pass, float] = {}
         self.message: dict[Pass, float] = {}  # more than the transfer, by its receiver
         self.pause: dict[Pass, float] = {}  # before the pass
@@ -42,11 +42,11 @@ class Machine:
         free = [0.0] * one.devices
         while any(queues):
             for device, queue in enumerate(queues):
-                while queue and all(before in ran for before, _ in waits(one, queue[0], self.orders.is_fused)):
+                while queue and all(before in ran for before, _ in self.needs[queue[0]]):
                     p = queue.pop(0)
                     arrived = [
                         ran[before].end + lag / 1000 * float(one.tick) + self._late(before, p)
-                        for before, lag in waits(one, p, self.orders.is_fused)
+                        for before, lag in self.needs[p]
                     ]
                     start = max([free[device] + self.pause.get(p, 0.0) / 1000, *arrived])
                     length = one.in_units(one.duration(p)) + self.longer.get(p, 0.0)

@@ -33,12 +33,12 @@ def step_of(one: Problem, orders: Schedule, milliseconds: Callable[[Pass], float
     starts: dict[Pass, float] = {}
     ends: dict[Pass, float] = {}
     queues = [list(order) for order in orders.orders]
-    free = [0.0] * one.devices
+    free, needs = [0.0] * one.devices, waits(one, orders.is_fused)
     while any(queues):
         for device, queue in enumerate(queues):
-            while queue and all(before in ends for before, _ in waits(one, queue[0][0], orders.is_fused)):
+            while queue and all(before in ends for before, _ in needs[queue[0][0]]):
                 (p,) = queue.pop(0)
-                ready = [ends[before] + float(lag * one.tick) for before, lag in waits(one, p, orders.is_fused)]
+                ready = [ends[before] + float(lag * one.tick) for before, lag in needs[p]]
                 starts[p] = max([free[device], *ready])
                 free[device] = ends[p] = starts[p] + milliseconds(p)
     last = max(ends, key=ends.__getitem__)

@@ -44,13 +44,13 @@ def test_a_replay_with_times_of_its_own_for_each_pass(seed: int) -> None:
     orders = random_order(one, rng)
     takes = {p: rng.randint(0, 9) for p in orders.passes()}
     ends = dict.fromkeys(takes, 0)
-    fused = orders.is_fused
+    needs = waits(one, orders.is_fused)
     while True:
         old = dict(ends)
         for order in orders.orders:
             free = 0
             for (p,) in order:
-                ready = [ends[before] + lag for before, lag in waits(one, p, fused)]
+                ready = [ends[before] + lag for before, lag in needs[p]]
                 free = ends[p] = max([free, *ready]) + takes[p]
         if ends == old:
             break

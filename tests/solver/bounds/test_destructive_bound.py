@@ -11,7 +11,7 @@ import pytest
 from formulations.jobs.jobs_of_problem import jobs_of
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.placement import linear
-from pipesched.problem.problem import Objective
+from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.rescale import value_of
 from pipesched.validation.validator import validate
@@ -31,25 +31,31 @@ from tests.support.task_brute_force import optimum as optimum_of_tasks
 SURE = Limits(workers=1, deterministic=5.0)
 
 
+def assert_closed_in_on(best: Value, one: Problem, known: list[Value]) -> set[tuple[int, int]]:
+    """Bound and value end at the optimum, each step between; the numbers of devices that proved some, and of all."""
+    groups = set[tuple[int, int]]()
+    for found in destructive_bounds(one, SURE, 60, lambda: (known[0], known[1]), Event()):
+        if isinstance(found, RefutedValue):
+            assert known[0] < found.value <= best
+            known[0] = found.value
+            groups.add((len(found.devices), one.devices))
+        else:
+            timeline = best_times(one, found)
+            assert not validate(timeline)
+            assert value_of(one, timeline) < known[1]
+            known[1] = value_of(one, timeline)
+    assert known == [best, best]
+    return groups
+
+
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("objective", (Objective.MAKESPAN, Objective.SPAN))
 def test_nothing_above_the_optimum_is_refuted_and_the_optimum_is_reached(seed: int, objective: Objective) -> None:
     """From a bound of 0 and the worst schedule."""
     one = replace(tiny_problem(Random(seed)), objective=objective)
     best = optimum(one, objective)
-    if best is None:
-        return
-    known = [0, measure(best_times(one, sequential(one))).value_ticks(objective)]
-    for found in destructive_bounds(one, SURE, 60, lambda: (known[0], known[1]), Event()):
-        if isinstance(found, RefutedValue):
-            assert known[0] < found.value <= best.value
-            known[0] = found.value
-        else:
-            timeline = best_times(one, found)
-            assert not validate(timeline)
-            assert measure(timeline).value_ticks(objective) < known[1]
-            known[1] = measure(timeline).value_ticks(objective)
-    assert known == [best.value, best.value]
+    if best is not None:
+        assert_closed_in_on(best.value, one, [0, measure(best_times(one, sequential(one))).value_ticks(objective)])
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -62,13 +68,7 @@ def test_some_devices_refute_nothing_wrong_where_blocks_are_longer_than_their_pa
     one = build(linear(3), 3, costs, memory, random.choice((Objective.MAKESPAN, Objective.SPAN)))
     best = optimum(one, one.objective)
     assert best is not None
-    known = [0]
-    for found in destructive_bounds(one, SURE, 60, lambda: (known[0], best.value), Event()):
-        assert isinstance(found, RefutedValue)
-        assert found.value <= best.value
-        known.append(int(found.value))
-        known[0] = known[-1]
-    assert known[0] == best.value
+    assert_closed_in_on(best.value, one, [0, best.value])
 
 
 def test_of_passes_of_several_tasks_nothing_above_the_optimum_is_refuted_and_it_is_reached() -> None:
@@ -80,21 +80,9 @@ def test_of_passes_of_several_tasks_nothing_above_the_optimum_is_refuted_and_it_
             best = None if one.network.one_task_each else optimum_of_tasks(one, one.objective)
         except ValueError:
             continue
-        if best is None:
-            continue
-        first = next(iter(expanded(jobs_of(one), sequential(one))))
-        known: list[Value] = [0, value_of(one, best_times(one, first))]
-        for found in destructive_bounds(one, SURE, 60, lambda known=known: (known[0], known[1]), Event()):
-            if isinstance(found, RefutedValue):
-                assert known[0] < found.value <= best, seed
-                known[0] = found.value
-                groups.add((len(found.devices), one.devices))
-            else:
-                timeline = best_times(one, found)
-                assert not validate(timeline)
-                assert value_of(one, timeline) < known[1]
-                known[1] = value_of(one, timeline)
-        assert known == [best, best], seed
+        if best is not None:
+            first = next(iter(expanded(jobs_of(one), sequential(one))))
+            groups |= assert_closed_in_on(best, one, [0, value_of(one, best_times(one, first))])
     assert groups >= {(1, 2), (2, 2), (2, 3)}, groups
 
 
@@ -112,11 +100,8 @@ def test_two_devices_prove_more_than_one_and_all_of_them_the_optimum() -> None:
     assert proved[-1] == (4, value)
 
 
-def test_a_stop_ends_it() -> None:
+def test_nothing_is_searched_after_a_stop_or_where_bound_and_value_meet() -> None:
     stop = Event()
     stop.set()
     assert list(destructive_bounds(problem(2, 4), Limits(), 60, lambda: (0, 100), stop)) == []
-
-
-def test_a_schedule_is_not_called_for_where_bound_and_value_meet() -> None:
     assert list(destructive_bounds(problem(2, 4), Limits(), 60, lambda: (14, 14), Event())) == []

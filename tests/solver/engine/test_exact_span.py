@@ -85,7 +85,7 @@ def test_the_times_of_an_order_have_its_least_span(seed: int) -> None:
     if seed % 3 == 0:
         one = HALF if seed % 2 else QUARTER
     order = random_order(one, random)
-    least = Orders(one, order.fused).value(dict(enumerate(order.orders)), Objective.SPAN)
+    least = Orders(one, order.fused).value_of(order)
     assert least is not None
     timeline = best_times(one, order)
     assert value_of(one, timeline) == least <= measure(simulate_late(one, order)).span_ticks
