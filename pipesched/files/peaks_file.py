@@ -7,11 +7,12 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator
+from pydantic import Field
 
 from pipesched.errors import BadInput
 from pipesched.files.fields import field_types
 from pipesched.files.fields.field import as_list, at_least, field, whole_number
+from pipesched.files.fields.section import Section
 from pipesched.files.limits import MOST_LAYERS
 from pipesched.files.plans.schema import LayerEntry, PlanMemory
 from pipesched.files.problem_file import read_document
@@ -20,7 +21,7 @@ from pipesched.layers.layer import LayerType, RecomputeWay
 from pipesched.layers.memory_peaks import HeldStage, Peak, PeaksFile
 
 
-def _listed(accept: Any, allowed: str) -> PlainValidator:
+def _listed(accept: Any, allowed: str) -> field:
     def entries(value: object) -> object:
         found = as_list(value)
         accepted = None if found is None else [accept(one) for one in found]
@@ -47,10 +48,8 @@ _PEAKS = "a list of numbers of at least 0, one per device, with null for one tha
 _AGAIN = "a list, one entry per stage: whole numbers of at least 0, or such numbers by layer name"
 
 
-class RunEntry(BaseModel):
+class RunEntry(Section):
     """One run: how the model was cut, and the peak of each device."""
-
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 
     partition: Annotated[list[int], _listed(whole_number(1), _COUNTS)] | None = Field(
         None, description="layers of each stage"
@@ -65,10 +64,8 @@ class RunEntry(BaseModel):
     peaks: Annotated[list[Any], _listed(_peak, _PEAKS)] | None = Field(None, description="one per device")
 
 
-class PeaksDocument(BaseModel):
+class PeaksDocument(Section):
     """Layers as in a plan file, their memory keys left out, and runs."""
-
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 
     name: field_types.Text | None = None
     time_unit: field_types.Text = ""

@@ -10,10 +10,11 @@ from math import lcm
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from pipesched.errors import BadInput
 from pipesched.files.fields import field_types
+from pipesched.files.fields.section import Section
 from pipesched.files.problem_file import read_document
 from pipesched.files.rounding import LARGEST
 from pipesched.files.schedules.task_texts import TaskReader
@@ -27,10 +28,10 @@ from pipesched.problem.rescale import finer
 from pipesched.problem.state import Ran, State
 
 
-class BegunPass(BaseModel):
+class BegunPass(Section):
     """A pass or task that has begun; one that still runs may leave out `end`: it takes what the problem says."""
 
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+    required = ("name", "start")
 
     name: field_types.Text | None = Field(
         None, description="as schedules name it: F2.0, with pieces F2.0.3, a task F2.0/attn"
@@ -42,10 +43,10 @@ class BegunPass(BaseModel):
     )
 
 
-class StateFile(BaseModel):
+class StateFile(Section):
     """Times count from the beginning of the iteration."""
 
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+    required = ("now", "passes")
 
     now: field_types.Number | None = Field(None, description="no other pass starts before")
     passes: list[BegunPass] | None = Field(None, description="those that have run or are running")
@@ -53,14 +54,7 @@ class StateFile(BaseModel):
 
 def json_schema() -> Mapping[str, Any]:
     """The JSON Schema of the state file, for editors."""
-    schema = StateFile.model_json_schema()
-    for section, keys in ((schema, ("now", "passes")), (schema["$defs"]["BegunPass"], ("name", "start"))):
-        section["required"] = list(keys)
-        for key in keys:
-            given = section["properties"][key]
-            given["anyOf"] = [one for one in given["anyOf"] if one != {"type": "null"}]
-            del given["default"]
-    return schema
+    return StateFile.model_json_schema()
 
 
 def read_state(path: str | Path, problem: Problem) -> tuple[Problem, State]:
@@ -72,7 +66,7 @@ def state_from(document: object, problem: Problem, source: str = "state") -> tup
     """The same from a dictionary."""
     try:
         _refuse(problem)
-        form, found, wrong = parse_model(StateFile, document, ("now", "passes"))
+        form, found, wrong = parse_model(StateFile, document, StateFile.required)
         if found or wrong:
             raise BadInput(*found)
         assert form.now is not None

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Rational, Real
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from pydantic import PlainValidator
-from pydantic_core import PydanticCustomError
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from pipesched.files.limits import LARGEST
 
@@ -92,20 +92,29 @@ def as_list(value: object) -> list[object] | None:
     return list(value) if isinstance(value, list | tuple) else None
 
 
-def field(allowed: str, accept: Callable[[Any], object]) -> PlainValidator:
+@dataclass(frozen=True, eq=False)
+class field:  # noqa: N801 - annotates a type, as those of pydantic do
     """A validator whose error message is what is allowed; `accept` returns None for what is not."""
 
-    def check(value: object) -> object:
+    allowed: str
+    accept: Callable[[Any], object]
+    json_schema: Mapping[str, Any] | None = None
+
+    def __get_pydantic_core_schema__(self, *_: object) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(self._check)
+
+    def __get_pydantic_json_schema__(self, *_: object) -> dict[str, Any]:
+        return dict(self.json_schema or {})
+
+    def _check(self, value: object) -> object:
         try:
-            result = accept(value)
+            result = self.accept(value)
         except WrongEntries as wrong:
-            context = {"allowed": allowed, "entries": wrong.entries}
+            context = {"allowed": self.allowed, "entries": wrong.entries}
             raise PydanticCustomError("not_allowed", "{allowed}", context) from None
         if result is None:
-            raise PydanticCustomError("not_allowed", "{allowed}", {"allowed": allowed})
+            raise PydanticCustomError("not_allowed", "{allowed}", {"allowed": self.allowed})
         return result
-
-    return PlainValidator(check)
 
 
 def at_least(limit: int) -> Callable[[object], Fraction | None]:
@@ -128,16 +137,18 @@ def whole_number(limit: int) -> Callable[[object], int | None]:
     return accept
 
 
-def one_or_list(
-    one: Callable[[object], Fraction | None], allowed: str
-) -> Callable[[object], Fraction | list[Fraction] | None]:
-    """Accepts one number or a list of them, of whose entries `allowed` says what they may be."""
+def one_or_list(one: Callable[[object], Entry | None], allowed: str) -> Callable[[object], Entry | list[Entry] | None]:
+    """Accepts one value or a list of them, of whose entries `allowed` says what they may be."""
+    many = list_of(one, allowed)
+    return lambda value: one(value) if as_list(value) is None else many(value)
 
-    def accept(value: object) -> Fraction | list[Fraction] | None:
+
+def list_of(one: Callable[[object], Entry | None], allowed: str) -> Callable[[object], list[Entry] | None]:
+    """Accepts a list of such values."""
+
+    def accept(value: object) -> list[Entry] | None:
         entries = as_list(value)
-        if entries is None:
-            return one(value)
-        return each_of(one, entries, allowed)
+        return None if entries is None else each_of(one, entries, allowed)
 
     return accept
 

@@ -6,8 +6,6 @@ import re
 from fractions import Fraction
 from typing import Annotated
 
-from pydantic import PlainValidator, WithJsonSchema
-
 from pipesched.files.fields.field import (
     FINITE,
     NUMBER,
@@ -15,9 +13,9 @@ from pipesched.files.fields.field import (
     POSITIVE,
     as_list,
     at_least,
-    each_of,
     field,
     finite_number,
+    list_of,
     one_or_list,
     or_list,
     or_unit,
@@ -27,6 +25,7 @@ from pipesched.files.limits import LARGEST
 from pipesched.problem.formatting import visible
 from pipesched.problem.placement import PLACEMENTS
 
+A_COUNT = "a whole number of at least 1"
 SIGNED = or_unit({"type": "number", "minimum": -LARGEST, "maximum": LARGEST})
 
 
@@ -50,55 +49,56 @@ def _factor(value: object) -> Fraction | None:
     return number
 
 
-def _factors(value: object) -> list[Fraction] | None:
-    entries = as_list(value)
-    return None if entries is None else each_of(_factor, entries, _A_FACTOR)
-
-
-Text = Annotated[str, field("text", _text), WithJsonSchema({"type": "string"})]
-Count = Annotated[
-    int, field("a whole number of at least 1", whole_number(1)), WithJsonSchema({"type": "integer", "minimum": 1})
-]
+Text = Annotated[str, field("text", _text, {"type": "string"})]
+Count = Annotated[int, field(A_COUNT, whole_number(1), {"type": "integer", "minimum": 1})]
 YesOrNo = Annotated[
-    bool,
-    field("true or false", lambda value: value if isinstance(value, bool) else None),
-    WithJsonSchema({"type": "boolean"}),
+    bool, field("true or false", lambda value: value if isinstance(value, bool) else None, {"type": "boolean"})
 ]
-Number = Annotated[Fraction, field(POSITIVE, at_least(0)), WithJsonSchema(NUMBER)]
-PlainNumber = Annotated[Fraction, field(POSITIVE, at_least(0)), WithJsonSchema(PLAIN_NUMBER)]
+Number = Annotated[Fraction, field(POSITIVE, at_least(0), NUMBER)]
+PlainNumber = Annotated[Fraction, field(POSITIVE, at_least(0), PLAIN_NUMBER)]
 Numbers = Annotated[
     Fraction | list[Fraction],
-    field(f"a number of at least 0, or a list of them, one per stage ({FINITE})", one_or_list(at_least(0), POSITIVE)),
-    WithJsonSchema(or_list(NUMBER)),
+    field(
+        f"a number of at least 0, or a list of them, one per stage ({FINITE})",
+        one_or_list(at_least(0), POSITIVE),
+        or_list(NUMBER),
+    ),
 ]
 NumbersPerDevice = Annotated[
     Fraction | list[Fraction],
-    field(f"a number of at least 0, or a list of them, one per device ({FINITE})", one_or_list(at_least(0), POSITIVE)),
-    WithJsonSchema(or_list(NUMBER)),
+    field(
+        f"a number of at least 0, or a list of them, one per device ({FINITE})",
+        one_or_list(at_least(0), POSITIVE),
+        or_list(NUMBER),
+    ),
 ]
 NumbersPerDeviceOrStage = Annotated[
     Fraction | list[Fraction],
     field(
         f"a number of at least 0, or a list of them, one per device or stage ({FINITE})",
         one_or_list(at_least(0), POSITIVE),
+        or_list(NUMBER),
     ),
-    WithJsonSchema(or_list(NUMBER)),
 ]
 Factors = Annotated[
     list[Fraction],
-    field(f"a list of factors, one per micro-batch: {_A_FACTOR}", _factors),
-    WithJsonSchema(
+    field(
+        f"a list of factors, one per micro-batch: {_A_FACTOR}",
+        list_of(_factor, _A_FACTOR),
         {
             "type": "array",
             "items": or_unit({"type": "number", "exclusiveMinimum": 0, "maximum": 1000}),
             "minItems": 1,
-        }
+        },
     ),
 ]
 SignedNumbers = Annotated[
     Fraction | list[Fraction],
-    field(f"a number, or a list of them, one per stage ({FINITE})", one_or_list(finite_number, f"a number ({FINITE})")),
-    WithJsonSchema(or_list(SIGNED)),
+    field(
+        f"a number, or a list of them, one per stage ({FINITE})",
+        one_or_list(finite_number, f"a number ({FINITE})"),
+        or_list(SIGNED),
+    ),
 ]
 
 
@@ -113,42 +113,33 @@ def task_name(value: object) -> str | None:
     return value if isinstance(value, str) and re.fullmatch(_NAME_PATTERN, value) else None
 
 
-Name = Annotated[
-    str,
-    field(_A_NAME, task_name),
-    WithJsonSchema(NAME),
-]
-
-
-def _names(value: object) -> list[str] | None:
-    entries = as_list(value)
-    return None if entries is None else each_of(task_name, entries, _A_NAME)
+Name = Annotated[str, field(_A_NAME, task_name, NAME)]
 
 
 Names = Annotated[
     list[str],
-    field("a list of names", _names),
-    WithJsonSchema({"type": "array", "items": NAME, "minItems": 1, "uniqueItems": True}),
+    field(
+        "a list of names",
+        list_of(task_name, _A_NAME),
+        {"type": "array", "items": NAME, "minItems": 1, "uniqueItems": True},
+    ),
 ]
-
-
-def _counts(value: object) -> int | list[int] | None:
-    entries = as_list(value)
-    if entries is None:
-        return whole_number(1)(value)
-    return each_of(whole_number(1), entries, "a whole number of at least 1")
 
 
 Counts = Annotated[
     int | list[int],
-    field("a whole number of at least 1, or a list of them, one per stage", _counts),
-    WithJsonSchema(or_list({"type": "integer", "minimum": 1, "maximum": LARGEST})),
+    field(
+        "a whole number of at least 1, or a list of them, one per stage",
+        one_or_list(whole_number(1), A_COUNT),
+        or_list({"type": "integer", "minimum": 1, "maximum": LARGEST}),
+    ),
 ]
 
 
-def one_of(*names: str) -> PlainValidator:
+def one_of(*names: str) -> field:
     """A validator for a choice of words."""
-    return field(", ".join(names), lambda value: value if isinstance(value, str) and value in names else None)
+    accept = lambda value: value if isinstance(value, str) and value in names else None  # noqa: E731
+    return field(", ".join(names), accept, {"enum": list(map(str, names))})
 
 
 def _placement(value: object) -> object:
@@ -161,13 +152,14 @@ def _placement(value: object) -> object:
 
 PlacementField = Annotated[
     str | list[int],
-    field(f"{', '.join(PLACEMENTS)}, or a list with the device of each stage", _placement),
-    WithJsonSchema(
+    field(
+        f"{', '.join(PLACEMENTS)}, or a list with the device of each stage",
+        _placement,
         {
             "anyOf": [
                 {"enum": list(PLACEMENTS)},
                 {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1},
             ]
-        }
+        },
     ),
 ]

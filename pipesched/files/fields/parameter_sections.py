@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Protocol
+from typing import Annotated, ClassVar, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import Field
 
 from pipesched.files.fields import field_types
 from pipesched.files.fields.field import field, whole_number
+from pipesched.files.fields.section import Section
 
 # The stream of a collective that names none.
 COLLECTIVE_STREAM = "dp"
@@ -24,8 +25,9 @@ def _keep(value: object) -> str | int | None:
 
 _Keep = Annotated[
     str | int,
-    field("free, always, or {window: N} with N at least 1", _keep),
-    WithJsonSchema(
+    field(
+        "free, always, or {window: N} with N at least 1",
+        _keep,
         {
             "anyOf": [
                 {"enum": [FREE, ALWAYS]},
@@ -36,15 +38,13 @@ _Keep = Annotated[
                     "additionalProperties": False,
                 },
             ]
-        }
+        },
     ),
 ]
 
 
-class ParametersPart(BaseModel):
+class ParametersPart(Section):
     """A section of `parameters`, or all of it."""
-
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 
 
 class GatherSection(ParametersPart):
@@ -69,6 +69,8 @@ class GatherSection(ParametersPart):
 class ReduceSection(ParametersPart):
     """The reduction of a stage's gradients, behind its last backward: a reduce-scatter or an all-reduce."""
 
+    required: ClassVar[tuple[str, ...]] = ("time",)
+
     time: field_types.Numbers | None = Field(None, description="its duration, of all buckets together")
     on: field_types.Name = Field(COLLECTIVE_STREAM, description="the stream that runs it; default dp")
     buckets: field_types.Count = Field(
@@ -78,6 +80,8 @@ class ReduceSection(ParametersPart):
 
 class StepSection(ParametersPart):
     """The optimizer's step of a stage, behind its reduction, on the first stream."""
+
+    required: ClassVar[tuple[str, ...]] = ("time",)
 
     time: field_types.Numbers | None = Field(None, description="its duration")
 

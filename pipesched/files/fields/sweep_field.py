@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import WithJsonSchema
-
 from pipesched.files.fields.field import field
 
 _ONE = {"type": ["number", "string", "boolean", "array", "object"]}
@@ -19,14 +17,15 @@ def _sweep(value: object) -> Mapping[Any, object] | None:
 
 SweepField = Annotated[
     Mapping[Any, object],
-    field("fields, each with a list of values, a range such as 4..16, or groups of settings by name", _sweep),
-    WithJsonSchema(
+    field(
+        "fields, each with a list of values, a range such as 4..16, or groups of settings by name",
+        _sweep,
         {
             "type": "object",
             "properties": {"same_model": {"type": "boolean"}},
             "additionalProperties": {
                 "anyOf": [{"type": "array", "items": _ONE, "minItems": 1}, {"type": ["string", "number"]}, _GROUPS]
             },
-        }
+        },
     ),
 ]

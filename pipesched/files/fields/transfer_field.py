@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Annotated, Any
 
-from pydantic import WithJsonSchema
-
 from pipesched.files.fields.field import (
     FINITE,
     NUMBER,
@@ -110,6 +108,6 @@ TransferField = Annotated[
         f"a number of at least 0, a list of them, one per stage, a list of such lists, from each device to each other, "
         f"or intra_node, inter_node and nodes; or time, one of these, and on, a stream ({FINITE})",
         _transfer,
+        {"anyOf": [*_LATENCIES, _OCCUPYING]},
     ),
-    WithJsonSchema({"anyOf": [*_LATENCIES, _OCCUPYING]}),
 ]

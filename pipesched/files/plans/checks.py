@@ -10,14 +10,7 @@ from pipesched.files.fields.link_times import is_matrix, latency_of, stream_of, 
 from pipesched.files.limits import MOST_CELLS, MOST_LAYERS
 from pipesched.files.plans.fields import PieceChoices
 from pipesched.files.plans.parameters import parameter_mistakes
-from pipesched.files.plans.schema import (
-    REQUIRED_OF_ENCODER,
-    REQUIRED_OF_LAYERS,
-    REQUIRED_OF_RECOMPUTE,
-    LayerEntry,
-    PlanFile,
-    PlanMemory,
-)
+from pipesched.files.plans.schema import LayerEntry, PlanFile, PlanMemory
 from pipesched.files.schema_errors import shown, shown_amount
 from pipesched.layers.encoder import EncoderPlacement
 from pipesched.layers.pieces import Lengths
@@ -68,8 +61,7 @@ def _encoder(form: PlanFile) -> Iterator[str]:
     """What an encoder lacks, and what does not go with it."""
     own = form.encoder
     assert own is not None
-    missing = [key for key in REQUIRED_OF_ENCODER if getattr(own, key) is None]
-    yield from (f"encoder.{key}: missing; it is required" for key in missing)
+    yield from own.missing("encoder")
     yield from _layer("encoder", own.as_layer, (form.memory or PlanMemory.model_validate({})).unit)
     yield from _beside_modules(form, "with encoder")
     if form.vocabulary != Vocabulary.ONE:
@@ -133,12 +125,9 @@ def _layers(form: PlanFile) -> Iterator[str]:
     entries, unit = form.layers or [], (form.memory or PlanMemory.model_validate({})).unit
     for at, layer in enumerate(entries):
         place = f"layers[{at}]"
-        yield from (
-            f"{place}.{key}: missing; it is required" for key in REQUIRED_OF_LAYERS if getattr(layer, key) is None
-        )
+        yield from layer.missing(place)
         for way, entry in enumerate(layer.recompute or ()):
-            missing = (key for key in REQUIRED_OF_RECOMPUTE if getattr(entry, key) is None)
-            yield from (f"{place}.recompute[{way}].{key}: missing; it is required" for key in missing)
+            yield from entry.missing(f"{place}.recompute[{way}]")
         yield from _layer(place, layer, unit)
     total = sum(layer.count for layer in entries)
     if form.layers is not None and not entries:

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from pydantic import BaseModel
-
 from pipesched.files.plans.model_schema import (
-    REQUIRED_OF_HARDWARE,
-    REQUIRED_OF_MODEL,
     AttentionSection,
     ExpertsSection,
     HardwareSection,
@@ -99,20 +95,16 @@ def _hardware(section: HardwareSection) -> Hardware:
 
 def model_mistakes(model: ModelSection, hardware: HardwareSection | None) -> list[str]:
     """Every broken rule of the two sections, a line each."""
-    found = [*_missing("model", model, REQUIRED_OF_MODEL)]
+    found = [*model.missing("model")]
     if hardware is None:
         found.append("hardware: missing; it is required with model")
     else:
-        found += [*_missing("hardware", hardware, REQUIRED_OF_HARDWARE), *_rates(hardware)]
+        found += [*hardware.missing("hardware"), *_rates(hardware)]
     if model.attention is not None:
         found += _heads(model.attention, model.hidden)
     found += _blocks(model)
     parallel = model.parallel or ParallelSection.model_validate({})
     return found + [*_sizes(model, parallel)] + ([] if hardware is None else [*_links(parallel, hardware)])
-
-
-def _missing(place: str, section: BaseModel, keys: tuple[str, ...]) -> Iterator[str]:
-    return (f"{place}.{key}: missing; it is required" for key in keys if getattr(section, key) is None)
 
 
 def _rates(hardware: HardwareSection) -> Iterator[str]:
@@ -125,10 +117,12 @@ def _rates(hardware: HardwareSection) -> Iterator[str]:
 
 
 def _heads(attention: AttentionSection, hidden: int | None) -> list[str]:
-    found = [*_missing("model.attention", attention, ("heads",))]
+    found = [*attention.missing("model.attention")]
     latent = [key for key in (*_LATENT, "query_rank") if getattr(attention, key) is not None]
     if latent:
-        found += _missing("model.attention", attention, _LATENT)
+        found += [
+            f"model.attention.{key}: missing; it is required" for key in _LATENT if getattr(attention, key) is None
+        ]
         found += [
             f"model.attention.{key}: found with {latent[0]}; allowed: without latent attention"
             for key in _GROUPED
@@ -148,7 +142,7 @@ def _blocks(model: ModelSection) -> list[str]:
     experts, dense = model.experts, model.dense_layers
     found: list[str] = []
     if experts is not None:
-        found += _missing("model.experts", experts, ("number", "per_token", "ffn"))
+        found += experts.missing("model.experts")
         if experts.number and experts.per_token and experts.per_token > experts.number:
             found.append(f"model.experts.per_token: found {experts.per_token}; allowed: up to {experts.number}")
     if model.layers is not None and dense is not None:

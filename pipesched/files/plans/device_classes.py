@@ -64,7 +64,7 @@ def _mistakes(form: PlanFile, classes: list[DeviceClass]) -> Iterator[str]:
     if not classes:
         yield "cluster: found no entry; allowed: one or more"
         return
-    missing = [f"cluster[{at}].devices: missing; it is required" for at, one in enumerate(classes) if not one.devices]
+    missing = [mistake for at, one in enumerate(classes) for mistake in one.missing(f"cluster[{at}]")]
     if missing:
         yield from missing
         return

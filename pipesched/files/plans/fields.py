@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import WithJsonSchema
-
 from pipesched.files.fields.field import (
     WrongEntries,
-    WrongEntry,
     as_list,
     at_least,
     field,
+    list_of,
     or_list,
     or_unit,
     whole_number,
 )
+from pipesched.files.fields.field_types import A_COUNT
 from pipesched.layers.pieces import Lengths
 from pipesched.problem.placement import PLACEMENTS
 
@@ -51,26 +51,16 @@ def _speed(value: object) -> Fraction | None:
 
 
 def _placements(value: object) -> object:
-    entries = as_list(value)
-    if entries is None:
+    if as_list(value) is None:
         return value if isinstance(value, str) and value in (*PLACEMENTS, "free") else None
-    allowed = ", ".join(PLACEMENTS)
-    wrong = [WrongEntry(f"[{at}]", one, allowed) for at, one in enumerate(entries) if one not in list(PLACEMENTS)]
-    if wrong:
-        raise WrongEntries(wrong)
-    return list(dict.fromkeys(map(str, entries))) or None
+    return _each_once(value, lambda one: str(one) if one in list(PLACEMENTS) else None, ", ".join(PLACEMENTS))
 
 
-def _whole_numbers(value: object) -> list[int] | None:
-    entries = as_list(value)
-    if entries is None:
-        return None
-    allowed = "a whole number of at least 1"
-    numbers = [whole_number(1)(one) for one in entries]
-    wrong = [WrongEntry(f"[{at}]", entries[at], allowed) for at, one in enumerate(numbers) if one is None]
-    if wrong:
-        raise WrongEntries(wrong)
-    return [one for one in numbers if one is not None] or None
+def _each_once(value: object, one: Callable[[object], str | None], allowed: str) -> list[str] | None:
+    return list(dict.fromkeys(list_of(one, allowed)(value) or ())) or None
+
+
+_whole_numbers = list_of(whole_number(1), A_COUNT)
 
 
 def _chunks(value: object) -> list[int] | None:
@@ -83,13 +73,9 @@ def _partition(value: object) -> object:
 
 
 def _schedules(value: object) -> object:
-    entries = as_list(value)
-    if entries is None:
+    if as_list(value) is None:
         return value if isinstance(value, str) else None
-    wrong = [WrongEntry(f"[{at}]", one, "a name") for at, one in enumerate(entries) if not isinstance(one, str)]
-    if wrong:
-        raise WrongEntries(wrong)
-    return list(dict.fromkeys(map(str, entries))) or None
+    return _each_once(value, lambda one: one if isinstance(one, str) else None, "a name")
 
 
 def _pieces(value: object) -> PieceChoices | None:
@@ -116,35 +102,38 @@ _WHOLE = {"type": "integer", "minimum": 1}
 
 SpeedField = Annotated[
     Fraction,
-    field(_A_SPEED, _speed),
-    WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": _FASTEST, "multipleOf": 10**-_SPEED_DIGITS}),
+    field(
+        _A_SPEED,
+        _speed,
+        {"type": "number", "exclusiveMinimum": 0, "maximum": _FASTEST, "multipleOf": 10**-_SPEED_DIGITS},
+    ),
 ]
 ShareField = Annotated[
-    Fraction,
-    field("a share from 0 to 1", _share),
-    WithJsonSchema(or_unit({"type": "number", "minimum": 0, "maximum": 1})),
+    Fraction, field("a share from 0 to 1", _share, or_unit({"type": "number", "minimum": 0, "maximum": 1}))
 ]
 WayField = Annotated[
     str,
-    field("a name: a letter or _, then letters, digits, -, _ and + between modules, up to 80 characters", _way),
-    WithJsonSchema({"type": "string", "pattern": f"^{_WAY}$"}),
+    field(
+        "a name: a letter or _, then letters, digits, -, _ and + between modules, up to 80 characters",
+        _way,
+        {"type": "string", "pattern": f"^{_WAY}$"},
+    ),
 ]
 PlacementsField = Annotated[
     str | list[str],
-    field(f"free, {', '.join(PLACEMENTS)}, or a list of these names", _placements),
-    WithJsonSchema(
+    field(
+        f"free, {', '.join(PLACEMENTS)}, or a list of these names",
+        _placements,
         {
             "anyOf": [
                 {"enum": ["free", *PLACEMENTS]},
                 {"type": "array", "items": {"enum": list(PLACEMENTS)}, "minItems": 1},
             ]
-        }
+        },
     ),
 ]
 ChunksField = Annotated[
-    list[int],
-    field("a whole number of at least 1, or a list of them to choose from", _chunks),
-    WithJsonSchema(or_list(_WHOLE)),
+    list[int], field("a whole number of at least 1, or a list of them to choose from", _chunks, or_list(_WHOLE))
 ]
 _PIECES: dict[str, Any] = or_list(_WHOLE | {"maximum": MOST_PIECES})
 PiecesField = Annotated[
@@ -153,8 +142,6 @@ PiecesField = Annotated[
         f"a whole number from 1 to {MOST_PIECES}, a list of them, or count with these and lengths "
         f"({', '.join((*Lengths, _FREE))})",
         _pieces,
-    ),
-    WithJsonSchema(
         {
             "anyOf": [
                 *_PIECES["anyOf"],
@@ -165,16 +152,18 @@ PiecesField = Annotated[
                     "additionalProperties": False,
                 },
             ]
-        }
+        },
     ),
 ]
 PartitionField = Annotated[
     str | list[int],
-    field("free, even, or a list with the number of layers of each stage", _partition),
-    WithJsonSchema({"anyOf": [{"enum": ["free", "even"]}, {"type": "array", "items": _WHOLE, "minItems": 1}]}),
+    field(
+        "free, even, or a list with the number of layers of each stage",
+        _partition,
+        {"anyOf": [{"enum": ["free", "even"]}, {"type": "array", "items": _WHOLE, "minItems": 1}]},
+    ),
 ]
 SchedulesField = Annotated[
     str | list[str],
-    field("free, the name of a published schedule, or a list of such names", _schedules),
-    WithJsonSchema(or_list({"type": "string"})),
+    field("free, the name of a published schedule, or a list of such names", _schedules, or_list({"type": "string"})),
 ]

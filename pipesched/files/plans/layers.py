@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from pipesched.files.limits import LARGEST
 from pipesched.files.plans.derived_layers import derived_from, model_mistakes
-from pipesched.files.plans.schema import REQUIRED, LayerEntry, PlanFile, PlanMemory, RecomputeEntry
+from pipesched.files.plans.schema import LayerEntry, PlanFile, PlanMemory, RecomputeEntry
 from pipesched.files.schema_errors import shown
 from pipesched.layers.derived.derive import MEMORY_UNIT, TIME_UNIT
 from pipesched.layers.layer import LayerType
@@ -22,7 +22,7 @@ def required_of(document: object) -> tuple[str, ...]:
     """The keys that a plan file must have: `layers`, or `model` in its place; `devices`, or `cluster`."""
     instead = {"layers": "model", "devices": "cluster"}
     given = document if isinstance(document, dict) else {}
-    return tuple(key for key in REQUIRED if given.get(instead.get(key, "")) is None)
+    return tuple(key for key in PlanFile.required if given.get(instead.get(key, "")) is None)
 
 
 class Filled(NamedTuple):
@@ -67,24 +67,8 @@ def with_derived_layers(form: PlanFile, wrong: frozenset[str]) -> tuple[Filled, 
 def entry_of(layer: LayerType) -> LayerEntry:
     """A layer type as an entry of the file."""
     return LayerEntry(
-        name=layer.name,
-        count=layer.count,
-        forward=layer.forward,
-        backward=layer.backward,
-        weight=layer.weight,
-        fused=layer.fused,
-        memory=layer.memory,
-        activation=layer.activation,
-        freed_by_backward=layer.freed_by_backward,
-        recompute=[RecomputeEntry(name=way.name, time=way.time, keeps=way.keeps) for way in layer.recompute] or None,
-        with_previous=layer.with_previous,
-        attention=layer.attention,
-        attention_backward=layer.attention_backward,
-        kept_for_later=layer.kept_for_later,
-        gather=layer.gather,
-        gathered=layer.gathered,
-        reduce=layer.reduce,
-        step=layer.step,
+        recompute=[RecomputeEntry(**way._asdict()) for way in layer.recompute] or None,
+        **{key: getattr(layer, key) for key in LayerEntry.model_fields if key != "recompute"},
     )
 
 

@@ -5,27 +5,21 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import Field
 
 from pipesched.files.fields import field_types
 from pipesched.files.fields.field import field, whole_number
+from pipesched.files.fields.section import Section
 from pipesched.files.plans.fields import ShareField
 from pipesched.layers.derived.shape import PRECISIONS
 
-
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+_Natural = Annotated[int, field("a whole number of at least 0", whole_number(0), {"type": "integer", "minimum": 0})]
 
 
-_Natural = Annotated[
-    int,
-    field("a whole number of at least 0", whole_number(0)),
-    WithJsonSchema({"type": "integer", "minimum": 0}),
-]
-
-
-class AttentionSection(_Section):
+class AttentionSection(Section):
     """Sizes of a head; with kv_rank it is multi-head latent attention."""
+
+    required = ("heads",)
 
     heads: field_types.Count | None = Field(None, description="query heads")
     kv_heads: field_types.Count | None = Field(None, description="key and value heads; default: as many as heads")
@@ -37,8 +31,10 @@ class AttentionSection(_Section):
     value_size: field_types.Count | None = Field(None, description="numbers of a value")
 
 
-class ExpertsSection(_Section):
+class ExpertsSection(Section):
     """A mixture of experts in the layers after the dense ones."""
+
+    required = ("number", "per_token", "ffn")
 
     number: field_types.Count | None = Field(None, description="experts of a layer")
     per_token: field_types.Count | None = Field(None, description="experts that a token uses, shared ones apart")
@@ -46,7 +42,7 @@ class ExpertsSection(_Section):
     ffn: field_types.Count | None = Field(None, description="width of one expert")
 
 
-class ParallelSection(_Section):
+class ParallelSection(Section):
     """How the devices of one stage share its work."""
 
     tensor: field_types.Count = Field(1, description="tensor parallel size, with sequence parallelism; default 1")
@@ -58,8 +54,10 @@ class ParallelSection(_Section):
     )
 
 
-class ModelSection(_Section):
+class ModelSection(Section):
     """A decoder: dense layers, layers with experts, multi-token prediction."""
+
+    required = ("layers", "hidden", "vocabulary", "attention", "sequence")
 
     layers: field_types.Count | None = Field(None, description="transformer layers, dense and with experts")
     hidden: field_types.Count | None = Field(None, description="hidden size")
@@ -75,7 +73,7 @@ class ModelSection(_Section):
     tied: field_types.YesOrNo = Field(False, description="the head has the embedding's parameters")
     sequence: field_types.Count | None = Field(None, description="tokens of a sequence")
     microbatch_size: field_types.Count = Field(1, description="sequences of a micro-batch on one device; default 1")
-    dtype: Annotated[str, field_types.one_of(*PRECISIONS), WithJsonSchema({"enum": list(PRECISIONS)})] = Field(
+    dtype: Annotated[str, field_types.one_of(*PRECISIONS)] = Field(
         "bf16", description="of parameters and activations in a pass"
     )
     flash: field_types.YesOrNo = Field(True, description="attention scores are never stored (FlashAttention)")
@@ -86,8 +84,10 @@ class ModelSection(_Section):
     parallel: ParallelSection | None = None
 
 
-class HardwareSection(_Section):
+class HardwareSection(Section):
     """One device."""
+
+    required = ("sustained_tflops", "memory", "pipeline_bandwidth")
 
     sustained_tflops: field_types.PlainNumber | None = Field(
         None, description="10^12 operations a second that a pass reaches, as measured; not the peak"
@@ -116,7 +116,3 @@ class HardwareSection(_Section):
     hidden_share: ShareField = Field(
         Fraction(0), description="part of tensor and expert parallel exchange that runs behind computation; default 0"
     )
-
-
-REQUIRED_OF_MODEL = ("layers", "hidden", "vocabulary", "attention", "sequence")
-REQUIRED_OF_HARDWARE = ("sustained_tflops", "memory", "pipeline_bandwidth")

@@ -38,11 +38,15 @@ class PlanGatherSection(GatherSection):
 class PlanReduceSection(ReduceSection):
     """The reduction of a stage's gradients, behind its last backward: a reduce-scatter or an all-reduce."""
 
+    required = ()
+
     time: field_types.Number | None = Field(None, description=_ADDED.format("reduce"))
 
 
 class PlanStepSection(StepSection):
     """The optimizer's step of a stage, behind its reduction, on the first stream."""
+
+    required = ()
 
     time: field_types.Number | None = Field(None, description=_ADDED.format("step"))
 

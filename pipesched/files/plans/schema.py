@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import Field
 
 from pipesched.files.fields import field_types
+from pipesched.files.fields.section import Section
 from pipesched.files.fields.sweep_field import SweepField
 from pipesched.files.fields.transfer_field import TransferField
 from pipesched.files.plans.fields import (
@@ -32,12 +33,10 @@ from pipesched.layers.vocabulary import Vocabulary
 OBJECTIVES = ("makespan", "span", "iteration")
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
-
-
-class RecomputeEntry(_Section):
+class RecomputeEntry(Section):
     """A way to keep less of a layer's activation, for a longer backward."""
+
+    required = ("name", "time", "keeps")
 
     name: WayField | None = Field(
         None, description="what it is called, such as full; Megatron's modules by their names, joined by +"
@@ -46,7 +45,7 @@ class RecomputeEntry(_Section):
     keeps: ShareField | None = Field(None, description="the share of the activation that is kept, 0 to 1")
 
 
-class _Costs(_Section):
+class _Costs(Section):
     name: field_types.Name | None = Field(None, description="entries of one name have the same costs")
     count: field_types.Count = Field(1, description="how many; default 1")
     forward: field_types.Number | None = Field(None, description="forward (F)")
@@ -85,6 +84,8 @@ class _Costs(_Section):
 class LayerEntry(_Costs):
     """Equal layers that follow each other, with the costs of one of them and one micro-batch."""
 
+    required = ("name", "forward", "backward")
+
     attention: ShareField = Field(
         Fraction(0),
         description="with sequence_chunks: the share of its forward, and of its full backward, that grows with the "
@@ -104,11 +105,11 @@ class LayerEntry(_Costs):
 class EncoderEntry(_Costs):
     """Equal layers before the model's first stage, with the costs of one of them and one pass."""
 
-    placement: Annotated[
-        str,
-        field_types.one_of(*EncoderPlacement),
-        WithJsonSchema({"enum": [one.value for one in EncoderPlacement]}),
-    ] = Field("free", description="on the first stage's device, on one of its own, cut over all, a copy on each, free")
+    required = ("forward", "backward")
+
+    placement: Annotated[str, field_types.one_of(*EncoderPlacement)] = Field(
+        "free", description="on the first stage's device, on one of its own, cut over all, a copy on each, free"
+    )
     serves: field_types.Count = Field(1, description="micro-batches that one pass is for; default 1")
 
     @property
@@ -118,8 +119,10 @@ class EncoderEntry(_Costs):
         return LayerEntry.model_construct(**costs | {"name": self.name or "encoder"})
 
 
-class DeviceClass(_Section):
+class DeviceClass(Section):
     """Devices that follow each other in the pipeline, of one speed and memory."""
+
+    required = ("devices",)
 
     devices: field_types.Count | None = Field(None, description="how many")
     speed: SpeedField = Field(
@@ -128,7 +131,7 @@ class DeviceClass(_Section):
     memory: field_types.Number | None = Field(None, description="of each, in place of memory.capacity")
 
 
-class PlanMemory(_Section):
+class PlanMemory(Section):
     """Memory of a device: its layers and the activations they hold; without this section it is unlimited."""
 
     unit: field_types.Text = Field("GiB", description="a label only")
@@ -137,34 +140,34 @@ class PlanMemory(_Section):
     )
 
 
-class DecideSection(_Section):
+class DecideSection(Section):
     """What the plan decides besides partition, placement and order."""
 
-    recompute: Annotated[str, field_types.one_of(*Decide), WithJsonSchema({"enum": [one.value for one in Decide]})] = (
-        Field("free", description="free: as many layers as is best; never; always: every layer in its first way")
+    recompute: Annotated[str, field_types.one_of(*Decide)] = Field(
+        "free", description="free: as many layers as is best; never; always: every layer in its first way"
     )
-    recompute_layers: Annotated[
-        str, field_types.one_of(*RecomputeRule), WithJsonSchema({"enum": [one.value for one in RecomputeRule]})
-    ] = Field(
+    recompute_layers: Annotated[str, field_types.one_of(*RecomputeRule)] = Field(
         "any",
         description="which of them: any; first: the first ones of each stage; same: the same number of first ones on "
         "each stage, or all; all: all or none",
     )
 
-    cluster: Annotated[str, field_types.one_of("given", "free"), WithJsonSchema({"enum": ["given", "free"]})] = Field(
+    cluster: Annotated[str, field_types.one_of("given", "free")] = Field(
         "given", description="free: the order of the classes of devices along the pipeline, too"
     )
 
 
-class OverheadSection(_Section):
+class OverheadSection(Section):
     """Time that every stage adds to each of its passes, whatever layers it has."""
 
     forward: field_types.Number | None = Field(None, description="to a forward; default 0")
     backward: field_types.Number | None = Field(None, description="to a backward (B or BW); default 0")
 
 
-class PlanFile(_Section):
+class PlanFile(Section):
     """A model made of layers, to be cut into stages, placed and scheduled."""
+
+    required = ("devices", "microbatches", "layers")
 
     name: field_types.Text | None = Field(None, description="free text; default the file's stem")
     devices: field_types.Count | None = Field(None, description="pipeline ranks")
@@ -173,9 +176,9 @@ class PlanFile(_Section):
     layers: list[LayerEntry] | None = Field(None, description="the model's layers, first to last")
     model: ModelSection | None = Field(None, description="in place of layers: a transformer's shape")
     hardware: HardwareSection | None = Field(None, description="with model: the devices")
-    vocabulary: Annotated[
-        str, field_types.one_of(*Vocabulary), WithJsonSchema({"enum": [one.value for one in Vocabulary]})
-    ] = Field("one", description="embedding and head: in one stage each, shared by all devices, or free")
+    vocabulary: Annotated[str, field_types.one_of(*Vocabulary)] = Field(
+        "one", description="embedding and head: in one stage each, shared by all devices, or free"
+    )
     encoder: EncoderEntry | None = Field(None, description="layers whose output the first stage needs, and where")
     cluster: list[DeviceClass] | None = Field(
         None, description="in place of devices: classes of them, in the order of the pipeline"
@@ -198,39 +201,16 @@ class PlanFile(_Section):
     parameters: PlanParametersSection | None = Field(
         None, description="what stages run once an iteration for their parameters; with objective iteration"
     )
-    objective: Annotated[str, field_types.one_of(*OBJECTIVES), WithJsonSchema({"enum": list(OBJECTIVES)})] = Field(
-        "makespan", description="what to minimise"
-    )
+    objective: Annotated[str, field_types.one_of(*OBJECTIVES)] = Field("makespan", description="what to minimise")
     overlap_next: field_types.YesOrNo = Field(
         False, description="with objective iteration: a device begins the next one when its own steps have ended"
     )
     sweep: SweepField | None = Field(None, description="what `pipesched sweep` changes: fields and their values")
 
 
-REQUIRED = ("devices", "microbatches", "layers")
-REQUIRED_OF_LAYERS = ("name", "forward", "backward")
-REQUIRED_OF_ENCODER = ("forward", "backward")
-REQUIRED_OF_RECOMPUTE = ("name", "time", "keeps")
-REQUIRED_OF_CLASS = ("devices",)
-
-
 def json_schema() -> Mapping[str, Any]:
     """The JSON Schema of the plan file, for editors."""
     schema = PlanFile.model_json_schema()
-    types = schema["$defs"]
-    sections = [
-        (schema, REQUIRED),
-        (types["LayerEntry"], REQUIRED_OF_LAYERS),
-        (types["EncoderEntry"], REQUIRED_OF_ENCODER),
-        (types["RecomputeEntry"], REQUIRED_OF_RECOMPUTE),
-        (types["DeviceClass"], REQUIRED_OF_CLASS),
-    ]
-    for section, keys in sections:
-        section["required"] = list(keys)
-        for key in keys:
-            given = section["properties"][key]
-            given["anyOf"] = [one for one in given["anyOf"] if one != {"type": "null"}]
-            del given["default"]
     schema["properties"]["layers"]["anyOf"][0]["minItems"] = 1
     return schema
 

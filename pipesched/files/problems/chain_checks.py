@@ -34,12 +34,7 @@ def _chains(form: ProblemFile, stages: int | None) -> Iterator[str]:
     if not isinstance(form.placement, list):
         yield f"chains: found with placement {form.placement}; allowed: with a list of the device of each stage"
         return
-    missing = [
-        f"chains[{at}].{key}: missing; it is required"
-        for at, chain in enumerate(chains)
-        for key in ("stages", "microbatches")
-        if getattr(chain, key) is None
-    ]
+    missing = [mistake for at, chain in enumerate(chains) for mistake in chain.missing(f"chains[{at}]")]
     if missing or not chains or stages is None:
         yield from missing or (["chains: found no entry; allowed: one or more"] if not chains else [])
         return
@@ -61,7 +56,7 @@ def _pipelines(form: ProblemFile, stages: int | None) -> Iterator[str]:
     section = form.pipelines
     assert section is not None
     if section.count is None:
-        yield "pipelines.count: missing; it is required"
+        yield from section.missing("pipelines")
         return
     if form.devices is None:
         return

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import Field
 
 from pipesched.files.fields import field_types
 from pipesched.files.fields.field import PLAIN_NUMBER, as_list, field, finite_number, whole_number
+from pipesched.files.fields.section import Section
 from pipesched.problem.chains.data_parallel import Worker
 
 _WORKER = re.compile(r"(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})")
@@ -47,35 +48,33 @@ def _factors(value: object) -> dict[Worker, Fraction] | None:
 
 _Stages = Annotated[
     list[int],
-    field("a list of stages", _stages),
-    WithJsonSchema({"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1}),
+    field("a list of stages", _stages, {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1}),
 ]
 
 
-class Chain(BaseModel):
+class Chain(Section):
     """Stages that some micro-batches go through, in this order; their backward goes back."""
 
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+    required = ("stages", "microbatches")
 
     stages: _Stages | None = Field(None, description="the stages, first to last")
     microbatches: field_types.Count | None = Field(None, description="how many go through them: those that come next")
 
 
-class PipelinesSection(BaseModel):
+class PipelinesSection(Section):
     """Copies of the pipeline that the other keys describe; its micro-batches are those of each copy."""
 
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+    required = ("count",)
 
     count: field_types.Count | None = Field(None, description="how many pipelines there are")
     lost: Annotated[
-        list[Worker],
-        field("a list of pairs, [pipeline, device]", _workers),
-        WithJsonSchema({"type": "array", "items": _PAIR}),
+        list[Worker], field("a list of pairs, [pipeline, device]", _workers, {"type": "array", "items": _PAIR})
     ] = Field([], description="workers whose passes go in turn to the others that hold the same stages")
     slow: Annotated[
         dict[Worker, Fraction],
         field(
-            'a factor above 0 and up to 100, with at most 3 digits, for "pipeline.device" as text: {"0.2": 2}', _factors
+            'a factor above 0 and up to 100, with at most 3 digits, for "pipeline.device" as text: {"0.2": 2}',
+            _factors,
+            {"type": "object", "additionalProperties": PLAIN_NUMBER},
         ),
-        WithJsonSchema({"type": "object", "additionalProperties": PLAIN_NUMBER}),
     ] = Field({}, description="how many times as long all takes that a worker runs")

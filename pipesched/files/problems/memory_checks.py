@@ -49,9 +49,7 @@ def values_per_stage(section: MemorySection) -> Iterator[tuple[str, object]]:
 def _offload(form: ProblemFile, section: MemorySection) -> Iterator[str]:
     offload = section.offload
     assert offload is not None
-    for key in ("out", "in"):
-        if getattr(offload, key) is None:
-            yield f"memory.offload.{key}: missing; it is required"
+    yield from offload.missing("memory.offload")
     out, back = copy_streams(section)
     if out.stream == back.stream and out.groups != back.groups:
         yield f"memory.offload.on: found {out.stream} shared in two ways; allowed: the same devices for out and in"
@@ -82,9 +80,7 @@ def _recompute(section: MemorySection) -> Iterator[str]:
     if not 1 <= len(ways) <= len(RECOMPUTATIONS):
         yield f"memory.recompute: found {len(ways)} ways; allowed: 1 to {len(RECOMPUTATIONS)}"
     for n, way in enumerate(ways):
-        for key in ("name", "time"):
-            if getattr(way, key) is None:
-                yield f"memory.recompute[{n}].{key}: missing; it is required"
+        yield from way.missing(f"memory.recompute[{n}]")
         if way.name is not None and way.name in [one.name for one in ways[:n]]:
             yield f"memory.recompute[{n}].name: found {way.name!r} twice; allowed: each name once"
 

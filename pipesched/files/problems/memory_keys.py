@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, create_model
+from pydantic import Field, create_model
 
 from pipesched.files.fields.field import (
     FINITE,
@@ -20,6 +20,7 @@ from pipesched.files.fields.field import (
     whole_number,
 )
 from pipesched.files.fields.field_types import NAME, Name, Numbers, task_name
+from pipesched.files.fields.section import Section
 
 FREE, NEVER, ALWAYS = DECISIONS = ("free", "never", "always")
 
@@ -110,28 +111,24 @@ _STREAM = {"anyOf": [NAME, _with_devices("stream", NAME)]}
 CopyStreams = Annotated[
     tuple[CopyStream, CopyStream],
     field("one stream, or a list of two, for out and in; each a name, or stream and the devices that share it",
-          _copy_streams),
-    WithJsonSchema({"anyOf": [*_STREAM["anyOf"], {"type": "array", "items": _STREAM, "minItems": 1, "maxItems": 2}]}),
+          _copy_streams,
+          {"anyOf": [*_STREAM["anyOf"], {"type": "array", "items": _STREAM, "minItems": 1, "maxItems": 2}]})
 ]  # fmt: skip
 HostCapacity = Annotated[
     HostLimit,
     field(f"a number of at least 0, a list, one per device, or capacity and devices, those that share it ({FINITE})",
-          _host_limit),
-    WithJsonSchema({"anyOf": [*or_list(NUMBER)["anyOf"], _with_devices("capacity", NUMBER)]}),
+          _host_limit, {"anyOf": [*or_list(NUMBER)["anyOf"], _with_devices("capacity", NUMBER)]})
 ]  # fmt: skip
 DecisionField = Annotated[
     str | list[str],
-    field(f"{', '.join(DECISIONS)}, or a list of them, one per stage", _decision),
-    WithJsonSchema(or_list({"enum": list(DECISIONS)})),
+    field(f"{', '.join(DECISIONS)}, or a list of them, one per stage", _decision, or_list({"enum": list(DECISIONS)})),
 ]
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
-
-
-class OffloadKeys(_Section):
+class OffloadKeys(Section):
     """Copies of activations to host memory and back."""
+
+    required = ("out", "in")
 
     out: Numbers | None = Field(None, description="time of the copy to the host")
     on: CopyStreams | None = Field(None, description="the streams of the copies; default [d2h, h2d]")
@@ -148,15 +145,17 @@ OffloadSection = create_model(
 )
 
 
-class RecomputeWay(_Section):
+class RecomputeWay(Section):
     """A forward again, before the backward, of what was not kept; it needs no gradient."""
+
+    required = ("name", "time")
 
     name: Name | None = Field(None, description="what it is called; each name once")
     time: Numbers | None = Field(None, description="its duration, on the first stream")
     keeps: Numbers | None = Field(None, description="of `activation`, what stays from the forward to it; default 0")
 
 
-class DecideSection(_Section):
+class DecideSection(Section):
     """Who decides: free (the solver, per stage and micro-batch), never or always; or a list, one per stage."""
 
     offload: DecisionField | None = Field(None, description="default free")

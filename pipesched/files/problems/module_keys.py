@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import Field
 
 from pipesched.files.fields import field_types
 from pipesched.files.fields.field import as_list, field, whole_number
+from pipesched.files.fields.section import Section
 from pipesched.files.problems.parameter_keys import ParametersSection
 
 REPLICATED: Literal["replicated"] = "replicated"
@@ -44,11 +45,7 @@ def _fed(value: object) -> list[int] | None:
     return None if found is None or len(set(found)) < len(found) else found
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
-
-
-class ModuleTimes(_Section):
+class ModuleTimes(Section):
     """Durations of its passes: a number for every stage of it, or a list with one per stage."""
 
     forward: field_types.Numbers | None = Field(None, description="forward pass (F)")
@@ -60,7 +57,7 @@ class ModuleTimes(_Section):
     )
 
 
-class ModuleMemory(_Section):
+class ModuleMemory(Section):
     """What its passes hold, in the unit of `memory`."""
 
     activation: field_types.Numbers | None = Field(None, description="taken when F starts; default 1")
@@ -68,7 +65,7 @@ class ModuleMemory(_Section):
     static: field_types.Numbers | None = Field(None, description="always held, for each stage; default 0")
 
 
-class ModuleSection(_Section):
+class ModuleSection(Section):
     """Stages on some devices, whose output stages of the trunk need; their backward comes after that of these."""
 
     placement: (
@@ -77,8 +74,8 @@ class ModuleSection(_Section):
             field(
                 "a list of devices, one a stage; a list of such lists, one a copy, all as long; replicated; or shared",
                 _copies,
+                {"anyOf": [{"enum": [REPLICATED, SHARED]}, _DEVICES, {"type": "array", "items": _DEVICES}]},
             ),
-            WithJsonSchema({"anyOf": [{"enum": [REPLICATED, SHARED]}, _DEVICES, {"type": "array", "items": _DEVICES}]}),
         ]
         | None
     ) = Field(
@@ -89,12 +86,9 @@ class ModuleSection(_Section):
     stages: field_types.Count | None = Field(None, description="stages of each copy; default: as placement lists, or 1")
     feeds: Annotated[
         list[int],
-        field("a stage, or a list of different stages", _fed),
-        WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, _DEVICES]}),
+        field("a stage, or a list of different stages", _fed, {"anyOf": [{"type": "integer", "minimum": 0}, _DEVICES]}),
     ] = Field([0], description="the stages of the trunk that need its output")
-    follows: (
-        Annotated[int, field("a stage", whole_number(0)), WithJsonSchema({"type": "integer", "minimum": 0})] | None
-    ) = Field(
+    follows: Annotated[int, field("a stage", whole_number(0), {"type": "integer", "minimum": 0})] | None = Field(
         None,
         description="instead of feeds, of a shared head: the stage of the trunk whose forward comes before its own, "
         "and whose backward after",
@@ -102,8 +96,9 @@ class ModuleSection(_Section):
     barriers: (
         Annotated[
             int,
-            field("1 or 2", lambda value: value if value in (1, 2) and whole_number(1)(value) else None),
-            WithJsonSchema({"enum": [1, 2]}),
+            field(
+                "1 or 2", lambda value: value if value in (1, 2) and whole_number(1)(value) else None, {"enum": [1, 2]}
+            ),
         ]
         | None
     ) = Field(

@@ -86,8 +86,8 @@ def parameter_mistakes(form: ProblemFile, stages: int | None, wrong: frozenset[s
         return
     for key in ("reduce", "step"):
         own = getattr(section, key)
-        if own is not None and own.time is None and f"parameters.{key}.time" not in wrong:
-            yield f"parameters.{key}.time: missing; it is required"
+        if own is not None and f"parameters.{key}.time" not in wrong:
+            yield from own.missing(f"parameters.{key}")
     yield from _gathers(section, stages)
     if form.microbatch_scale is not None:
         yield "microbatch_scale: found with parameters; allowed: one of the two"

@@ -6,9 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import Field
 
 from pipesched.files.fields import field_types
+from pipesched.files.fields.section import Section
 from pipesched.files.fields.sweep_field import SweepField
 from pipesched.files.fields.transfer_field import TransferField
 from pipesched.files.problems.chain_keys import Chain, PipelinesSection
@@ -19,11 +20,7 @@ from pipesched.files.problems.piece_values import PieceNumbers, SignedPieceNumbe
 from pipesched.problem.problem import Objective
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
-
-
-class Times(_Section):
+class Times(Section):
     """Durations: a number for every stage, or a list with one per stage in stage order."""
 
     forward: PieceNumbers | None = Field(None, description="forward pass (F)")
@@ -36,21 +33,23 @@ class Times(_Section):
     overlapped: field_types.Numbers | None = Field(None, description="a forward and a full backward run as one block")
 
 
-class ChainTask(_Section):
+class ChainTask(Section):
     """A task of a forward or a backward: it starts when the one before it has ended."""
+
+    required = ("name", "time")
 
     name: field_types.Name | None = Field(None, description="what it is called; each name once in a list")
     on: field_types.Name | None = Field(None, description="the stream that runs it; default: the first")
     time: field_types.Numbers | None = Field(None, description="its duration")
-    needs: Annotated[
-        Literal["nothing", "input"],
-        field_types.one_of("nothing", "input"),
-        WithJsonSchema({"enum": ["nothing", "input"]}),
-    ] = Field("input", description="nothing: at the beginning of a forward, it does not wait for the stage before")
+    needs: Annotated[Literal["nothing", "input"], field_types.one_of("nothing", "input")] = Field(
+        "input", description="nothing: at the beginning of a forward, it does not wait for the stage before"
+    )
 
 
-class WeightTask(_Section):
+class WeightTask(Section):
     """A task of the backward for the weights: it waits for its backward task and for none of the others here."""
+
+    required = ("name", "time")
 
     name: field_types.Name | None = Field(None, description="what it is called; each name once in a list")
     on: field_types.Name | None = Field(None, description="the stream that runs it; default: the first")
@@ -58,8 +57,10 @@ class WeightTask(_Section):
     after: field_types.Name | None = Field(None, description="a task of backward; default: after the whole backward")
 
 
-class Tasks(_Section):
+class Tasks(Section):
     """Passes made of tasks, instead of times.forward, backward and weight."""
+
+    required = ("forward", "backward")
 
     forward: list[ChainTask] | None = Field(
         None, description="the tasks of a layer's forward, each after the one before"
@@ -71,7 +72,7 @@ class Tasks(_Section):
     layers: field_types.Counts | None = Field(None, description="how often a pass runs its tasks in a row; default 1")
 
 
-class MemorySection(_Section):
+class MemorySection(Section):
     """Activation memory; without this section it is unlimited and counted in activations."""
 
     unit: field_types.Text = Field("activations", description="a label only")
@@ -93,8 +94,10 @@ class MemorySection(_Section):
     decide: DecideSection | None = Field(None, description="what the solver may choose of offload and recompute")
 
 
-class ProblemFile(_Section):
+class ProblemFile(Section):
     """A pipeline-parallel training iteration to schedule."""
+
+    required = ("devices", "microbatches")
 
     name: field_types.Text | None = Field(None, description="free text; default the file's stem")
     devices: field_types.Count | None = Field(None, description="pipeline ranks")
@@ -124,14 +127,12 @@ class ProblemFile(_Section):
     microbatch_scale: field_types.Factors | None = Field(
         None, description="a factor on all times and activations of each micro-batch; default: all are alike"
     )
-    microbatch_order: Annotated[
-        Literal["fixed", "free"], field_types.one_of("fixed", "free"), WithJsonSchema({"enum": ["fixed", "free"]})
-    ] = Field("fixed", description="whether unequal micro-batches keep their order on every stage")
-    objective: Annotated[
-        Literal["makespan", "iteration", "span", "period"],
-        field_types.one_of(*Objective),
-        WithJsonSchema({"enum": list(Objective)}),
-    ] = Field("makespan", description="what to minimise")
+    microbatch_order: Annotated[Literal["fixed", "free"], field_types.one_of("fixed", "free")] = Field(
+        "fixed", description="whether unequal micro-batches keep their order on every stage"
+    )
+    objective: Annotated[Literal["makespan", "iteration", "span", "period"], field_types.one_of(*Objective)] = Field(
+        "makespan", description="what to minimise"
+    )
     overlap_next: field_types.YesOrNo = Field(
         False, description="with objective iteration: a device begins the next one when its own steps have ended"
     )
@@ -154,18 +155,6 @@ def json_schema() -> Mapping[str, Any]:
     """The JSON Schema of the problem file, for editors."""
     schema = ProblemFile.model_json_schema()
     types = schema["$defs"]
-    of_tasks = [(types[task], key) for task in ("ChainTask", "WeightTask") for key in ("name", "time")]
-    of_passes = [(types["Tasks"], "forward"), (types["Tasks"], "backward")]
-    of_options = [(types["OffloadSection"], key) for key in ("out", "in")]
-    of_options += [(types["RecomputeWay"], key) for key in ("name", "time")]
-    of_options += [(types[section], "time") for section in ("ReduceSection", "StepSection")]
-    of_chains = [(types["Chain"], key) for key in ("stages", "microbatches")]
-    of_chains += [(types["PipelinesSection"], "count")]
-    for section, key in [(schema, "devices"), (schema, "microbatches"), *of_passes, *of_tasks, *of_options, *of_chains]:
-        section.setdefault("required", []).append(key)
-        given = section["properties"][key]
-        given["anyOf"] = [one for one in given["anyOf"] if one != {"type": "null"}]
-        del given["default"]
     for key in ("forward", "backward", "weight"):
         types["Tasks"]["properties"][key]["anyOf"][0]["minItems"] = 1
     needed: dict[str, Any] = {"type": "object", "required": ["forward", "backward"]}

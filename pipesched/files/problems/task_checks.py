@@ -75,7 +75,7 @@ def _list(path: str, tasks: Sequence[ChainTask | WeightTask], streams: list[str]
         yield f"{path}: found []; allowed: at least one task, with name and time"
     for at, task in enumerate(tasks):
         here = f"{path}[{at}]"
-        yield from (f"{here}.{key}: missing; it is required" for key in ("name", "time") if getattr(task, key) is None)
+        yield from task.missing(here)
         if task.name == SENDING:
             yield f"{here}.name: found {SENDING!r}; allowed: any other name, since the task that sends on is called so"
         elif task.name is not None and task.name in [one.name for one in tasks[:at]]:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from pipesched.errors import BadInput
 from pipesched.files.fields import field_types
+from pipesched.files.fields.section import Section
 from pipesched.files.schema_errors import parse_model
 
 
-class VisualiserFile(BaseModel):
+class VisualiserFile(Section):
     """The keys of `sample_config.json` / `sample_config.yaml` of that tool."""
-
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 
     num_stages: field_types.Count | None = Field(None, description="number of pipeline stages (devices)")
     num_batches: field_types.Count | None = Field(None, description="number of micro-batches")
