@@ -26,10 +26,7 @@ from solver.bounds.saving.certificates import certificates
 from solver.construction.timing import best_times, times_within
 from solver.engine.incumbent.common_ticks import in_common_ticks
 from solver.limits import Limits
-
-# About how many solves a search by halves takes, and one for the time; only the shares of time depend on it.
-_QUESTIONS = 8
-
+from solver.tuning import KEPT
 
 # Called with the level found, the bound proved, and the level in question.
 OnProgress = Callable[[MemoryScale, Fraction, Fraction, Fraction], None]
@@ -66,7 +63,7 @@ class _Search:
         if solution.problem.objective is Objective.PERIOD:
             raise ValueError("memory is reduced for makespan or span")
         self.begun, self.problem, self.within, self.on_progress = solution, solution.problem, within, on_progress
-        self.budget = Budget(limits, _QUESTIONS, stop)
+        self.budget = Budget(limits, KEPT, stop)
         self.levels = MemoryLevels(self.problem)
         self.scale = self.levels.scale
         self.timeline: Timeline = solution.timeline

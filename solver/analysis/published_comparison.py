@@ -18,9 +18,7 @@ from solver.backends.interruptible import run_within
 from solver.limits import Limits
 from solver.published import candidate
 from solver.solve import solve
-
-# Of the time limit, for the published schedules that a search to its end has not tried.
-_SHARE = 0.1
+from solver.tuning import SHARE
 
 
 def compare(problem: Problem, limits: Limits | None = None, schedules: Sequence[str] | None = None) -> Comparison:
@@ -42,7 +40,7 @@ def all_tried(solution: Solution, names: Sequence[str], limits: Limits) -> Solut
     found is the solution's schedule.
     """
     untried = sorted({*names} - {one.name for one in solution.candidates})
-    left = max(limits.seconds - solution.wall_seconds, _SHARE * limits.seconds)
+    left = max(limits.seconds - solution.wall_seconds, SHARE * limits.seconds)
     until = inf if limits.deterministic is not None else time.monotonic() + left
     published: list[Candidate] = []
     for name in untried:

@@ -29,19 +29,17 @@ from solver.local_search.equal_value import halted, with_timeline
 from solver.local_search.moves import Array
 from solver.tasks.dispatch import listed
 from solver.tasks.job_units import equal_value_search
-from solver.tuning import COLDER, COUNTED_MOVES, HEATS, KEPT, MANY_PASSES, WALK_MOVES, WALK_SAMPLES
+from solver.tuning import COLDER, COUNTED_MOVES, HEATS, KEPT, LEVELS, MANY_PASSES, WALK_MOVES
 
 # The noise that a solve tells of.
 USUAL = Noise(0.05, BATCH, 0)
-# Published schedules slower than this without noise are not looked at.
-_NEAR = 1.05
 
 
 def robustness(solution: Solution, noise: Noise = USUAL, seconds: float = inf) -> Robustness | None:
-    """The solution under noise, with the published schedules that fit and come near it; None without a schedule.
+    """The solution under noise, with the published schedules that fit and are within a deviation of it.
 
-    None too for the objective period, and where the problem is so long that sampling would take long, or takes more
-    than these seconds.
+    None without a schedule, for the objective period, and where the problem is so long that sampling would take long,
+    or takes more than these seconds.
     """
     refuse_other("robustness", solution, Solution, A_SOLUTION)
     return run_within(seconds, Event(), lambda: _robustness(solution, noise))
@@ -54,7 +52,7 @@ def _robustness(solution: Solution, noise: Noise) -> Robustness | None:
     most = min(KEPT, MANY_PASSES // max(1, sum(map(len, timeline.schedule.orders))))
     if not most:
         return None
-    near = [c for c in solution.candidates if c.fits and _value(c) <= _NEAR * solution.value_ticks]
+    near = [c for c in solution.candidates if c.fits and _value(c) <= (1 + noise.deviation) * solution.value_ticks]
     ours, published = _samples(timeline, noise), []
     for one in sorted(near, key=_value)[:most]:
         if one.timeline is not None:
@@ -122,7 +120,7 @@ class _Search:
             solution, solution.problem, noise, limits, on_progress,
         )  # fmt: skip
         self.workers = limits.workers or os.cpu_count() or 1
-        self.walking = noise._replace(samples=min(noise.samples, WALK_SAMPLES))
+        self.walking = noise._replace(samples=min(noise.samples, LEVELS))
         self.pool: list[tuple[float, Timeline]] = []
         self.keep([solution.timeline])
 

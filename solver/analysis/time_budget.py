@@ -23,10 +23,9 @@ from solver.engine.incumbent.common_ticks import in_common_ticks
 from solver.engine.search import Search
 from solver.limits import Limits
 from solver.solve import solve
-from solver.tuning import SHARE
+from solver.tuning import FEW, SHARE
 
 _POLL = 0.05  # seconds between looks at the clock
-_GRACE = 2.0
 
 
 # A question is about a value and its bound, not about which of the schedules of that value is best otherwise.
@@ -64,7 +63,7 @@ class Budget:
         part = replace(self.limits, seconds=left / max(1, self._questions - self._asked), target=target)
         self._asked += 1
         # Published schedules take no notice of the time limit, and are worth a little more than their part.
-        with _stopping_after(min(_GRACE * part.seconds, left), self.stop) as stop:
+        with _stopping_after(min(FEW * part.seconds, left), self.stop) as stop:
             found = solve(problem, part, None, stop, engine=_VALUE_ALONE)
             cut_short = stop.is_set() and not self.stop.is_set()
         if cut_short and not why_infeasible(problem):

@@ -27,7 +27,7 @@ from pipesched.schedule.schedule import Schedule
 from solver.backends.cp_sat import Parameters, solve_model
 from solver.bounds.analytic.critical_paths import blocks_outlast_passes
 from solver.limits import Limits
-from solver.tuning import FEW_LITERALS, LEAST_ASKED, SHARE
+from solver.tuning import FEW_LITERALS, LEVELS, SHARE
 
 
 class RefutedValue(NamedTuple):
@@ -62,7 +62,7 @@ def destructive_bounds(
     groups = [[*range(problem.devices)]] if intervals or every else _groups(problem)
     # What is near the bound takes almost as long to refute as what is halfway up; of a job shop it takes a moment, and
     # what is halfway up is not refuted at all.
-    share = 2 * LEAST_ASKED if intervals else 1 / 2
+    share = 2 / LEVELS if intervals else 1 / 2
     literals = -1 if intervals else MOST_LITERALS
     proved: Value = 0
     found: Value | None = None
@@ -98,10 +98,10 @@ def destructive_bounds(
             schedule = model.decode(answer.value_of)
             assert schedule is not None, "the model keeps the memory at every start"
             yield schedule
-        elif share <= LEAST_ASKED:
+        elif share <= 1 / LEVELS:
             return
         else:
-            share = max(LEAST_ASKED, share / 2)
+            share = max(1 / LEVELS, share / 2)
 
 
 def _asked_for(low: Value, below: Value, share: float, parts: int) -> Value:

@@ -21,10 +21,8 @@ from solver.bounds.analytic.critical_paths import Paths
 from solver.diagram.completion import NOTHING, Rests, completion, numbers_of
 from solver.diagram.steps import devices_of, kept_stages
 from solver.step_orders.search import only_chain
-from solver.tuning import MOST_NUMBERS, OVERSTATED
+from solver.tuning import FEW, MOST_NUMBERS
 
-# What the whole must take at least counts so much beside what else an order is ranked by.
-_AT_LEAST = 3.0
 _LEFT_OUT = np.inf
 
 
@@ -45,7 +43,7 @@ def what_follows(problem: Problem, stop: Event) -> Below | None:
     """None where there are several chains or too many states, or after a stop."""
     chain = only_chain(problem)
     kept = None if chain is None else kept_stages(problem, Paths(problem), chain, chain)
-    if kept is None or numbers_of(kept) > OVERSTATED * MOST_NUMBERS:
+    if kept is None or numbers_of(kept) > FEW * MOST_NUMBERS:
         return None
     rest = completion(kept.steps, MOST_NUMBERS, stop)
     if rest is None:
@@ -85,7 +83,7 @@ def rank_children(nodes, moves, ranks, blocks, keys, rests, walks, place, number
             ranks[child] = _LEFT_OUT  # nothing that begins so comes to an end
             continue
         least = _least(row, rests[state], walks, number)
-        ranks[child] = ranks[child] + _AT_LEAST * least if least < value else _LEFT_OUT
+        ranks[child] = ranks[child] + least if least < value else _LEFT_OUT
 
 
 @inner

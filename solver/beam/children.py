@@ -65,9 +65,9 @@ def hashed(row, walks):  # type: ignore[no-untyped-def]
 def expand(rows, since, walks, prefers, scratch, moves, sums, out):  # type: ignore[no-untyped-def]
     """Children of these rows from `since` on while there is room for them: how many, and the row to go on with.
 
-    Of each the move is looked for that could end first, and what could start on its device before that end, or waits
-    no longer after it than `prefers` says, is tried. A forward that takes limited memory is put off as well, for the
-    move that could end next: what it holds too soon may keep all others waiting.
+    Of each the move is looked for that could end first, and what could start on its device before that end, or forms a
+    block that waits no longer after it than `prefers` says, is tried. A forward that takes limited memory is put off as
+    well, for the move that could end next: what it holds too soon may keep all others waiting.
     """
     found = 0
     for number in range(since, rows.shape[0]):
@@ -86,11 +86,7 @@ def expand(rows, since, walks, prefers, scratch, moves, sums, out):  # type: ign
                 break
             for one in range(count):
                 step, mate = moves[one, STEP], moves[one, MATE]
-                wait = 0.0
-                if mate >= 0:
-                    wait = prefers.block_wait
-                elif walks.weight[first] < 0 and step != first:
-                    wait = prefers.wait
+                wait = prefers.block_wait if mate >= 0 else 0.0
                 soon = moves[one, START] < until + wait and walks.device[step] == walks.device[first]
                 if not soon or step == put_off:
                     continue

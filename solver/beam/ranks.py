@@ -16,17 +16,15 @@ SUMS = 6
 
 
 class Preference(NamedTuple):
-    """Which orders are kept. Waits are in ticks, up to which something else on the device is passed over.
+    """Which orders are kept: by the mean over devices of what they must still take, and others with their weights.
 
-    `block_wait` is that of a block, `wait` that of what a micro-batch does after a forward. The others are weights: of
-    the longest that the whole must take at least, of the mean over devices and of that over micro-batches under way.
-    `memory` is how many times as long as without any wait activations are taken to be held.
+    Those are the longest that the whole must take at least, and the mean over micro-batches under way. Up to
+    `block_wait`, in ticks, something else on the device is passed over for a block. `memory` is how many times as long
+    as without any wait activations are taken to be held.
     """
 
     block_wait: float
-    wait: float
     longest: float
-    devices: float
     microbatches: float
     memory: float
 
@@ -87,4 +85,4 @@ def ranked(row, walks, prefers, sums):  # type: ignore[no-untyped-def]
         longest = max(longest, until - walks.opens[device])
         mean += until - walks.opens[device]
     all_of = walks.first[steps - 1] + walks.microbatches[steps - 1]
-    return prefers.longest * longest + prefers.devices * mean / devices + prefers.microbatches * flying / all_of
+    return mean / devices + prefers.longest * longest + prefers.microbatches * flying / all_of

@@ -56,7 +56,7 @@ class Simple(NamedTuple):
 
 
 # The better of these is where the search begins.
-FIRST_RULES = Simple(None, 0, 0, FIRST_WAIT), Simple(100, 2, FIRST_WAIT, 2 * FIRST_WAIT)
+FIRST_RULES = Simple(None, 0, 0, FIRST_WAIT), Simple(100, FEW, FIRST_WAIT, FIRST_WAIT)
 
 
 class RuleMaker:

@@ -18,10 +18,8 @@ from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.longest_path import Numbers, reached
 from pipesched.simulation.precedence_graph import Graph
 from pipesched.simulation.simulator import run_order, simulate, simulate_late
+from solver.tuning import MOST_NUMBERS
 
-# Nodes of the graph times devices, beyond which the paths between all devices take minutes: what is as late as possible
-# then has to do.
-_MOST = 500_000_000
 # Before any time there is, as far as sums of times go.
 _NEVER = -(2**61)
 
@@ -32,13 +30,13 @@ _PathLengths = list[list[int | None]]
 def best_times(problem: Problem, schedule: Schedule) -> Timeline:
     """As soon as possible; under the span, the times of least span, in finer ticks where that is no whole number.
 
-    Exact, but where the order is so long that this would take minutes.
+    Exact, but where the order is so long that the paths between all devices would take minutes.
     """
     if problem.objective is not Objective.SPAN:
         return simulate(problem, schedule)
     graph = Graph(problem, schedule)
     timeline = simulate_late(problem, schedule, graph)
-    if problem.devices == 1 or len(graph.ticks) * problem.devices > _MOST:
+    if problem.devices == 1 or len(graph.ticks) * problem.devices > MOST_NUMBERS:
         return timeline
     spans = _spans(timeline)
     span = max(spans)

@@ -20,10 +20,8 @@ from pipesched.problem.mode_gains import block_length, fused_is_dominated, saved
 from pipesched.problem.passes import BW, B, F, Pass, W
 from pipesched.problem.problem import Problem
 from pipesched.results.evidence import ModeMultipliers
+from solver.tuning import GRACE, KEPT, LABELS_A_SECOND
 
-# Coefficients of the program, beyond which it takes seconds.
-_MOST_TERMS = 200_000
-_SECONDS = 10.0
 # Multipliers are taken as fractions with small denominators, which those of a vertex are, or else as multiples of this.
 _DENOMINATOR, _SMALLEST = 10_000, Fraction(1, 2**40)
 
@@ -70,7 +68,7 @@ def mode_bound(unit: Problem) -> ModeBound | None:
     if len(modes) == len(stages):
         return None
     rows = [*_loads(unit, modes), *_memory(unit, modes), *_shares(stages, modes)]
-    if sum(len(row.terms) for row in rows) > _MOST_TERMS:
+    if sum(len(row.terms) for row in rows) > LABELS_A_SECOND:
         return None
     multipliers = _multipliers(rows, modes)
     if multipliers is None:
@@ -181,7 +179,7 @@ def _multipliers(rows: list[_Row], modes: list[_Mode]) -> list[float] | None:
             model.helper.safe_add_term_to_constraint(at, number[mode], float(coefficient))
     model.helper.set_var_objective_coefficient(period.index, 1)
     solver = model_builder.Solver("glop")
-    solver.set_time_limit_in_seconds(_SECONDS)
+    solver.set_time_limit_in_seconds(KEPT * GRACE)
     if solver.solve(model) != model_builder.SolveStatus.OPTIMAL:
         return None
     return [float(y) for y in solver.dual_values(model.get_linear_constraints())]

@@ -17,10 +17,7 @@ from formulations.cyclic.sequential_pattern import sequential_pattern
 from pipesched.errors import Disagreement
 from solver.backends.cp_sat import Parameters, solve_model
 from solver.limits import Limits
-from solver.tuning import COPIES, GRACE, LONGER
-
-# Lengths closer than this share of the bound count as equal.
-_FINE = Fraction(1, 1000)
+from solver.tuning import COPIES, FEW, GRACE, NEAR
 
 
 class Verdict(Enum):
@@ -114,7 +111,7 @@ class _Search:
                     return
             if settled:
                 return
-            effort *= LONGER
+            effort *= FEW
 
     def _longest(self, copies: int) -> int:
         """Just below what is known, or a length in which any micro-batches can repeat one after another."""
@@ -132,7 +129,7 @@ class _Search:
         settled = True
         while not self.done():
             high = self._longest(copies)
-            if low > high or (self.best is not None and high - low < _FINE * low):
+            if low > high or (self.best is not None and high - low < NEAR * low):
                 break
             answer = self._attempt(copies, min(length, high), effort)
             if answer is Verdict.NONE:

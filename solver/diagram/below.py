@@ -30,10 +30,9 @@ from solver.diagram.layers import Least
 from solver.diagram.steps import Kept, kept_stages, stages_on, walked_chains
 from solver.diagram.values import raised
 from solver.tuning import (
-    FEW_LABELS,
+    FEW,
     MOST_LABELS,
     MOST_NUMBERS,
-    OVERSTATED,
     TOGETHER,
     VALUE_SHORTEST,
     VALUE_STEP,
@@ -62,7 +61,7 @@ class _Raising:
     def guiding(self, chain: Sequence[int], stages: Sequence[int], numbers: int) -> Guiding | None:
         """A pass backwards over some stages; None where it has more than so many numbers, or after a stop."""
         kept = kept_stages(self.problem, self.paths, chain, stages)
-        if kept is None or numbers_of(kept) > OVERSTATED * numbers:
+        if kept is None or numbers_of(kept) > FEW * numbers:
             return None
         rest = completion(kept.steps, numbers, self.stop)
         if rest is None:
@@ -124,7 +123,7 @@ def bounds_of_stages(
     known: float,
     device: int,
     width: int = WIDTHS[1],
-    work: int = FEW_LABELS,
+    work: int = MOST_LABELS,
     numbers: int = MOST_NUMBERS,
 ) -> Iterator[Certificate]:
     """As `bounds_of_devices`, with all stages of one device, and those that prove most with them, one after the other.

@@ -7,10 +7,7 @@ from typing import NamedTuple
 
 from pipesched.problem.problem import Problem
 from solver.diagram.steps import devices_of, stages_on, state_count
-
-# States of a layer beyond which devices are too many. Where passes overlap: of the first and the last device, up to
-# which these come first.
-_MOST_STATES, _MOST_STATES_OF_ENDS = 1_000_000, 10_000
+from solver.tuning import FEW_STATES, LABELS_A_SECOND
 
 
 class Trial(NamedTuple):
@@ -25,7 +22,8 @@ def trials(problem: Problem, chains: Iterable[tuple[int, ...]], widths: Sequence
     """By about how much work they are.
 
     Where passes overlap, the device of a chain's first stage with that of its last one comes first: where a chain comes
-    back to its devices, that is the last one before it turns, and what micro-batches wait for there adds to the rest.
+    back to its devices, that is the last one before it turns, and what micro-batches wait for there adds to the rest;
+    unless they have many states.
     """
     found, ends = [], list[Trial]()
     for chain in chains:
@@ -36,11 +34,11 @@ def trials(problem: Problem, chains: Iterable[tuple[int, ...]], widths: Sequence
         for some, own_widths in tried.items():
             stages = stages_on(problem, chain, some)
             states = state_count(problem, stages)
-            if states <= _MOST_STATES:
+            if states <= LABELS_A_SECOND:
                 # Few states have few labels.
                 found += [(states * width * len(some), Trial(chain, stages, width)) for width in own_widths]
         stages = stages_on(problem, chain, (devices[0], devices[-1]))
-        if problem.overlaps and len(devices) > 1 and state_count(problem, stages) <= _MOST_STATES_OF_ENDS:
+        if problem.overlaps and len(devices) > 1 and state_count(problem, stages) <= FEW_STATES:
             ends.append(Trial(chain, stages, min(widths)))
     return [*ends, *(trial for _, trial in sorted(found) if trial not in ends)]
 

@@ -7,10 +7,7 @@ from threading import Event
 from typing import NamedTuple
 
 from solver.diagram.layers import Least
-from solver.tuning import LABELS_A_SECOND
-
-# A step is twice as long as one that took so few labels; a quarter after one that proved nothing.
-_FEW = LABELS_A_SECOND // 10
+from solver.tuning import FEW_STATES
 
 
 class Reached(NamedTuple):
@@ -37,6 +34,6 @@ def raised(
         yield Reached(ticks, value, least.work)
         if ticks < value:
             step //= 2 if ticks > proved else 4
-        elif least.work <= _FEW:
+        elif least.work <= FEW_STATES:
             step *= 2
         proved, work = max(proved, ticks), work - least.work

@@ -23,7 +23,7 @@ from solver.engine.beside import LocalSearchBeside
 from solver.engine.incumbent.state import State
 from solver.engine.search import InTurn, Part, Search, ways_of
 from solver.engine.slices import Slice, Work
-from solver.tuning import COUNTED_SLICE, DISCOUNT, FIRST_SLICE, HOPE, LONGER
+from solver.tuning import DISCOUNT, FEW, LEVELS, LITTLE
 
 _POLL = 0.05  # seconds between looks at what is being compiled
 _COMPILING = "waiting for code to be compiled"
@@ -41,7 +41,7 @@ class Way:
     @property
     def next_slice(self) -> float:
         """A share of the limit; longer than all before where a slice begins anew."""
-        return self.spent * (LONGER if self.part.restarts else 1)
+        return self.spent * (FEW if self.part.restarts else 1)
 
 
 @dataclass
@@ -63,7 +63,7 @@ class Arm:
         """What the next slice may close in a unit of time."""
         if not self.spent:
             return inf
-        return max(self.closed / self.taken, HOPE / self.spent / (1 + self.behind) ** 2)
+        return max(self.closed / self.taken, LITTLE / self.spent / (1 + self.behind) ** 2)
 
     def took(self, share: float, closed: float) -> None:
         self.ways[0].spent += share
@@ -115,7 +115,8 @@ class Allocation:
 
     def _slice(self, arm: Arm) -> None:
         search, clock, way = self.search, self.search.clock, arm.ways[0]
-        share = max(COUNTED_SLICE if clock.counts_work else FIRST_SLICE, way.next_slice)
+        # Counted work is used up when the first slice was doubled a few times.
+        share = max(1 / 2**FEW if clock.counts_work else 1 / LEVELS, way.next_slice)
         if way.part.parallel:
             self._beside.pause()
         else:

@@ -13,7 +13,7 @@ from pipesched.results.gap import gap
 from solver.backends.interruptible import run_within
 from solver.engine.search import Search
 from solver.engine.slices import Slice, Work
-from solver.tuning import CHECKED, GRACE
+from solver.tuning import FEW, GRACE
 
 
 class _Timed(NamedTuple):
@@ -36,7 +36,7 @@ def claim_found(search: Search, bounds: Iterator[Certificate], slice_: Slice) ->
 
     Whether there are no more. How long a check took says more of the next one than what is known beforehand.
     """
-    found, times = list[_Timed](), CHECKED
+    found, times = list[_Timed](), float(FEW)
     ended = run_within(slice_.left() / 2, search.stop, partial(_find, search, bounds, found))
     while fitting := [one for one in found if times * one.seconds <= search.clock.allowed()]:
         strongest, began = max(fitting, key=lambda one: one.certificate.value_ticks), time.monotonic()

@@ -106,7 +106,7 @@ def compile_orders() -> None:
 def compile_beam() -> None:
     """An order with blocks, and the schedule that it stands for."""
     problem = problem_from(_WITH_BLOCKS)
-    below, prefers = what_follows(problem, Event()), Preference(0.0, 0.0, 1.0, 1.0, 1.0, 1.0)
+    below, prefers = what_follows(problem, Event()), Preference(0.0, 1.0, 1.0, 1.0)
     walks = walks_of(problem)
     found = ended(best_order(walks, prefers, 1, 1, below))
     assert found is not None

@@ -32,7 +32,7 @@ from solver.engine.parts.tasks.two_levels import TwoLevels
 from solver.engine.parts.tuned_lists import RulesOfShorter, TunedListSchedules
 from solver.engine.parts.windows import Windows
 from solver.engine.search import Engine, InTurn, Search
-from solver.tuning import SHARE
+from solver.tuning import FEW, SHARE
 
 _OF_PASSES = (
     TunedListSchedules(),
@@ -64,7 +64,7 @@ ENGINE = Engine(
     bounds=AnalyticBounds(),
     opening=(
         PublishedExtended(),
-        Published(share=SHARE / 3, very_long=True),
+        Published(share=SHARE / FEW, very_long=True),
         RulesOfShorter(),
         Published(),
         MicrobatchOrders(),

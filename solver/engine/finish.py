@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import partial
 from math import inf
 
-from heuristics.catalogue import HEURISTICS, Heuristic
+from heuristics.catalogue import HEURISTICS
 from pipesched.errors import Disagreement, defect_note
 from pipesched.problem.formatting import counted
 from pipesched.problem.problem import Objective
@@ -28,20 +28,17 @@ from solver.tuning import (
     COLDER,
     GRACE,
     HEATS,
-    LOCAL_SEARCH_SECONDS_A_PASS,
+    LEVELS,
     SECONDS_A_PASS,
     SHARE,
     WALK_MOVES,
-    WALK_SAMPLES,
 )
 
-# Walks among schedules of one value begin where so much time is left, once they are compiled.
-_LEAST_SECONDS = 5.0
 _NOT_COMPILED = (
     "no search for less memory and more slack: its code was still being compiled, as on a first run; solve again for it"
 )
 # What stands for slack while they last.
-_SLACK = Noise(0.05, WALK_SAMPLES, 0)
+_SLACK = Noise(0.05, LEVELS, 0)
 
 
 def finished(search: Search) -> Solution:
@@ -64,15 +61,15 @@ def finished(search: Search) -> Solution:
 
 
 def complete_table(search: Search) -> None:
-    """The published schedules that the search has not tried, quick ones first; a note counts those left out."""
+    """The published schedules that the search has not tried, searched ones last; a note counts those left out."""
     tried = {one.name for one in search.candidates}
     clock, limit = search.clock, search.limits.seconds
     until = inf if clock.counts_work else min(limit, clock.seconds + clock.share(SHARE))
     left_out = 0
-    for heuristic in sorted(HEURISTICS, key=_seconds_a_pass):
+    for heuristic in sorted(HEURISTICS, key=lambda one: one.searched):
         if heuristic.name in tried:
             continue
-        if search.stop.is_set() or clock.seconds + _seconds_a_pass(heuristic) * search.passes > until:
+        if search.stop.is_set() or clock.seconds + SECONDS_A_PASS * search.passes > until:
             left_out += 1
             continue
         found = run_within(
@@ -90,10 +87,6 @@ def complete_table(search: Search) -> None:
         search.incumbent.note(f"{untried} not tried, for want of time; a longer limit tries them")
 
 
-def _seconds_a_pass(heuristic: Heuristic) -> float:
-    return LOCAL_SEARCH_SECONDS_A_PASS if heuristic.searched else SECONDS_A_PASS
-
-
 def refined(solution: Solution, search: Search) -> Solution:
     """The same value with less memory, then with more slack: a smaller mean under noise on no more memory anywhere.
 
@@ -108,7 +101,7 @@ def refined(solution: Solution, search: Search) -> Solution:
     known = [solution, *(with_timeline(solution, one) for one in _as_good(solution))]
     best = min(known, key=_rank)
     deadline = None if search.clock.counts_work else search.clock.left()
-    if search.very_long or (deadline is not None and deadline < _LEAST_SECONDS):
+    if search.very_long or (deadline is not None and deadline < GRACE):
         return best
     search.incumbent.enter("less memory and more slack")
     if not search.wait_for(search.kernels, SHARE):

@@ -29,7 +29,7 @@ from solver.engine.slices import Work
 from solver.limits import Limits
 from solver.local_search.portfolio import OrderSearch
 from solver.tasks.job_units import start_of
-from solver.tuning import KEPT, LOCAL_SEARCH_SECONDS_A_PASS, MANY_PASSES, STATING_SECONDS_A_PASS
+from solver.tuning import KEPT, MANY_PASSES, SECONDS_A_PASS, STATING_SECONDS_A_PASS
 
 
 class Opening(Protocol):
@@ -178,7 +178,7 @@ class Search:
     @property
     def can_improve_orders(self) -> bool:
         """Whether there is time for a first move."""
-        return self.clock.allowed() > self.tasks * LOCAL_SEARCH_SECONDS_A_PASS
+        return self.clock.allowed() > self.tasks * SECONDS_A_PASS
 
     def open_ticks(self) -> tuple[float, float]:
         """What is proved, and the value of a schedule that is known."""

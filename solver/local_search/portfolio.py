@@ -22,13 +22,13 @@ from solver.local_search.pool import Member, Pool
 from solver.local_search.pool import length as length_of
 from solver.local_search.units.operation_units import Operations, dominated_split, modes_matter
 from solver.local_search.units.order_units import Units
-from solver.tuning import CHANGING, COLDER, COUNTED_MOVES, EVENNESS, FILLING, GROWTH, HEATS, RUNS
+from solver.tuning import COLDER, COUNTED_MOVES, EVENNESS, GROWTH, HEATS, LITTLE, RUNS, SHARE
 
 
 def parameters_for(open_modes: bool) -> tuple[AnnealingParameters, ...]:
     """What jobs anneal with, in turn: low temperatures refine an order, high ones leave it."""
-    changing = CHANGING if open_modes else 0.0
-    return tuple(AnnealingParameters(hot, hot / COLDER, EVENNESS, FILLING, changing=changing) for hot in HEATS)
+    changing = SHARE if open_modes else 0.0
+    return tuple(AnnealingParameters(hot, hot / COLDER, EVENNESS, LITTLE, changing=changing) for hot in HEATS)
 
 
 # What annealing moves of a schedule, and when each of its devices may start.

@@ -11,7 +11,7 @@ from threading import Event
 
 from solver.backends.cp_sat import Parameters
 from solver.limits import Limits
-from solver.tuning import PLAN_LEAST, PLAN_SHARE, PLAN_STEPS, REASON
+from solver.tuning import GRACE, RUNS, SHARE
 
 
 class Budget:
@@ -40,7 +40,7 @@ class Budget:
     @property
     def least_step(self) -> float:
         """The least that is given to a search at once: of a short limit so little that several have a turn."""
-        return min(PLAN_LEAST, PLAN_SHARE * self.whole)
+        return SHARE * min(GRACE, self.whole)
 
     @property
     def workers(self) -> int:
@@ -60,7 +60,8 @@ class Budget:
 
     def for_reason(self) -> Parameters:
         """For one call of CP-SAT that says why there is no plan, after the search."""
-        return Parameters(REASON, None if self._units is None else REASON, self.limits.seed, 1)
+        most = max(GRACE, SHARE * self.whole)
+        return Parameters(most, None if self._units is None else most, self.limits.seed, 1)
 
     def give_back(self, parameters: Parameters, used: float) -> None:
         """Units that a call of CP-SAT did not use."""
@@ -70,7 +71,7 @@ class Budget:
     def tries(self, most: float) -> Iterator[bool]:
         """True as often as there is time for a try of something quick: so many seconds, or a set number of times."""
         until = self.left - most
-        for _ in repeat(True) if self._units is None else repeat(True, PLAN_STEPS if most > 0 else 0):
+        for _ in repeat(True) if self._units is None else repeat(True, RUNS if most > 0 else 0):
             if self.over() or (self._units is None and self.left <= until):
                 return
             yield True
@@ -95,7 +96,7 @@ class Budget:
         given, begin, steps = self._take(most), time.monotonic(), count()
         if self._units is None:
             return lambda: 1.0 if self.stop.is_set() else (time.monotonic() - begin) / max(given, 1e-9)
-        most_steps = max(1, int(given * PLAN_STEPS))
+        most_steps = max(1, int(given * RUNS))
         return lambda: 1.0 if self.stop.is_set() else next(steps) / most_steps
 
     def of_solve(self, most: float) -> Limits:

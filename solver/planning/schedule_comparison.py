@@ -23,7 +23,7 @@ from solver.planning.lacking import least_lacking
 from solver.planning.plan import plan, plan_from
 from solver.planning.progress import PlanProgress, Report
 from solver.planning.time_shares import TimeShares, named
-from solver.tuning import PLAN_SHARE
+from solver.tuning import SHARE
 
 _NO_TIME = "not tried: no time was left; a longer --time-limit, or this one by --schedules"
 FREE = "free"  # the row of any order, as in a plan file
@@ -55,7 +55,7 @@ def compared_schedules(
     """
     time = TimeShares(limits)
     rows, asked = _first(problem, orders, time, report, stop, every, elsewhere)
-    for fits, until in ((False, PLAN_SHARE), (True, 1 - 2 * PLAN_SHARE)):
+    for fits, until in ((False, SHARE), (True, 1 - 2 * SHARE)):
         left = [row for row in rows.values() if row.fits is fits and _is_open(row)]
         for at, row in enumerate(left):
             if row.plan is not None and not (stop.is_set() or time.spent(until)):

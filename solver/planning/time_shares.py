@@ -7,7 +7,7 @@ from time import monotonic
 
 from solver.limits import Limits
 from solver.planning.progress import Report
-from solver.tuning import PLAN_LEAST
+from solver.tuning import GRACE, SHARE
 
 
 class TimeShares:
@@ -35,7 +35,7 @@ class TimeShares:
     def part(self, share: float, among: int) -> Limits:
         """For the next of so many searches, which together end when this share of all is spent."""
         limits = self._limits
-        seconds = max(PLAN_LEAST, (share * limits.seconds - self.seconds) / among)
+        seconds = max(SHARE * GRACE, (share * limits.seconds - self.seconds) / among)
         if limits.deterministic is None:
             return replace(limits, seconds=seconds)
         units = max(0.0, (share * limits.deterministic - self._units) / among)

@@ -19,9 +19,7 @@ from solver.diagram.completion import NOTHING, Rests, Short, before
 from solver.diagram.moves import most_moves, moves_from, raised_by
 from solver.diagram.reduction import nowhere_later
 from solver.diagram.steps import NONE, Numbers, Steps
-
-# What the longest way after any time counts for, against the sum of all.
-_LONGEST = 3
+from solver.tuning import FEW
 
 
 class Ways(NamedTuple):
@@ -78,7 +76,7 @@ def best_ways(keys: Numbers, rows: Short, most: int, states: int) -> tuple[Numbe
     """Of ways in the order of their states: where those of each begin, and so many that no other one is below."""
     first, kept, sums = np.zeros(states + 1, np.int64), np.empty(len(keys), np.int64), np.zeros(len(keys), np.int64)
     for way in range(len(keys)):
-        sums[way] = rows[way].sum() + _LONGEST * np.int64(rows[way].max())
+        sums[way] = rows[way].sum() + FEW * np.int64(rows[way].max())
     state = total = since = 0
     while since < len(keys):
         until, begin = since, total

@@ -11,12 +11,11 @@ from solver.diagram.reduction import nowhere_later
 from solver.diagram.steps import Numbers, Steps
 from solver.diagram.transitions import NEVER
 from solver.step_orders.weights import Weights, advance_whole, settle
+from solver.tuning import FEW
 
 # A step waits for no weight pass, or for one besides those that end before it anyway, and a backward may be a full one:
 # `(step * MODES + full) * DELAYS + delay`.
 DELAYS, MODES = 2, 2
-# Of what a schedule must still take at least, against the sum of the times of a label.
-_AT_LEAST = 10
 
 
 @compiled
@@ -141,7 +140,7 @@ def _least(label, times, rests, since, until):  # type: ignore[no-untyped-def]
 
 @inlined
 def _rank(label, flying, times, rests, since, until):  # type: ignore[no-untyped-def]
-    rank = _AT_LEAST * _least(label, times, rests, since, until)
+    rank = FEW * _least(label, times, rests, since, until)
     for entry in range(times):
         if entry < flying or entry >= flying + (times - flying) // 2:
             rank += label[entry]

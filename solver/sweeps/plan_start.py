@@ -20,9 +20,7 @@ from solver.construction.timing import best_times
 from solver.limits import Limits
 from solver.planning.schedule_comparison import compared_schedules
 from solver.sweeps.outcomes import published, published_timeline
-
-# Of the time limit, added for partitions of the published schedules.
-_SHARE = 0.1
+from solver.tuning import SHARE
 
 
 def plan_start(problem: PlanProblem, known: Outcome | None) -> Candidate | None:
@@ -54,8 +52,8 @@ def published_beside(
     names = problem.schedules or HEURISTICS.names()
     here = Solution(plan.best.timeline.problem, Status.FEASIBLE, 0, None)
     found = {one.name: published(one) for one in all_tried(here, names, limits).candidates}
-    work = None if limits.deterministic is None else _SHARE * limits.deterministic
-    part = replace(limits, seconds=_SHARE * limits.seconds, deterministic=work)
+    work = None if limits.deterministic is None else SHARE * limits.deterministic
+    part = replace(limits, seconds=SHARE * limits.seconds, deterministic=work)
     rows = compared_schedules(
         problem, {name: (name,) for name in names}, None, part, lambda _: None, stop, elsewhere=False
     )

@@ -12,7 +12,7 @@ from formulations.window.task_window import TaskWindow
 from solver.backends.cp_sat import Parameters, solve_model
 from solver.limits import Limits
 from solver.tasks.placing import put_back
-from solver.tuning import FEW, GRACE, GROWTH, SHARE, WINDOW
+from solver.tuning import FEW, GRACE, GROWTH, LEVELS, SHARE
 
 
 class WindowSearch:
@@ -20,7 +20,7 @@ class WindowSearch:
 
     def __init__(self, placed: PlacedJobs, limits: Limits) -> None:
         self.placed = placed
-        self._limits, self._random, self._size = limits, Random(limits.seed), WINDOW
+        self._limits, self._random, self._size = limits, Random(limits.seed), float(LEVELS)
 
     def step(self, left: float, stop: Event) -> bool:
         """Solve one window within so many seconds; whether the value is better now."""

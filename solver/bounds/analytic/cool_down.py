@@ -23,11 +23,12 @@ from solver.bounds.analytic.critical_paths import Paths, visited
 from solver.bounds.analytic.idle_time.busy_interval import BusyIntervals
 from solver.bounds.analytic.idle_time.knapsack import most_value
 from solver.bounds.analytic.modes.counts import Numbers
+from solver.tuning import FEW_STATES
 
 _NAME = "cool-down"
-# Of a device on which more pairs of numbers of backwards may be left nothing is said; nor where there are many devices
-# and more on all of them, a knapsack each: 20,000 take half a second.
-_MOST_PAIRS, _MOST_IN_ALL = 2_000, 20_000
+# Of a device on which more pairs of numbers of backwards may be left nothing is said, as by the check; nor where there
+# are many devices and more on all of them, a knapsack each: 20,000 take half a second.
+_MOST_PAIRS = 2_000
 
 
 class _Left(NamedTuple):
@@ -96,7 +97,7 @@ def _left(problem: Problem, device: int, stages: Sequence[int]) -> _Left | None:
     room, held = problem.room[device], problem.network.held_in_flight
     microbatches = len(problem.microbatches_of[stages[0]])
     later = sum(held[s] for s in stages[1:])
-    pairs, most = list[tuple[int, int, int]](), min(_MOST_PAIRS, _MOST_IN_ALL // problem.devices)
+    pairs, most = list[tuple[int, int, int]](), min(_MOST_PAIRS, 2 * FEW_STATES // problem.devices)
     for first in range(1, microbatches + 1):
         # On a single stage the two are the same.
         for last in range(1 if len(stages) > 1 else first, first + 1):

@@ -22,7 +22,8 @@ from solver.bounds.analytic.catalogue import BOUNDS, Bound
 from solver.bounds.analytic.critical_paths import Paths, visited
 from solver.bounds.analytic.idle_time.idle_gaps import forced_apart, head_gap, tail_gap
 
-# Devices of several stages with more sums of forward durations than this are treated as able to switch at any time.
+# Devices of several stages with more sums of forward durations are treated as able to switch at any time, by the check
+# as well.
 _MOST_SUMS = 10_000
 
 

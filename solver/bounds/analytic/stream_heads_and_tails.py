@@ -20,9 +20,7 @@ from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import StreamTasks
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
 from solver.bounds.analytic.stream_chains import StreamChains, Ways, stream_chains
-
-# So many different tails are tried as the least tail of a set of tasks.
-_TAILS = 64
+from solver.tuning import LEVELS
 
 
 class _Found(NamedTuple):
@@ -63,8 +61,8 @@ def _strongest(chains: StreamChains, tasks: Sequence[TaskType], heads: Ways, tai
     order = np.argsort(-head, kind="stable")
     head, tail, ticks = head[order], tail[order], ticks[order]
     levels = np.unique(tail)
-    if len(levels) > _TAILS:
-        levels = levels[np.linspace(0, len(levels) - 1, _TAILS).astype(np.int64)]
+    if len(levels) > LEVELS:
+        levels = levels[np.linspace(0, len(levels) - 1, LEVELS).astype(np.int64)]
     best: _Found | None = None
     for level in levels:
         inside = tail >= level

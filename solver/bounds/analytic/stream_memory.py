@@ -22,10 +22,9 @@ from pipesched.results.evidence import StreamMemory
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
 from solver.bounds.analytic.idle_time.knapsack import most_value
 from solver.bounds.analytic.stream_chains import StreamChains, Ways, stream_chains
+from solver.tuning import LEVELS
 
 _Times = NDArray[np.int64]
-# So many different tails are tried as the least tail of what runs later.
-_TAILS = 64
 
 
 class _Found(NamedTuple):
@@ -106,8 +105,8 @@ def _strongest(
         return None
     most = gifts.most_forwards(chains, tasks, at)
     levels = np.unique(np.concatenate([forward.tails, other.tails]))
-    if len(levels) > _TAILS:
-        levels = levels[np.linspace(0, len(levels) - 1, _TAILS).astype(np.int64)]
+    if len(levels) > LEVELS:
+        levels = levels[np.linspace(0, len(levels) - 1, LEVELS).astype(np.int64)]
     best: _Found | None = None
     for level in levels:
         later = np.maximum(forward.work(level) - most, forward.work_from(at, level))

@@ -23,11 +23,10 @@ from pipesched.results.evidence import StreamWeights
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
 from solver.bounds.analytic.idle_time.knapsack import most_value
 from solver.bounds.analytic.stream_chains import StreamChains, Ways, stream_chains
+from solver.tuning import FEW
 
 # The name of its certificates.
 NAME = "waiting weight tasks"
-# As the least head so many of the least first starts of a type are tried, as the least tail each type's last ends.
-_HEADS, _LAST = 4, 3
 
 
 class _Found(NamedTuple):
@@ -81,10 +80,10 @@ class _Stream:
         self._room = room
 
     def strongest(self, known: int) -> _Found | None:
-        """Of the heads and tails that are tried those that prove most, if that is more than is known."""
-        heads = self._levels(self._heads, slice(None, 1))[:_HEADS]
+        """Of a few heads and tails those that prove most, if that is more than is known."""
+        heads = self._levels(self._heads, slice(None, 1))[:FEW]
         best = None
-        for head, tail in product(heads, self._levels(self._tails, slice(-_LAST, None))):
+        for head, tail in product(heads, self._levels(self._tails, slice(-FEW, None))):
             found = self._between(head, tail, known)
             if found is not None and found.value > known:
                 best, known = found, found.value

@@ -22,11 +22,11 @@ from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import ResourceWeights
 from solver.bounds.analytic.critical_paths import Paths, visited
 from solver.bounds.saving.rows_of_device import Needs, Row, rows_of_device
+from solver.tuning import GRACE, KEPT
 
 KIND = "memory and copies"
 # Multipliers are taken as whole numbers of this many parts.
 _PARTS = 10_000
-_SECONDS = 5.0
 
 
 def memory_and_copies(problem: Problem, objective: Objective) -> list[Certificate]:
@@ -89,7 +89,7 @@ def _dual_values(rows: Sequence[Row], ways: Sequence[tuple[Needs, int]]) -> list
         model.add(sum(own) == 1)
     model.minimize(value)
     solver = model_builder.Solver("glop")
-    solver.set_time_limit_in_seconds(_SECONDS)
+    solver.set_time_limit_in_seconds(KEPT * GRACE)
     if solver.solve(model) != model_builder.SolveStatus.OPTIMAL:
         return None
     return [float(y) for y in solver.dual_values(model.get_linear_constraints())][: len(rows)]

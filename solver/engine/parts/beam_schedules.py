@@ -21,12 +21,12 @@ from solver.beam.tables import covers, walks_of
 from solver.engine.kernels import BEAM_KERNELS, Kernels
 from solver.engine.search import Search
 from solver.engine.slices import Slice, Work
-from solver.tuning import BEAM_PREFERENCES, BEAM_WIDTH, FEW, LONGER, MOST_NUMBERS
+from solver.tuning import BEAM_ALIKE, BEAM_MEMORY, BEAM_WIDTH, FEW, LITTLE, MOST_NUMBERS
 
 
 @dataclass(frozen=True)
 class BeamSchedules:
-    """Preferences with more and more nodes of a layer, fewer of them each time; local search goes on from each.
+    """Several ways with more and more nodes of a layer, fewer each time; local search goes on from each.
 
     Of the makespan of one chain with few states, orders that cannot end below the best value are left out after the
     narrowest. Where work is counted, one with the fewest nodes.
@@ -47,14 +47,14 @@ class BeamSchedules:
         below, width = None, BEAM_WIDTH
         forward = float(np.mean([stage.forward for stage in problem.stages]))
         runs = [
-            (walks_of(problem, opens), Preference(forward, wait * forward, *rest), alike)
-            for wait, *rest, alike in BEAM_PREFERENCES
+            (walks_of(problem, opens), Preference(forward, longest, under_way, BEAM_MEMORY))
+            for longest, under_way in ((0.0, 0.0), (1.0, 0.0), (0.0, LITTLE))
             for opens in openings(problem)
         ]
         while width <= MOST_NUMBERS // (FEW * offsets(runs[0][0])[-1]):
             values = list[float]()
-            for walks, prefers, alike in runs:
-                found, slice_ = yield from _found(search, best_order(walks, prefers, width, alike, below), slice_)
+            for walks, prefers in runs:
+                found, slice_ = yield from _found(search, best_order(walks, prefers, width, BEAM_ALIKE, below), slice_)
                 if found is not None:
                     search.start_from(schedule_of_moves(problem, walks, found.moves))
                 values.append(inf if found is None else found.value)
@@ -62,12 +62,12 @@ class BeamSchedules:
                     return
                 below = None if below is None else _below_best(search, below)
             # As much time for each width: the best go on (successive halving, Jamieson and Talwalkar, 2016).
-            best = sorted(range(len(runs)), key=values.__getitem__)[: max(1, int(len(runs) / LONGER))]
+            best = sorted(range(len(runs)), key=values.__getitem__)[: max(1, len(runs) // FEW)]
             runs = [runs[one] for one in best]
             if width == BEAM_WIDTH and problem.objective is Objective.MAKESPAN:
                 below = run_within(slice_.left(), search.stop, partial(what_follows, problem, search.stop))
                 below = None if below is None else _below_best(search, below)
-            width *= int(LONGER)
+            width *= FEW
 
 
 def _below_best(search: Search, below: Below) -> Below:

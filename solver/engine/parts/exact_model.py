@@ -19,9 +19,9 @@ from solver.backends.interruptible import run_within
 from solver.engine.kernels import Kernels
 from solver.engine.search import Search
 from solver.engine.slices import Slice, Work
+from solver.tuning import GRACE, SHARE
 
 EXACT_MODEL = "CP-SAT"
-_LEAST_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class ExactModel:
             slice_ = yield
             try:
                 # Stating a large model takes seconds of its own.
-                run_within(slice_.left() + _LEAST_SECONDS, search.stop, partial(self._solve, search, slice_))
+                run_within(slice_.left() + SHARE * GRACE, search.stop, partial(self._solve, search, slice_))
             except TooLong as reason:
                 search.incumbent.note(f"CP-SAT was not asked for a better schedule: {reason}")
                 return
@@ -75,7 +75,7 @@ class ExactModel:
                 search.found_bound(bound)
 
         limits = replace(limits, workers=1) if self.from_below else limits
-        left = max(_LEAST_SECONDS, min(slice_.left(), search.clock.left()))
+        left = max(SHARE * GRACE, min(slice_.left(), search.clock.left()))
         outcome = improve(model, limits, left, search.stop, callback, self.from_below)
         callback(outcome.timeline, outcome.bound)
 

@@ -13,7 +13,7 @@ from solver.construction.tuned_lists import TunedLists, until
 from solver.engine.kernels import LIST_KERNELS, Kernels
 from solver.engine.search import Search
 from solver.engine.slices import Work
-from solver.tuning import FEW, FEW_PASSES, RUNS, RUNS_TO_OFFER, SHARE
+from solver.tuning import FEW, FEW_PASSES, KEPT, RUNS, SHARE
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class RulesOfShorter:
         end = begin + part * clock.share(2 * SHARE)
 
         def over() -> bool:
-            late = clock.seconds >= end or clock.left() < RUNS_TO_OFFER * lists.seconds_a_pass * search.passes
+            late = clock.seconds >= end or clock.left() < KEPT * lists.seconds_a_pass * search.passes
             return search.stop.is_set() or (late and not clock.counts_work)
 
         lists.descend(over)

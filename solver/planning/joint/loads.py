@@ -10,7 +10,7 @@ from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective
 from solver.planning.joint.draft import Costs
-from solver.tuning import JOINT_EVENNESS
+from solver.tuning import LITTLE
 
 
 class Loads:
@@ -46,4 +46,4 @@ class Loads:
         forward, backward, weight, full = costs.ticks
         work = forward + np.minimum(backward + weight, full)
         loads = np.array([float(work[held].sum()) for held in self._held]) * self._each
-        return JOINT_EVENNESS * float(np.sqrt((loads * loads).mean()))
+        return LITTLE * float(np.sqrt((loads * loads).mean()))

@@ -11,7 +11,7 @@ from solver.local_search.moves import Array
 from solver.planning.joint.draft import Costs, Draft, StageSums
 from solver.planning.joint.orders import OrderArrays
 from solver.planning.joint.recomputation import recomputation_of
-from solver.tuning import PLAN_TRIES
+from solver.tuning import KEPT
 
 
 class Proposal(NamedTuple):
@@ -105,7 +105,7 @@ class Moves:
     def _trimmed(self, proposal: Proposal) -> Proposal:
         """Less recomputed on a few stages where the memory holds without."""
         draft, costs, order = proposal
-        for _ in range(PLAN_TRIES):
+        for _ in range(KEPT):
             less = self._again.less(draft)
             if less is draft:
                 break

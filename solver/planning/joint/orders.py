@@ -18,7 +18,7 @@ from solver.local_search.moves import Array
 from solver.local_search.units.operation_units import dominated_split
 from solver.local_search.units.order_units import Units
 from solver.planning.joint.draft import KINDS, Costs
-from solver.tuning import JOINT_EVENNESS, REACH
+from solver.tuning import LITTLE, REACH
 
 
 class Found(NamedTuple):
@@ -89,7 +89,7 @@ class OrderArrays:
         rows = Rows(order.copy(), self.count.copy(), place, np.zeros(n, np.int64))
         for device, number in enumerate(self.count.tolist()):
             place[order[device, :number]] = np.arange(number)
-        how = AnnealingParameters(temperature, 0.1 * temperature, JOINT_EVENNESS, 0.0, REACH)
+        how = AnnealingParameters(temperature, LITTLE * temperature, LITTLE, 0.0, REACH)
         mean = float(self._shop.ticks.mean())
         found = annealed(self._shop, None, rows, NOTHING, self._opening, how.in_ticks(mean), moves, seed)
         return None if found is None else Found(found[0], found[1].order)

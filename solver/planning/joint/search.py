@@ -25,7 +25,7 @@ from solver.planning.joint.given_order import GivenOrder
 from solver.planning.joint.loads import Loads
 from solver.planning.joint.moves import Moves, Proposal
 from solver.planning.joint.orders import Found, OrderArrays
-from solver.tuning import COLDER, HEATS, JOINT_HEATS, JOINT_MOVES, JOINT_WORK, PLAN_STEP, WALK_MOVES
+from solver.tuning import COLDER, COUNTED_MOVES, FEW, HEATS, JOINT_HEATS, LABELS_A_SECOND, PLAN_STEP, WALK_MOVES
 
 # Sums of so many ticks fit the 64 bits of the compiled code.
 _MOST_TICKS = 2**60
@@ -70,7 +70,7 @@ class JointSearch:
         self._given = None if free_order else GivenOrder(timeline, length)
         self._orders = OrderArrays(timeline, length, lags, free_order)
         self._moves = Moves(plan, choice, self._sums, self._orders, free_order, self._random)
-        self._effort = min(JOINT_MOVES, JOINT_WORK // len(self._orders.units.slots)) if free_order else 0
+        self._effort = min(COUNTED_MOVES, FEW * LABELS_A_SECOND // len(self._orders.units.slots)) if free_order else 0
         self._loads = Loads(plan, placement, lags)
         draft = self._sums.of_partition(start.partition)
         first = Proposal(draft, self._sums.costs(draft), self._orders.order)
@@ -102,7 +102,7 @@ class JointSearch:
     def _anew(self) -> _State:
         """The first partition, with its order annealed from a high temperature where it is short."""
         first = self._first
-        if self._effort < JOINT_MOVES // 4:
+        if self._effort < COUNTED_MOVES // 4:
             return first  # it would take too long
         self._orders.let(first.proposal.costs)
         found = self._orders.annealed(first.proposal.order, WALK_MOVES, 1.0, self._random.randrange(2**31))

@@ -17,7 +17,7 @@ from pipesched.problem.problem import Objective
 from solver.local_search.moves import Array
 from solver.planning.partitions.device_rows import DeviceRows, Held
 from solver.planning.partitions.stage_tables import StageTables
-from solver.tuning import PARTITION_NEAR, PARTITION_STATES
+from solver.tuning import NEAR, PARTITION_STATES
 
 
 def applies(plan: PlanProblem, choice: Choice) -> bool:
@@ -42,7 +42,7 @@ def bound_by_device(plan: PlanProblem, choice: Choice, below: int | None, late: 
         known, step = tried, 2 * step
     else:
         return known
-    while tried - known > max(1, known // PARTITION_NEAR) and not late():
+    while tried - known > max(1, int(NEAR * known)) and not late():
         middle = (known + tried) // 2
         if search.refutes(middle - 1, late):
             known = middle

@@ -17,8 +17,9 @@ from formulations.partition.partition_model import MOST_STEPS
 from pipesched.layers.layer import LayerType
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from solver.local_search.moves import Array
-from solver.tuning import PARTITION_WAYS
 
+# Ways of a stage that are told apart, as by the check.
+_MOST_WAYS = 32
 _Way = tuple[int, int, int]
 
 
@@ -68,7 +69,7 @@ class StageTables:
 
     def _ways(self, layers: list[list[_Way]]) -> Array:
         number = len(self.places)
-        found = np.full((3, number, number, PARTITION_WAYS), -1, np.int64)
+        found = np.full((3, number, number, _MOST_WAYS), -1, np.int64)
         for a in range(number):
             own: list[_Way] = [(0, 0, 0)]
             for b in range(a + 1, number):
@@ -88,7 +89,7 @@ def _fewest(ways: set[_Way]) -> list[_Way]:
     for way in sorted(ways):
         if all(way[1] < one[1] or way[2] < one[2] for one in kept[-1:]):
             kept.append(way)
-    if len(kept) <= PARTITION_WAYS:
+    if len(kept) <= _MOST_WAYS:
         return kept
-    parts = np.array_split(np.array(kept, np.int64), PARTITION_WAYS)
+    parts = np.array_split(np.array(kept, np.int64), _MOST_WAYS)
     return [(int(part[:, 0].min()), int(part[:, 1].min()), int(part[:, 2].min())) for part in parts]

@@ -12,7 +12,7 @@ from solver.planning.joint.search import JointSearch, applies, kernels_ready
 from solver.planning.partitions.nearby import nearby
 from solver.planning.search.choice_search import ChoiceSearch
 from solver.planning.search.fixed_order import provable
-from solver.tuning import PLAN_TRIES
+from solver.tuning import KEPT
 
 
 class BetterPlans:
@@ -51,7 +51,7 @@ class BetterPlans:
         problem, found = self._of.plan.problem(self._of.choice, self._of.first), list[Candidate]()
         if why_infeasible(problem) is not None:
             return None
-        for schedule in islice(list_schedules(problem), PLAN_TRIES):
+        for schedule in islice(list_schedules(problem), KEPT):
             found.append(Candidate(self._of.choice, self._of.first, best_times(problem, schedule), "pipesched"))
             if self._of.budget.over():
                 break

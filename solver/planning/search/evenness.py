@@ -25,7 +25,7 @@ from solver.construction.timing import best_times
 from solver.planning.joint.draft import StageSums
 from solver.planning.partitions.nearby import nearby
 from solver.planning.search.choice_search import ChoiceSearch
-from solver.tuning import EVENED_PASSES, PLAN_STEP, PLAN_TRIES
+from solver.tuning import PLAN_STEP, RUNS
 
 _Key = tuple[Fraction, tuple[int, ...], tuple[int, ...]]
 
@@ -33,7 +33,7 @@ _Key = tuple[Fraction, tuple[int, ...], tuple[int, ...]]
 def evened(of: ChoiceSearch, best: Candidate) -> Candidate:
     """The most even plan that a walk from the best one meets without getting worse."""
     problem = best.timeline.problem
-    left = max(PLAN_TRIES, EVENED_PASSES // max(1, 2 * problem.microbatches * problem.placement.stages))
+    left = RUNS
     sums, over = StageSums(of.plan, of.plan.slowness_of_places(problem.placement)), of.budget.extra(PLAN_STEP)
     now, key, looked = best, _key(sums, best), {best.partition}
     moved = True

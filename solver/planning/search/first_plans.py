@@ -25,7 +25,7 @@ from solver.planning.partitions.memory_fit import MemoryFit
 from solver.planning.partitions.nearby import recut
 from solver.planning.partitions.starting import starting_partitions
 from solver.planning.search.choice_search import ChoiceSearch
-from solver.tuning import PLAN_TRIES
+from solver.tuning import KEPT
 
 
 class FirstPlans:
@@ -93,7 +93,7 @@ class FirstPlans:
     def _make_room(self, plan: PlanProblem, known: Schedule, tries: Iterator[bool]) -> None:
         """Balanced partitions, each with the room taken away that the order lacked on the one before."""
         fit, partition = MemoryFit(plan, self._of.choice, known), None
-        for _ in range(PLAN_TRIES):
+        for _ in range(KEPT):
             partition = balanced(plan, self._of.choice, fit, partition)
             if not self._may_be_better(plan.problem(self._of.choice, partition)) or not next(tries, False):
                 return

@@ -12,7 +12,7 @@ from solver.planning.search.choice_search import ChoiceSearch
 from solver.planning.search.first_plans import FirstPlans, begin
 from solver.planning.search.joint_rounds import anneal_at_once, in_groups
 from solver.planning.search.placements import Placements
-from solver.tuning import FEW, PLAN_SHARE, PLAN_STEP
+from solver.tuning import FEW, PLAN_STEP, SHARE
 
 
 class FreeOrders:
@@ -41,9 +41,9 @@ class FreeOrders:
                 begin(choice, _starts())
         known, among = self._all.best, self._all.open()
         for choice in among:
-            most = PLAN_SHARE * self._all.budget.whole / len(among)
+            most = SHARE * self._all.budget.whole / len(among)
             choice.bound_by_devices(most, None if known is None else known.value)
-        each = PLAN_SHARE * self._all.budget.whole / max(1, len(without))
+        each = SHARE * self._all.budget.whole / max(1, len(without))
         orders = {choice.choice: self._first_plans(choice, each / 2) for choice in without}
         for choice in without:
             published = next((one for one in _starts() if one in orders[choice.choice]), None)
@@ -69,7 +69,7 @@ class FreeOrders:
         return applying
 
     def _relax_all(self) -> None:
-        each = PLAN_SHARE * self._all.budget.whole / max(1, len(self._all.open()))
+        each = SHARE * self._all.budget.whole / max(1, len(self._all.open()))
         for choice in self._all.open():
             self._all.say(f"{choice.choice}: bound over all partitions")
             self._all.relax(choice, each)
@@ -81,7 +81,7 @@ class FreeOrders:
         for _ in range(rounds):
             if self._all.done() or not left:
                 return
-            able = self._round(left, max(self._all.budget.least_step, 2 * PLAN_SHARE * self._all.budget.whole / rounds))
+            able = self._round(left, max(self._all.budget.least_step, 2 * SHARE * self._all.budget.whole / rounds))
             left = sorted(able, key=_reached)[: max(1, -(-len(left) // 2))]
 
     def _round(self, choices: list[ChoiceSearch], most: float) -> list[ChoiceSearch]:
@@ -97,7 +97,7 @@ class FreeOrders:
     def _raise_bound(self) -> None:
         """The least bound once more, for longer and below a better plan; then the next, while the share lasts."""
         budget = self._all.budget
-        until = budget.left - PLAN_SHARE * budget.whole
+        until = budget.left - SHARE * budget.whole
         while not self._all.done() and budget.left > until:
             left = [each for each in self._all.open() if not each.bound_is_final]
             if not left:

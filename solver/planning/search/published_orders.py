@@ -13,7 +13,7 @@ from solver.planning.search.first_plans import begin
 from solver.planning.search.fixed_order import FixedOrder, provable
 from solver.planning.search.placements import Placements
 from solver.planning.search.published_climb import PublishedClimb
-from solver.tuning import PLAN_SHARE, PLAN_STEP
+from solver.tuning import PLAN_STEP, SHARE
 
 
 class _Order(NamedTuple):
@@ -61,7 +61,7 @@ class PublishedOrders:
     def _begin(self, names: dict[Choice, list[str]]) -> dict[Choice, list[PublishedClimb]]:
         """The first plans of all orders on all placements."""
         climbs: dict[Choice, list[PublishedClimb]] = {}
-        each = PLAN_SHARE * self._all.budget.whole / max(1, sum(map(len, names.values())))
+        each = SHARE * self._all.budget.whole / max(1, sum(map(len, names.values())))
         for choice in self._all.open():
             climbs[choice.choice] = [PublishedClimb(choice, name) for name in names[choice.choice]]
             for climb in climbs[choice.choice]:
@@ -99,7 +99,7 @@ class PublishedOrders:
         for choice in left:
             if not choice.settled and not self._all.done():
                 self._all.say(f"{choice.choice}: bound over all partitions and orders")
-                self._all.relax(choice, PLAN_SHARE * self._all.budget.whole / len(left))
+                self._all.relax(choice, SHARE * self._all.budget.whole / len(left))
 
     def _may_be_better(self, one: _Order) -> bool:
         """Whether it may have a better plan than any known."""

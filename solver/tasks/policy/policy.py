@@ -10,7 +10,7 @@ from math import inf
 from random import Random
 from typing import NamedTuple
 
-from solver.tuning import FEW, POLICY_LEAST
+from solver.tuning import FEW, REACH
 
 
 class Policy(NamedTuple):
@@ -71,7 +71,7 @@ class Policy(NamedTuple):
             at = random.randrange(count + 2 * back)
             at = at if at < count else at - count + Policy._fields.index("reserve")
             # A little or far, by its own size.
-            found[at] += random.gauss(0, max(1.0, abs(found[at])) / 2 ** random.randint(0, POLICY_LEAST))
+            found[at] += random.gauss(0, max(1.0, abs(found[at])) / 2 ** random.randint(0, REACH))
             found[at] = max(_LOWEST[at], found[at])
         return Policy(*found)
 

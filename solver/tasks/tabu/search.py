@@ -17,10 +17,10 @@ from formulations.jobs.jobs import Jobs
 from solver.tasks.job_graph import graph_of
 from solver.tasks.tabu.kernel import Effort, tabu_search
 from solver.tasks.tabu.paths import BEFORE, BEHIND, Orders
-from solver.tuning import FEW, KEPT, TABU_FAR, TENURE, WALK_MOVES
+from solver.tuning import FEW, KEPT, REACH, WALK_MOVES
 
 # A run of the kernel.
-_EFFORT = Effort(FEW * WALK_MOVES, WALK_MOVES, TENURE, 2 * TENURE, far=TABU_FAR)
+_EFFORT = Effort(FEW * WALK_MOVES, WALK_MOVES, REACH, 2 * REACH, far=REACH)
 
 Starts = NDArray[np.int64]
 

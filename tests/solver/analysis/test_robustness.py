@@ -186,7 +186,7 @@ def test_the_span_of_every_published_schedule_that_applies_is_listed_or_counted(
     done = solve(one, SURE, engine=engine)
     assert {candidate.name for candidate in done.candidates} == set(HEURISTICS.names())
     assert not any("not tried" in note for note in done.notes)
-    monkeypatch.setattr(finish, "LOCAL_SEARCH_SECONDS_A_PASS", 1e9)
+    monkeypatch.setattr(finish, "SECONDS_A_PASS", 1e9)
     done = solve(one, Limits(seconds=20, workers=1), engine=engine)
     untried = set(HEURISTICS.names()) - {candidate.name for candidate in done.candidates}
     (note,) = [note for note in done.notes if "not tried" in note]

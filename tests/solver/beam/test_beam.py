@@ -21,7 +21,7 @@ from solver.beam.tables import covers, walks_of
 from solver.construction.timing import best_times
 from tests.support.makers import problem
 
-_PREFERS = Preference(10.0, 0.0, 3.0, 10.0, 1.0, 1.0)
+_PREFERS = Preference(10.0, 1.0, 0.0, 1.5)
 
 
 def with_blocks(seed: int, objective: str = "makespan") -> Problem:
@@ -62,8 +62,7 @@ def test_of_a_span_one_chain_may_wait_for_the_other() -> None:
     times = {"forward": 10, "backward": 20, "transfer": 5}
     both = problem(6, 4, times=times, placement="bidirectional", memory={"capacity": 2}, objective="span")
     found = [
-        ended(best_order(walks_of(both, opens), Preference(10.0, 0.0, 10.0, 0.5, 1.5, 2.0), 100, 2))
-        for opens in openings(both)
+        ended(best_order(walks_of(both, opens), Preference(10.0, 1.0, 0.0, 1.5), 100, 2)) for opens in openings(both)
     ]
     assert [None if one is None else one.value for one in found] == [78, 68]
 
@@ -73,7 +72,7 @@ def test_more_nodes_of_a_layer_find_shorter_orders() -> None:
     times = {"forward": 10, "backward": 10, "weight": 10, "overlapped": 24}
     both = problem(4, 6, times=times, placement="bidirectional", memory={"capacity": 3}, objective="makespan")
     walks = walks_of(both)
-    narrow, wide = (ended(best_order(walks, _PREFERS._replace(wait=20.0), width, 4)) for width in (1, 1000))
+    narrow, wide = (ended(best_order(walks, _PREFERS._replace(microbatches=0.1), width, 4)) for width in (1, 1000))
     assert narrow is not None
     assert wide is not None
     assert 102 <= wide.value <= 105 < narrow.value
@@ -92,7 +91,7 @@ def test_forwards_are_put_off_that_would_hold_memory_too_soon(chunks: int, memor
         memory={"capacity": memory},
         objective="makespan",
     )
-    found = ended(best_order(walks_of(given), Preference(2.0, 0.0, 0.0, 10.0, 0.5, 1.5), 1000, 2))
+    found = ended(best_order(walks_of(given), Preference(2.0, 0.0, 0.1, 1.5), 1000, 2))
     assert found is not None
     assert value <= found.value <= 1.02 * value
 
@@ -126,7 +125,7 @@ def test_orders_that_cannot_end_below_the_best_make_room_for_better_ones() -> No
     walks = walks_of(given)
     below = what_follows(given, Event())
     assert below is not None
-    prefers, plain = _PREFERS._replace(devices=10.0, longest=1.0), ended(best_order(walks, _PREFERS, 100, 2))
+    prefers, plain = _PREFERS._replace(longest=0.0), ended(best_order(walks, _PREFERS, 100, 2))
     guided = ended(best_order(walks, prefers, 100, 2, below))
     assert plain is not None
     assert guided is not None

@@ -21,7 +21,8 @@ from pipesched.problem.problem import Problem
 Numbers = NDArray[Any]
 
 # Beyond so many counts together, of passes outside of blocks and of splits, any number of splits costs what the best
-# number of them does; beyond so many forwards on a device nothing is counted.
+# number of them does; beyond so many forwards on a device nothing is counted. The
+# check counts as many.
 _MOST_CELLS = 150_000
 _MOST_FORWARDS = 10_000
 _LONGEST = 2**58

@@ -12,7 +12,7 @@ from solver.diagram.below import bounds_of_devices, bounds_of_more_stages, bound
 from solver.engine.diagram_bounds import DiagramBounds
 from solver.engine.search import Search
 from solver.engine.slices import Slice
-from solver.tuning import FEW_LABELS, LABELS_A_SECOND, MOST_LABELS
+from solver.tuning import LABELS_A_SECOND, MOST_LABELS
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class BelowOnStages(DiagramBounds):
             work = slice_.counted(LABELS_A_SECOND) or MOST_LABELS
             yield from bounds_of_more_stages(search.problem, search.stop, proved, known, guiding, work=work)
             return
-        work = slice_.counted(LABELS_A_SECOND) or FEW_LABELS
+        work = slice_.counted(LABELS_A_SECOND) or MOST_LABELS
         for device in _devices(search):
             for one in bounds_of_stages(search.problem, search.stop, proved, known, device, work=work):
                 proved = float(one.value_ticks)
