@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -66,6 +66,11 @@ def costs_of(model: Model, layers: Sequence[LayerType], recomputed: Sequence[Rec
     """
     types = {layer.name: layer for layer in layers}
     available = Counter(layer.name for layer in layers)
+    numbers = [(layer, available[name]) for name, layer in types.items()]
+
+    def total(of: Callable[[LayerType], Fraction]) -> Fraction:
+        return sum((number * of(layer) for layer, number in numbers), Fraction(0))
+
     time = saved = Fraction(0)
     for name, way_name, number in recomputed:
         available[name] -= number
@@ -74,25 +79,21 @@ def costs_of(model: Model, layers: Sequence[LayerType], recomputed: Sequence[Rec
         way = types[name].way(way_name)
         time += number * way.time
         saved += number * types[name].activation * (1 - way.keeps)
-    backward = _total(layer.backward for layer in layers) + model.backward_overhead
+    backward = total(lambda layer: layer.backward) + model.backward_overhead
     splits, own = model.splittable, model.parameters
     return StageCosts(
-        forward=_total(layer.forward for layer in layers) + model.forward_overhead,
+        forward=total(lambda layer: layer.forward) + model.forward_overhead,
         backward=backward + time,
-        weight=_total(layer.weight or Fraction(0) for layer in layers) if splits else None,
-        fused=_total(layer.full_backward for layer in layers) + model.backward_overhead + time,
-        memory=_total(layer.memory for layer in layers),
-        activation=_total(layer.activation for layer in layers) - saved,
-        freed=_total(layer.freed_by_backward for layer in layers) - saved if splits else Fraction(0),
-        lent=_total(layer.kept_for_later for layer in layers),
+        weight=total(lambda layer: layer.weight or Fraction(0)) if splits else None,
+        fused=total(lambda layer: layer.full_backward) + model.backward_overhead + time,
+        memory=total(lambda layer: layer.memory),
+        activation=total(lambda layer: layer.activation) - saved,
+        freed=total(lambda layer: layer.freed_by_backward) - saved if splits else Fraction(0),
+        lent=total(lambda layer: layer.kept_for_later),
         recomputation=time,
         saved=saved,
-        gather=_total(layer.gather for layer in layers) + (own.gather.of.time if own.gather else 0),
-        gathered=_total(layer.gathered for layer in layers) + (own.gather.memory if own.gather else 0),
-        reduce=_total(layer.reduce for layer in layers) + (own.reduce.time if own.reduce else 0),
-        step=_total(layer.step for layer in layers) + (own.step or 0),
+        gather=total(lambda layer: layer.gather) + (own.gather.of.time if own.gather else 0),
+        gathered=total(lambda layer: layer.gathered) + (own.gather.memory if own.gather else 0),
+        reduce=total(lambda layer: layer.reduce) + (own.reduce.time if own.reduce else 0),
+        step=total(lambda layer: layer.step) + (own.step or 0),
     )
-
-
-def _total(numbers: Iterable[Fraction]) -> Fraction:
-    return sum(numbers, Fraction(0))

@@ -67,7 +67,9 @@ class StageSums:
         self._overhead = int(model.forward_overhead / tick), int(model.backward_overhead / tick)
 
     def _sums(self, of: Callable[[LayerType], Fraction]) -> Array:
-        return np.array(list(accumulate((int(of(layer)) for layer in self.plan.model.sequence), initial=0)), np.int64)
+        of_kind = {kind.name: int(of(kind)) for kind in self.plan.model.kinds}
+        each = (of_kind[layer.name] for layer in self.plan.model.sequence)
+        return np.array([*accumulate(each, initial=0)], np.int64)
 
     def _number_of(self, name: str) -> Array:
         return self._sums(lambda layer: Fraction(layer.name == name))

@@ -78,14 +78,9 @@ def recomputing(plan: PlanProblem, counts: tuple[int, ...], share: Fraction) -> 
         return recut(plan, counts, Partition(counts))
     rows = []
     for layers in Partition(counts).layers_of(plan.model):
-        held = Counter(layer.alone for layer in layers if layer.recompute)
-        rows.append(
-            tuple(
-                Recomputed(layer.name, _least(layer).name, ceil(share * number))
-                for layer, number in held.items()
-                if share
-            )
-        )
+        held = Counter(layer.name for layer in layers)
+        able = [layer for layer in plan.model.kinds if layer.recompute and held[layer.name] and share]
+        rows.append(tuple(Recomputed(one.name, _least(one).name, ceil(share * held[one.name])) for one in able))
     return told(plan, Partition(counts, tuple(rows) if any(rows) else ()))
 
 

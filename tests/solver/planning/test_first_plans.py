@@ -68,13 +68,8 @@ def test_free_recomputation_has_a_plan_where_all_recomputed_or_none_has(schedule
     assert all(one is None or values[Decide.FREE] <= one for one in known)
 
 
-@pytest.mark.parametrize(
-    ("placement", "rule"),
-    [
-        *((placement, RecomputeRule.ANY) for placement in ("linear", "interleaved", "wave", "bidirectional")),
-        *(("v-shape", rule) for rule in RecomputeRule),
-    ],
-)
+@pytest.mark.parametrize("rule", RecomputeRule)
+@pytest.mark.parametrize("placement", ["linear", "interleaved", "v-shape", "wave", "bidirectional"])
 def test_free_orders_have_a_plan_where_all_has_to_be_recomputed(placement: str, rule: RecomputeRule) -> None:
     """With room for one micro-batch whose layers are all recomputed, and for the layers."""
     room = Fraction(18 if placement == "bidirectional" else 9)  # which holds every layer twice
@@ -135,7 +130,7 @@ RESTRICTED: dict[str, Callable[[PlanProblem], PlanProblem]] = {
 
 
 @pytest.mark.parametrize("schedules", [(), ("zbv", "v-half", "dualpipe-v")], ids=["any order", "three schedules"])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(3))
 def test_no_restriction_has_a_better_first_plan(seed: int, schedules: tuple[str, ...]) -> None:
     """On devices of unequal speed and memory, where some of them cannot hold what balanced partitions give them."""
     random = Random(seed)
