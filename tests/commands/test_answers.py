@@ -56,13 +56,6 @@ def test_compare_reads_schedule_files(v: str, tmp_path: Path, capsys: pytest.Cap
     assert main(["compare", v, "--no-optimal", "--schedules", "v-min", "--with", held, "--json"]) == 0
     rows = {row["schedule"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
     assert rows["held.json"]["value"] == rows["v-min"]["value"]
-    text = json.loads(Path(held).read_text())
-    Path(held).write_text(json.dumps(text | {"orders": "nothing"}))
-    assert main(["compare", v, "--no-optimal", "--with", held]) == 2
-    assert "orders: found no list of lists" in capsys.readouterr().err
-    Path(held).write_text(json.dumps(text | {"orders": [["F0.x"]]}))
-    assert main(["compare", v, "--no-optimal", "--with", held]) == 2
-    assert f"{held}: " in capsys.readouterr().err
 
 
 def figures(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
@@ -114,8 +107,6 @@ def test_several_problems_stand_side_by_side(v: str, tmp_path: Path, capsys: pyt
     for path, held in zip((v, flat), both, strict=True):
         assert main(["compare", path, "--no-optimal", "--json"]) == 0
         assert json.loads(capsys.readouterr().out) == held
-    assert main(["compare", v, flat, "--noise", "5%"]) == 2
-    assert "found several problems and --noise" in capsys.readouterr().err
 
 
 def test_an_order_with_its_parameter_is_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -126,5 +117,3 @@ def test_an_order_with_its_parameter_is_compared(tmp_path: Path, capsys: pytest.
     assert main(["compare", str(path), "--no-optimal", "--schedules", "interleaved-1f1b:3,vpp", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert {row["schedule"] for row in rows} == {"interleaved-1f1b:3", "interleaved-1f1b"}
-    assert main(["compare", str(path), "--no-optimal", "--schedules", "interleaved-1f1b:0"]) == 2
-    assert "allowed: interleaved-1f1b:NUMBER" in capsys.readouterr().err

@@ -182,10 +182,3 @@ def test_a_store_of_the_first_version_is_read_and_goes_on(
     with Store(path) as store:
         store.enter(sweep("memory=0.5,2", "placement=linear,[0, 2]"))
     assert checked(path, capsys)[1]["cells"][2]["bound"] == "verified"
-
-
-@pytest.mark.parametrize("content", [b"SQLite format 3\0" + b"x" * 200, b""])
-def test_what_is_no_store_is_one_line(content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "sweep.sqlite").write_bytes(content)
-    assert main(["check", str(tmp_path / "sweep.sqlite")]) == 2
-    assert capsys.readouterr().err.count("\n") == 1

@@ -134,11 +134,3 @@ def test_where_no_plan_is_found_it_says_what_is_lacking() -> None:
         "of some plans tried without regard to memory linear with the order of 1f1b lacks least: device 0 needs 4.5 GB "
         "more than 4.5"
     )
-
-
-def test_options_of_problem_files_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    source = tmp_path / "plan.yaml"
-    source.write_text(json.dumps(PLAN))
-    assert main(["compare", str(source), "--noise", "0.1"]) == 2
-    assert "found a plan file and --noise" in capsys.readouterr().err
-    assert main(["compare", str(source), "--schedules", "vp"]) == 2

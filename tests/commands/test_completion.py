@@ -104,9 +104,3 @@ def said(terminal: int, wanted: str, typed: str) -> None:
 
 def test_every_shell_has_a_test() -> None:
     assert {f"test_{shell}" for shell in SHELLS} <= {*globals()}
-
-
-def test_another_shell_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["completion", "cmd.exe"])
-    assert "cmd.exe" in capsys.readouterr().err

@@ -76,22 +76,6 @@ def test_the_table_says_what_fits_what_a_step_is_and_what_was_not_tried(
     assert "DP1" not in said and "DP4" not in said
 
 
-@pytest.mark.parametrize(
-    ("words", "mistake"),
-    [
-        (["--gpus", "8"], "--microbatches: missing; it is required"),
-        ([*WORDS, "--tensor", "3"], "found no layout of 8 GPUs with --tensor 3; allowed: "),
-        ([*WORDS, "-o", "config.json"], "--output: found 'config.json', which is no directory"),
-    ],
-)
-def test_mistakes(
-    words: list[str], mistake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["layouts", str(source("dense", tmp_path)), *words]) == 2
-    assert mistake in capsys.readouterr().err
-
-
 def test_nothing_fits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(PUBLISHED["Llama 3.1 405B"][0]))

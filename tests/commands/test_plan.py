@@ -49,12 +49,9 @@ def test_files_and_json_agree(file, tmp_path, capsys):
     assert {path.name for path in folder.iterdir()} >= {"plan.png", "gantt.png", "memory.png", "report.html"}
 
 
-def test_exit_codes(file, tmp_path, capsys):
+def test_where_no_plan_fits_the_exit_code_is_1(file):
     file.write_text(FILE.replace("capacity: 7", "capacity: 2"))
     assert main(["plan", str(file), "--time-limit", "5", "--workers", "1"]) == 1
-    file.write_text(FILE.replace("devices: 2", "devices: two"))
-    assert main(["plan", str(file)]) == 2
-    assert "devices" in capsys.readouterr().err
 
 
 def test_a_plan_for_a_runtime_can_be_told_to_it_and_is_shown_beside_the_best_of_all(file, tmp_path, capsys):
@@ -90,19 +87,6 @@ def test_what_any_order_inside_megatron_gains_over_its_flags_is_planned(file, tm
     assert main(["export", str(order), "--format", "megatron", "-o", str(tmp_path / "order.py")]) == 0
     assert "install(DOCUMENT)" in (tmp_path / "order.py").read_text()
     assert (folder / "partition.megatron_order.args").is_file()
-
-
-def test_a_file_of_the_older_visualiser_is_refused_in_one_line(tmp_path, capsys):
-    path = tmp_path / "old.yaml"
-    path.write_text("num_stages: 4\nnum_batches: 8\n")
-    assert main(["plan", str(path)]) == 2
-    assert "has no layers; allowed: a plan file" in capsys.readouterr().err
-
-
-def test_a_runtime_that_runs_no_plan_of_the_file_is_refused(file, capsys):
-    file.write_text(FILE.replace("placement: linear", "placement: v-shape"))
-    assert main(["plan", str(file), "--for", "deepspeed"]) == 2
-    assert "--for deepspeed: found placement v-shape; allowed: linear" in capsys.readouterr().err
 
 
 def test_a_partition_that_is_given_is_told_from_the_best_of_all(file, tmp_path, capsys):

@@ -98,4 +98,3 @@ def test_solve_for_writes_the_runtimes_files(tmp_path: Path, capsys: pytest.Capt
         timeline = read_schedule(out / "schedule.json").timeline
         assert EXPORTERS[one.exporter].export(timeline)
         assert timeline.problem.objective is Objective.MAKESPAN
-    assert main(["solve", str(path), "--for", "torch", "--objective", "period"]) == 2

@@ -119,9 +119,6 @@ def test_plot_draws_with_characters_and_writes_no_file(tmp_path: Path, capsys: p
     assert ROW.search(text)
     assert "|100" in text
     assert [path.name for path in tmp_path.iterdir()] == ["one.json"]
-    assert main(["plot", schedule, "--text", "--kind", "memory"]) == 2
-    assert main(["plot", schedule, "--text", "--json"]) == 2
-    assert main([*SIMULATE, "--text", "--json"]) == 2
 
 
 def test_json_is_one_object_on_a_terminal_too(terminal: Terminal) -> None:

@@ -97,14 +97,6 @@ def test_every_search_of_a_file_is_watched(
     assert "changed" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    "command", [["simulate", "-s", "2", "-b", "2", "--watch"], ["simulate", "a.yaml", "--watch", "--json"]]
-)
-def test_what_cannot_be_watched_is_refused(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(command) == 2
-    assert "--watch" in capsys.readouterr().err
-
-
 @pytest.mark.skipif(os.name == "nt", reason="sends SIGINT")
 def test_mistakes_are_said_and_mended_until_ctrl_c(tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"

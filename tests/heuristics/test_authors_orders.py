@@ -7,8 +7,7 @@ import pytest
 from heuristics.catalogue import HEURISTICS
 from pipesched.problem import placement
 from pipesched.problem.passes import BW, F
-from pipesched.problem.problem import Problem
-from tests.support.columns import Costs, Memory, build
+from tests.heuristics.test_every_heuristic import alike
 
 # What the authors' generator gives (AutoGeneratePipelineRank, chimera_pipeline_rank.py of github.com/Shigangli/Chimera,
 # commit 06d9c8f, two pipelines), run for p stages and m micro-batches, a row a device: F and B of the pipeline down
@@ -63,14 +62,9 @@ HANAYO = {
 }
 
 
-def unit(where: placement.Placement, m: int) -> Problem:
-    one, none = (1,) * where.stages, (0,) * where.stages
-    return build(where, m, Costs(one, one, None, one, none), Memory(one, none, (None,) * where.devices))
-
-
 @pytest.mark.parametrize(("p", "m"), CHIMERA)
 def test_chimera_is_what_the_authors_generator_gives(p: int, m: int) -> None:
-    schedule = HEURISTICS["chimera"].order(unit(placement.bidirectional(p), m))
+    schedule = HEURISTICS["chimera"].order(alike(placement.bidirectional(p), m, 1, 1, None))
     for device, row in enumerate(CHIMERA[p, m]):
         ours = [
             ("FB" if q.stage < p else "fb")[q.kind is BW] + str(q.microbatch % (m // 2))
@@ -82,14 +76,10 @@ def test_chimera_is_what_the_authors_generator_gives(p: int, m: int) -> None:
 
 @pytest.mark.parametrize(("p", "v"), HANAYO)
 def test_a_unit_of_hanayo_is_what_two_readings_of_the_paper_give(p: int, v: int) -> None:
-    schedule = HEURISTICS["hanayo"].order(unit(placement.wave(p, v), p))
-    assert [" ".join(map(str, schedule.passes_on(device))) for device in range(p)] == HANAYO[p, v]
-
-
-@pytest.mark.parametrize(("p", "v"), HANAYO)
-def test_every_unit_of_hanayo_runs_in_that_order(p: int, v: int) -> None:
-    """Units directly behind each other, as Chimera's: within each the order is the one above."""
-    schedule = HEURISTICS["hanayo"].order(unit(placement.wave(p, v), 3 * p))
+    """Also of several units directly behind each other, as Chimera's."""
+    alone = HEURISTICS["hanayo"].order(alike(placement.wave(p, v), p, 1, 1, None))
+    assert [" ".join(map(str, alone.passes_on(device))) for device in range(p)] == HANAYO[p, v]
+    schedule = HEURISTICS["hanayo"].order(alike(placement.wave(p, v), 3 * p, 1, 1, None))
     for device in range(p):
         for number in range(3):
             own = [q for q in schedule.passes_on(device) if q.microbatch // p == number]

@@ -13,30 +13,19 @@ from pipesched.problem import placement
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, Slot, W
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Problem
-from pipesched.schedule.metrics import Metrics, measure
+from pipesched.schedule.metrics import Metrics
 from pipesched.schedule.schedule import slot_text
-from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
-from pipesched.validation.validator import validate
-from tests.support.columns import Costs, Memory, build, costs_of
+from tests.heuristics.test_every_heuristic import alike as equal
+from tests.heuristics.test_every_heuristic import run
+from tests.support.columns import costs_of
 
 FAMILY = ("dualpipe", "dualpipe-v", "chimera", "hanayo")
 
 
-def alike(
-    where: Placement, m: int, f: int, b: int, w: int | None, block: int | None = None, transfer: int = 0
-) -> Problem:
-    """Equal stages; an activation takes 1 and is held until the backward is done. Without w, b is a full backward."""
-    s = where.stages
-    weight, blocks = None if w is None else (w,) * s, None if block is None else (block,) * s
-    costs = Costs((f,) * s, (b,) * s, weight, (b + (w or 0),) * s, (transfer,) * s, blocks)
-    return build(where, m, costs, Memory((1,) * s, (0,) * s, (None,) * where.devices))
-
-
-def run(problem: Problem, name: str) -> Timeline:
-    timeline = simulate(problem, HEURISTICS[name].order(problem))
-    assert validate(timeline) == []
-    return timeline
+def alike(where: Placement, m: int, f: int, b: int, w: int | None, block: int) -> Problem:
+    """Equal stages with overlapped blocks; an activation takes 4 and is held until the backward is done."""
+    return equal(where, m, f, b, w).with_stages(overlapped=(block,) * where.stages)
 
 
 def idle(found: Metrics, device: int) -> int:
@@ -104,7 +93,7 @@ DUALPIPE_V_SIZES = [(1, 2), (1, 5), (2, 4), (2, 7), (3, 6), (3, 8), (4, 8), (4, 
 
 @pytest.mark.parametrize(("p", "m"), DUALPIPE_SIZES)
 def test_dualpipe_runs_the_eight_steps_on_every_device(p: int, m: int) -> None:
-    orders = HEURISTICS["dualpipe"].order(alike(placement.bidirectional(p), m, 1, 1, 1)).orders
+    orders = HEURISTICS["dualpipe"].order(equal(placement.bidirectional(p), m, 1, 1, 1)).orders
     for d in range(p):
         stages, first = (d, 2 * p - 1 - d), (0, m // 2)
         if d >= p // 2:  # entered from the other end: the directions change places
@@ -114,14 +103,15 @@ def test_dualpipe_runs_the_eight_steps_on_every_device(p: int, m: int) -> None:
 
 @pytest.mark.parametrize(("p", "m"), DUALPIPE_V_SIZES)
 def test_dualpipe_v_runs_the_eight_steps_on_every_device(p: int, m: int) -> None:
-    orders = HEURISTICS["dualpipe-v"].order(alike(placement.v_shape(p), m, 1, 1, 1)).orders
+    orders = HEURISTICS["dualpipe-v"].order(equal(placement.v_shape(p), m, 1, 1, 1)).orders
     for d in range(p):
         assert orders[d] == tuple(Steps((d, 2 * p - 1 - d), (0, 0), m, d, p).order())
 
 
 def test_the_published_picture_of_dualpipe() -> None:
     """DeepSeek-V3, figure 5: 8 devices, 20 micro-batches, 10 each way; seed 000. All passes alike, F&B is 3."""
-    timeline = run(alike(placement.bidirectional(8), 20, 1, 1, 1, block=3), "dualpipe")
+    problem = alike(placement.bidirectional(8), 20, 1, 1, 1, block=3)
+    timeline, found = simulate(problem, HEURISTICS["dualpipe"].order(problem)), run(problem, "dualpipe")
     rows = [[slot_text(slot) for slot in order] for order in timeline.schedule.orders]
     first_backward = next(place for place, text in enumerate(rows[0]) if text.startswith("B"))
     own = [text for text in rows[0][:first_backward] if text.startswith("F0.")]
@@ -134,8 +124,7 @@ def test_the_published_picture_of_dualpipe() -> None:
     assert all(row[-1].startswith("W") and "&" in row[len(row) // 2] for row in rows)
     assert not any("&" in text for row in rows for text in row[-5:])
     assert rows[0][:10] == [*own, "F15.10", "B15.10", "W15.10"]
-    assert measure(timeline).makespan_ticks == 66
-    assert set(measure(timeline).peak_quanta) == {9}
+    assert (found.makespan_ticks, set(found.peak_quanta)) == (66, {4 * 9})
 
 
 @pytest.mark.parametrize("name", ("dualpipe", "dualpipe-v"))
@@ -154,9 +143,9 @@ def test_the_papers_bubble_and_memory(name: str) -> None:
         where = placement.bidirectional(2 * half) if two_way else placement.v_shape(half)
         m = 4 * half + 2 * random.randint(0, 3) if two_way else 2 * half + random.randint(0, 5)
         problem = alike(where, m, f, f, w, block)
-        found = measure(run(problem, name))
+        found = run(problem, name)
         assert idle(found, half - 1) == (half - 1) * (block + (f + w) - 3 * w)
-        assert set(found.peak_quanta) == {2 * half + 1}
+        assert set(found.peak_quanta) == {4 * (2 * half + 1)}
         form = HEURISTICS[name].closed_form(problem)
         assert form is not None
         assert (form.makespan, form.span, form.peak) == (found.makespan_ticks, found.span_ticks, found.peak_quanta)

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from heuristics.catalogue import HEURISTICS, Heuristic, no_closed_form
+from heuristics.catalogue import HEURISTICS, Heuristic, no_closed_form, schedule_named
 from pipesched.errors import DoesNotApply
 from pipesched.problem import placement
 from pipesched.problem.passes import F
@@ -19,6 +19,7 @@ from pipesched.schedule.metrics import Metrics, measure
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from tests.support.columns import Costs, Memory, build
+from tests.support.makers import measured
 
 every_heuristic = pytest.mark.parametrize("heuristic", list(HEURISTICS), ids=lambda h: h.name)
 
@@ -56,9 +57,7 @@ def alike(where: Placement, m: int, f: int, b: int, w: int | None, fused: int | 
 
 
 def run(problem: Problem, name: str) -> Metrics:
-    timeline = simulate(problem, HEURISTICS[name].order(problem))
-    assert validate(timeline) == []
-    return measure(timeline)
+    return measured(problem, schedule_named(name).order(problem))
 
 
 # What `needs` names of those that do not apply to equal micro-batches of plain passes: they have tests of their own.

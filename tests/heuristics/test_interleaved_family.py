@@ -14,11 +14,9 @@ from pipesched.errors import BadInput, DoesNotApply
 from pipesched.problem import placement
 from pipesched.problem.passes import BW, F
 from pipesched.problem.problem import Problem
-from pipesched.schedule.metrics import Metrics, measure
-from pipesched.schedule.schedule import Schedule, slot_text
-from pipesched.simulation.simulator import simulate
-from pipesched.validation.validator import validate
-from tests.heuristics.test_every_heuristic import alike, uneven
+from pipesched.schedule.schedule import slot_text
+from tests.heuristics.test_every_heuristic import alike, run, uneven
+from tests.support.makers import measured
 
 OVERLAPPED = ("1f1b-overlap", "interleaved-1f1b-overlap", "kimi-k2")
 
@@ -32,16 +30,6 @@ def chunks(p: int, v: int, m: int, f: int = 1, b: int = 1, w: int | None = 1, bl
 def line(p: int, m: int, f: int, b: int, block: int | None) -> Problem:
     one = alike(placement.linear(p), m, f, b, None)
     return one if block is None else one.with_stages(overlapped=(block,) * p)
-
-
-def timed(problem: Problem, schedule: Schedule) -> Metrics:
-    timeline = simulate(problem, schedule)
-    assert validate(timeline) == []
-    return measure(timeline)
-
-
-def run(problem: Problem, name: str) -> Metrics:
-    return timed(problem, HEURISTICS[name].order(problem))
 
 
 def row(name: str, problem: Problem, device: int) -> str:
@@ -80,7 +68,7 @@ def test_paired_slots_hold_two_microbatches_and_blocks_of_any_length_run(name: s
         blocks = tuple(random.randint(0, 20) for _ in range(where.stages))
         problem = problem.with_stages(overlapped=blocks)
         schedule = HEURISTICS[name].order(problem)
-        timed(problem, schedule)
+        measured(problem, schedule)
         pairs = [slot for order in schedule.orders for slot in order if len(slot) == 2]
         assert all(slot[0].microbatch != slot[-1].microbatch for slot in pairs)
         assert pairs or m < 2 * p
@@ -92,7 +80,7 @@ def test_every_group_size_is_free_of_deadlock(p: int) -> None:
     for m, v in product(sorted({1, p + 1, random.randint(1, 3 * p)}), (1, 2, 3)):
         problem = uneven(placement.interleaved(p, v), m, random, split=random.random() < 0.5)
         for g in range(-(-p // 2), p + 1):
-            timed(problem, generalised_interleaved(problem, g))
+            measured(problem, generalised_interleaved(problem, g))
 
 
 def test_group_sizes_out_of_range_are_refused() -> None:
@@ -127,7 +115,7 @@ def test_bubbles_at_unit_times(p: int, v: int) -> None:
     assert run(problem, "interleaved-zb").makespan_ticks == load + p - 1
     for g in range(p // 2, p + 1):
         if (4 * p) % g == 0:
-            found = timed(problem, generalised_interleaved(problem, g))
+            found = measured(problem, generalised_interleaved(problem, g))
             assert found.makespan_ticks == load + 2 * (p - 1) + (v - 1) * (p - g)
             assert max(found.peak_quanta) == 4 * ((v - 1) * g + p)
 
@@ -156,7 +144,7 @@ def test_groups_of_microbatches_hide_transfers(transfer: Fraction) -> None:
     one = chunks(4, 2, 16, 2, 4, None)
     problem = one.with_stages(transfer=(int(2 * transfer),) * 8)
     for group, value in GROUPS[transfer].items():
-        assert run_named(problem, f"interleaved-1f1b:{group}").makespan_ticks == 2 * value
+        assert run(problem, f"interleaved-1f1b:{group}").makespan_ticks == 2 * value
     assert (
         schedule_named("interleaved-1f1b:4").order(problem).orders
         == HEURISTICS["interleaved-1f1b"].order(problem).orders
@@ -165,12 +153,8 @@ def test_groups_of_microbatches_hide_transfers(transfer: Fraction) -> None:
 
 def test_a_group_of_twice_the_devices_holds_more() -> None:
     problem = chunks(4, 2, 16, 1, 2, None)
-    peaks = [run_named(problem, f"interleaved-1f1b:{group}").peak_quanta[0] for group in (4, 8, 16)]
+    peaks = [run(problem, f"interleaved-1f1b:{group}").peak_quanta[0] for group in (4, 8, 16)]
     assert peaks == [each * problem.network.held_in_flight[0] for each in (11, 15, 23)]
-
-
-def run_named(problem: Problem, name: str) -> Metrics:
-    return timed(problem, schedule_named(name).order(problem))
 
 
 @pytest.mark.parametrize("m", range(1, 15))
@@ -183,7 +167,7 @@ def test_groups_that_megatron_refuses_do_not_apply(m: int, group: int) -> None:
         with pytest.raises(DoesNotApply):
             schedule_named(f"interleaved-1f1b:{group}").order(problem)
     else:
-        assert run_named(problem, f"interleaved-1f1b:{group}").makespan_ticks > 0
+        assert run(problem, f"interleaved-1f1b:{group}").makespan_ticks > 0
 
 
 @pytest.mark.parametrize("name", ["gpipe:4", "interleaved-1f1b:", "interleaved-1f1b:x", "interleaved-1f1b:0", "none:4"])

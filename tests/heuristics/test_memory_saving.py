@@ -11,10 +11,8 @@ from heuristics.catalogue import HEURISTICS
 from heuristics.one_f_one_b import one_f_one_b
 from pipesched.files.problem_file import problem_from
 from pipesched.problem.problem import Problem
-from pipesched.schedule.metrics import measure
-from pipesched.simulation.simulator import simulate
-from pipesched.validation.validator import validate
 from solver.published import candidate
+from tests.support.makers import measured
 
 
 def problem(**memory: object) -> Problem:
@@ -24,13 +22,10 @@ def problem(**memory: object) -> Problem:
 
 def test_uniform_recomputation_runs_every_forward_again_right_before_its_backward() -> None:
     one = problem(recompute=[{"name": "full", "time": 10, "keeps": 0.25}])
-    timeline = simulate(one, uniform_recompute(one, one_f_one_b(one)))
-    assert validate(timeline) == []
-    assert " ".join(map(str, timeline.schedule.passes_on(0))) == (
-        "F0.0 F0.1 F0.2 R0.0 BW0.0 F0.3 R0.1 BW0.1 R0.2 BW0.2 R0.3 BW0.3"
-    )
+    order = uniform_recompute(one, one_f_one_b(one))
+    assert " ".join(map(str, order.passes_on(0))) == ("F0.0 F0.1 F0.2 R0.0 BW0.0 F0.3 R0.1 BW0.1 R0.2 BW0.2 R0.3 BW0.3")
     # In quarters: one whole activation, and what is kept of the others; the last device has one at a time.
-    assert measure(timeline).peak_quanta == (6, 5, 4)
+    assert measured(one, order).peak_quanta == (6, 5, 4)
 
 
 def test_offload_copies_out_behind_the_forward_and_back_a_pass_ahead() -> None:
@@ -41,7 +36,7 @@ def test_offload_copies_out_behind_the_forward_and_back_a_pass_ahead() -> None:
     )
     assert [p.microbatch for p in half.passes_on(0) if p.kind == "O"] == [0, 2]
     for schedule in (full, half):
-        assert validate(simulate(one, schedule)) == []
+        measured(one, schedule)
 
 
 def test_half_offload_takes_the_chunks_that_are_held_longest() -> None:
@@ -51,7 +46,7 @@ def test_half_offload_takes_the_chunks_that_are_held_longest() -> None:
         {"devices": 2, "microbatches": 4, "placement": "interleaved", "chunks": 2, "times": times, "memory": memory}
     )
     schedule = HEURISTICS["pipeoffload-half"].order(one)
-    assert validate(simulate(one, schedule)) == []
+    measured(one, schedule)
     assert {p.stage for p in schedule.passes() if p.kind == "O"} == {0, 1}
     assert {p.stage for p in HEURISTICS["pipeoffload-full"].order(one).passes() if p.kind == "O"} >= {0, 1, 2}
 
@@ -74,9 +69,7 @@ def test_closed_forms(name: str) -> None:
         copies = {"out": min(r, 3), "in": min(r, 3)}
         memory = {"recompute": [{"name": "full", "time": r, "keeps": kept}], "offload": copies}
         one = problem_from({"devices": p, "microbatches": m, "times": times, "memory": memory})
-        timeline = simulate(one, HEURISTICS[name].order(one))
-        assert validate(timeline) == []
-        found, form = measure(timeline), HEURISTICS[name].closed_form(one)
+        found, form = measured(one, HEURISTICS[name].order(one)), HEURISTICS[name].closed_form(one)
         assert form is not None
         assert form.makespan == found.makespan_ticks
         assert form.peak in (None, found.peak_quanta)

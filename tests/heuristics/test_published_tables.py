@@ -119,9 +119,7 @@ def test_the_way_around_is_what_the_loose_rules_leave_out() -> None:
 
 # schedule: (source, placement, its makespan and span for p devices and m >= 2p micro-batches)
 FORMULAS: dict[str, tuple[str, str, Callable[[int, int], tuple[int, int]]]] = {
-    "1f1b": ("arXiv 2401.10241, Table 1", "linear", lambda p, m: (3 * (m + p - 1),) * 2),
     "interleaved-1f1b": ("arXiv 2104.04473, section 2.2", "interleaved", lambda p, m: (3 * (2 * m + p - 1),) * 2),
-    "zb-h1": ("arXiv 2401.10241, Table 1", "linear", lambda p, m: (3 * m + p - 1,) * 2),
     "zb-h2": ("arXiv 2401.10241, Table 1; makespans as the order gives them", "linear", lambda p, m: (3 * m + p - 1, 3 * m)),
     "interleaved-zb": ("torch 2.13's ScheduleInterleavedZeroBubble", "interleaved", lambda p, m: (6 * m + p - 1,) * 2),
     "zbv": ("torch 2.13's ScheduleZBVZeroBubble", "v-shape", lambda p, m: (6 * m + p - 1, 6 * m)),

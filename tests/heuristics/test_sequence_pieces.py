@@ -8,11 +8,9 @@ import pytest
 
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import DoesNotApply
-from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
-from pipesched.validation.validator import validate
 from plots.html.document import document
-from tests.support.makers import problem
+from tests.support.makers import measured, problem
 
 NAMES = ("seq1f1b", "terapipe")
 GROWING = {"forward": {"first": 4, "each_earlier": 1}, "backward": {"first": 8, "each_earlier": 2}}
@@ -21,7 +19,7 @@ GROWING = {"forward": {"first": 4, "each_earlier": 1}, "backward": {"first": 8, 
 def test_seq1f1b_is_the_optimum_with_its_memory() -> None:
     """213 is proved for two sequences of four growing pieces with memory for seven."""
     one = problem(4, 2, sequence_chunks=4, times=GROWING)
-    found = measure(simulate(one, HEURISTICS["seq1f1b"].order(one)))
+    found = measured(one, HEURISTICS["seq1f1b"].order(one))
     assert found.makespan_ticks == 213 and max(found.peak_quanta) == 7
 
 
@@ -32,9 +30,7 @@ def test_pieces_alike_take_the_time_and_memory_of_the_formulas(name: str, seed: 
     p, m, c = random.randint(1, 5), random.randint(1, 6), random.randint(2, 4)
     f, b = random.randint(1, 9), random.randint(1, 9)
     one = problem(p, m, sequence_chunks=c, times={"forward": f, "backward": b}, memory={"activation": 1})
-    timeline = simulate(one, HEURISTICS[name].order(one))
-    assert validate(timeline) == []
-    found = measure(timeline)
+    found = measured(one, HEURISTICS[name].order(one))
     assert found.makespan_ticks * one.tick == (m * c + p - 1) * (f + b)
     most = [min(m * c, p - i + c - 1) if name == "seq1f1b" else m * c for i in range(p)]
     assert list(found.peak_quanta) == most
@@ -48,9 +44,7 @@ def test_slimpipe_takes_the_time_and_memory_of_its_formulas(chunks: int, seed: i
     c, f, b = p * random.randint(1, 2), random.randint(1, 9), random.randint(1, 9)
     where = {"placement": "interleaved", "chunks": chunks} if chunks > 1 else {}
     one = problem(p, m, sequence_chunks=c, times={"forward": f, "backward": b}, memory={"activation": 1}, **where)
-    timeline = simulate(one, HEURISTICS["slimpipe"].order(one))
-    assert validate(timeline) == []
-    found = measure(timeline)
+    found = measured(one, HEURISTICS["slimpipe"].order(one))
     assert found.makespan_ticks * one.tick == (m * c * chunks + p - 1) * (f + b)
     hop = 2 if chunks > 1 else 1
     assert list(found.peak_quanta) == [min(m * c * chunks, c * chunks + hop * (p - 1 - i)) for i in range(p)]

@@ -9,33 +9,11 @@ import pytest
 
 from heuristics.catalogue import HEURISTICS
 from pipesched.problem import placement
-from pipesched.problem.problem import Objective, Problem
-from pipesched.schedule.metrics import Metrics, measure
-from pipesched.simulation.simulator import simulate
-from pipesched.validation.validator import validate
-from tests.support.columns import Costs, Memory, build
+from pipesched.problem.problem import Objective
+from tests.heuristics.test_every_heuristic import alike, run, uneven
 
 PUBLISHED = ("zbv", "v-half", "v-min")
 every_one = pytest.mark.parametrize("name", PUBLISHED)
-
-
-def uneven(p: int, m: int, random: Random, most: int = 12) -> Problem:
-    """Unequal times with zeros, transfers, unequal activations, of which B may take more."""
-
-    def some(least: int, most: int) -> tuple[int, ...]:
-        return tuple(random.randint(least, most) for _ in range(2 * p))
-
-    costs = Costs(some(0, most), some(0, most), some(0, most // 2), some(0, most), some(0, 3))
-    activation = some(1, 3)
-    memory = Memory(activation, tuple(random.randint(-1, a) for a in activation), (None,) * p)
-    return build(placement.v_shape(p), m, costs, memory, random.choice(list(Objective)))
-
-
-def run(problem: Problem, name: str) -> Metrics:
-    timeline = simulate(problem, HEURISTICS[name].order(problem))
-    assert timeline.schedule.name == name
-    assert validate(timeline) == []
-    return measure(timeline)
 
 
 @every_one
@@ -43,7 +21,8 @@ def run(problem: Problem, name: str) -> Metrics:
 def test_never_worse_and_never_a_higher_peak(name: str, p: int) -> None:
     random = Random(f"{name} {p}")
     for m in (1, p, 3 * p) if p > 3 else (1, 2, p, 2 * p, 3 * p):
-        problem = uneven(p, m, random)
+        objective = random.choice(list(Objective))
+        problem = replace(uneven(placement.v_shape(p), m, random), objective=objective)
         goal = Objective.MAKESPAN if problem.objective is Objective.MAKESPAN else Objective.SPAN
         published, aware = run(problem, name), run(problem, f"{name}-cost-aware")
         assert aware.value_ticks(goal) <= published.value_ticks(goal)
@@ -55,15 +34,12 @@ def test_unequal_stages_are_mostly_better(name: str) -> None:
     """The published orders of V-Half and V-Min ignore the times altogether."""
     random, better = Random(name), 0
     for _ in range(8):
-        problem = replace(uneven(4, 8, random), objective=Objective.SPAN)
+        problem = replace(uneven(placement.v_shape(4), 8, random), objective=Objective.SPAN)
         better += run(problem, f"{name}-cost-aware").span_ticks < run(problem, name).span
     assert better >= 5
 
 
 def test_what_cannot_be_better_is_the_published_order() -> None:
     """ZBV at unit times has no bubble of span."""
-    s = 8
-    costs = Costs((1,) * s, (1,) * s, (1,) * s, (2,) * s, (0,) * s)
-    memory = Memory((1,) * s, (0,) * s, (None,) * 4)
-    problem = build(placement.v_shape(4), 12, costs, memory, Objective.SPAN)
+    problem = replace(alike(placement.v_shape(4), 12, 1, 1, 1), objective=Objective.SPAN)
     assert HEURISTICS["zbv-cost-aware"].order(problem).orders == HEURISTICS["zbv"].order(problem).orders

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -15,7 +16,7 @@ from pipesched.schedule.metrics import Metrics, measure
 from pipesched.schedule.schedule import Schedule
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
-from tests.support.columns import Costs, Memory, build
+from tests.heuristics.test_every_heuristic import alike, uneven
 
 # F, B, W, transfer of one chunk in microseconds, p=16: the profile of the zero-bubble repository for each m,
 # and the bubble rates of the span that its generators' orders have (arXiv 2405.15362).
@@ -28,10 +29,9 @@ PUBLISHED = {
 UNIT = (1, 1, 1, 0)
 
 
-def v_problem(p: int, m: int, f: int, b: int, w: int, transfer: int, objective: Objective = Objective.SPAN) -> Problem:
-    s = 2 * p
-    costs = Costs((f,) * s, (b,) * s, (w,) * s, (b + w,) * s, (transfer,) * s)
-    return build(placement.v_shape(p), m, costs, Memory((1,) * s, (0,) * s, (None,) * p), objective)
+def v_problem(p: int, m: int, f: int, b: int, w: int, transfer: int) -> Problem:
+    one = alike(placement.v_shape(p), m, f, b, w).with_stages(transfer=(transfer,) * 2 * p)
+    return replace(one, objective=Objective.SPAN)
 
 
 def simulated_and_validated(problem: Problem, schedule: Schedule) -> Metrics:
@@ -57,24 +57,12 @@ def test_orders_of_the_blocks_ignore_times_and_zbv_does_not(name: str) -> None:
     assert simulated_and_validated(real, HEURISTICS["zbv"].order(unit)).span_ticks > run(real, "zbv").span
 
 
-def uneven(p: int, m: int, random: Random) -> Problem:
-    """Stages of unequal times and activations, some times zero, and transfers."""
-
-    def some(least: int, most: int) -> tuple[int, ...]:
-        return tuple(random.randint(least, most) for _ in range(2 * p))
-
-    costs = Costs(some(0, 9), some(0, 12), some(0, 6), some(0, 15), some(0, 3))
-    activation = some(1, 3)
-    memory = Memory(activation, tuple(random.randint(0, a) for a in activation), (None,) * p)
-    return build(placement.v_shape(p), m, costs, memory, random.choice((Objective.SPAN, Objective.MAKESPAN)))
-
-
 @pytest.mark.parametrize("p", (4, 5, 6))
 @pytest.mark.parametrize("down", range(1, 7))
 def test_every_pair_of_offsets_is_sound_or_refused(p: int, down: int) -> None:
     """From 4 devices on, passes meet whatever the waits exactly where the sum is 1 or 5 modulo the period."""
     for up in range(1, 7):
-        problem = uneven(p, 2 * p, Random(10 * down + up))
+        problem = uneven(placement.v_shape(p), 2 * p, Random(10 * down + up))
         if (down + up) % 6 in (1, 5):
             with pytest.raises(DoesNotApply, match=f"offsets {down} and {up}"):
                 v_block(problem, "one", (down, up))
@@ -86,6 +74,6 @@ def test_v_block_takes_the_roomiest_block_that_fits() -> None:
     p, m = 8, 24
     problem = v_problem(p, m, *UNIT)
     for capacity, offsets in ((16, V_ZB), (15, V_TWO_THIRDS), (12, V_TWO_THIRDS), (11, V_HALF), (9, V_MIN), (5, V_MIN)):
-        tight = problem.with_room((capacity,) * p)
+        tight = problem.with_room((4 * capacity,) * p)
         assert HEURISTICS["v-block"].order(tight).orders == v_block(problem, "", offsets).orders
     assert HEURISTICS["v-block"].order(problem).orders == v_block(problem, "", V_ZB).orders

@@ -11,9 +11,7 @@ from heuristics.catalogue import HEURISTICS
 from pipesched.errors import DoesNotApply
 from pipesched.files.problem_file import problem_from
 from pipesched.problem.problem import Problem
-from pipesched.schedule.metrics import measure
-from pipesched.simulation.simulator import simulate
-from pipesched.validation.validator import validate
+from tests.support.makers import measured
 
 VOCABULARY = HEURISTICS["vocab-1f1b"]
 
@@ -36,9 +34,7 @@ def test_valid_and_as_its_closed_form_says(p: int) -> None:
     random, timed = Random(p), 0
     for _ in range(25):
         problem = drawn(random, p)
-        timeline = simulate(problem, VOCABULARY.order(problem))
-        assert validate(timeline) == []
-        form, found = VOCABULARY.closed_form(problem), measure(timeline)
+        form, found = VOCABULARY.closed_form(problem), measured(problem, VOCABULARY.order(problem))
         assert (form is None) == (len(problem.modules) == 2)
         if form is not None:
             assert form.peak == found.peak_quanta
@@ -56,7 +52,7 @@ def test_the_bubble_is_that_of_1f1b_however_large_the_vocabulary() -> None:
                 {"devices": 4, "microbatches": 8, "times": {"forward": 1, "backward": 2}, "modules": modules}
                 | {"memory": {"activation": 1}}
             )
-            found = measure(simulate(problem, VOCABULARY.order(problem)))
+            found = measured(problem, VOCABULARY.order(problem))
             assert found.makespan_ticks * problem.tick == 8 * (3 + 2 * size) + 3 * 3
             assert found.peak_quanta[0] * problem.resolution == most
 

@@ -10,7 +10,10 @@ from pipesched.files.problem_file import problem_from
 from pipesched.problem.passes import BW, B, F, Pass, Slot, W
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import COMPUTE, TaskSpec
+from pipesched.schedule.metrics import Metrics, measure
 from pipesched.schedule.schedule import Schedule, parse_slot, schedule_of
+from pipesched.simulation.simulator import simulate
+from pipesched.validation.validator import validate
 from tests.support.columns import with_tasks
 from tests.support.task_brute_force import Game, arcs_of, game_of
 
@@ -41,6 +44,13 @@ def gpt_1_5b(devices: int, microbatches: int, activations: int, objective: str =
 def schedule(*rows: str, name: str = "by-hand") -> Schedule:
     """One row a device: `F0.0 F0.1 F0.2&BW0.0`."""
     return Schedule(tuple(tuple(map(parse_slot, row.split())) for row in rows), name)
+
+
+def measured(one: Problem, order: Schedule) -> Metrics:
+    """Of the order as soon as it can run, in which no rule is broken."""
+    timeline = simulate(one, order)
+    assert validate(timeline) == []
+    return measure(timeline)
 
 
 def always(stage: int, microbatch: int) -> bool:

@@ -121,5 +121,13 @@ def tied(stages: int) -> PipelineModel:
     return PipelineModel(made, data, data, nn.functional.mse_loss)
 
 
+def short(stages: int) -> PipelineModel:
+    return small(stages - 1)
+
+
+def nothing(stages: int) -> None:
+    """No model."""
+
+
 def broken(stages: int) -> PipelineModel:
     raise KeyError(f"no weights for {stages} stages")

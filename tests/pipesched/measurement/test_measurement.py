@@ -188,19 +188,3 @@ def test_solve_again_with_measured_times_is_one_flag(
     assert main(["solve", str(by_hand), *sure]) == 0
     expected = json.loads(capsys.readouterr().out)
     assert (again["status"], again["value"]) == (expected["status"], expected["value"])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["compare"], "found no problem file"),
-        (["compare", "PLAN", "--measured", "PLAN"], "no trace of a known format"),
-        (["solve", "PLAN", "--measured", "PLAN"], "not a measured trace"),
-        (["compare", "PLAN", "-o", "x.png"], "--output without --noise"),
-    ],
-)
-def test_what_is_typed_wrong_is_said(
-    arguments: list[str], said: str, files: tuple[str, str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([files[0] if word == "PLAN" else word for word in arguments]) == 2
-    assert said in capsys.readouterr().err

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from pipesched.files.problem_file import problem_from
 from pipesched.problem.passes import F, Pass, parse_pass
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import COMPUTE, TaskSpec
-from pipesched.schedule.schedule import Schedule, parse_slot
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from runtime.exporters.catalogue import EXPORTERS
+from tests.support import makers
 from tests.support.columns import with_tasks
+from tests.support.makers import schedule
 
 Event = dict[str, Any]
 
@@ -31,12 +31,11 @@ ROWS = {
 
 def problem(placement: str = "linear", unit: str = "ms", **times: object) -> Problem:
     times = {"forward": 2, "backward": 3, "weight": 1, "transfer": 1} | times
-    document = {"devices": 2, "microbatches": 2, "placement": placement, "time_unit": unit, "times": times}
-    return problem_from(document, "test", "small")
+    return makers.problem(2, 2, placement=placement, time_unit=unit, times=times)
 
 
 def timeline(one: Problem, *rows: str) -> Timeline:
-    return simulate(one, Schedule(tuple(tuple(map(parse_slot, row.split())) for row in rows), "by-hand"))
+    return simulate(one, schedule(*rows))
 
 
 def trace_of(done: Timeline) -> dict[str, Any]:
@@ -196,11 +195,9 @@ def test_streams_are_threads() -> None:
 
 
 def test_memory_is_a_counter_of_every_device_in_its_unit() -> None:
-    document = {
-        "devices": 2, "microbatches": 2, "time_unit": "ms", "times": {"forward": 2, "backward": 3},
-        "memory": {"activation": 1.5, "static": [4, 0], "unit": "GB"},
-    }  # fmt: skip
-    done = timeline(problem_from(document, "test", "small"), "F0.0 F0.1 BW0.0 BW0.1", "F1.0 BW1.0 F1.1 BW1.1")
+    memory = {"activation": 1.5, "static": [4, 0], "unit": "GB"}
+    one = makers.problem(2, 2, time_unit="ms", times={"forward": 2, "backward": 3}, memory=memory)
+    done = timeline(one, "F0.0 F0.1 BW0.0 BW0.1", "F1.0 BW1.0 F1.1 BW1.1")
     counters = events(trace_of(done), "C")
     assert {(one["name"], one["pid"]) for one in counters} == {("Memory (GB)", 0), ("Memory (GB)", 1)}
     first = [(one["ts"], one["args"]["held"]) for one in counters if one["pid"] == 0]

@@ -9,26 +9,22 @@ from typing import Any
 import pytest
 
 from pipesched.errors import BadInput
-from pipesched.files.problem_file import problem_from
 from pipesched.problem.passes import Task, parse_pass
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Problem
-from pipesched.schedule.schedule import Schedule, parse_slot
+from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from pipesched.version import VERSION
 from runtime.exporters.catalogue import EXPORTERS
 from runtime.importers.catalogue import IMPORTERS
+from tests.support import makers
+from tests.support.makers import schedule
 
 
 def problem(devices: int = 2, microbatches: int = 2, placement: object = "linear", **times: object) -> Problem:
     times = {"forward": 2, "backward": 3, "weight": 1, "transfer": 1} | times
-    document = {"devices": devices, "microbatches": microbatches, "placement": placement, "times": times}
-    return problem_from(document, "test", "small")
-
-
-def schedule(*rows: str) -> Schedule:
-    return Schedule(tuple(tuple(parse_slot(word) for word in row.split()) for row in rows), "by-hand")
+    return makers.problem(devices, microbatches, placement=placement, times=times)
 
 
 def export(problem: Problem, schedule: Schedule) -> tuple[str, dict[str, Any]]:
@@ -62,7 +58,7 @@ def test_exact_text_fused_and_split() -> None:
         "tool": f"pipesched {VERSION}",
         "format": "torch-csv",
         "torch_format": "compute_only",
-        "problem": "small",
+        "problem": "test",
         "schedule": "by-hand",
         "devices": 2,
         "stages": 2,
@@ -112,24 +108,22 @@ def test_bidirectional_is_refused() -> None:
     )
 
 
-def with_placement(placed: Placement) -> Problem:
-    return replace(problem(2, 1, [0, 1]), placement=placed, pools=())
+IDLE = Placement("explicit", 3, (0, 2), ((0, 1),)), ("F0.0 BW0.0", "", "F1.0 BW1.0")
+BACKWARDS = Placement("explicit", 2, (0, 1), ((1, 0),)), ("F0.0 BW0.0", "F1.0 BW1.0")
 
 
-def test_a_device_without_a_stage_is_refused() -> None:
-    idle = with_placement(Placement("explicit", 3, (0, 2), ((0, 1),)))
-    assert refusal(idle, schedule("F0.0 BW0.0", "", "F1.0 BW1.0")) == (
-        "torch-csv: device 1 holds no stage, and torch's runtime needs at least one on every device; leave the device "
-        "out of the problem, or use program"
-    )
-
-
-def test_a_walk_out_of_order_is_refused() -> None:
-    backwards = with_placement(Placement("explicit", 2, (0, 1), ((1, 0),)))
-    assert refusal(backwards, schedule("F0.0 BW0.0", "F1.0 BW1.0")) == (
-        "torch-csv: micro-batches visit the stages in the order 1, 0, and torch's runtime sends from a stage to the "
-        "one numbered next only; number the stages in that order, or use program"
-    )
+@pytest.mark.parametrize(
+    ("case", "said"),
+    [
+        (IDLE, "device 1 holds no stage, and torch's runtime needs at least one on every device; leave the device out of the problem, or use program"),
+        (BACKWARDS, "micro-batches visit the stages in the order 1, 0, and torch's runtime sends from a stage to the one numbered next only; number the stages in that order, or use program"),
+    ],
+)  # fmt: skip
+def test_a_device_without_a_stage_and_a_walk_out_of_order_are_refused(
+    case: tuple[Placement, tuple[str, ...]], said: str
+) -> None:
+    placed, rows = case
+    assert refusal(replace(problem(2, 1, [0, 1]), placement=placed, pools=()), schedule(*rows)) == f"torch-csv: {said}"
 
 
 @pytest.mark.parametrize("name", ["chrome-trace", "torch-csv"])
@@ -144,9 +138,7 @@ def test_a_broken_schedule_is_refused(name: str) -> None:
 
 
 def test_too_little_memory_does_not_stop_an_export() -> None:
-    tight = problem()
-    tight = tight.with_room((1, 1))
-    csv, _ = export(tight, schedule("F0.0 F0.1 BW0.0 BW0.1", "F1.0 BW1.0 F1.1 BW1.1"))
+    csv, _ = export(problem().with_room((1, 1)), schedule("F0.0 F0.1 BW0.0 BW0.1", "F1.0 BW1.0 F1.1 BW1.1"))
     assert csv.startswith("0F0,0F1")
 
 

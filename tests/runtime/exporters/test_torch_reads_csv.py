@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
-import random
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 from heuristics.catalogue import HEURISTICS
-from pipesched.files.problem_file import problem_from
-from pipesched.problem.passes import BW, UNSHARD, B, F, Pass, Slot, W
+from pipesched.problem.passes import BW, UNSHARD, B, F, Pass, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.metrics import measure
-from pipesched.schedule.schedule import Schedule, overlapped, schedule_of
+from pipesched.schedule.schedule import Schedule
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from runtime.exporters.catalogue import EXPORTERS
@@ -27,102 +26,39 @@ from runtime.lowering.matching import pair_mistakes
 from runtime.lowering.programs import Compute, Instruction, Program, Receive, Send, Transfer, lower
 from runtime.lowering.torch_model import torch_lowered
 from runtime.running.torch_version import csv_version
-from tests.support.makers import visit
+from tests.support.makers import problem, random_order
+from tests.support.saving_orders import LOOP
 
 pytest.importorskip("torch")
 schedules = pytest.importorskip("torch.distributed.pipelining.schedules")
 
 NO_TRANSFERS = ("UNSHARD", "RESHARD", "REDUCE_GRAD", "WAIT_REDUCE_GRAD", "WAIT_SEND_F", "WAIT_SEND_B")
-Rank = Callable[[Pass], tuple[int, ...]]
-IsFused = Callable[[int, int], bool]
 Rows = dict[int, list[Any]]
 
 
-def problem(devices: int, microbatches: int, placement: object = "linear", **more: object) -> Problem:
-    times = {"forward": 2, "backward": 2, "weight": 1, "transfer": 1}
-    document = {"devices": devices, "microbatches": microbatches, "placement": placement, "times": times} | more
-    return problem_from(document, "test", "torch")
-
-
-def greedy(one: Problem, is_fused: IsFused, urgency: Rank) -> Schedule:
-    """Round after round, each device runs the most urgent pass whose needs ran in earlier rounds."""
-    todo = {p for s in range(one.placement.stages) for j in one.microbatches_of[s] for p in visit(s, j, is_fused(s, j))}
-    every, done = frozenset(todo), set[Pass]()
-    orders: list[list[Pass]] = [[] for _ in range(one.devices)]
-    while todo:
-        ready = [p for p in todo if all(before in done for before, _ in one.network.predecessors(p, every))]
-        for device in range(one.devices):
-            here = [p for p in ready if one.device(p) == device]
-            orders[device] += sorted(here, key=lambda p: (urgency(p), p))[:1]
-        done = {p for order in orders for p in order}
-        todo -= done
-    return schedule_of(orders, "greedy")
-
-
-def backward_first(p: Pass) -> tuple[int, ...]:
-    return (p.kind is W, p.kind is F, p.microbatch, -p.stage)
-
-
-def one_f_one_b(one: Problem) -> Schedule:
-    """A warm-up of forwards, then forward and backward in turn, then the backwards left (stage s on device s)."""
-    orders: list[list[Pass]] = []
-    for s in range(one.devices):
-        warm = min(one.devices - s, one.microbatches)
-        order = [Pass(F, s, j) for j in range(warm)]
-        for j in range(one.microbatches):
-            order.append(Pass(BW, s, j))
-            order += [Pass(F, s, warm + j)] if warm + j < one.microbatches else []
-        orders.append(order)
-    return schedule_of(orders, "1f1b")
-
-
-def with_pairs(plain: Schedule) -> Schedule:
-    """Wherever a BW directly follows a F of another micro-batch, the two share a slot."""
-    orders: list[tuple[Slot, ...]] = []
-    for device in range(len(plain.orders)):
-        slots: list[Slot] = []
-        for p in plain.passes_on(device):
-            before = slots[-1] if slots else None
-            if before and len(before) == 1 and before[0].kind is F and p.kind is BW and before[0][2] != p.microbatch:
-                slots[-1] = overlapped(before[0], p)
-            else:
-                slots.append((p,))
-        orders.append(tuple(slots))
-    return Schedule(tuple(orders), "pairs")
-
-
-def mixed(stage: int, microbatch: int) -> bool:
-    return (stage + microbatch) % 3 == 0
-
-
-def shuffled(seed: int) -> Rank:
-    """Kinds and micro-batches in a random order."""
-    rng = random.Random(seed)
-    place = {(kind, j): rng.random() for kind in (F, B, W, BW) for j in range(8)}
-    return lambda p: (int(1000 * place[p.kind, p.microbatch]),)
+TIMES = {"forward": 2, "backward": 2, "weight": 1, "transfer": 1}
 
 
 def cases() -> Iterator[tuple[str, Problem, Schedule]]:
-    always, never = (lambda _s, _j: True), (lambda _s, _j: False)
-    linear = problem(4, 8)
-    yield "1f1b", linear, one_f_one_b(linear)
-    yield "zero bubble", linear, greedy(linear, never, backward_first)
-    v, wave = problem(4, 6, "v-shape"), problem(2, 4, "wave", chunks=3)
-    yield "v-shape split", v, greedy(v, never, backward_first)
-    yield "v-shape fused", v, greedy(v, always, backward_first)
-    yield "wave", wave, greedy(wave, mixed, backward_first)
-    loop = problem(4, 8, "interleaved", chunks=2)
-    yield "interleaved", loop, greedy(loop, always, backward_first)
-    yield "one device", problem(1, 3), greedy(problem(1, 3), mixed, backward_first)
-    for name, placed in {"uneven": [0, 1, 1, 0, 2, 0], "first and last together": [1, 0, 0, 2, 1]}.items():
-        one = problem(3, 5, placed)
-        yield name, one, greedy(one, mixed, backward_first)
-    for seed in range(8):
-        one = problem(3, 8, [0, 1, 2, 2, 1, 0, 1] if seed % 2 else "linear")
-        yield f"random {seed}", one, greedy(one, mixed, shuffled(seed))
-    together = problem(4, 8, times={"forward": 2, "backward": 2, "weight": 1, "transfer": 1, "overlapped": 4})
-    block = with_pairs(greedy(together, always, lambda p: (p.microbatch + 2 * (p.kind is BW), p.kind is BW)))
-    yield "pairs in turn", linear, Schedule(block.orders, "pairs in turn")
+    """Published orders, and random ones in which micro-batches overtake each other and backwards split here and there."""
+    for name, keys in {"1f1b": {}, "zb-h1": {}, "zbv": {"placement": "v-shape"}, "interleaved-1f1b": LOOP}.items():
+        one = problem(4, 8, times=TIMES, **keys)
+        yield name, one, HEURISTICS[name].order(one)
+    placed: dict[str, tuple[int, int, dict[str, Any]]] = {
+        "v-shape": (4, 6, {"placement": "v-shape"}),
+        "fused": (4, 6, {"placement": "v-shape", "times": {"forward": 2, "backward": 4}}),
+        "wave": (2, 4, {"placement": "wave", "chunks": 3}),
+        "one device": (1, 3, {}),
+        "uneven": (3, 5, {"placement": [0, 1, 1, 0, 2, 0]}),
+        "first and last together": (3, 5, {"placement": [1, 0, 0, 2, 1]}),
+        **{f"random {n}": (3, 8, {"placement": [0, 1, 2, 2, 1, 0, 1]} if n % 2 else {}) for n in range(8)},
+    }
+    for name, (devices, microbatches, keys) in placed.items():
+        one = problem(devices, microbatches, **({"times": TIMES} | keys))
+        yield name, one, random_order(one, Random(name))
+    together = problem(4, 8, times={"forward": 2, "backward": 3, "transfer": 1, "overlapped": 4})
+    block = HEURISTICS["1f1b-overlap"].order(together)
+    yield "pairs in turn", problem(4, 8, times=TIMES), Schedule(block.orders, "pairs in turn")
     yield "blocks", together, block
 
 
@@ -172,8 +108,17 @@ def leaves(actions: list[Any]) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("one", "orders"), CASES)
-def test_torch_reads_every_cell_as_it_is_written(one: Problem, orders: Schedule, tmp_path: Path) -> None:
+def test_torch_reads_places_and_lowers_it_as_we_do(one: Problem, orders: Schedule, tmp_path: Path) -> None:
     loaded = load(one, orders, tmp_path)
+    is_read_as_written(orders, loaded)
+    where = schedules._validate_schedule(loaded.compute, one.devices, one.placement.stages, one.microbatches)
+    assert [where[stage] for stage in range(one.placement.stages)] == list(one.placement.stage_device)
+    assert loaded.meta["device_of_stage"] == list(one.placement.stage_device)
+    comes_to_its_end(one, loaded)
+    is_what_was_proved(one, orders, loaded)
+
+
+def is_read_as_written(orders: Schedule, loaded: Loaded) -> None:
     for rank, row in rows(loaded.text):
         assert [str(action) for action in loaded.compute[rank]] == row.split(",")
     of_torch = {"F": F, "I": B, "W": W, "B": BW}
@@ -183,18 +128,8 @@ def test_torch_reads_every_cell_as_it_is_written(one: Problem, orders: Schedule,
         assert read == [Pass(p.kind, p.stage, label[p.microbatch]) for p in orders.passes_on(device)]
 
 
-@pytest.mark.parametrize(("one", "orders"), CASES)
-def test_torch_finds_the_schedule_valid_and_the_stages_placed(one: Problem, orders: Schedule, tmp_path: Path) -> None:
-    loaded = load(one, orders, tmp_path)
-    where = schedules._validate_schedule(loaded.compute, one.devices, one.placement.stages, one.microbatches)
-    assert [where[stage] for stage in range(one.placement.stages)] == list(one.placement.stage_device)
-    assert loaded.meta["device_of_stage"] == list(one.placement.stage_device)
-
-
-@pytest.mark.parametrize(("one", "orders"), CASES)
-def test_torch_lowers_it_without_a_deadlock(one: Problem, orders: Schedule, tmp_path: Path) -> None:
-    """torch's dry run reaches the end, and every pair of ranks receives in the order in which it is sent to."""
-    loaded = load(one, orders, tmp_path)
+def comes_to_its_end(one: Problem, loaded: Loaded) -> None:
+    """In torch's dry run, where every pair of ranks receives in the order in which it is sent to."""
     device = one.placement.stage_device
     plain = NO_TRANSFERS  # what the dry run does not know
     lowered = {
@@ -251,10 +186,8 @@ def program_of(one: Problem, lowered: Rows, label: list[int]) -> Program:
     )
 
 
-@pytest.mark.parametrize(("one", "orders"), CASES)
-def test_torchs_own_lowering_is_the_one_that_was_proved(one: Problem, orders: Schedule, tmp_path: Path) -> None:
+def is_what_was_proved(one: Problem, orders: Schedule, loaded: Loaded) -> None:
     """Cell for cell where no parameters are gathered; and the whole of it passes the same checks and proofs."""
-    loaded = load(one, orders, tmp_path)
     device, label = one.placement.stage_device, loaded.meta["csv_microbatch"]
     theirs = schedules._add_send_recv(
         {rank: list(row) for rank, row in loaded.compute.items()}, lambda stage: device[stage], one.placement.stages
@@ -289,7 +222,7 @@ def test_torch_takes_our_communication_as_it_stands(one: Problem, orders: Schedu
 @pytest.mark.parametrize("gather", [{"memory": 6}, {"keep": {"window": 1}}, {"keep": "always"}], ids=str)
 def test_torch_takes_gathers_and_reductions_where_the_schedule_has_them(gather: Any, tmp_path: Path) -> None:
     parameters = {"gather": {"time": 1} | gather, "reduce": {"time": 3, "on": "rs"}, "step": {"time": 1}}
-    one = problem(2, 4, "interleaved", chunks=2, memory={"capacity": 14}, parameters=parameters, objective="iteration")
+    one = problem(2, 4, times=TIMES, memory={"capacity": 14}, parameters=parameters, objective="iteration", **LOOP)
     timeline = simulate(one, HEURISTICS["interleaved-1f1b"].order(one))
     text = EXPORTERS["torch-csv-comms"].export(timeline, {"torch": csv_version()})[".comms.csv"]
     lowered = load_text(one, text, "compute_comms", tmp_path)

@@ -90,22 +90,11 @@ def test_what_is_wrong_is_named(text: str, line: str, tmp_path: Path) -> None:
 def test_compare_puts_them_in_the_same_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "p.yaml").write_text("devices: 2\nmicrobatches: 2\ntimes: {forward: 1, backward: 2}\n")
     (tmp_path / "theirs.csv").write_text("0F0,0F1,0B0,0B1\n1F0,1F1,1B0,1B1\n")
-    asked = [
-        "compare",
-        str(tmp_path / "p.yaml"),
-        "--schedules",
-        "1f1b",
-        "--json",
-        "--with",
-        str(tmp_path / "theirs.csv"),
-    ]
-    assert main([*asked, "--no-optimal"]) == 0
+    asked = ["compare", str(tmp_path / "p.yaml"), "--schedules", "1f1b", "--json", "--no-optimal"]
+    assert main([*asked, "--with", str(tmp_path / "theirs.csv")]) == 0
     rows = {row["schedule"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
     assert set(rows) == {"1f1b", "theirs.csv"}
     assert rows["theirs.csv"]["makespan"] == 9
-    (tmp_path / "theirs.csv").write_text("0F0,0B0,0F1,0B1\n1F1,1F0,1B0,1B1\n")
-    assert main(asked) == 2
-    assert "waits for" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

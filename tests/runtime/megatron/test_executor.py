@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 
 from commands.shared.file_arguments import write_schedule
-from heuristics.catalogue import schedule_named
 from pipesched.files.schedule_file import ScheduleFile
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from runtime.exporters.catalogue import EXPORTERS
 from runtime.exporters.megatron import program_document
-from tests.support.makers import problem, random_order, schedule
+from tests.support.makers import problem, random_order
+from tests.support.saving_orders import LOOP, MEMORY, RECOMPUTED, TIMELINES, named
 
 # It is imported by the processes alone, which takes long.
 pytestmark = pytest.mark.skipif(find_spec("megatron") is None, reason="Megatron-Core is not installed")
@@ -31,7 +31,6 @@ LINEARS = [
     f"decoder.layers.0.{name}.weight"
     for name in ("self_attention.linear_proj", "self_attention.linear_qkv", "mlp.linear_fc1", "mlp.linear_fc2")
 ]
-INTERLEAVED = {"placement": "interleaved", "chunks": 2}
 
 
 @dataclass
@@ -68,37 +67,13 @@ class Case:
         return {"path": str(path), "microbatches": timeline.problem.microbatches}
 
 
-def named(name: str, microbatches: int, devices: int = 4, **keys: Any) -> Timeline:
-    one = problem(devices, microbatches, **keys)
-    return simulate(one, schedule_named(name).order(one))
-
-
 def mixed(microbatches: int, seed: int, devices: int = 4, **keys: Any) -> Timeline:
     """A random order, with full and split backwards; micro-batches overtake each other."""
     one = problem(devices, microbatches, times={"forward": 2, "backward": 2, "weight": 2, "fused": 4}, **keys)
     return simulate(one, random_order(one, Random(seed)))
 
 
-SAVING = {
-    "activation": 4,
-    "offload": {"out": 1, "in": 1, "on": ["d2h", "h2d"]},
-    "recompute": [{"name": "full", "time": 2, "keeps": 1}],
-    "decide": {"offload": "free", "recompute": "free"},
-}
-HALF = SAVING | {"offload": {"out": 1, "in": 1, "on": ["d2h", "h2d"], "amount": 2}}
-ALL = SAVING | {"decide": {"recompute": "always", "offload": "never"}}
-
-
-def both() -> Timeline:
-    """Copies to the host, recomputation and neither, on both stages."""
-    one = problem(2, 4, memory=SAVING)
-    order = schedule(
-        "F0.0 O0.0 F0.1 F0.2 L0.0 B0.0 W0.0 R0.1 B0.1 F0.3 W0.1 B0.2 W0.2 BW0.3",
-        "F1.0 B1.0 F1.1 O1.1 W1.0 F1.2 L1.1 B1.1 W1.1 R1.2 BW1.2 F1.3 BW1.3",
-    )
-    return simulate(one, order)
-
-
+HALF = MEMORY | {"offload": {"out": 1, "in": 1, "on": ["d2h", "h2d"], "amount": 2}}
 # Megatron's own order takes six micro-batches on four ranks in one group only.
 ONE_GROUP = {"chunks": 2, "config": {"microbatch_group_size_per_vp_stage": 6}}
 OVERLAP = {"pp": 2, "steps": 2, "ddp": {"overlap_grad_reduce": True}}
@@ -110,36 +85,36 @@ NO_LAYOUT = [{"microbatches": 8, "pipeline_model_parallel_layout": None}, {"micr
 # Those with the same process groups together.
 V_DATA = {"pp": 2, "ddp": GATHER, "chunks": 2, "config": {"pipeline_model_parallel_layout": "Et|t|t|tL"}}
 CASES = [
-    Case("data parallel, tied, recomputed", [named("zb-h1", 4, 2)], OVERLAP | {"tied": True, "config": RECOMPUTE}),
-    Case("data parallel, random", [mixed(4, 3, 2, **INTERLEAVED)], OVERLAP | {"chunks": 2, "anew": True}, rounded=True),
-    Case("accumulation fused", [named("zb-h1", 4, 2)], OVERLAP | {"config": {"gradient_accumulation_fusion": True}}),
-    Case("parameters gathered", [named("zb-h1", 4, 2)], {"pp": 2, "steps": 2, "ddp": GATHER, "anew": True}),
+    Case("data parallel, tied, recomputed", [named("zb-h1", 2, 4)], OVERLAP | {"tied": True, "config": RECOMPUTE}),
+    Case("data parallel, random", [mixed(4, 3, 2, **LOOP)], OVERLAP | {"chunks": 2, "anew": True}, rounded=True),
+    Case("accumulation fused", [named("zb-h1", 2, 4)], OVERLAP | {"config": {"gradient_accumulation_fusion": True}}),
+    Case("parameters gathered", [named("zb-h1", 2, 4)], {"pp": 2, "steps": 2, "ddp": GATHER, "anew": True}),
     Case(
         "gathered and reduced by functions",
-        [named("interleaved-zb", 4, 2, **INTERLEAVED)],
+        [named("interleaved-zb", 2, 4, **LOOP)],
         {"pp": 2, "steps": 2, "ddp": GATHER, "chunks": 2, "aligned": True, "anew": True},
     ),
-    Case("experts", [named("zb-h1", 4, 2)], OVERLAP | {"ep": 2, "experts": 2, "config": EXPERTS}),
-    Case("copies and recomputation, data parallel", [both()], OVERLAP),
-    Case("tensor parallel", [named("zb-h1", 4, 2)], {"pp": 2, "tp": 2}),
+    Case("experts", [named("zb-h1", 2, 4)], OVERLAP | {"ep": 2, "experts": 2, "config": EXPERTS}),
+    Case("copies and recomputation, data parallel", [TIMELINES["mixed"]], OVERLAP),
+    Case("tensor parallel", [named("zb-h1", 2, 4)], {"pp": 2, "tp": 2}),
     Case(
         "linear",
-        [named("zb-h1", 8), named("1f1b", 5)],
+        [named("zb-h1", 4, 8), named("1f1b", 4, 5)],
         {"steps": 2, "evaluates": True, "refused": [{"microbatches": 6}]},
     ),
-    Case("interleaved", [named("interleaved-zb", 4, **INTERLEAVED)], {"chunks": 2, "evaluates": True}, as_files=True),
-    Case("interleaved, random", [mixed(6, 2, **INTERLEAVED)], ONE_GROUP, rounded=True),
-    Case("prediction of several tokens", [named("zb-h1", 4)], {"config": {"mtp_num_layers": 1}}, rounded=True),
-    Case("offloaded", [named("pipeoffload-full", 4, memory=SAVING)]),
-    Case("half offloaded", [named("pipeoffload-half", 4, memory=HALF, **INTERLEAVED)], {"chunks": 2}),
-    Case("recomputed", [named("uniform-recompute", 4, memory=ALL)]),
-    Case("without one W", [named("zb-h1", 4)], dropped="W2.1"),
+    Case("interleaved", [named("interleaved-zb", 4, 4, **LOOP)], {"chunks": 2, "evaluates": True}, as_files=True),
+    Case("interleaved, random", [mixed(6, 2, **LOOP)], ONE_GROUP, rounded=True),
+    Case("prediction of several tokens", [named("zb-h1", 4, 4)], {"config": {"mtp_num_layers": 1}}, rounded=True),
+    Case("offloaded", [named("pipeoffload-full", 4, 4, memory=MEMORY)]),
+    Case("half offloaded", [named("pipeoffload-half", 4, 4, memory=HALF, **LOOP)], {"chunks": 2}),
+    Case("recomputed", [named("uniform-recompute", 4, 4, memory=RECOMPUTED)]),
+    Case("without one W", [named("zb-h1", 4, 4)], dropped="W2.1"),
     Case(
         "V",
-        [named("zbv", 8, placement="v-shape"), named("v-half", 4, placement="v-shape")],
+        [named("zbv", 4, 8, placement="v-shape"), named("v-half", 4, 4, placement="v-shape")],
         LAID_OUT | {"evaluates": True, "refused": NO_LAYOUT},
     ),
-    Case("V, data parallel", [named("zbv", 4, 2, placement="v-shape")], V_DATA),
+    Case("V, data parallel", [named("zbv", 2, 4, placement="v-shape")], V_DATA),
 ]
 WHOLE = [case for case in CASES if not case.dropped]
 

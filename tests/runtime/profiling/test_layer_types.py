@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from commands.main import main
 from pipesched.files.exact_numbers import read_yaml
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.problem.passes import BW, B, F, PassKind, W
@@ -93,19 +92,3 @@ def test_layers_measured_apart_take_what_they_take_together() -> None:
         return held, parameters
 
     assert taken(4) == taken(1)
-
-
-@pytest.mark.parametrize(
-    ("flags", "mistakes"),
-    [
-        (["--by-layer", "3", "--layers", "2"], 1),
-        (["--by-layer"], 1),
-        (["--by-layer", "--layers", "2", "--chunks", "2"], 1),
-        (["--by-layer", "--model", "a:b"], 1),
-        (["--by-layer", "--layers", "2", "--objective", "period", "--placement", "v-shape"], 2),
-    ],
-)
-def test_what_does_not_go_with_by_layer(flags: list[str], mistakes: int, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("torch")
-    assert main(["profile", *flags]) == 2
-    assert capsys.readouterr().err.count("found") == mistakes

@@ -244,23 +244,6 @@ def test_profile_measures_the_users_own_stages(
     assert [one.in_units(t) for t in (stage.transfer for stage in one.stages)] == [1.5, 1.5, 1.5, 0]
 
 
-@pytest.mark.parametrize(
-    ("flags", "said"),
-    [
-        (["--devices", "0", "--repetitions", "0"], "--repetitions: found 0"),
-        (["--placement", "0,2"], "placement[1]: found device 2"),
-        (["--placement", "vshape"], "did you mean 'v-shape'"),
-        (["--transfer", "soon"], "--transfer: found 'soon'"),
-        (["--model", "nothing"], "--model: found 'nothing'"),
-        (["--model", "a.b:c", "--hidden", "8"], "--hidden: found with --model"),
-        (["--hidden", "30"], "heads: found 4"),
-    ],
-)
-def test_what_is_typed_wrong_is_said(flags: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["profile", *flags]) == 2
-    assert said in capsys.readouterr().err
-
-
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
 def test_without_a_gpu_none_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["profile", "--device", "cuda"]) == 2

@@ -119,23 +119,38 @@ def test_the_options_say_the_sizes_of_the_small_gpt() -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("tied", ["0.weight of stage 0 and 0.weight of stage 2 are one parameter (tied weights)"]),
+        ("", ["package.module:function"]),
+        (":absent", ["cannot be imported"]),
+        (":Pair", ["no function with a parameter `stages`"]),
+        (":short", ["found 2 stages; the schedule needs 3"]),
+        (":nothing", ["found a NoneType"]),
+        (":tied", ["0.weight of stage 0 and 0.weight of stage 2 are one parameter (tied weights)"]),
         (
-            "broken",
+            ":broken",
             ["raised KeyError: 'no weights for 3 stages'", "their_models.py, line", "in broken: raise KeyError"],
         ),
     ],
 )
 def test_what_is_wrong_with_a_model_is_said_with_its_place(name: str, said: list[str]) -> None:
     with pytest.raises(BadInput) as caught:
-        load_model(f"tests.support.their_models:{name}", 3)
+        load_model(f"tests.support.their_models{name}", 3)
     for words in said:
         assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"), [({"layers": 2}, "layers: found 2"), ({"hidden": 10, "heads": 4}, "heads: found 4")]
+)
+def test_sizes_that_do_not_fit_are_said(options: dict[str, int], said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        gpt(3, **options)
 
 
 def test_a_module_that_does_not_parse_is_said_with_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "no_python.py").write_text("x = 1\ndef make(stages:\n")
     monkeypatch.chdir(tmp_path)
+    with pytest.raises(BadInput, match="cannot be imported"):
+        load_model("no_such_module:make", 3)
     with pytest.raises(BadInput, match=r"(?s)raised SyntaxError.*no_python\.py, line 2"):
         load_model("no_python:make", 3)
 

@@ -51,12 +51,6 @@ def make(stages, dtype):
     torch.manual_seed(1)
     data = lambda n: torch.full((2, 4), 0.1 * n, dtype=dtype)
     return PipelineModel([Stage(s).to(dtype) for s in range(stages)], data, data, nn.functional.mse_loss)
-
-def short(stages):
-    return make(stages - 1, torch.float64)
-
-def nothing(stages):
-    return None
 """
 
 
@@ -192,49 +186,6 @@ def test_the_same_entry_runs_under_torchrun(tmp_path: Path) -> None:
     assert document["good"]
     assert (document["dtype"], document["lowering"]) == ("bfloat16", "torch")
     assert document["gradients_compared"] > 0
-
-
-@pytest.mark.parametrize(
-    ("flags", "said"),
-    [
-        (["--steps", "1"], "--steps: found 1"),
-        (["--timeout", "0"], "--timeout: found 0"),
-        (["--sleep", "--model", "a:b"], "--sleep: found together with --model"),
-        (["--hidden", "0"], "--hidden: found 0"),
-        (["--sleep", "--hidden", "8"], "--hidden: found with another model"),
-        (["--sleep-unit", "20"], "--sleep-unit: found '20'"),
-        (["--sleep-unit", "0ms"], "--sleep-unit: found '0ms'"),
-    ],
-)
-def test_flags_that_do_not_fit_are_said(
-    flags: list[str], said: str, schedule_path: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("commands.run.need_torch", lambda: None)
-    assert main(["run", schedule_path, *flags]) == 2
-    assert said in capsys.readouterr().err
-
-
-def test_a_model_that_does_not_fit_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("torch")
-    from pipesched.errors import BadInput
-    from runtime.pytorch.load_model import load_model
-    from runtime.pytorch.models import gpt
-
-    user_model(tmp_path, monkeypatch, "pass")
-    assert len(load_model("their_model:make", 3, dtype=__import__("torch").float64, seed=7).stages) == 3
-    for name, said in {
-        "their_model": "package.module:function",
-        "no_such_module:make": "cannot be imported",
-        "their_model:absent": "cannot be imported",
-        "their_model:Stage": "no function with a parameter `stages`",
-        "their_model:short": "found 2 stages; the schedule needs 3",
-        "their_model:nothing": "found a NoneType",
-    }.items():
-        with pytest.raises(BadInput, match=said):
-            load_model(name, 3)
-    for options, said in (({"layers": 2}, "layers: found 2"), ({"hidden": 10, "heads": 4}, "heads: found 4")):
-        with pytest.raises(BadInput, match=said):
-            gpt(3, **options)
 
 
 def test_everything_else_works_without_torch(schedule_path: str) -> None:
