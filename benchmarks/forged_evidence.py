@@ -32,11 +32,13 @@ from pipesched.problem.attainable_spans import simplest
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.diagram_evidence import Diagram
+from pipesched.results.evidence import TasksAsStages
 from solver.bounds.saving.certificates import certificates
 from solver.cyclic.period_bounds import period_certificates
 from solver.diagram.all_chains.bound import bounds_of_chains
 from solver.diagram.all_orders import bounds_of_all_orders
 from solver.diagram.below import bounds_of_devices, bounds_of_stages
+from tests.support.rows_of_tasks import carried, random_rows, tiny_mirrored
 from tests.support.task_brute_force import TooManyOrdersError, optimum, tiny_gathers, tiny_reductions
 
 COMMAND = "python -m benchmarks.forged_evidence --write docs/results/forged-evidence.md"
@@ -49,7 +51,8 @@ _NOT_DRAWN = (
 )
 KINDS = tuple(kind for kind in ARGUMENTS if kind not in _NOT_DRAWN)
 _ITERATIONS = "all kinds, of iterations"
-ROWS = (*KINDS, *(f"{kind}, of periods" for kind in OF_PERIODS), _ITERATIONS)
+_TASKS = "all kinds, of tasks as stages"
+ROWS = (*KINDS, *(f"{kind}, of periods" for kind in OF_PERIODS), _ITERATIONS, _TASKS)
 
 
 @dataclass
@@ -77,7 +80,9 @@ def forge(count: int, seed: int, each: int = _EACH) -> Tally:
     of_kind = [[branch for branch in BRANCHES if branch.kind == kind] for kind in kinds]
     while tally.mutations < count or not all(tally.false_refused[row] + tally.false_accepted[row] for row in ROWS):
         objective = random.choice(tuple(Objective))
-        if objective is Objective.ITERATION:
+        if random.random() < 0.1:
+            problem = tiny_mirrored(random)
+        elif objective is Objective.ITERATION:
             problem = random.choice((tiny_gathers, tiny_reductions))(random)
         else:
             problem = replace(draw(random, random.choice(random.choice(of_kind)).likely), objective=objective)
@@ -93,7 +98,7 @@ def forge(count: int, seed: int, each: int = _EACH) -> Tally:
 def _least(problem: Problem) -> Fraction | None:
     """The optimum; of a period, what is known of it: batches may run one behind another, so the makespan of one of
     them, a micro-batch, is no less."""
-    if problem.network.has_collectives:
+    if problem.network.has_collectives or any(stage.tasks for stage in problem.stages):
         return optimum(problem, problem.objective)
     if problem.objective is not Objective.PERIOD:
         return least_value(problem, problem.objective, _AT_MOST)
@@ -110,6 +115,7 @@ def attack(problem: Problem, best: Fraction, random: Random, tally: Tally, each:
     for genuine in _period_certificates(problem) if of_period else _certificates(problem, best, random):
         row = f"{genuine.kind}, of periods" if of_period else genuine.kind
         row = _ITERATIONS if problem.network.has_collectives else row
+        row = _TASKS if isinstance(genuine.evidence, TasksAsStages) else row
         if check_bound(problem, genuine).verdict is not Verdict.VERIFIED:
             tally.unproved.append(f"{genuine} of {problem}")
         for _ in range(each):
@@ -131,6 +137,9 @@ def _period_certificates(problem: Problem) -> Iterator[Certificate]:
 
 
 def _certificates(problem: Problem, best: Fraction, random: Random) -> Iterator[Certificate]:
+    if not problem.network.has_collectives and any(stage.tasks for stage in problem.stages):
+        yield from carried(problem, random_rows(random, problem))
+        return
     found = [one for one in certificates(problem, problem.objective) if one.value_ticks > 0]
     if problem.network.has_collectives:
         # Tasks on streams are not covered by every argument.

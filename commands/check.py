@@ -14,6 +14,7 @@ from commands.shared.file_arguments import add_json
 from commands.shared.output import write_json
 from pipesched.checking.finding import Finding, NotCoveredError, Verdict
 from pipesched.checking.memory.more_memory import as_proved
+from pipesched.checking.streams.tasks_as_stages import as_stages
 from pipesched.errors import Disagreement
 from pipesched.files.plan_answer import is_plan_answer, plan_answer_from
 from pipesched.files.problem_file import read_document
@@ -70,9 +71,10 @@ def _again(file: ScheduleFile, finding: Finding, args: Namespace) -> Finding:
     stop = Event()
     assert file.certificate is not None
     problem, certificate = as_proved(without_scale(file.timeline.problem), file.certificate)
-    assert isinstance(certificate.evidence, Refutation)
     stated = amount(problem, certificate.value_ticks)
     try:
+        problem, certificate = as_stages(problem, certificate)
+        assert isinstance(certificate.evidence, Refutation)
         with interrupt_sets(stop):
             same = refuted_again(problem, certificate.value_ticks, certificate.evidence, limits_of(args), stop)
     except Disagreement as wrong:

@@ -11,7 +11,7 @@ from typing import Any
 from pipesched.checking.attainable import least_attainable_above
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import Evidence
+from pipesched.results.evidence import Evidence, TasksAsStages
 
 
 def mutated(
@@ -33,12 +33,16 @@ def mutated(
 
 def _changed(problem: Problem, evidence: Evidence, random: Random) -> Evidence:
     """One field of the evidence changed."""
+    if isinstance(evidence, TasksAsStages) and random.random() < 0.5:
+        return replace(evidence, evidence=_changed(problem, evidence.evidence, random))
     name = random.choice([each.name for each in fields(evidence)])
     old = getattr(evidence, name)
     new: object = old
     match old:
         case bool():
             new = not old
+        case tuple() if isinstance(evidence, TasksAsStages):
+            new = _rows(old, random)
         case tuple():
             new = _list(old, random)
         case Fraction():
@@ -61,3 +65,20 @@ def _list(old: tuple[Any, ...], random: Random) -> tuple[Any, ...]:
         return (*old[:at], *old[at + 1 :])
     new = {"more": old[at] + random.randint(1, 9), "twice as much": 2 * old[at], "nothing": 0, "negative": -old[at] - 1}
     return (*old[:at], new[change], *old[at + 1 :])
+
+
+def _rows(old: tuple[Any, ...], random: Random) -> tuple[Any, ...]:
+    """Rows with one of them left out, there twice or in the place of another one, or with another number."""
+    rows = [list(row) for row in old]
+    at = random.randrange(len(rows)) if rows else 0
+    change = random.choice(("left out", "again", "swapped", "number", "number", "number"))
+    if not rows or change == "left out":
+        rows[at : at + 1] = []
+    elif change == "again":
+        rows.insert(at, rows[at])
+    elif change == "swapped":
+        other = random.randrange(len(rows))
+        rows[at], rows[other] = rows[other], rows[at]
+    else:
+        rows[at][random.randrange(1, 4)] = random.choice((None, 0, 1, 2))
+    return tuple(map(tuple, rows))

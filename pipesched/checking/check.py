@@ -36,6 +36,7 @@ from pipesched.checking.streams.load import HARMLESS, stream_load
 from pipesched.checking.streams.memory import stream_memory
 from pipesched.checking.streams.memory_over_time import memory_of_tasks
 from pipesched.checking.streams.tasks import KNOWN, stream_tasks
+from pipesched.checking.streams.tasks_as_stages import as_stages
 from pipesched.checking.streams.weights import stream_weights
 from pipesched.problem.chains.microbatch_chains import without_scale
 from pipesched.problem.formatting import amount
@@ -122,12 +123,13 @@ def check_bound(problem: Problem, certificate: Certificate) -> Finding:
         return Finding(Verdict.REFUSED, f"{certificate.name}: {why}")
     name, stated = certificate.name, amount(problem, certificate.value_ticks)
     try:
+        spoken_of, certificate = as_stages(problem, certificate)
         if isinstance(certificate.evidence, Refutation):
-            require_search(problem, certificate.evidence)
+            require_search(spoken_of, certificate.evidence)
             text = f"{stated} rests on an exhaustive search by CP-SAT, which is not repeated here"
             return Finding(Verdict.TRUSTED, text)
         certificate = replace(certificate, value_ticks=certificate.value_ticks - besides)
-        proved = _proved(problem, certificate)
+        proved = _proved(spoken_of, certificate)
         if problem.objective is not Objective.PERIOD:
             proved = least_attainable(problem, proved)
     except NotCoveredError as why:

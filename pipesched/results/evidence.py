@@ -169,6 +169,20 @@ class WithMoreMemory:
 
 
 @dataclass(frozen=True)
+class TasksAsStages:
+    """Evidence of another argument (`kind`), about the problem in which tasks of passes are stages of their own.
+
+    `stages` are those, chain after chain, in the order in which forwards walk them: of which stage each is, and the
+    numbers of the tasks of its F, its B (BW where backwards cannot be split) and its W; None where it has none.
+    """
+
+    form: ClassVar[str] = "tasks as stages"
+    stages: tuple[tuple[int, int | None, int | None, int | None], ...]
+    kind: str
+    evidence: Evidence
+
+
+@dataclass(frozen=True)
 class UnknownForm:
     """Evidence that this version cannot read, as it is in the file: `text` is its JSON.
 
@@ -205,5 +219,6 @@ Evidence = (
     | Diagram
     | Refutation
     | WithMoreMemory
+    | TasksAsStages
     | UnknownForm
 )

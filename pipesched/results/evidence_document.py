@@ -13,12 +13,12 @@ from typing import Any, get_args, get_type_hints
 import simplejson
 
 from pipesched.errors import BadInput
-from pipesched.results.evidence import Evidence, UnknownForm, WithMoreMemory
+from pipesched.results.evidence import Evidence, TasksAsStages, UnknownForm, WithMoreMemory
 
 # Beyond these a file holds no evidence that this tool wrote.
 _MOST_ENTRIES, _MOST_DIGITS = 100_000, 60
 
-_MORE_MEMORY = "more memory"
+_MORE_MEMORY, _TASKS = "more memory", TasksAsStages.form
 _FORMS: dict[str, type[Any]] = {one.form: one for one in get_args(Evidence) if hasattr(one, "form")}
 
 
@@ -28,6 +28,9 @@ def evidence_document(evidence: Evidence) -> dict[str, object]:
         capacities = [None if one is None else str(one) for one in evidence.capacities]
         held = evidence_document(evidence.evidence)
         return {"form": _MORE_MEMORY, "capacities": capacities, "kind": evidence.kind, "evidence": held}
+    if isinstance(evidence, TasksAsStages):
+        rows, held = [list(row) for row in evidence.stages], evidence_document(evidence.evidence)
+        return {"form": _TASKS, "stages": rows, "kind": evidence.kind, "evidence": held}
     if isinstance(evidence, UnknownForm):
         document: dict[str, object] = simplejson.loads(evidence.text, use_decimal=True)
         return document
@@ -58,6 +61,8 @@ def _known(document: object) -> Evidence:
         raise BadInput(f"form: found {str(form)[:40]}; allowed: the name of a form of evidence, such as device")
     if form == _MORE_MEMORY:
         return _with_more_memory(document)
+    if form == _TASKS:
+        return _tasks_as_stages(document)
     if form not in _FORMS:
         return unknown_form(document)
     kind = _FORMS[form]
@@ -91,6 +96,27 @@ def _with_more_memory(document: dict[str, Any]) -> WithMoreMemory:
     if isinstance(held, dict) and held.get("form") == _MORE_MEMORY:
         raise BadInput("evidence: found evidence with more memory within evidence with more memory; allowed: another")
     return WithMoreMemory(tuple(capacities), str(document.get("kind")), evidence_from(held))
+
+
+def _tasks_as_stages(document: dict[str, Any]) -> TasksAsStages:
+    given, held = document.get("stages"), document.get("evidence")
+    listed = given if isinstance(given, list) and len(given) <= _MOST_ENTRIES else []
+    rows = [_read_row(row) for row in listed]
+    known = [row for row in rows if row is not None]
+    if not known or len(known) < len(rows):
+        raise BadInput(f"stages: found {str(given)[:40]}; allowed: a stage and numbers of tasks or null for each")
+    if isinstance(held, dict) and held.get("form") in (_MORE_MEMORY, _TASKS):
+        raise BadInput(f"evidence: found {held['form']} within {_TASKS}; allowed: evidence of another argument")
+    return TasksAsStages(tuple(known), str(document.get("kind")), evidence_from(held))
+
+
+def _read_row(row: object) -> tuple[int, int | None, int | None, int | None] | None:
+    """A row of tasks; None where it is none."""
+    if not isinstance(row, list) or len(row) != 4 or row[0] is None:
+        return None
+    if any(one is not None and (_read(one, (int,)) is None or one < 0) for one in row):
+        return None
+    return row[0], row[1], row[2], row[3]
 
 
 def _read(value: object, choices: tuple[Any, ...]) -> object:

@@ -163,12 +163,12 @@ def _in_two(stage: Stage) -> Stage:
         rest = min(backward[0].ticks + weight[0].ticks, fused[0].ticks) - gradient
         others = tuple((kind, tasks) for kind, tasks in stage.tasks if kind is F)
         return replace(stage, backward=gradient, weight=rest, fused=gradient + rest, tasks=others, freed=freed)
-    if not _interleaves(fused, backward, weight):
+    if not interleaves(fused, backward, weight):
         raise NotCoveredError("a backward that may be better in one go")
     return replace(stage, freed=freed)
 
 
-def _interleaves(fused: Sequence[TaskSpec], backward: Sequence[TaskSpec], weight: Sequence[TaskSpec]) -> bool:
+def interleaves(fused: Sequence[TaskSpec], backward: Sequence[TaskSpec], weight: Sequence[TaskSpec]) -> bool:
     """Whether one go is the tasks of B in order and those of W among them, each behind what it waits for."""
     rest, done = [(task[:3], task.after) for task in weight], 0
     for task in fused:

@@ -1,0 +1,156 @@
+"""Argument: tasks of passes as stages of their own, each pass one task: its bounds are bounds of the problem.
+
+Every schedule becomes one of that problem that is no longer and holds no more: the passes of a row are its tasks, when
+they run. These wait for each other along the chain as tasks do, and a device there runs what a stream runs.
+
+A missing W takes no time, right behind its B. There must be a task of F and of B: one that is missing may have to come
+while the device runs the other of another micro-batch. All that a device runs is within the time in which the real one
+is in use, so that no span is longer.
+
+A full backward is B and W at once, if its tasks are theirs, each of W behind what it waits for. Memory is taken by a
+later task than that with which F begins, and given back by one before that with which B ends, and W: one of its tasks
+waits for the backward of the row, or what W gives back is left out. So is what B takes besides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from pipesched.checking.coverage import require_covered
+from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
+from pipesched.checking.memory.least_held import least_held
+from pipesched.checking.streams.tasks import interleaves
+from pipesched.problem.features.device_resources import Pool
+from pipesched.problem.passes import BW, B, F, W
+from pipesched.problem.placement import Placement
+from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.stage import Stage, TaskSpec
+from pipesched.results.certificate import Certificate
+from pipesched.results.evidence import TasksAsStages
+
+Row = tuple[int, int | None, int | None, int | None]
+
+
+def as_stages(problem: Problem, certificate: Certificate) -> tuple[Problem, Certificate]:
+    """The problem that the certificate's evidence speaks of, with what it says; both as they are but for tasks.
+
+    Raises `RefusedEvidenceError` and `NotCoveredError`.
+    """
+    evidence = certificate.evidence
+    if not isinstance(evidence, TasksAsStages):
+        return problem, certificate
+    if isinstance(evidence.evidence, TasksAsStages):
+        raise RefusedEvidenceError("tasks as stages within tasks as stages")
+    plain = as_plain(least_held(problem), evidence)
+    return plain, replace(certificate, kind=evidence.kind, evidence=evidence.evidence)
+
+
+def as_plain(problem: Problem, evidence: TasksAsStages) -> Problem:
+    """The problem of the rows. Raises `RefusedEvidenceError` and `NotCoveredError`."""
+    _require_tasks(problem)
+    rows, chains = evidence.stages, problem.placement.chains
+    if [stage for stage, _ in groupby(rows, lambda row: row[0])] != [stage for chain in chains for stage in chain]:
+        raise RefusedEvidenceError("rows that are not of each stage, chain after chain")
+    for number, own in groupby(rows, lambda row: row[0]):
+        _require_rows(problem.stages[number], number, [*own])
+    on = [(problem.placement.stage_device[row[0]], _tasks_of(problem.stages[row[0]], row)[0].stream) for row in rows]
+    first = dict.fromkeys((device, problem.stages[0].stream) for device in range(problem.devices))
+    devices = {stream: device for device, stream in enumerate(first | dict.fromkeys(on))}
+    where = tuple(devices[stream] for stream in on)
+    on_chain = [tuple(n for n, row in enumerate(rows) if row[0] in chain) for chain in chains]
+    return replace(
+        problem,
+        placement=Placement("tasks as stages", len(devices), where, tuple(on_chain)),
+        stages=tuple(_stages(problem, rows, where)),
+        pools=(*problem.pools, *(Pool(),) * (len(devices) - problem.devices)),
+        links=(),
+        stream_names=(),
+        queues=(),
+    )
+
+
+def _require_tasks(problem: Problem) -> None:
+    """`NotCoveredError` where a schedule may not become one of rows."""
+    require_covered(problem, frozenset({"tasks"}))
+    if problem.objective not in (Objective.MAKESPAN, Objective.SPAN):
+        raise NotCoveredError(f"tasks as stages of a problem with {problem.objective.with_article}")
+    for stage in problem.stages:
+        if stage.overlapped is not None:
+            raise NotCoveredError("tasks as stages of blocks of two passes")
+        if stage.entry or not all(task.needs_input for task in stage.tasks_of(F)):
+            raise NotCoveredError("tasks as stages where tasks need nothing of the stage before")
+        if problem.splittable and not _in_one_go(stage):
+            raise NotCoveredError("tasks as stages of a backward that may be better in one go")
+
+
+def _in_one_go(stage: Stage) -> bool:
+    """Whether BW is B with W at once, or one task no shorter than both, which are one as well, on their stream."""
+    fused, backward, weight = ([task._replace(name="") for task in stage.tasks_of(kind)] for kind in (BW, B, W))
+    if len(fused) == len(backward) == len(weight) == 1 == len({one[0].stream for one in (fused, backward, weight)}):
+        return fused[0].ticks >= backward[0].ticks + weight[0].ticks
+    return interleaves(fused, backward, weight)
+
+
+def _require_rows(stage: Stage, number: int, rows: Sequence[Row]) -> None:
+    """`RefusedEvidenceError` where rows of a stage are not tasks of its passes, one behind the other."""
+    forwards, backwards, weights = ([task for row in rows if (task := row[at]) is not None] for at in (1, 2, 3))
+    for kind, numbers in zip((F, B, W), (forwards, backwards, weights), strict=True):
+        there = len(_tasks(stage, kind)) if kind is not W or stage.weight is not None else 0
+        if not all(0 <= number_of < there for number_of in numbers):
+            raise RefusedEvidenceError(f"stage {number} has no such task of {kind}")
+    if forwards != sorted(set(forwards)) or backwards[::-1] != sorted(set(backwards)):
+        raise RefusedEvidenceError(f"tasks of stage {number} that do not follow each other as the rows do")
+    if len(set(weights)) < len(weights):
+        raise RefusedEvidenceError(f"a task of W of stage {number} in two rows")
+    for row in rows:
+        if row[1] is None or row[2] is None:
+            raise RefusedEvidenceError(f"a row of stage {number} without a task of F or of B")
+        if row[3] is not None and not _waits(stage.tasks_of(W)[row[3]], row[2]):
+            raise RefusedEvidenceError(f"a task of W of stage {number} that may run before the backward of its row")
+        if len({task.stream for task in _tasks_of(stage, row)}) > 1:
+            raise RefusedEvidenceError(f"a row of stage {number} on several streams")
+
+
+def _waits(weight: TaskSpec, backward: int | None) -> bool:
+    return weight.after is None or (backward is not None and weight.after >= backward)
+
+
+def _tasks(stage: Stage, kind: object) -> tuple[TaskSpec, ...]:
+    """Those of F, of W, or of the backward in the way in which they are numbered."""
+    return stage.tasks_of(F if kind is F else W if kind is W else BW if stage.weight is None else B)
+
+
+def _tasks_of(stage: Stage, row: Row) -> list[TaskSpec]:
+    """The tasks of a row's F and B, and of its W where it has one."""
+    pairs = zip((F, B, W), row[1:], strict=True)
+    return [_tasks(stage, kind)[number] for kind, number in pairs if number is not None]
+
+
+def _stages(problem: Problem, rows: Sequence[Row], where: Sequence[int]) -> Iterator[Stage]:
+    holding = set[int]()
+    for at, row in enumerate(rows):
+        number, splits = row[0], problem.splittable
+        stage = problem.stages[number]
+        forward, backward, *weights = (task.ticks for task in _tasks_of(stage, row))
+        weight = sum(weights)
+        last = at + 1 == len(rows) or rows[at + 1][0] != number
+        after = problem.placement.next[number] if last else None
+        lags = () if after is None else (problem.lag(number, after), problem.lag(after, number))
+        activation = freed = static = 0
+        if where[at] == problem.placement.stage_device[number] and number not in holding:
+            holding.add(number)
+            freed, static = max(0, stage.freed), stage.static
+            behind = not splits or any(_waits(task, row[2]) for task in stage.tasks_of(W))
+            activation = stage.activation if behind else freed
+        yield Stage(
+            forward,
+            backward,
+            weight if splits else None,
+            backward + weight,
+            min(lags, default=0),
+            activation=activation,
+            freed=freed,
+            static=static,
+        )

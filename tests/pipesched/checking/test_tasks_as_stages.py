@@ -1,0 +1,168 @@
+"""Tasks as stages of their own: what is proved of these holds of the problem, and other rows are not taken for them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+from random import Random
+from typing import Any
+
+import pytest
+
+from pipesched.checking.check import check_bound
+from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError, Verdict
+from pipesched.checking.streams.tasks_as_stages import Row, as_plain
+from pipesched.problem import placement
+from pipesched.problem.features.device_resources import Pool
+from pipesched.problem.passes import BW, B, F, PassKind, W
+from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.stage import Stage, TaskSpec
+from pipesched.results.certificate import Certificate
+from pipesched.results.evidence import OnDevice, Refutation, TasksAsStages, UnknownForm, WithMoreMemory
+from pipesched.results.evidence_document import evidence_document, evidence_from
+from tests.support.rows_of_tasks import carried, random_rows, tiny_mirrored
+from tests.support.task_brute_force import TooManyOrdersError, optimum
+
+
+def test_what_is_proved_of_rows_is_verified_and_never_above_the_optimum() -> None:
+    random, tried, attained = Random(1), 0, 0
+    while tried < 30:
+        one = tiny_mirrored(random)
+        try:
+            best = optimum(one, one.objective, 5, 500)
+        except TooManyOrdersError:
+            continue
+        if best is None:
+            continue
+        tried += 1
+        for claim in carried(one, random_rows(random, one)):
+            assert claim.value_ticks <= best, (claim, one.stages)
+            assert check_bound(one, claim).verdict is Verdict.VERIFIED
+            false = replace(claim, value_ticks=best + 1)
+            assert check_bound(one, false).verdict is Verdict.REFUSED
+            attained += claim.value_ticks == best
+    assert attained > 10
+
+
+def built(tasks: dict[PassKind, tuple[TaskSpec, ...]], microbatches: int = 2, **more: Any) -> Problem:
+    """One stage of these tasks on one device."""
+    stage = Stage(0, 0, 0 if W in tasks else None, 0, tasks=tuple(tasks.items()), **more)
+    return Problem(placement.linear(1), microbatches, (stage,))
+
+
+def on(*streams: str, ticks: int = 1) -> tuple[TaskSpec, ...]:
+    return tuple(TaskSpec(stream, ticks) for stream in streams)
+
+
+MAIN, COMM = on("compute", "comm")
+SPLIT = built({F: (MAIN, COMM, MAIN), B: (MAIN, COMM, MAIN),
+               W: (MAIN._replace(after=0), MAIN, COMM._replace(after=0)),
+               BW: (MAIN, MAIN, COMM, COMM, MAIN, MAIN)})  # fmt: skip
+WHOLE = built({F: (MAIN, COMM, MAIN), BW: (MAIN, COMM, MAIN)})
+GOOD: tuple[Row, ...] = ((0, 0, 2, 1), (0, 1, 1, None), (0, 2, 0, 0))
+
+
+def plain(one: Problem, *rows: Any) -> Problem:
+    return as_plain(one, TasksAsStages(rows, "load", OnDevice(0)))
+
+
+def test_rows_are_stages_on_devices_that_are_streams() -> None:
+    found = plain(replace(SPLIT.with_stages(activation=(3,), freed=(-1,)), pools=(Pool(7, 1),)), *GOOD)
+    assert found.placement.stage_device == (0, 1, 0) and found.pools == (Pool(7, 1), Pool())
+    assert [(s.forward, s.backward, s.weight, s.fused) for s in found.stages] == [
+        (1, 1, 1, 2),
+        (1, 1, 0, 1),
+        (1, 1, 1, 2),
+    ]
+    assert [(s.activation, s.freed) for s in found.stages] == [(3, 0), (0, 0), (0, 0)]
+    assert not found.stages[0].tasks and not found.links
+    assert plain(WHOLE, (0, 1, 1, None)).stages[0].weight is None
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        (),
+        ((1, 0, 2, None),),
+        ((0, 0, 2, None), (1, 0, 0, None)),
+        ((0, 2, 2, None), (0, 0, 0, None)),
+        ((0, 0, 2, None), (0, 0, 0, None)),
+        ((0, 0, 0, None), (0, 2, 2, None)),
+        ((0, 0, 2, None), (0, 2, 2, None)),
+        ((0, None, None, None),),
+        # While a lone task runs for a micro-batch, what another one lacks may have to come.
+        ((0, 0, 2, None), (0, 1, None, None), (0, 2, 0, None)),
+        ((0, 0, 2, None), (0, None, 1, None), (0, 2, 0, None)),
+        ((0, 0, 2, 1), (0, 2, 0, 1)),
+        ((0, 0, 2, 0),),
+        ((0, 0, None, 1),),
+        ((0, None, 0, 1),),
+        ((0, 0, 1, None),),
+        ((0, 0, 0, 2),),
+        ((0, 3, 0, None),),
+        ((0, 0, -1, None),),
+        ((0, 0, 0, 3),),
+    ],
+)
+def test_rows_that_are_none_are_refused(rows: tuple[Row, ...]) -> None:
+    held = TasksAsStages(rows, "load", OnDevice(0))
+    with pytest.raises(RefusedEvidenceError):
+        as_plain(SPLIT, held)
+    assert check_bound(SPLIT, Certificate("load", 1, "", None, held)).verdict is Verdict.REFUSED
+
+
+def test_backwards_that_never_split_have_no_weight_tasks() -> None:
+    with pytest.raises(RefusedEvidenceError, match="no such task of W"):
+        plain(WHOLE, (0, 0, 2, 0))
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        built({F: (MAIN,), B: (MAIN,), W: (MAIN,), BW: (MAIN,)}),
+        built({F: (MAIN,), B: (MAIN, COMM), W: (MAIN,), BW: (MAIN, MAIN, COMM)}),
+        built({F: (MAIN._replace(needs_input=False), MAIN), BW: (MAIN,)}),
+        built({F: (MAIN,), BW: (MAIN,)}, overlapped=1),
+        replace(WHOLE, objective=Objective.PERIOD),
+        replace(WHOLE, transfer_stream="comm"),
+    ],
+)
+def test_what_may_not_become_rows_is_not_covered(one: Problem) -> None:
+    with pytest.raises(NotCoveredError):
+        plain(one, (0, 0, 0, None))
+
+
+def test_memory_is_held_to_the_backward_only_if_a_weight_task_waits_for_it() -> None:
+    """All weight tasks may be done, and what they give back is there, before the last task of the backward."""
+    tasks = {F: (MAIN,), B: (MAIN, MAIN), W: (MAIN._replace(after=0),), BW: (MAIN, MAIN, MAIN)}
+    one = built(tasks, activation=3, freed=1)
+    assert [plain(one, (0, 0, b, None)).stages[0].activation for b in (0, 1)] == [3, 1]
+
+
+def test_it_is_read_back_and_goes_with_more_memory() -> None:
+    held = TasksAsStages(GOOD, "load", OnDevice(0))
+    assert evidence_from(json.loads(json.dumps(evidence_document(held)))) == held
+    claim = Certificate("tasks as stages", 12, "", None, WithMoreMemory((None,), "tasks as stages", held))
+    assert check_bound(SPLIT, claim).verdict is Verdict.VERIFIED
+    assert check_bound(SPLIT, replace(claim, value_ticks=13)).verdict is Verdict.REFUSED
+    searched = replace(held, kind="exhaustive search by CP-SAT", evidence=Refutation((1,)))
+    assert check_bound(SPLIT, replace(claim, evidence=searched)).verdict is Verdict.TRUSTED
+    beyond = replace(searched, evidence=Refutation((2,)))
+    assert check_bound(SPLIT, replace(claim, evidence=beyond)).verdict is Verdict.REFUSED
+    for within in (held, WithMoreMemory((Fraction(1),), "load", OnDevice(0))):
+        nested = replace(held, evidence=within)
+        assert isinstance(evidence_from(evidence_document(nested)), UnknownForm)
+        assert check_bound(SPLIT, replace(claim, evidence=nested)).verdict is Verdict.REFUSED
+
+
+@pytest.mark.parametrize(
+    "stages",
+    [None, 3, [], [3], [[0, 1, 2]], [[0, 1, 2, 3, 4]], [[None, 0, 0, None]], [[0, "0", 0, None]],
+     [[0, True, 0, None]], [[0, -1, 0, None]], [[0, 0.5, 0, None]], [[0, 0, 0, None], None]],
+)  # fmt: skip
+def test_damaged_rows_are_no_evidence(stages: object) -> None:
+    document = evidence_document(TasksAsStages(GOOD, "load", OnDevice(0))) | {"stages": stages}
+    found = evidence_from(document)
+    assert isinstance(found, UnknownForm) and "stages" in str(found.mistake)
+    assert evidence_document(found) == document
