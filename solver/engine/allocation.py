@@ -21,6 +21,7 @@ from math import inf
 from solver.backends.interruptible import run_within
 from solver.engine.beside import LocalSearchBeside
 from solver.engine.incumbent.state import State
+from solver.engine.relaxed import relaxed
 from solver.engine.search import InTurn, Part, Search, ways_of
 from solver.engine.slices import Slice, Work
 from solver.tuning import DISCOUNT, FEW, LEVELS, LITTLE
@@ -32,8 +33,9 @@ _LEAST = 1e-6  # of the limit: what the shortest slice counts for
 
 @dataclass
 class Way:
-    """What a part does, under way; `spent` is the share of the limit that it took."""
+    """What a part does in a search, under way; `spent` is the share of the limit that it took."""
 
+    search: Search
     part: Part
     work: Work
     spent: float = 0.0
@@ -72,12 +74,14 @@ class Arm:
 
 
 class Allocation:
-    """The time of a search among the parts that can serve its problem."""
+    """The time of a search among the parts that can serve its problem, and those that serve what it is relaxed to."""
 
     def __init__(self, search: Search, parts: Sequence[Part | InTurn]) -> None:
-        self.search = search
-        serving = ([way for way in ways_of(part) if way.serves(search)] for part in parts)
-        self.arms = [Arm(deque(Way(way, _begun(way, search)) for way in ways)) for ways in serving if ways]
+        self.search, self._relaxed = search, relaxed(search)
+        self.arms = _arms(search, parts)
+        if self._relaxed is not None:
+            within = self._relaxed.search
+            self.arms += _arms(within, within.engine.parts)
         self._beside = LocalSearchBeside(search)
 
     def run(self) -> None:
@@ -108,7 +112,8 @@ class Allocation:
     def _compiled(self, arm: Arm) -> bool:
         """Whether a way of it is; the next one that is comes first."""
         for _ in range(len(arm.ways)):
-            if self.search.compiled(arm.ways[0].part.kernels(self.search)):
+            way = arm.ways[0]
+            if way.search.compiled(way.part.kernels(way.search)):
                 return True
             arm.ways.rotate(-1)
         return False
@@ -122,13 +127,15 @@ class Allocation:
         else:
             self._beside.go_on()
         before, beside, began = search.incumbent.state, self._beside.gained, clock.seconds
-        search.own_value = search.own_bound = None
+        way.search.own_value = way.search.own_bound = None
+        if self._relaxed is not None and way.search is not search:
+            self._relaxed.take_over()
         more = self._run(way, self._slice_of(share))
-        arm.behind = _behind(search, arm.behind)
+        arm.behind = _behind(way.search, arm.behind)
         took = share if clock.counts_work else (clock.seconds - began) / clock.share(1.0)
         arm.took(max(took, _LEAST), _closed(before, search.incumbent.state, self._beside.gained - beside))
         arm.ways.popleft()
-        if more and not (clock.counts_work and way.spent >= 1):
+        if more and not (clock.counts_work and way.spent >= 1) and not way.search.done():
             arm.ways.append(way)
 
     def _slice_of(self, share: float) -> Slice:
@@ -141,6 +148,8 @@ class Allocation:
         search.incumbent.enter(way.part.name)
         with search.incumbent.defects_noted(), search.times.of(way.part.name):
             more = run_within(search.clock.allowed(), search.stop, partial(_more, way.work, slice_))
+            if self._relaxed is not None and way.search is not search:
+                self._relaxed.pass_on()
         return bool(more)
 
 
@@ -163,6 +172,12 @@ def _behind(search: Search, before: float) -> float:
     if search.own_bound is not None:
         worse.append(state.lower_bound - search.own_bound)
     return max(0.0, float(min(worse) / (state.value - state.lower_bound))) if worse else before
+
+
+def _arms(search: Search, parts: Sequence[Part | InTurn]) -> list[Arm]:
+    """Those that can serve its problem."""
+    serving = ([way for way in ways_of(part) if way.serves(search)] for part in parts)
+    return [Arm(deque(Way(search, way, _begun(way, search)) for way in ways)) for ways in serving if ways]
 
 
 def _begun(part: Part, search: Search) -> Work:

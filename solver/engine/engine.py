@@ -22,7 +22,6 @@ from solver.engine.parts.destructive import DestructiveBounds
 from solver.engine.parts.exact_model import ExactModel
 from solver.engine.parts.local_search import LocalSearch
 from solver.engine.parts.mirrored_schedules import MirroredSchedules
-from solver.engine.parts.relaxation import PlainRelaxation
 from solver.engine.parts.step_orders import StepOrders
 from solver.engine.parts.tasks.critical_blocks import CriticalBlocks
 from solver.engine.parts.tasks.decisions import TaskDecisions
@@ -34,10 +33,8 @@ from solver.engine.parts.windows import Windows
 from solver.engine.search import Engine, InTurn, Search
 from solver.tuning import FEW, SHARE
 
-_OF_PASSES = (
-    TunedListSchedules(),
+_BOUNDS = (
     InTurn("diagrams of all orders and chains", (AllChains(), AllOrders())),
-    InTurn("restricted decision diagrams", (BeamSchedules(), StepOrders())),
     InTurn(
         "CP-SAT",
         (
@@ -49,6 +46,12 @@ _OF_PASSES = (
     ),
     BelowOnStages(),
     BelowOnDevices(),
+)
+_OF_PASSES = (
+    TunedListSchedules(),
+    _BOUNDS[0],
+    InTurn("restricted decision diagrams", (BeamSchedules(), StepOrders())),
+    *_BOUNDS[1:],
     LocalSearch(),
     CriticalBlocks(),
 )
@@ -80,7 +83,6 @@ ENGINE = Engine(
             (
                 MirroredSchedules(_SCHEDULES_ONLY),
                 TwoLevels(_SCHEDULES_ONLY),
-                PlainRelaxation(replace(_SCHEDULES_ONLY, raise_bounds=True)),
             ),
         ),
         TaskPolicies(),
@@ -88,6 +90,8 @@ ENGINE = Engine(
         InTurn("annealing of tasks", (TaskRanks(), TaskDecisions())),
     ),
     finish=finished,
+    relaxed=replace(_SCHEDULES_ONLY, raise_bounds=True),
+    as_stages=replace(_SCHEDULES_ONLY, parts=_BOUNDS, raise_bounds=True),
 )
 
 # Bounds and published schedules alone.

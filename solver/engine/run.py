@@ -19,11 +19,7 @@ def run(search: Search) -> None:
     if engine.parts and not search.clock.counts_work:
         # Of what is compiled one after the other, list scheduling takes least, and gives the first schedules.
         (LIST_KERNELS if search.plain_passes else search.kernels).begin()
-    for opening in engine.opening:
-        if not search.ended and opening.applies(search):
-            search.incumbent.enter(opening.name)
-            with search.incumbent.defects_noted(), search.times.of(opening.name):
-                opening.run(search)
+    search.open()
     if engine.parts and search.incumbent.timeline is not None and not search.over():
         Allocation(search, engine.parts).run()
 

@@ -96,7 +96,9 @@ class Engine:
     What is in `opening` runs first, one after the other, and keeps to the time by itself; then the `parts` that serve
     the problem share the time while something is open (`Allocation`). `raise_bounds` lets parts look for lower bounds
     besides schedules. Local search goes on `beside` parts that use one core. `finish` turns a search that is over into
-    its solution.
+    its solution. Of a problem with more than plain passes, what is left without the rest is searched by the parts of
+    `relaxed`, and the plain problem whose stages are its tasks by those of `as_stages`; they share the time with the
+    others.
     """
 
     bounds: Bounding
@@ -105,6 +107,8 @@ class Engine:
     finish: Callable[[Search], Solution]
     raise_bounds: bool = True
     beside: bool = True
+    relaxed: Engine | None = None
+    as_stages: Engine | None = None
 
     @property
     def ways(self) -> list[Part]:
@@ -116,7 +120,7 @@ class Search:
     """What the parts work on: problem, limits, clock, incumbent, and the schedules that local search starts from.
 
     `over` is asked besides: whether the search has become pointless. `chains` are given where the problem is theirs and
-    stands for one of unequal micro-batches.
+    stands for one of unequal micro-batches. A search within another has its `clock`.
     """
 
     def __init__(
@@ -128,9 +132,10 @@ class Search:
         engine: Engine,
         over: Callable[[], bool] = lambda: False,
         chains: MicrobatchChains | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self.problem, self.limits, self.stop, self.engine, self.chains = problem, limits, stop, engine, chains
-        self.clock, self.times = Clock(limits), PartTimes()
+        self.clock, self.times = clock or Clock(limits), PartTimes()
         with self.times.of(ANALYTIC):
             certificates, late = engine.bounds.certificates(problem, self.clock, stop)
         self.incumbent = Incumbent(problem, certificates, self.clock, report)
@@ -194,6 +199,14 @@ class Search:
     def over(self) -> bool:
         """Whether no part has another slice."""
         return self.ended or self.done() or self.clock.left() <= 0
+
+    def open(self) -> None:
+        """Every opening of the engine."""
+        for opening in self.engine.opening:
+            if not self.ended and opening.applies(self):
+                self.incumbent.enter(opening.name)
+                with self.incumbent.defects_noted(), self.times.of(opening.name):
+                    opening.run(self)
 
     def end(self) -> None:
         """No more parts: what was found will do."""

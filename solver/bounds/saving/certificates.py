@@ -77,15 +77,27 @@ def with_parameters(problem: Problem, found: Certificate) -> Certificate:
 def plain_relaxation(problem: Problem) -> Problem | None:
     """Of passes that are one task each, with nothing to choose: no schedule of the problem is better than its best one.
 
+    None where passes are still several tasks.
+    """
+    rest = passes_alone(problem)
+    return rest if rest is not None and has_plain_passes(rest) else None
+
+
+def passes_alone(problem: Problem) -> Problem | None:
+    """What is left of a problem without all that is more than passes; no schedule is better than its best one.
+
     Left out are what runs for parameters (see `with_parameters`), tasks that need nothing of the stage before, and arcs
-    between chains; activations are held as little as any way allows. None where passes are still several tasks.
+    between chains; activations are held as little as any way allows. None where micro-batches differ.
     """
     if problem.microbatch_scale:
         return None
     rest = without_stage_arcs(without_lookups(without_parameters(problem)))
-    rest = holding_least(rest) if rest.network.options else rest
-    plain = rest.network.one_task_each and not rest.network.options and rest.transfer_stream is None
-    return rest if plain else None
+    return holding_least(rest) if rest.network.options else rest
+
+
+def has_plain_passes(problem: Problem) -> bool:
+    """Whether each pass is one task, of which nothing is to be chosen."""
+    return problem.network.one_task_each and not problem.network.options and problem.transfer_stream is None
 
 
 def least_besides(problem: Problem) -> int:

@@ -1,0 +1,77 @@
+"""The search of what is left of a problem without all that is more than plain passes.
+
+Diagrams, beam search and the exact model of plain passes prove and find much that they cannot say where there is more
+to order. What they prove without it holds with it; where nothing has to be chosen besides, orders of the one give
+orders of the other. The parts of that search share the time with those of the problem (`solver.engine.allocation`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from formulations.jobs.jobs_of_problem import jobs_of
+from pipesched.problem.attainable_spans import Value
+from pipesched.problem.problem import Problem
+from pipesched.schedule.timeline import Timeline
+from solver.bounds.saving.certificates import has_plain_passes, passes_alone, with_parameters
+from solver.engine.claims import claim
+from solver.engine.search import Engine, Search
+from solver.tasks.as_stages import Cut, cut
+from solver.tasks.dispatch import expanded
+
+
+class Relaxed:
+    """Its `search` has the clock of the `whole` one, to which `pass_on` gives what is new.
+
+    With what runs for parameters, arcs between chains, and ways to save memory left out, an order of passes may be one
+    of the problem, which gives orders to go on from. Where tasks are stages, it is the other way round.
+    """
+
+    def __init__(self, whole: Search, problem: Problem | Cut, engine: Engine) -> None:
+        self._whole, self._cut = whole, problem if isinstance(problem, Cut) else None
+        plain, limits = problem.plain if isinstance(problem, Cut) else problem, replace(whole.limits, target=None)
+        self.search = Search(plain, limits, lambda _: None, whole.stop, engine, whole.done, clock=whole.clock)
+        self._proved: Value = 0
+        self._seen = list[Timeline]()
+        if self._cut is None:
+            self.search.open()
+        self.take_over()
+
+    def take_over(self) -> None:
+        """The best schedule of the whole, as one of the relaxed problem: none that ends above it counts."""
+        known, own = self._whole.incumbent.timeline, self.search
+        if self._cut is not None and known is not None and self._is_new(known):
+            own.start_from(self._cut.order(known))
+
+    def pass_on(self) -> None:
+        """What was found since the last time."""
+        own, whole, problem = self.search.incumbent, self._whole, self._whole.problem
+        found = own.state.certificate
+        if own.lower_bound > self._proved and found.evidence is not None:
+            self._proved = own.lower_bound
+            claim(whole, [with_parameters(problem, found if self._cut is None else self._cut.claim(found))])
+        if self._cut is not None or problem.network.options:
+            return
+        for timeline in (own.timeline, *self.search.starts()):
+            if timeline is not None and self._is_new(timeline):
+                for schedule in expanded(jobs_of(problem), timeline.schedule):
+                    whole.start_from(schedule)
+
+    def _is_new(self, timeline: Timeline) -> bool:
+        """Whether it has not been looked at before."""
+        new = not any(timeline is one for one in self._seen)
+        self._seen += [timeline] if new else []
+        return new
+
+
+def relaxed(search: Search) -> Relaxed | None:
+    """None where the engine has no parts for it, passes are plain already, or no such problem or schedule is known."""
+    rest = None if search.plain_passes else passes_alone(search.problem)
+    if rest is None:
+        return None
+    plain = has_plain_passes(rest)
+    problem, engine = (rest, search.engine.relaxed) if plain else (cut(rest), search.engine.as_stages)
+    if problem is None or engine is None:
+        return None
+    found = Relaxed(search, problem, engine)
+    return found if found.search.incumbent.timeline is not None else None

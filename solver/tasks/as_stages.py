@@ -1,0 +1,199 @@
+"""Passes of several tasks as plain passes of more stages: a task of F is one with the task of B that mirrors it.
+
+A stream of a device is then a device of its own. Of layers of experts, say, attention, dispatch, experts and combine
+are four stages, two on the device of computation and two on that of communication. Every schedule of the problem is one
+of that problem, with each of those tasks at its time, so that what is proved of plain passes holds. Left out are tasks
+without a counterpart, weight tasks beyond one for a task of B, and what memory holds for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from pipesched.problem.features.device_resources import Pool
+from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
+from pipesched.problem.placement import Placement
+from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.stage import Stage, TaskSpec
+from pipesched.results.certificate import Certificate
+from pipesched.results.evidence import TasksAsStages
+from pipesched.schedule.schedule import Schedule, schedule_of
+from pipesched.schedule.timeline import Timeline
+
+# Of which stage, and the numbers of its tasks of F, of the backward, and of W if there is one.
+Row = tuple[int, int, int, int | None]
+# For each task of a full backward, which of a split one it is.
+Full = tuple[tuple[PassKind, int], ...]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A problem, and the `plain` one whose stages are `rows` of its tasks; `full` is by stage."""
+
+    problem: Problem
+    plain: Problem
+    rows: tuple[Row, ...]
+    full: tuple[Full, ...]
+
+    def claim(self, found: Certificate) -> Certificate:
+        """What a certificate of the plain problem proves of the problem."""
+        assert found.evidence is not None, "bounds of the engine have evidence"
+        text = f"With a task of each forward, and that of the backward which mirrors it, as a stage: {found.text}"
+        own = TasksAsStages(self.rows, found.kind, found.evidence)
+        return replace(found, text=text, device=None, evidence=own)
+
+    def order(self, timeline: Timeline) -> Schedule:
+        """A schedule of the problem as one of the plain problem."""
+        split, places = self.problem.splittable, dict[Pass, tuple[int, int]]()
+        for task, start in timeline.starts.items():
+            (kind, stage, microbatch), part = task.of, task.part
+            if kind is BW and split:
+                kind, part = self.full[stage][part]
+            row = self._row_of.get((kind, stage, part))
+            if row is None:
+                continue
+            places[Pass(kind, row, microbatch)] = start, 0
+            if kind is B and self.rows[row][3] is None:
+                places[Pass(W, row, microbatch)] = start, 1  # in no time, right behind
+        orders: list[list[Pass]] = [[] for _ in range(self.plain.devices)]
+        for p in sorted(places, key=places.__getitem__):
+            orders[self.plain.device(p)].append(p)
+        return schedule_of(orders, timeline.schedule.name)
+
+    @cached_property
+    def _row_of(self) -> dict[tuple[PassKind, int, int], int]:
+        kinds = (F, B if self.problem.splittable else BW, W)
+        return {
+            (kind, stage, part): row
+            for row, (stage, *parts) in enumerate(self.rows)
+            for kind, part in zip(kinds, parts, strict=True)
+            if part is not None
+        }
+
+
+def cut(problem: Problem) -> Cut | None:
+    """None where that is no relaxation, or is not known to be one."""
+    besides = problem.overlaps or problem.stage_arcs or problem.shared_streams or problem.transfer_stream
+    if besides or problem.network.options or problem.network.has_collectives or problem.microbatch_scale:
+        return None
+    if problem.objective not in (Objective.MAKESPAN, Objective.SPAN):
+        return None
+    full = [_full_as_split(problem, stage) for stage in range(problem.placement.stages)]
+    rows = [_rows(problem, stage) for stage in range(problem.placement.stages)]
+    if None in full or not all(rows):
+        return None
+    walked = tuple(row for chain in problem.placement.chains for stage in chain for row in rows[stage])
+    return Cut(problem, _plain(problem, walked), walked, tuple(one for one in full if one is not None))
+
+
+def _rows(problem: Problem, stage: int) -> list[Row]:
+    """The stages of a stage, in the order of its forward: as many as can be."""
+    down, up = problem.tasks_of(F, stage), problem.tasks_of(B if problem.splittable else BW, stage)
+    mirrored = [(forward, len(up) - 1 - back) for forward, back in _in_both(down, up[::-1])]
+    weight = _weights(problem, stage, [backward for _, backward in mirrored]) if problem.splittable else {}
+    return [(stage, forward, backward, weight.get(backward)) for forward, backward in mirrored]
+
+
+def _in_both(down: Sequence[TaskSpec], up: Sequence[TaskSpec]) -> Iterator[tuple[int, int]]:
+    """A longest common subsequence of their streams."""
+    most = [[0] * (len(up) + 1) for _ in range(len(down) + 1)]
+    for i in reversed(range(len(down))):
+        for j in reversed(range(len(up))):
+            same = down[i].stream == up[j].stream
+            most[i][j] = most[i + 1][j + 1] + 1 if same else max(most[i + 1][j], most[i][j + 1])
+    i = j = 0
+    while i < len(down) and j < len(up):
+        if down[i].stream == up[j].stream:
+            yield i, j
+            i, j = i + 1, j + 1
+        elif most[i + 1][j] >= most[i][j + 1]:
+            i += 1
+        else:
+            j += 1
+
+
+def _weights(problem: Problem, stage: int, mirrored: Sequence[int]) -> dict[int, int]:
+    """A weight task for each task of B that it follows on its stream; one that waits for all of B follows the last."""
+    backward, found = problem.tasks_of(B, stage), dict[int, int]()
+    for part, task in enumerate(problem.tasks_of(W, stage)):
+        last = len(backward) - 1 if task.after is None else task.after
+        free = [n for n in mirrored if n <= last and n not in found and backward[n].stream == task.stream]
+        if free:
+            found[max(free)] = part
+    return found
+
+
+def _full_as_split(problem: Problem, stage: int) -> Full | None:
+    """A full backward as one that is split, with each weight task at once: then it needs no mode of its own."""
+    if not problem.splittable:
+        return ()
+    backward, weight = problem.tasks_of(B, stage), dict(enumerate(problem.tasks_of(W, stage)))
+    found, done = list[tuple[PassKind, int]](), 0
+    for task in problem.tasks_of(BW, stage):
+        if done < len(backward) and _like(task, backward[done]):
+            found.append((B, done))
+            done += 1
+            continue
+        ready = (n for n, one in weight.items() if _like(task, one) and done > _waits_for(one, backward))
+        part = next(ready, None)
+        if part is None:
+            return None
+        found.append((W, part))
+        del weight[part]
+    return None if done < len(backward) or weight else tuple(found)
+
+
+def _like(one: TaskSpec, other: TaskSpec) -> bool:
+    return (one.stream, one.ticks) == (other.stream, other.ticks)
+
+
+def _waits_for(weight: TaskSpec, backward: Sequence[TaskSpec]) -> int:
+    return len(backward) - 1 if weight.after is None else weight.after
+
+
+def _last_awaited(problem: Problem, stage: int) -> int:
+    """The last task of B that a task for the weights waits for."""
+    backward = problem.tasks_of(B, stage)
+    return max(_waits_for(task, backward) for task in problem.tasks_of(W, stage))
+
+
+def _plain(problem: Problem, rows: Sequence[Row]) -> Problem:
+    """Of each stage the first row on its main stream holds the activation."""
+    placement, main = problem.placement, problem.stages[0].stream
+    devices = {(device, main): device for device in range(problem.devices)}
+    where, stages, holding = list[int](), list[Stage](), set[int]()
+    for stage, forward, backward, weight in rows:
+        own, split = problem.stages[stage], problem.splittable
+        stream, ticks = problem.tasks_of(F, stage)[forward][:2]
+        back = problem.tasks_of(B if split else BW, stage)[backward].ticks
+        later = 0 if weight is None else problem.tasks_of(W, stage)[weight].ticks
+        where.append(devices.setdefault((placement.stage_device[stage], stream), len(devices)))
+        plain = Stage(ticks, back, later if split else None, back + later, activation=0)
+        if stream == main and stage not in holding:
+            # A pass for the weights of which no task waits for this backward may have ended before it.
+            freed, waits = max(0, own.freed), not split or _last_awaited(problem, stage) >= backward
+            plain = replace(plain, activation=own.activation if waits else freed, freed=freed, static=own.static)
+            holding.add(stage)
+        stages.append(plain)
+    of = {stage: [n for n, row in enumerate(rows) if row[0] == stage] for stage in range(placement.stages)}
+    for stage, (*_, last) in of.items():
+        stages[last] = replace(stages[last], transfer=_lag(problem, stage))
+    chains = tuple(tuple(n for stage in chain for n in of[stage]) for chain in placement.chains)
+    return replace(
+        problem,
+        placement=Placement("tasks as stages", len(devices), tuple(where), chains),
+        stages=tuple(stages),
+        pools=(*problem.pools, *(Pool() for _ in range(len(devices) - problem.devices))),
+        links=(),
+        stream_names=(),
+        queues=(),
+        name=f"{problem.name}: tasks as stages",
+    )
+
+
+def _lag(problem: Problem, stage: int) -> int:
+    """The least of the ways to the next stage and back."""
+    after = problem.placement.next[stage]
+    return 0 if after is None else min(problem.lag(stage, after), problem.lag(after, stage))
