@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from random import Random
 
 from solver.tasks.policy.dispatcher import Dispatcher
-from solver.tasks.policy.policy import EAGER, EVEN, Policy
+from solver.tasks.policy.policy import EAGER, STEADY, Policy
 from solver.tasks.rank_search import Ranks
 from solver.tuning import KEPT
 
@@ -19,7 +19,7 @@ class PolicySearch:
 
     def __init__(self, dispatchers: Sequence[Dispatcher], seed: int) -> None:
         self._dispatchers, self._random = [one.twin() for one in dispatchers], Random(seed)
-        self._untried = [(one, policy) for policy in (EVEN, EAGER) for one in self._dispatchers]
+        self._untried = [(one, policy) for policy in (STEADY, EAGER) for one in self._dispatchers]
         self.dispatcher = self._dispatchers[0]
         self.policy: Policy | None = None
         self.best: Ranks | None = None
@@ -39,7 +39,7 @@ class PolicySearch:
         dispatcher = self.dispatcher
         if not self._random.randrange(KEPT):
             dispatcher = self._random.choice(self._dispatchers)
-        return dispatcher, (self.policy or EVEN).moved(self._random, dispatcher.again, dispatcher.back)
+        return dispatcher, (self.policy or STEADY).moved(self._random, dispatcher.again, dispatcher.back)
 
     def go_on_from(self, others: Sequence[PolicySearch]) -> None:
         """The best policy of several searches of the same jobs is that of this one."""
