@@ -31,7 +31,7 @@ from solver.engine.parts.tasks.two_levels import TwoLevels
 from solver.engine.parts.tuned_lists import RulesOfShorter, TunedListSchedules
 from solver.engine.parts.windows import Windows
 from solver.engine.search import Engine, InTurn, Search
-from solver.tuning import FEW, SHARE
+from solver.tuning import FEW, LEVELS, SHARE
 
 _BOUNDS = (
     InTurn("diagrams of all orders and chains", (AllChains(), AllOrders())),
@@ -90,7 +90,11 @@ ENGINE = Engine(
         InTurn("annealing of tasks", (TaskRanks(), TaskDecisions())),
     ),
     finish=finished,
-    relaxed=replace(_SCHEDULES_ONLY, raise_bounds=True),
+    relaxed=replace(
+        _SCHEDULES_ONLY,
+        opening=(Published(share=1 / LEVELS, compare_up_to_passes=0), Sequential()),
+        raise_bounds=True,
+    ),
     as_stages=replace(_SCHEDULES_ONLY, parts=_BOUNDS, raise_bounds=True),
 )
 

@@ -8,7 +8,9 @@ orders of the other. The parts of that search share the time with those of the p
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 
+from formulations.jobs.jobs import Jobs
 from formulations.jobs.jobs_of_problem import jobs_of
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.problem import Problem
@@ -54,8 +56,12 @@ class Relaxed:
             return
         for timeline in (own.timeline, *self.search.starts()):
             if timeline is not None and self._is_new(timeline):
-                for schedule in expanded(jobs_of(problem), timeline.schedule):
+                for schedule in expanded(self._jobs, timeline.schedule):
                     whole.start_from(schedule)
+
+    @cached_property
+    def _jobs(self) -> Jobs:
+        return jobs_of(self._whole.problem)
 
     def _is_new(self, timeline: Timeline) -> bool:
         """Whether it has not been looked at before."""
