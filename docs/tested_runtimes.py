@@ -94,7 +94,7 @@ THEIR_JAXPP = EXP + "test_jaxpp_gets_the_same_order"
 THEIR_NODES = EXP + "test_node_lists_are_read_back_with_their_times"
 EVALUATED = MEG + "test_executor.py::test_evaluation_gives_what_it_gave_before"
 TRACED = "tests/runtime/traces/"
-PLACED = "tests/runtime/exporters/test_torch_reads_csv.py::test_torchs_own_lowering_is_the_one_that_was_proved"
+PLACED = "tests/runtime/exporters/test_torch_reads_csv.py::test_torch_reads_places_and_lowers_it_as_we_do"
 
 FEATURES = (
     Feature(

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.proofs.exhaustive.optimum import compared
-from benchmarks.proofs.further_bounds import crossings_below, crossings_of_steps, crossings_with_blocks
+from benchmarks.proofs.further_bounds import all_orders, crossings_below
 from pipesched.checking.finding import Verdict
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
@@ -45,7 +45,7 @@ UNFAIR: dict[str, tuple[int, int, dict[str, object], dict[str, object], dict[str
 
 def claims(one: Problem) -> Iterable[Certificate]:
     yield from crossings_below(one)
-    yield from crossings_with_blocks(one) if one.overlaps else crossings_of_steps(one)
+    yield from all_orders(1, 64, blocks=True)(one) if one.overlaps else all_orders(64)(one)
 
 
 @pytest.mark.parametrize("objective", list(Objective)[:2])
