@@ -33,8 +33,15 @@ from solver.engine.parts.windows import Windows
 from solver.engine.search import Engine, InTurn, Search
 from solver.tuning import FEW, LEVELS, SHARE
 
-_BOUNDS = (
+_DIAGRAMS = (
     InTurn("diagrams of all orders and chains", (AllChains(), AllOrders())),
+    BelowOnStages(),
+    BelowOnDevices(),
+)
+_OF_PASSES = (
+    TunedListSchedules(),
+    _DIAGRAMS[0],
+    InTurn("restricted decision diagrams", (BeamSchedules(), StepOrders())),
     InTurn(
         "CP-SAT",
         (
@@ -44,14 +51,7 @@ _BOUNDS = (
             ExactModel(),
         ),
     ),
-    BelowOnStages(),
-    BelowOnDevices(),
-)
-_OF_PASSES = (
-    TunedListSchedules(),
-    _BOUNDS[0],
-    InTurn("restricted decision diagrams", (BeamSchedules(), StepOrders())),
-    *_BOUNDS[1:],
+    *_DIAGRAMS[1:],
     LocalSearch(),
     CriticalBlocks(),
 )
@@ -95,7 +95,7 @@ ENGINE = Engine(
         opening=(Published(share=1 / LEVELS, compare_up_to_passes=0), Sequential()),
         raise_bounds=True,
     ),
-    as_stages=replace(_SCHEDULES_ONLY, parts=_BOUNDS, raise_bounds=True),
+    as_stages=replace(_SCHEDULES_ONLY, parts=_DIAGRAMS, raise_bounds=True),
 )
 
 # Bounds and published schedules alone.

@@ -47,6 +47,7 @@ class Cut:
     def order(self, timeline: Timeline) -> Schedule:
         """A schedule of the problem as one of the plain problem."""
         split, places = self.problem.splittable, dict[Pass, tuple[int, int]]()
+        parts = int(self.plain.tick / timeline.problem.tick)
         for task, start in timeline.starts.items():
             (kind, stage, microbatch), part = task.of, task.part
             if kind is BW and split:
@@ -54,9 +55,10 @@ class Cut:
             row = self._row_of.get((kind, stage, part))
             if row is None:
                 continue
-            places[Pass(kind, row, microbatch)] = start, 0
-            if kind is B and self.rows[row][3] is None:
-                places[Pass(W, row, microbatch)] = start, 1  # in no time, right behind
+            own = Pass(kind, row, microbatch)
+            places[own] = start, start + self.plain.duration(own) * parts
+            if kind is B and self.rows[row][3] is None:  # W in no time, right behind
+                places[own._replace(kind=W)] = places[own][1], places[own][1]
         orders: list[list[Pass]] = [[] for _ in range(self.plain.devices)]
         for p in sorted(places, key=places.__getitem__):
             orders[self.plain.device(p)].append(p)

@@ -69,7 +69,9 @@ def every_order(one: Problem, is_fused: IsFused) -> Iterator[Schedule]:
     ("one", "is_fused"),
     [
         pytest.param(problem(1, 2), always, id="one device"),
-        pytest.param(problem(1, 1, placement=[0, 0], times=RANDOM), lambda s, j: False, id="one device, two stages, split"),
+        pytest.param(
+            problem(1, 1, placement=[0, 0], times=RANDOM), lambda s, j: False, id="one device, two stages, split"
+        ),
         pytest.param(problem(2, 1, times=RANDOM), lambda s, j: False, id="two devices, split"),
         pytest.param(problem(2, 2, times=RANDOM), always, id="two devices, fused"),
         pytest.param(problem(2, 1, placement="v-shape", times=FOUR), always, id="v-shape"),

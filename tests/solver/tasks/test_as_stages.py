@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 from random import Random
 
 from benchmarks.cases.drawn_tasks import drawn_tasks
@@ -15,9 +16,11 @@ from pipesched.validation.validator import validate
 from solver.bounds.saving.certificates import certificates
 from solver.construction.timing import best_times
 from solver.engine.engine import ENGINE
+from solver.engine.search import Search
 from solver.limits import Limits
 from solver.solve import solve
 from solver.tasks.as_stages import cut
+from solver.tasks.dispatch import listed
 from tests.support.rows_of_tasks import proved_of, tiny_mirrored
 from tests.support.task_brute_force import TooManyOrdersError, optimum
 
@@ -42,18 +45,18 @@ def test_what_is_proved_of_the_plain_problem_is_never_above_the_optimum() -> Non
 
 
 def test_every_schedule_is_one_of_the_plain_problem_that_takes_no_longer() -> None:
-    drawn = [problem for problem in drawn_tasks(3) if "exchange" in problem.name][:3]
+    drawn = [problem for problem in drawn_tasks(3) if "exchange" in problem.name]
     tried = 0
-    for one in [*drawn, *(tiny_mirrored(Random(seed)) for seed in range(40))]:
+    for one in [*drawn, *(tiny_mirrored(Random(seed)) for seed in range(60))]:
         relaxed = cut(one)
-        found = solve(one, Limits(workers=1, deterministic=0.02))
-        if relaxed is None or found.timeline is None or found.value_ticks is None:
-            continue
-        seen = best_times(relaxed.plain, relaxed.order(found.timeline))
-        assert not validate(seen)
-        assert value_of(relaxed.plain, seen) <= value_of(one, found.timeline)
-        tried += 1
-    assert tried > 20
+        for schedule in () if relaxed is None else islice(listed(one), 3):
+            timeline = best_times(one, schedule)
+            assert not validate(timeline)
+            seen = best_times(relaxed.plain, relaxed.order(timeline))
+            assert not validate(seen)
+            assert value_of(relaxed.plain, seen) <= value_of(one, timeline)
+            tried += 1
+    assert tried > 60
 
 
 def test_the_check_makes_the_same_plain_problem() -> None:
@@ -67,6 +70,7 @@ def test_the_check_makes_the_same_plain_problem() -> None:
 
 def test_more_is_proved_of_it_than_of_single_streams() -> None:
     one = next(problem for problem in drawn_tasks(61) if problem.name.startswith("61-6 "))
-    found = solve(one, Limits(workers=1, deterministic=1.0), engine=replace(ENGINE, parts=ENGINE.parts[-2:]))
+    engine = replace(ENGINE, parts=ENGINE.parts[-1:], finish=Search.solution)
+    found = solve(one, Limits(workers=1, deterministic=0.05), engine=engine)
     assert isinstance(found.certificate.evidence, TasksAsStages)
-    assert found.lower_bound_ticks > 1.1 * certificates(one, one.objective)[0].value_ticks
+    assert found.lower_bound_ticks > 1.05 * certificates(one, one.objective)[0].value_ticks
