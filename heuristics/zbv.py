@@ -21,6 +21,9 @@ from pipesched.problem.passes import B, F, Pass, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule, schedule_of
 
+# By device and leg: the device and leg of each pass that one waits for, and the lag between them.
+Needs = list[list[list[tuple[int, int, int]]]]
+
 
 class Choices(NamedTuple):
     """Whether a W fills a wait too short for it, on devices that can afford the delay, before these passes too."""
@@ -40,23 +43,31 @@ def zbv(problem: Problem) -> Schedule:
     def value(search: _Search) -> int:
         return search.built.value(problem.objective)
 
+    needs = _needs(problem)
     found: list[_Search] = []
     for flags in product((True, False), repeat=2):
         allowed = [0] * problem.devices
         variant: list[_Search] = []
         while len(variant) < 2 or value(variant[-1]) < value(variant[-2]):
-            variant.append(_Search(problem, 2 * problem.devices, Choices(*flags), allowed))
+            variant.append(_Search(problem, 2 * problem.devices, Choices(*flags), allowed, needs))
             variant[-1].run()
             allowed = variant[-1].built.waited
         found += variant
     return schedule_of(min(found, key=value).built.orders, "zbv")
 
 
+def _needs(problem: Problem) -> Needs:
+    p, legs = problem.devices, LEGS
+    of = {on_leg(p, leg, device, 0): (device, leg) for leg in legs for device in range(p)}
+    before = problem.network.predecessors
+    return [[[(*of[q], lag) for q, lag in before(on_leg(p, leg, d, 0), ())] for leg in legs] for d in range(p)]
+
+
 class _Search:
     """One variant, built round by round. Lists are indexed by device; memory counts activations of one chunk."""
 
-    def __init__(self, problem: Problem, room: int, choices: Choices, allowed: list[int]) -> None:
-        self.problem, self.places, self.choices, self.allowed = problem, room, choices, allowed
+    def __init__(self, problem: Problem, room: int, choices: Choices, allowed: list[int], needs: Needs) -> None:
+        self.problem, self.places, self.choices, self.allowed, self.needs = problem, room, choices, allowed, needs
         self.p, self.m = problem.devices, problem.microbatches
         # The share of an activation that B gives back on every stage; equal on all, so that no device runs out alone.
         # Stages that hold nothing have none.
@@ -69,14 +80,8 @@ class _Search:
         self.free_at, self.waited = self.built.free_at, self.built.waited
         self.done = [[0, 0, 0, 0] for _ in range(self.p)]  # passes of each leg
         self.ends: list[list[list[int]]] = [[[] for _ in LEGS] for _ in range(self.p)]  # when those of each leg end
-        self.needs = [[self._needs(d, leg) for leg in LEGS] for d in range(self.p)]
         self.weights: list[deque[Pass]] = [deque() for _ in range(self.p)]  # whose B has run
         self.held = [0] * self.p  # the memory of the device behind all that was put on it
-
-    def _needs(self, d: int, leg: int) -> list[tuple[int, int, int]]:
-        """The device and leg of each pass that one of this leg waits for, and the lag between them."""
-        of = {on_leg(self.p, other, device, 0): (device, other) for other in LEGS for device in range(self.p)}
-        return [(*of[q], lag) for q, lag in self.problem.network.predecessors(on_leg(self.p, leg, d, 0), ())]
 
     def run(self) -> None:
         self._fill_the_wait_for_the_first_gradient()
