@@ -9,7 +9,7 @@ from heapq import heappop, heappush
 from itertools import chain, combinations, islice, permutations, product
 from math import ceil
 from random import Random
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar, cast
 
 from pipesched.problem import placement
 from pipesched.problem.passes import BW, B, F, Slot
@@ -158,7 +158,7 @@ class Orders:
         return min(self._alone[n], *(self._ticks((forward, n)) for forward in forwards))
 
     def slots(self, order: Order) -> tuple[Slot, ...]:
-        return tuple(tuple(self.passes[n] for n in slot) for slot in order)
+        return tuple(cast(Slot, tuple(self.passes[n] for n in slot)) for slot in order)
 
     def every_order(self, fifo: bool, most: int) -> dict[int, list[Order]]:
         """Of every device; `TooManyOrdersError` where one has as many as that."""
@@ -213,7 +213,7 @@ class Orders:
         # A device ends so long after another one starts at least, and starts no earlier than the span before it ends:
         # a circle of n devices whose ways add up to x makes n spans at least x.
         orders = {device: order for device, order in chosen.items() if order}
-        between = {}
+        between = dict[tuple[int, int], int]()
         for d in orders:
             ends = self._ends(sequence, chosen, d)
             between |= {(d, e): ends[order[-1][0]] for e, order in orders.items()}
