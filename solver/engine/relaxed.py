@@ -31,7 +31,8 @@ class Relaxed:
 
     def __init__(self, whole: Search, problem: Problem | Cut, engine: Engine) -> None:
         self._whole, self._cut = whole, problem if isinstance(problem, Cut) else None
-        plain, limits = problem.plain if isinstance(problem, Cut) else problem, replace(whole.limits, target=None)
+        plain = problem.plain if isinstance(problem, Cut) else problem
+        limits = replace(whole.limits, target=None)
         self.search = Search(plain, limits, lambda _: None, whole.stop, engine, whole.done, clock=whole.clock)
         self._proved: Value = 0
         self._seen = list[Timeline]()

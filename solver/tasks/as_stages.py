@@ -40,7 +40,10 @@ class Cut:
     def claim(self, found: Certificate) -> Certificate:
         """What a certificate of the plain problem proves of the problem."""
         assert found.evidence is not None, "bounds of the engine have evidence"
-        text = f"With a task of each forward, and that of the backward which mirrors it, as a stage: {found.text}"
+        text = (
+            "A task of each forward, and that of the backward which mirrors it, is taken as a stage of its own, and a "
+            f"stream as a device; of these, numbered along the chain, holds: {found.text}"
+        )
         own = TasksAsStages(self.rows, found.kind, found.evidence)
         return replace(found, text=text, device=None, evidence=own)
 

@@ -74,15 +74,6 @@ def with_parameters(problem: Problem, found: Certificate) -> Certificate:
     )
 
 
-def plain_relaxation(problem: Problem) -> Problem | None:
-    """Of passes that are one task each, with nothing to choose: no schedule of the problem is better than its best one.
-
-    None where passes are still several tasks.
-    """
-    rest = passes_alone(problem)
-    return rest if rest is not None and has_plain_passes(rest) else None
-
-
 def passes_alone(problem: Problem) -> Problem | None:
     """What is left of a problem without all that is more than passes; no schedule is better than its best one.
 
