@@ -146,7 +146,7 @@ def _certificates(problem: Problem, best: Fraction, random: Random) -> Iterator[
         yield from (one for one in found if check_bound(problem, one).verdict is not Verdict.NOT_VERIFIED)
         return
     yield from (one for one in found if one.kind in KINDS)
-    yield from bounds_of_all_orders(problem, Event(), (random.choice((1, 3, 64)),))
+    yield from bounds_of_all_orders(problem, Event(), random.choice((1, 3, 64)))
     near = ceil(best) + random.choice((-1, 0, 1, 20))
     yield from bounds_of_devices(problem, Event(), near // 2, near, (random.choice((1, 3, 64)),))
     device = random.randrange(problem.devices)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import product
 from math import ceil
 from threading import Event
@@ -31,7 +31,12 @@ def _proved_and_known(problem: Problem) -> tuple[int, int]:
 
 def all_orders(*widths: int, blocks: bool = False) -> Further:
     """Of problems with blocks or without: so many labels of a state kept, of 1 or 2 nearly all merged."""
-    return lambda problem: bounds_of_all_orders(problem, Event(), widths) if problem.overlaps == blocks else ()
+
+    def found(problem: Problem) -> Iterator[Certificate]:
+        for width in widths if problem.overlaps == blocks else ():
+            yield from bounds_of_all_orders(problem, Event(), width)
+
+    return found
 
 
 def without_blocks(further: Further) -> Further:

@@ -5,44 +5,48 @@ On more and more devices; where passes may overlap, blocks are tried too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, MutableMapping
 from threading import Event
 
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from solver.bounds.analytic.critical_paths import Paths
 from solver.diagram.certificate import certificate_of
-from solver.diagram.device_sets import trials
+from solver.diagram.device_sets import Trial, trials
 from solver.diagram.follow import least_end
 from solver.diagram.steps import kept_stages, walked_chains
 from solver.tuning import MOST_LABELS, WIDTHS
 
 
 def bounds_of_all_orders(
-    problem: Problem, stop: Event, widths: Sequence[int] = WIDTHS[:2], work: int = MOST_LABELS
+    problem: Problem,
+    stop: Event,
+    width: int = WIDTHS[-1],
+    work: int = MOST_LABELS,
+    done: MutableMapping[Trial, int] | None = None,
 ) -> Iterator[Certificate]:
     """On more and more devices of each chain, while that takes no more than so much work; each above those before.
 
-    Nothing where a pass is several tasks.
+    What is `done`, with its ticks, is not done again. Nothing where a pass is several tasks.
     """
     if not plain_passes(problem):
         return
-    best, paths, exact = 0, Paths(problem), set[tuple[int, ...]]()
-    for trial in trials(problem, [*walked_chains(problem)], widths):
-        if trial.stages in exact:
-            continue
+    best, paths, done = 0, Paths(problem), {} if done is None else done
+    for trial in trials(problem, [*walked_chains(problem)]):
         kept = kept_stages(problem, paths, trial.chain, trial.stages)
         if kept is None:
             continue
-        found = least_end(kept.steps, trial.width, work, stop)
-        work -= found.work
-        if not found.merged:
-            exact.add(trial.stages)
-        if found.ticks is not None and found.ticks > best:
-            best = found.ticks
-            yield certificate_of(problem, kept, best, trial.width)
-        if work <= 0 or stop.is_set():
-            return
+        found = done.get(trial)
+        if found is None:
+            if work <= 0 or stop.is_set():
+                return
+            least = least_end(kept.steps, width, work, stop)
+            found, work = least.ticks, work - least.work
+        if found is not None:
+            done[trial] = found
+            if found > best:
+                best = found
+                yield certificate_of(problem, kept, best, width)
 
 
 def plain_passes(problem: Problem) -> bool:

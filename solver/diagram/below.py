@@ -109,7 +109,7 @@ def bounds_of_devices(
             by = None if raising.over else raising.guiding(chain, stages, numbers)
             if by is None:
                 continue
-            for width in widths or (WIDTHS[2:] if problem.overlaps else WIDTHS[1:]):
+            for width in widths or (WIDTHS[1:] if problem.overlaps else WIDTHS):
                 step = raising.first_step(VALUE_STEP)
                 yield from raising.certificates(by.kept, by, width, (step, max(1, step // VALUE_SHORTEST)))
                 if raising.over:
@@ -122,7 +122,7 @@ def bounds_of_stages(
     proved: float,
     known: float,
     device: int,
-    width: int = WIDTHS[1],
+    width: int = WIDTHS[0],
     work: int = MOST_LABELS,
     numbers: int = MOST_NUMBERS,
 ) -> Iterator[Certificate]:
@@ -156,7 +156,7 @@ def bounds_of_more_stages(
     proved: float,
     known: float,
     stages: tuple[int, ...],
-    width: int = WIDTHS[2],
+    width: int = WIDTHS[-1],
     work: int = MOST_LABELS,
     numbers: int = MOST_NUMBERS,
 ) -> Iterator[Certificate]:

@@ -1,4 +1,4 @@
-"""Which devices of a chain are kept, and how many labels of a state: the cheapest to try first."""
+"""Which devices of a chain are kept: the cheapest to try first."""
 
 from __future__ import annotations
 
@@ -11,35 +11,30 @@ from solver.tuning import FEW_STATES, LABELS_A_SECOND
 
 
 class Trial(NamedTuple):
-    """A chain, its stages on some devices, that of its first one first, and how many labels of a state are kept."""
+    """A chain, and its stages on some devices, that of its first one first."""
 
     chain: tuple[int, ...]
     stages: tuple[int, ...]
-    width: int
 
 
-def trials(problem: Problem, chains: Iterable[tuple[int, ...]], widths: Sequence[int]) -> list[Trial]:
+def trials(problem: Problem, chains: Iterable[tuple[int, ...]]) -> list[Trial]:
     """By about how much work they are.
 
     Where passes overlap, the device of a chain's first stage with that of its last one comes first: where a chain comes
     back to its devices, that is the last one before it turns, and what micro-batches wait for there adds to the rest;
     unless they have many states.
     """
-    found, ends = [], list[Trial]()
+    found, ends = list[tuple[int, Trial]](), list[Trial]()
     for chain in chains:
         devices = devices_of(problem, chain)
-        tried = dict.fromkeys(_rows(problem, chain), widths[1:] or widths) | dict.fromkeys(
-            _device_sets(problem, chain), widths
-        )
-        for some, own_widths in tried.items():
+        for some in dict.fromkeys((*_rows(problem, chain), *_device_sets(problem, chain))):
             stages = stages_on(problem, chain, some)
             states = state_count(problem, stages)
             if states <= LABELS_A_SECOND:
-                # Few states have few labels.
-                found += [(states * width * len(some), Trial(chain, stages, width)) for width in own_widths]
+                found.append((states * len(some), Trial(chain, stages)))
         stages = stages_on(problem, chain, (devices[0], devices[-1]))
         if problem.overlaps and len(devices) > 1 and state_count(problem, stages) <= FEW_STATES:
-            ends.append(Trial(chain, stages, min(widths)))
+            ends.append(Trial(chain, stages))
     return [*ends, *(trial for _, trial in sorted(found) if trial not in ends)]
 
 
@@ -66,7 +61,7 @@ def _device_sets(problem: Problem, chain: Sequence[int]) -> Iterator[tuple[int, 
 
 
 def _rows(problem: Problem, chain: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Of a chain that comes to no device again, the first three, the first four and so on; with few labels too weak.
+    """Of a chain that comes to no device again, the first three, the first four and so on.
 
     Where forwards on their way down and gradients on their way up wait for each other between neighbours, these prove
     more than devices that are far from each other.

@@ -110,7 +110,7 @@ def _pair(forward: Sequence[TaskSpec], backward: Sequence[TaskSpec]) -> list[tup
 
 def proved_of(plain: Problem) -> list[Certificate]:
     """Every certificate and diagram of the problem of the rows."""
-    return [*certificates(plain, plain.objective), *bounds_of_all_orders(plain, Event(), (64,))]
+    return [*certificates(plain, plain.objective), *bounds_of_all_orders(plain, Event(), 64)]
 
 
 def carried(one: Problem, rows: tuple[Row, ...]) -> list[Certificate]:

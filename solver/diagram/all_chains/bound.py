@@ -55,7 +55,7 @@ _AT_ONCE, _LAYER = 10_000, 2_000_000
 # Rows of what follows on one device kept distinct for a state; the check counts as many.
 _ROWS = 64
 # Labels of a state on one device, of which nearly all problems have fewer; on several devices fewer are affordable.
-_WIDTH, _WIDTHS_OF_SEVERAL = WIDTHS[-1], WIDTHS[1:2]
+_WIDTH, _WIDTHS_OF_SEVERAL = WIDTHS[-1], WIDTHS[:1]
 
 
 class _Single(NamedTuple):

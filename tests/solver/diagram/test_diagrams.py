@@ -98,7 +98,7 @@ def above(ask: Ask, *which: Any) -> Ask:
 
 # Each bound by how it is asked for with so many labels of a state.
 BOUNDS: dict[str, Ask] = {
-    "all orders": lambda one, stop, width=64, **limits: bounds_of_all_orders(one, stop, (1, width), **limits),
+    "all orders": bounds_of_all_orders,
     "below a value": above(bounds_of_devices),
     "some stages": above(bounds_of_stages, 0),
     "more stages": above(bounds_of_more_stages, (1, 2)),
@@ -400,7 +400,7 @@ def test_devices_that_have_too_many_states_wait_their_turn() -> None:
         (makespan(8, 24, 10, times=BLOCK, **LINE), (0, 7)),
         (makespan(8, 24, 24, times=BLOCK), (0, 15)),
     ):
-        first = next(bounds_of_all_orders(large, Event(), (1,)))
+        first = next(bounds_of_all_orders(large, Event(), 1))
         assert first.evidence == Diagram(stages, 1, blocks=True)
 
 

@@ -10,7 +10,7 @@ import pytest
 from pipesched.problem.problem import Objective
 from solver.bounds.analytic.catalogue import certificates
 from solver.diagram.all_orders import bounds_of_all_orders
-from solver.diagram.device_sets import trials
+from solver.diagram.device_sets import Trial, trials
 from tests.support.certified import assert_proved_and_no_more
 from tests.support.makers import problem
 
@@ -27,11 +27,15 @@ def test_what_cp_sat_finds_with_equal_times(microbatches: int, objective: str) -
     assert one.in_units(Fraction(strongest.value_ticks)) == 50 * microbatches + 10
 
 
-def test_the_first_devices_of_a_line_are_kept_together() -> None:
+def test_the_first_devices_of_a_line_are_kept_together_and_once() -> None:
     one = problem(6, 9, times=UNEVEN, memory={"capacity": 3}, objective="span")
     found = list(bounds_of_all_orders(one, Event()))
     assert_proved_and_no_more(one, found)
     assert found[-1].value_ticks > max(each.value_ticks for each in certificates(one, Objective.SPAN))
-    tried = {(trial.stages, trial.width) for trial in trials(one, one.placement.chains, (8, 64))}
-    assert {((*range(many),), 64) for many in (3, 4, 5, 6)} <= tried
-    assert ((0, 1, 2), 8) not in tried
+    done = dict[Trial, int]()
+    stopped = Event()
+    assert [*bounds_of_all_orders(one, stopped, done=done)] == found
+    stopped.set()
+    assert [*bounds_of_all_orders(one, stopped, done=done)] == found and [*bounds_of_all_orders(one, stopped)] == []
+    tried = {trial.stages for trial in trials(one, one.placement.chains)}
+    assert {(*range(many),) for many in (3, 4, 5, 6)} <= tried

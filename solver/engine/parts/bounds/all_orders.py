@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from pipesched.results.certificate import Certificate
 from solver.diagram.all_orders import bounds_of_all_orders
+from solver.diagram.device_sets import Trial
+from solver.engine.claims import claimed
 from solver.engine.diagram_bounds import DiagramBounds
 from solver.engine.search import Search
-from solver.engine.slices import Slice
-from solver.tuning import LABELS_A_SECOND, MOST_LABELS, WIDTHS
+from solver.engine.slices import Slice, Work
+from solver.tuning import LABELS_A_SECOND, MOST_LABELS
 
 
 @dataclass(frozen=True)
 class AllOrders(DiagramBounds):
-    """On more and more devices, with so many labels of a state."""
+    """A slice begins anew with the devices that the one before ended at."""
 
     name: str = "diagrams of all orders"
+    restarts: bool = False
 
-    def bounds(self, search: Search, slice_: Slice, /) -> Iterator[Certificate]:
+    def work(self, search: Search) -> Work:
+        return claimed(search, partial(self.bounds, search, done={}))
+
+    def bounds(self, search: Search, slice_: Slice, /, done: dict[Trial, int] | None = None) -> Iterator[Certificate]:
         work = slice_.counted(LABELS_A_SECOND) or MOST_LABELS
-        return bounds_of_all_orders(search.problem, search.stop, WIDTHS, work)
+        return bounds_of_all_orders(search.problem, search.stop, work=work, done=done)
