@@ -27,7 +27,6 @@ from solver.engine.parts.tasks.critical_blocks import CriticalBlocks
 from solver.engine.parts.tasks.decisions import TaskDecisions
 from solver.engine.parts.tasks.policies import TaskPolicies
 from solver.engine.parts.tasks.ranks import TaskRanks
-from solver.engine.parts.tasks.two_levels import TwoLevels
 from solver.engine.parts.tuned_lists import RulesOfShorter, TunedListSchedules
 from solver.engine.parts.windows import Windows
 from solver.engine.search import Engine, InTurn, Search
@@ -55,7 +54,7 @@ _OF_PASSES = (
     LocalSearch(),
     CriticalBlocks(),
 )
-# For one of two chains that are mirror images, on half of the devices, and for passes as wholes.
+# For one of two chains that are mirror images, on half of the devices.
 _SCHEDULES_ONLY = Engine(
     bounds=AnalyticBounds(),
     opening=(Published(compare_up_to_passes=0), Sequential()),
@@ -78,13 +77,7 @@ ENGINE = Engine(
     ),
     parts=(
         *_OF_PASSES,
-        InTurn(
-            "other problems",
-            (
-                MirroredSchedules(_SCHEDULES_ONLY),
-                TwoLevels(_SCHEDULES_ONLY),
-            ),
-        ),
+        MirroredSchedules(_SCHEDULES_ONLY),
         TaskPolicies(),
         Windows(),
         InTurn("annealing of tasks", (TaskRanks(), TaskDecisions())),

@@ -97,7 +97,7 @@ def _waits_of_order(holdings: Sequence[Holding], room: int) -> Iterator[JobArc]:
             given.append(own)
 
 
-def in_passes_of(jobs: Jobs, schedule: Schedule) -> Schedule:
+def _in_passes_of(jobs: Jobs, schedule: Schedule) -> Schedule:
     """The order pass by pass; a fused backward that is not among the jobs becomes B and W right behind it."""
     held = {job.task.of for job in jobs.jobs}
     orders = []
@@ -111,7 +111,7 @@ def in_passes_of(jobs: Jobs, schedule: Schedule) -> Schedule:
 
 def expanded(jobs: Jobs, schedule: Schedule) -> Iterator[Schedule]:
     """Orders of tasks from an order of passes: as it is, and with tasks of several passes interleaved."""
-    schedule = in_passes_of(jobs, schedule)
+    schedule = _in_passes_of(jobs, schedule)
     jobs = grouped_as(jobs, schedule)
     running = running_of(jobs, schedule)
     waits = memory_waits(jobs, schedule)

@@ -12,8 +12,8 @@ from formulations.jobs.schedule_of_starts import schedule_of_starts
 from pipesched.schedule.metrics import measure
 from solver.engine.search import Search
 from solver.tasks.rank_search import Ranks, Serial
+from solver.tasks.task_ranks import task_ranks
 from solver.tasks.ways_to_run import ways_to_run
-from solver.tasks.whole_passes import task_ranks
 from solver.tuning import APART, FEW_PASSES, KEPT, LATER, SHARE
 
 
