@@ -88,10 +88,10 @@ BEAM_MEMORY, BEAM_ALIKE = 1.5, 2
 # Numbers at most that a search keeps at once, of four or eight bytes.
 MOST_NUMBERS = 50_000_000
 
-# Diagrams. Labels of a state, up to the last of which orders of a state are doubled; labels looked at in all. Eight
-# labels took up to 60 % more work to the same bound on 17 problems of seeds 35 and 36 and of the Zero Bubble papers:
-# few states ever have more, so that many labels cost about as much.
-WIDTHS = (64, 512)
+# Diagrams. Labels of a state, up to which orders of a state are doubled; labels looked at in all. Few states ever have
+# more, so that many labels cost about as much as few: 8 and 64 took up to 60 % more work to the same bound on 17
+# problems of seeds 35 and 36 and of the Zero Bubble papers.
+WIDTH = 512
 MOST_LABELS = 200_000_000
 # Devices beside the first, or chains, that a diagram keeps together at most: with blocks half as many.
 TOGETHER = 4

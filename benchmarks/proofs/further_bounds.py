@@ -53,7 +53,7 @@ def crossings_below(problem: Problem) -> Iterable[Certificate]:
     proved, known = _proved_and_known(problem)
     claimed = proved - 1.0
     for width, most in product((1, 64), (known, proved + 16)):
-        for one in bounds_of_devices(problem, Event(), claimed, most, (width,)):
+        for one in bounds_of_devices(problem, Event(), claimed, most, width):
             claimed = max(claimed, float(one.value_ticks))
             yield one
 
@@ -92,7 +92,7 @@ def crossings_of_chains(problem: Problem) -> Iterable[Certificate]:
     Up to what other bounds prove, too, so that all may claim.
     """
     proved, known = _proved_and_known(problem)
-    for most in (known, proved + 16):
-        for one in bounds_of_chains(problem, Event(), proved - 1.0, most, (1, 64)):
+    for most, width in product((known, proved + 16), (1, 64)):
+        for one in bounds_of_chains(problem, Event(), proved - 1.0, most, width):
             proved = max(proved, int(one.value_ticks))
             yield one

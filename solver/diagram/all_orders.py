@@ -15,13 +15,13 @@ from solver.diagram.certificate import certificate_of
 from solver.diagram.device_sets import Trial, trials
 from solver.diagram.follow import least_end
 from solver.diagram.steps import kept_stages, walked_chains
-from solver.tuning import MOST_LABELS, WIDTHS
+from solver.tuning import MOST_LABELS, WIDTH
 
 
 def bounds_of_all_orders(
     problem: Problem,
     stop: Event,
-    width: int = WIDTHS[-1],
+    width: int = WIDTH,
     work: int = MOST_LABELS,
     done: MutableMapping[Trial, int] | None = None,
 ) -> Iterator[Certificate]:

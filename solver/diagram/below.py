@@ -36,7 +36,7 @@ from solver.tuning import (
     TOGETHER,
     VALUE_SHORTEST,
     VALUE_STEP,
-    WIDTHS,
+    WIDTH,
 )
 
 
@@ -93,7 +93,7 @@ def bounds_of_devices(
     stop: Event,
     proved: float,
     known: float,
-    widths: Sequence[int] | None = None,
+    width: int = WIDTH,
     work: int = MOST_LABELS,
     numbers: int = MOST_NUMBERS,
 ) -> Iterator[Certificate]:
@@ -109,11 +109,10 @@ def bounds_of_devices(
             by = None if raising.over else raising.guiding(chain, stages, numbers)
             if by is None:
                 continue
-            for width in widths or (WIDTHS[1:] if problem.overlaps else WIDTHS):
-                step = raising.first_step(VALUE_STEP)
-                yield from raising.certificates(by.kept, by, width, (step, max(1, step // VALUE_SHORTEST)))
-                if raising.over:
-                    return
+            step = raising.first_step(VALUE_STEP)
+            yield from raising.certificates(by.kept, by, width, (step, max(1, step // VALUE_SHORTEST)))
+            if raising.over:
+                return
 
 
 def bounds_of_stages(
@@ -122,7 +121,7 @@ def bounds_of_stages(
     proved: float,
     known: float,
     device: int,
-    width: int = WIDTHS[0],
+    width: int = WIDTH,
     work: int = MOST_LABELS,
     numbers: int = MOST_NUMBERS,
 ) -> Iterator[Certificate]:
@@ -156,7 +155,7 @@ def bounds_of_more_stages(
     proved: float,
     known: float,
     stages: tuple[int, ...],
-    width: int = WIDTHS[-1],
+    width: int = WIDTH,
     work: int = MOST_LABELS,
     numbers: int = MOST_NUMBERS,
 ) -> Iterator[Certificate]:

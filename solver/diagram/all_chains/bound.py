@@ -46,7 +46,7 @@ from solver.diagram.reduction import reduced
 from solver.diagram.steps import walked_chains
 from solver.diagram.transitions import NEVER
 from solver.diagram.values import raised
-from solver.tuning import MOST_LABELS, TOGETHER, VALUE_SHORTEST, VALUE_STEP, WIDTHS
+from solver.tuning import MOST_LABELS, TOGETHER, VALUE_SHORTEST, VALUE_STEP, WIDTH
 
 # The name of its certificates.
 KIND = "crossings of all chains"
@@ -54,8 +54,6 @@ KIND = "crossings of all chains"
 _AT_ONCE, _LAYER = 10_000, 2_000_000
 # Rows of what follows on one device kept distinct for a state; the check counts as many.
 _ROWS = 64
-# Labels of a state on one device, of which nearly all problems have fewer; on several devices fewer are affordable.
-_WIDTH, _WIDTHS_OF_SEVERAL = WIDTHS[-1], WIDTHS[:1]
 
 
 class _Single(NamedTuple):
@@ -71,7 +69,7 @@ def bounds_of_chains(
     stop: Event,
     proved: float,
     known: float,
-    widths: Sequence[int] = _WIDTHS_OF_SEVERAL,
+    width: int = WIDTH,
     work: int = MOST_LABELS,
 ) -> Iterator[Certificate]:
     """Above what is `proved`, up to the value of a schedule that is `known`: each above those before, in ticks.
@@ -97,11 +95,11 @@ def bounds_of_chains(
                 seen[key] = max(seen[key], least.ticks or 0)
                 if least.ticks is not None and least.ticks > best:
                     best = least.ticks
-                    yield _certificate(problem, best, CrossingChains((device,), _WIDTH, value, problem.tick))
+                    yield _certificate(problem, best, CrossingChains((device,), WIDTH, value, problem.tick))
                 if work <= 0 or stop.is_set():
                     return
         singles.append(_Single(device, steps, seen[key]))
-    for devices, width, value, ticks in _raised(problem, paths, singles, widths, best, until, work, stop):
+    for devices, value, ticks in _raised(problem, paths, singles, width, best, until, work, stop):
         if ticks > best:
             best = ticks
             yield _certificate(problem, best, CrossingChains(devices, width, value, problem.tick))
@@ -111,27 +109,26 @@ def _raised(
     problem: Problem,
     paths: Paths,
     singles: Sequence[_Single],
-    widths: Sequence[int],
+    width: int,
     best: int,
     until: int,
     work: int,
     stop: Event,
-) -> Iterator[tuple[tuple[int, ...], int, int, int]]:
-    """Devices, width, value and what was proved with them: few devices first, more once these prove no more."""
+) -> Iterator[tuple[tuple[int, ...], int, int]]:
+    """Devices, value and what was proved with them: few devices first, more once these prove no more."""
     step = max(1, (until - best) // VALUE_STEP)
     for count in range(2, TOGETHER + 1):
         together = _together(problem, paths, singles, count)
         if together is None:
             return
         devices, steps, alone = together
-        for width in widths:
-            # A value for which half of the work is too little is tried nearer to what is proved.
-            least_below = partial(_within_half, steps, alone, width, stop)
-            for found in raised(least_below, (best, until), (step, max(1, step // VALUE_SHORTEST)), work, stop):
-                work, best = work - found.work, max(best, found.ticks)
-                yield devices, width, found.below, found.ticks
-            if work <= 0 or stop.is_set():
-                return
+        # A value for which half of the work is too little is tried nearer to what is proved.
+        least_below = partial(_within_half, steps, alone, width, stop)
+        for found in raised(least_below, (best, until), (step, max(1, step // VALUE_SHORTEST)), work, stop):
+            work, best = work - found.work, max(best, found.ticks)
+            yield devices, found.below, found.ticks
+        if work <= 0 or stop.is_set():
+            return
 
 
 def _together(
@@ -161,7 +158,7 @@ def _on_one(steps: ChainSteps, proved: int, known: int, work: int, stop: Event) 
     """Values and what was proved with them on one device: little above what is proved, then halfway to a schedule's."""
     low, high, value = proved, known, proved + 1
     while low < high and not stop.is_set():
-        least = least_of_chains(steps, _WIDTH, value, work, stop)
+        least = least_of_chains(steps, WIDTH, value, work, stop)
         yield value, least
         if least.ticks is None:
             return
@@ -180,7 +177,7 @@ def guided(steps: ChainSteps, alone: Sequence[ChainSteps], width: int, stop: Eve
     guides, used = list[Guide](), 0
     for number, own in enumerate(alone):
         reached = list[Labels]()
-        least = least_of_chains(own, _WIDTH, value, work - used, stop, reached=reached)
+        least = least_of_chains(own, WIDTH, value, work - used, stop, reached=reached)
         used += least.work
         follows = None if least.ticks is None else what_follows(own, reached, _ROWS, value, stop)
         if follows is None:

@@ -15,7 +15,7 @@ from solver.engine.slices import Slice, Work
 from solver.local_search.units.operation_units import modes_matter
 from solver.step_orders.schedules import schedule_with
 from solver.step_orders.search import Diagram, diagram_of, order_count, step_order
-from solver.tuning import GRACE, LABELS_A_SECOND, WIDTHS
+from solver.tuning import GRACE, LABELS_A_SECOND, WIDTH
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class StepOrders:
 
     def work(self, search: Search) -> Work:
         diagram, width = None, 1
-        while width <= WIDTHS[-1]:
+        while width <= WIDTH:
             slice_ = yield
 
             def over(slice_: Slice = slice_) -> bool:
@@ -52,7 +52,7 @@ class StepOrders:
             diagram = diagram or run_within(slice_.left(), search.stop, make)
             if diagram is None and not slice_.over():
                 return
-            while diagram is not None and width <= WIDTHS[-1] and not over():
+            while diagram is not None and width <= WIDTH and not over():
                 improve = partial(_improve, search, diagram, width, over)
                 run_within(slice_.left() + min(GRACE, slice_.left()), search.stop, improve)
                 if search.clock.counts_work:

@@ -90,8 +90,7 @@ def above(ask: Ask, *which: Any) -> Ask:
     """A bound below a value: from nothing on to what no schedule needs, of devices or stages where it asks for them."""
 
     def found(one: Problem, stop: Event, width: int = 64, proved: float = 10, **limits: int) -> Iterator[Certificate]:
-        sized = (*which, width) if which else ((1, width),)
-        return ask(one, stop, proved, ceil(4 * in_words(one)), *sized, **limits)
+        return ask(one, stop, proved, ceil(4 * in_words(one)), *which, width, **limits)
 
     return found
 
@@ -370,12 +369,12 @@ def test_numbers_too_large_for_a_label_prove_nothing_or_the_same() -> None:
 def test_values_up_to_that_of_a_schedule_are_tried() -> None:
     steps = kept(MERGING, (0, 1, 2))
     least = exact(steps)
-    tried = [one.value_ticks for one in bounds_of_devices(MERGING, Event(), least - 100, least + 30, (1,))]
+    tried = [one.value_ticks for one in bounds_of_devices(MERGING, Event(), least - 100, least + 30, 1)]
     assert tried == sorted(set(tried)) and tried[-1] <= least
     assert tried[-1] > least_end(steps.steps, 1, EVERY, Event()).ticks  # type: ignore[operator]
-    refuted = [*bounds_of_devices(MERGING, Event(), least - 100, least - 40, (8,))]
+    refuted = [*bounds_of_devices(MERGING, Event(), least - 100, least - 40, 8)]
     assert refuted[-1].value_ticks == least - 40
-    assert [*bounds_of_devices(MERGING, Event(), least, least, (8,))] == []
+    assert [*bounds_of_devices(MERGING, Event(), least, least, 8)] == []
 
 
 @pytest.mark.parametrize(
