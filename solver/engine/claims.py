@@ -34,10 +34,12 @@ def claimed(search: Search, bounds: Callable[[Slice], Iterator[Certificate]]) ->
 def claim_found(search: Search, bounds: Iterator[Certificate], slice_: Slice) -> bool:
     """Claim the bounds found in a slice, up to the strongest whose check is likely to end in the time left.
 
-    Whether there are no more. How long a check took says more of the next one than what is known beforehand.
+    Whether there are no more. A check may take as long again, which counts as well. How long one took says more of the
+    next one than what is known beforehand.
     """
     found, times = list[_Timed](), float(FEW)
-    ended = run_within(slice_.left() / 2, search.stop, partial(_find, search, bounds, found))
+    seconds = min(slice_.left(), search.clock.allowed() / 2)
+    ended = run_within(seconds, search.stop, partial(_find, search, bounds, found))
     while fitting := [one for one in found if times * one.seconds <= search.clock.allowed()]:
         strongest, began = max(fitting, key=lambda one: one.certificate.value_ticks), time.monotonic()
         claim(search, [one.certificate for one in fitting])
