@@ -1,12 +1,15 @@
 """Argument: a gathering comes before all forwards; behind the backward that ends last its stage reduces and steps.
 
 Where iterations overlap, and what counts is how long each device takes from its first task to its last, that is so on
-every device by itself: what the passes of micro-batches take there is the whole less at least this.
+every device by itself: what the passes of micro-batches take there is the whole less at least this. But what sends a
+gradient from there may end when reduction and step have ended.
 """
 
 from __future__ import annotations
 
-from pipesched.problem.passes import BW, W
+from collections.abc import Sequence
+
+from pipesched.problem.passes import BW, B, W
 from pipesched.problem.problem import Objective, Problem
 
 
@@ -20,15 +23,23 @@ def around_passes(problem: Problem) -> int:
         owners = [problem.stages[problem.holders[s] if problem.holders else s] for s in walked]
         if owners:
             gathering = min(one.gather.task.ticks if one.gather else 0 for one in owners)
-            took = gathering + min(follows(problem, s) for s in walked)
+            took = gathering + (0 if _sends(problem, walked) else min(follows(problem, s) for s in walked))
             least = took if least is None else min(least, took)
     return least or 0
+
+
+def _sends(problem: Problem, stages: Sequence[int]) -> bool:
+    """Whether gradients leave the device of these stages on a stream of it."""
+    before, where = problem.placement.previous, problem.placement.stage_device
+    pairs = [(one, stage) for stage in stages if (one := before[stage]) is not None]
+    return problem.transfer_stream is not None and any(where[one] != where[stage] for one, stage in pairs)
 
 
 def behind_backwards(problem: Problem) -> int:
     """The least ticks that any stage takes for both; so long goes on after all passes of micro-batches have ended.
 
-    Each of these has a backward behind it or is one, which ends no sooner.
+    Each of these has a backward behind it or is one, which ends no sooner. That is a BW, a W, or a B that no W waits
+    for to its end.
     """
     least = None
     for stage, walked in enumerate(problem.microbatches_of):
@@ -41,12 +52,17 @@ def follows(problem: Problem, stage: int) -> int:
     """What is reduced and stepped behind the last task for the weights of a stage, at the least.
 
     A bucket waits for the tasks that have a part of its share. A W's may end in any order, a BW's last one ends it.
+    Nothing follows the last task of a B if all of W may be done before it.
     """
-    owner = problem.stages[problem.holders[stage] if problem.holders else stage]
+    owner, own = problem.stages[problem.holders[stage] if problem.holders else stage], problem.stages[stage]
+    if own.weight is not None and all(
+        task.after is not None and task.after + 1 < len(own.tasks_of(B)) for task in own.tasks_of(W)
+    ):
+        return 0
     took = 0 if owner.step is None else owner.step.ticks
     if owner.reduce is None:
         return took
-    each, own, waiting = owner.buckets, problem.stages[stage], list[int]()
+    each, waiting = owner.buckets, list[int]()
     if own.weight is not None:
         tasks = len(own.tasks_of(W))
         for part in range(tasks):

@@ -9,7 +9,7 @@ from functools import partial
 
 from pipesched.problem.chains.microbatch_chains import without_scale
 from pipesched.problem.formatting import amount
-from pipesched.problem.passes import BW, REDUCE, STEP, PassKind, W
+from pipesched.problem.passes import BW, REDUCE, STEP, B, PassKind, W
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.relaxed.least_held import holding_least
 from pipesched.problem.relaxed.without_lookups import without_lookups
@@ -102,8 +102,15 @@ def least_of_a_device(problem: Problem) -> int:
     for stages in problem.placement.stages_of:
         here = [s for s in stages if problem.microbatches_of[s]]
         if here:
-            found.append(min(_gathering(problem, s) for s in here) + min(_once(problem, s) for s in here))
+            after = 0 if any(_is_sent(problem, s) for s in here) else min(_once(problem, s) for s in here)
+            found.append(min(_gathering(problem, s) for s in here) + after)
     return min(found)
+
+
+def _is_sent(problem: Problem, stage: int) -> bool:
+    """Whether a stream of its device sends the gradient of a stage, maybe until reduction and step have ended."""
+    to, where = problem.placement.previous[stage], problem.placement.stage_device
+    return problem.transfer_stream is not None and to is not None and where[to] != where[stage]
 
 
 def least_after_backwards(problem: Problem) -> int:
@@ -126,10 +133,19 @@ def _gathering(problem: Problem, stage: int) -> int:
 
 
 def _once(problem: Problem, stage: int) -> int:
+    """Ticks behind the last task of a stage's backwards."""
+    if problem.splittable and not _awaited(problem, stage):
+        return 0
     holder = problem.holders[stage] if problem.holders else stage
     kinds = problem.stages[holder].kinds_once
     ticks = {kind: problem.tasks_of(kind, holder)[0].ticks for kind in kinds}
     return ticks.get(STEP, 0) + ticks.get(REDUCE, 0) * _buckets_behind(problem, stage, holder)
+
+
+def _awaited(problem: Problem, stage: int) -> bool:
+    """Whether any task for the weights waits for the last one of B; else B may end when reduction and step have."""
+    last = len(problem.tasks_of(B, stage)) - 1
+    return any(task.after in (None, last) for task in problem.tasks_of(W, stage))
 
 
 def _buckets_behind(problem: Problem, stage: int, holder: int) -> int:
