@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pipesched.checking.check import check_bound
-from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError, Verdict
+from pipesched.checking.finding import Finding, NotCoveredError, RefusedEvidenceError, Verdict
 from pipesched.checking.streams.tasks_as_stages import Row, as_plain
 from pipesched.problem import placement
 from pipesched.problem.features.device_resources import Pool
@@ -19,7 +19,15 @@ from pipesched.problem.passes import BW, B, F, PassKind, W
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.stage import Stage, TaskSpec
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import OnDevice, Refutation, TasksAsStages, UnknownForm, WithMoreMemory
+from pipesched.results.evidence import (
+    AroundDevice,
+    Evidence,
+    OnDevice,
+    Refutation,
+    TasksAsStages,
+    UnknownForm,
+    WithMoreMemory,
+)
 from pipesched.results.evidence_document import evidence_document, evidence_from
 from tests.support.rows_of_tasks import carried, random_rows, tiny_mirrored
 from tests.support.task_brute_force import TooManyOrdersError, optimum
@@ -138,6 +146,51 @@ def test_memory_is_held_to_the_backward_only_if_a_weight_task_waits_for_it() -> 
     tasks = {F: (MAIN,), B: (MAIN, MAIN), W: (MAIN._replace(after=0),), BW: (MAIN, MAIN, MAIN)}
     one = built(tasks, activation=3, freed=1)
     assert [plain(one, (0, 0, b, None)).stages[0].activation for b in (0, 1)] == [3, 1]
+
+
+SHORT, SHORT_COMM = (one._replace(ticks=0) for one in (MAIN, COMM))
+
+
+def false_claim(one: Problem, value: int, rows: tuple[Row, ...], kind: str, evidence: Evidence) -> Finding:
+    """What the check says of a value one above the optimum."""
+    assert optimum(one, Objective.MAKESPAN) == value - 1
+    return check_bound(one, Certificate("tasks as stages", value, "", None, TasksAsStages(rows, kind, evidence)))
+
+
+def test_a_weight_task_in_two_rows_would_be_counted_twice() -> None:
+    """All that takes time is the one weight task: two rows with it would take two ticks."""
+    one = built({F: (SHORT, SHORT), B: (SHORT, SHORT), W: (MAIN,), BW: (SHORT, SHORT, MAIN)}, 1)
+    found = false_claim(one, 2, ((0, 0, 1, 0), (0, 1, 0, 0)), "load", OnDevice(0))
+    assert found.verdict is Verdict.REFUSED and "in two rows" in found.text
+
+
+def test_a_weight_task_may_run_before_the_backward_of_its_row() -> None:
+    """It runs while the other stream runs for B, and not behind the last task of B, where its row would have it."""
+    weight = MAIN._replace(after=0)
+    one = built({F: (SHORT, SHORT_COMM), B: (SHORT, COMM, SHORT), W: (weight,), BW: (SHORT, MAIN, COMM, SHORT)}, 1)
+    found = false_claim(one, 2, ((0, 0, 2, 0), (0, 1, 1, None)), "round trip", OnDevice(0))
+    assert found.verdict is Verdict.REFUSED and "before the backward" in found.text
+
+
+def test_weight_tasks_may_give_memory_back_before_the_backward_of_a_row_ends() -> None:
+    """There is memory for one micro-batch. Its W has ended before the last task of its B, which then runs while the
+    other stream runs for the next one.
+    """
+    tasks = {F: (MAIN, COMM), B: (SHORT_COMM, MAIN), W: (SHORT._replace(after=0),), BW: (SHORT_COMM, SHORT, MAIN)}
+    one = replace(built(tasks), pools=(Pool(1),))
+    found = false_claim(one, 6, ((0, 0, 1, None), (0, 1, 0, None)), "round trip", OnDevice(0))
+    assert found.verdict is Verdict.REFUSED and "the evidence proves" in found.text
+
+
+def test_a_backward_in_one_go_takes_no_memory_that_one_of_two_passes_would() -> None:
+    """There is memory for two micro-batches, and none for what B takes besides. In one go what the other stream runs
+    comes between B and W of the row: as one pass there they would delay it.
+    """
+    tasks = {F: (SHORT_COMM, MAIN), B: (SHORT, COMM), W: (MAIN,), BW: (SHORT, COMM, MAIN)}
+    one = replace(built(tasks, freed=-2), pools=(Pool(2),))
+    rows: tuple[Row, ...] = ((0, 0, 1, None), (0, 1, 0, 0))
+    found = false_claim(one, 5, rows, "head and tail", AroundDevice(0, None, to_last_forward=False))
+    assert found.verdict is Verdict.REFUSED and "the evidence proves" in found.text
 
 
 def test_it_is_read_back_and_goes_with_more_memory() -> None:
