@@ -10,7 +10,7 @@ from pipesched.problem import placement
 from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Problem
-from pipesched.problem.stage import stages_of
+from pipesched.problem.stage_columns import stages_of
 
 # What is changed between a problem and its neighbours, beside links.
 _NUMBERS = ("forward", "backward", "weight", "fused", "transfer", "activation", "freed", "capacity")

@@ -15,7 +15,7 @@ from pipesched.errors import DoesNotApply
 from pipesched.problem.passes import B, F, Pass, W
 from pipesched.problem.placement import v_shape
 from pipesched.problem.problem import Problem
-from pipesched.problem.stage import stages_of
+from pipesched.problem.stage_columns import stages_of
 from pipesched.schedule.schedule import Schedule, schedule_of
 from pipesched.simulation.simulator import simulate
 

@@ -12,7 +12,8 @@ from math import gcd, lcm
 from pipesched.problem.attainable_spans import Value, simplest
 from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.problem import Problem
-from pipesched.problem.stage import Stage, mapped_stage, scaled_stage
+from pipesched.problem.scaled_stage import mapped_stage, scaled_stage
+from pipesched.problem.stage import Stage
 
 
 def with_microbatch_scale(problem: Problem, scale: Sequence[Fraction], fixed: bool) -> Problem:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from fractions import Fraction
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from pipesched.problem.memory_options import Offload, Recomputation
 from pipesched.problem.passes import (
@@ -180,75 +178,3 @@ class Stage:
     def compute_ticks(self, *kinds: PassKind) -> int:
         """Of the ticks of passes of these kinds, those on `stream`."""
         return sum(task.ticks for kind in kinds for task in self.tasks_of(kind) if task.stream == self.stream)
-
-
-def scaled_stage(stage: Stage, time: Fraction | int, memory: Fraction | int) -> Stage:
-    """A stage whose passes take so many times the ticks and the memory, which must be integers then.
-
-    But for transfers, which a link may lengthen, and for what is static.
-    """
-    return mapped_stage(stage, lambda ticks: int(ticks * time), lambda amount: int(amount * memory))
-
-
-def mapped_stage(stage: Stage, ticks: Callable[[int], int], amount: Callable[[int], int]) -> Stage:
-    """A stage with other ticks and memory for each that it has, in this order; transfers and what is static stay."""
-    copies, gather = stage.offload, stage.gather
-
-    def task(own: TaskSpec) -> TaskSpec:
-        return own._replace(ticks=ticks(own.ticks))
-
-    return replace(
-        stage,
-        forward=ticks(stage.forward),
-        backward=ticks(stage.backward),
-        weight=None if stage.weight is None else ticks(stage.weight),
-        fused=ticks(stage.fused),
-        overlapped=None if stage.overlapped is None else ticks(stage.overlapped),
-        activation=amount(stage.activation),
-        freed=amount(stage.freed),
-        lent=amount(stage.lent),
-        collected=amount(stage.collected),
-        tasks=tuple((kind, tuple(map(task, tasks))) for kind, tasks in stage.tasks),
-        offload=copies
-        and copies._replace(
-            out_ticks=ticks(copies.out_ticks), in_ticks=ticks(copies.in_ticks), amount=amount(copies.amount)
-        ),
-        recompute=tuple(way._replace(ticks=ticks(way.ticks), keeps=amount(way.keeps)) for way in stage.recompute),
-        reduce=stage.reduce and task(stage.reduce),
-        step=stage.step and task(stage.step),
-        gather=gather and gather._replace(task=task(gather.task), memory=amount(gather.memory)),
-    )
-
-
-def stages_of(
-    forward: Sequence[int],
-    backward: Sequence[int],
-    weight: Sequence[int] | None,
-    fused: Sequence[int],
-    transfer: Sequence[int] | None = None,
-    overlapped: Sequence[int] | None = None,
-    *,
-    activation: Sequence[int] | None = None,
-    freed: Sequence[int] | None = None,
-    static: Sequence[int] | None = None,
-    tasks: Sequence[tuple[tuple[PassKind, tuple[TaskSpec, ...]], ...]] | None = None,
-    stream: Sequence[str] | None = None,
-    offload: Sequence[Offload | None] | None = None,
-    recompute: Sequence[tuple[Recomputation, ...]] | None = None,
-    may_keep: Sequence[bool] | None = None,
-    lent: Sequence[int] | None = None,
-    reduce: Sequence[TaskSpec | None] | None = None,
-    step: Sequence[TaskSpec | None] | None = None,
-    gather: Sequence[Gather | None] | None = None,
-    buckets: Sequence[int] | None = None,
-) -> tuple[Stage, ...]:
-    """Stages from one sequence a quantity, each with an entry a stage; what is left out is as in `Stage`."""
-    given: dict[str, Sequence[Any] | None] = {
-        "forward": forward, "backward": backward, "weight": weight, "fused": fused, "transfer": transfer,
-        "overlapped": overlapped, "activation": activation, "freed": freed, "static": static, "tasks": tasks,
-        "stream": stream, "offload": offload, "recompute": recompute, "may_keep": may_keep, "lent": lent,
-        "reduce": reduce, "step": step, "gather": gather, "buckets": buckets,
-    }  # fmt: skip
-    rows = {name: column for name, column in given.items() if column is not None}
-    entries = zip(*rows.values(), strict=True)
-    return tuple(Stage(**({"weight": None} | dict(zip(rows, entry, strict=True)))) for entry in entries)

@@ -24,7 +24,7 @@ from pipesched.problem.chains.microbatch_chains import is_job_shop
 from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import finer
 from pipesched.schedule.schedule import Schedule
-from solver.backends.cp_sat import Parameters, solve_model
+from solver.backends.cp_sat import Answer, Parameters, solve_model
 from solver.bounds.analytic.critical_paths import blocks_outlast_passes
 from solver.limits import Limits
 from solver.tuning import FEW_LITERALS, LEVELS, SHARE
@@ -55,53 +55,78 @@ def destructive_bounds(
     which an order that takes no longer has whole times. `every` device is asked for at once where the exact model of
     all has proved much already, whatever its literals, and one value for as long as there is time.
     """
-    parts = largest_denominator(problem)
-    spent, started = 0.0, time.monotonic()
-    whole = seconds if limits.deterministic is None else limits.deterministic
-    intervals = is_job_shop(problem)
-    groups = [[*range(problem.devices)]] if intervals or every else _groups(problem)
-    # What is near the bound takes almost as long to refute as what is halfway up; of a job shop it takes a moment, and
-    # what is halfway up is not refuted at all.
-    share = 2 / LEVELS if intervals else 1 / 2
-    literals = -1 if intervals else MOST_LITERALS
-    proved: Value = 0
-    found: Value | None = None
+    yield from _Refuting(problem, limits, seconds, known, stop, every).found()
 
-    def left() -> float:
-        return whole - (time.monotonic() - started if limits.deterministic is None else spent)
 
-    while groups and not stop.is_set():
-        low, below = known()
-        # The consumer may not have processed the latest results yet.
-        low, below = max(low, proved), below if found is None else min(below, found)
-        if left() <= 0 or low >= below:
-            return
-        value = _asked_for(low, below, share, parts)
-        model = _model_at(problem, value, low, literals, groups[0])
-        # Building the model takes time.
-        if model is None or left() <= 0 or stop.is_set():
-            return
-        effort = left() if every else min(SHARE * whole, left())
-        work = None if limits.deterministic is None else effort
-        parameters = Parameters(effort, work, limits.seed, first_solution=True, clauses_only=not intervals)
-        answer = solve_model(model.cp, parameters, stop)
-        spent += answer.work
-        if answer.infeasible:
-            proved = least_above(value, parts)
-            yield RefutedValue(proved, groups[0])
-            share = min(1.0, 2 * share)
-        elif answer.has_solution and len(groups) > 1:
-            # It takes more devices to refute this.
-            groups = groups[1:]
-        elif answer.has_solution and len(groups[0]) == problem.devices:
-            found = value
-            schedule = model.decode(answer.value_of)
-            assert schedule is not None, "the model keeps the memory at every start"
-            yield schedule
-        elif share <= 1 / LEVELS:
-            return
-        else:
-            share = max(1 / LEVELS, share / 2)
+class _Refuting:
+    """The devices to ask for, and how far up from what is proved: what is left to ask, and of how much time."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        limits: Limits,
+        seconds: float,
+        known: Callable[[], tuple[Value, Value]],
+        stop: Event,
+        every: bool,
+    ) -> None:
+        self._problem, self._limits, self._known, self._stop, self._every = problem, limits, known, stop, every
+        self._parts = largest_denominator(problem)
+        self._started, self._spent = time.monotonic(), 0.0
+        self._whole = seconds if limits.deterministic is None else limits.deterministic
+        self._intervals = is_job_shop(problem)
+        self._groups = [[*range(problem.devices)]] if self._intervals or every else _groups(problem)
+        # What is near the bound takes almost as long to refute as what is halfway up; of a job shop it takes a moment,
+        # and what is halfway up is not refuted at all.
+        self._share = 2 / LEVELS if self._intervals else 1 / 2
+        self._proved: Value = 0
+        self._found: Value | None = None
+
+    def found(self) -> Iterator[RefutedValue | Schedule]:
+        while self._groups and not self._stop.is_set():
+            low, below = self._open()
+            if self._left() <= 0 or low >= below:
+                return
+            value = _asked_for(low, below, self._share, self._parts)
+            literals = -1 if self._intervals else MOST_LITERALS
+            model = _model_at(self._problem, value, low, literals, self._groups[0])
+            # Building the model takes time.
+            if model is None or self._left() <= 0 or self._stop.is_set():
+                return
+            answer = self._answer(model)
+            if answer.infeasible:
+                self._proved, self._share = least_above(value, self._parts), min(1.0, 2 * self._share)
+                yield RefutedValue(self._proved, self._groups[0])
+            elif answer.has_solution and len(self._groups) > 1:
+                # It takes more devices to refute this.
+                self._groups = self._groups[1:]
+            elif answer.has_solution and len(self._groups[0]) == self._problem.devices:
+                self._found = value
+                schedule = model.decode(answer.value_of)
+                assert schedule is not None, "the model keeps the memory at every start"
+                yield schedule
+            elif self._share <= 1 / LEVELS:
+                return
+            else:
+                self._share = max(1 / LEVELS, self._share / 2)
+
+    def _open(self) -> tuple[Value, Value]:
+        """What is proved, and the value to stay below: the consumer may not have processed the latest results yet."""
+        low, below = self._known()
+        return max(low, self._proved), below if self._found is None else min(below, self._found)
+
+    def _left(self) -> float:
+        """The seconds or the counted work that is left."""
+        counted = self._limits.deterministic is not None
+        return self._whole - (self._spent if counted else time.monotonic() - self._started)
+
+    def _answer(self, model: ExactModel) -> Answer:
+        effort = self._left() if self._every else min(SHARE * self._whole, self._left())
+        work = None if self._limits.deterministic is None else effort
+        parameters = Parameters(effort, work, self._limits.seed, first_solution=True, clauses_only=not self._intervals)
+        answer = solve_model(model.cp, parameters, self._stop)
+        self._spent += answer.work
+        return answer
 
 
 def _asked_for(low: Value, below: Value, share: float, parts: int) -> Value:

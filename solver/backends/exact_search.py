@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Event
 
 from formulations.exact.exact_model import ExactModel
 from pipesched.errors import Disagreement
 from pipesched.problem.attainable_spans import Value
 from pipesched.schedule.timeline import Timeline
-from solver.backends.cp_sat import EXHAUSTIVE, Callbacks, Parameters, ValueOf, solve_model
+from solver.backends.cp_sat import EXHAUSTIVE, Answer, Callbacks, Parameters, ValueOf, solve_model
 from solver.construction.timing import times_within
 from solver.limits import Limits
 
@@ -34,16 +34,7 @@ def improve(
     `from_below` asks for schedules of the lower bound first.
     """
     search = _Search(model, callback)
-    parameters = Parameters(
-        seconds,
-        limits.deterministic,
-        limits.seed,
-        workers=limits.workers,
-        gap=limits.gap,
-        clauses_only=model.model.order is not None,
-        from_below=from_below,
-    )
-    answer = solve_model(model.cp, parameters, stop, Callbacks(search.on_solution, search.on_bound))
+    answer = search.run(replace(_parameters(model, limits, seconds), gap=limits.gap, from_below=from_below), stop)
     if answer.infeasible and model.bounds_everything:
         # The incumbent itself is a solution of the model, so there must be one.
         raise Disagreement("CP-SAT finds the model infeasible although a valid schedule is known", EXHAUSTIVE)
@@ -61,16 +52,13 @@ class First:
 def first(model: ExactModel, limits: Limits, seconds: float, stop: Event) -> First:
     """Any schedule of the model, where none is known."""
     search = _Search(model, lambda *_: None)
-    parameters = Parameters(
-        seconds,
-        limits.deterministic,
-        limits.seed,
-        workers=limits.workers,
-        first_solution=True,
-        clauses_only=model.model.order is not None,
-    )
-    answer = solve_model(model.cp, parameters, stop, Callbacks(search.on_solution, search.on_bound))
+    answer = search.run(replace(_parameters(model, limits, seconds), first_solution=True), stop)
     return First(search.best, answer.infeasible and model.bounds_everything)
+
+
+def _parameters(model: ExactModel, limits: Limits, seconds: float) -> Parameters:
+    clauses_only = model.model.order is not None
+    return Parameters(seconds, limits.deterministic, limits.seed, workers=limits.workers, clauses_only=clauses_only)
 
 
 class _Search:
@@ -80,6 +68,9 @@ class _Search:
         self._model, self._callback = model, callback
         self._bound: Value = 0
         self.best: Timeline | None = None
+
+    def run(self, parameters: Parameters, stop: Event) -> Answer:
+        return solve_model(self._model.cp, parameters, stop, Callbacks(self.on_solution, self.on_bound))
 
     def on_solution(self, value_of: ValueOf, objective: float) -> None:
         claimed = self._model.most(objective)

@@ -10,7 +10,7 @@ from heuristics.building.drawing_together import Row, draw_together
 from pipesched.problem.passes import B, F, Pass, W
 from pipesched.problem.placement import v_shape
 from pipesched.problem.problem import Problem
-from pipesched.problem.stage import stages_of
+from pipesched.problem.stage_columns import stages_of
 
 
 def _with_weights(row: Row) -> Row:

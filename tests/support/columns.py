@@ -10,7 +10,8 @@ from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.passes import PassKind
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Problem
-from pipesched.problem.stage import TaskSpec, stages_of
+from pipesched.problem.stage import TaskSpec
+from pipesched.problem.stage_columns import stages_of
 
 
 class Costs(NamedTuple):

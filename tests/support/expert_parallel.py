@@ -9,7 +9,8 @@ from pipesched.problem import placement
 from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Problem
-from pipesched.problem.stage import COMPUTE, Stage, TaskSpec, stages_of
+from pipesched.problem.stage import COMPUTE, Stage, TaskSpec
+from pipesched.problem.stage_columns import stages_of
 
 # Microseconds, profile-data `train.json` (H800, EP64): attention, dispatch, experts, combine of each layer's forward;
 # combine, experts, dispatch, attention of each backward in the order they ran, and the weight gradients behind them.

@@ -10,7 +10,8 @@ from pipesched.files.problems.parameter_keys import of_stages
 from pipesched.files.problems.pass_tasks import KEYS, StageTasks, Totals, stage_tasks, totals
 from pipesched.files.problems.schema import ChainTask, ProblemFile, WeightTask
 from pipesched.files.problems.times_in_ticks import Columns, layers_of
-from pipesched.problem.stage import COMPUTE, Stage, TaskSpec, stages_of
+from pipesched.problem.stage import COMPUTE, Stage, TaskSpec
+from pipesched.problem.stage_columns import stages_of
 
 
 def stages_from(form: ProblemFile, times: Columns, held: Columns) -> tuple[Stage, ...]:

@@ -18,7 +18,7 @@ from pipesched.problem.features.device_resources import HostPool, Pool, SharedSt
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import finer
-from pipesched.problem.stage import scaled_stage
+from pipesched.problem.scaled_stage import scaled_stage
 
 
 class Worker(NamedTuple):

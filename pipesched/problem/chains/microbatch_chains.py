@@ -16,7 +16,8 @@ from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.passes import Pass
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Problem
-from pipesched.problem.stage import Stage, scaled_stage
+from pipesched.problem.scaled_stage import scaled_stage
+from pipesched.problem.stage import Stage
 
 # The chain of the problem that micro-batches walk, and their factor.
 _Key = tuple[int, Fraction]
