@@ -109,3 +109,5 @@ PLACEMENTS: Mapping[str, Callable[[int, int], Placement]] = {
     "wave": wave,
     "bidirectional": lambda devices, _: bidirectional(devices),
 }
+# Stages a device holds under those that leave no choice.
+FIXED_CHUNKS = {"linear": 1, "v-shape": 2, "bidirectional": 2}

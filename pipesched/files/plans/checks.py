@@ -16,9 +16,8 @@ from pipesched.layers.encoder import EncoderPlacement
 from pipesched.layers.pieces import Lengths
 from pipesched.layers.plan_problem import Choice
 from pipesched.layers.vocabulary import Vocabulary, is_vocabulary
+from pipesched.problem.placement import FIXED_CHUNKS
 
-# Placements with one possible number of chunks.
-_FIXED = {"linear": 1, "v-shape": 2, "bidirectional": 2}
 # `free` leaves out the one that holds every layer twice.
 _FREE = ("linear", "interleaved", "v-shape", "wave")
 _DEFAULT_CHUNKS = [1, 2]
@@ -112,10 +111,10 @@ def _placements(form: PlanFile) -> list[tuple[str, int]]:
     found: dict[tuple[str, int], None] = {}
     for name in names:
         for chunks in given:
-            if name in _FIXED:
+            if name in FIXED_CHUNKS:
                 # A name alone brings its own number of chunks; among several, those listed decide.
-                fits = _FIXED[name] == chunks or (form.chunks is None and len(names) == 1)
-                found |= {(name, _FIXED[name]): None} if fits else {}
+                fits = FIXED_CHUNKS[name] == chunks or (form.chunks is None and len(names) == 1)
+                found |= {(name, FIXED_CHUNKS[name]): None} if fits else {}
             elif chunks > (2 if name == "wave" and form.placement == "free" else 1):
                 found[name, chunks] = None  # one chunk is linear, and a wave of two is a V
     return list(found)

@@ -16,10 +16,7 @@ from pipesched.files.problems.task_checks import task_lists, task_mistakes
 from pipesched.files.schema_errors import shown_amount
 from pipesched.problem import placement
 from pipesched.problem.features.microbatch_scale import BLOCKS
-from pipesched.problem.placement import Placement
-
-# How many stages a device holds under each named placement; None where `chunks` says it.
-_CHUNKS = {"linear": 1, "v-shape": 2, "bidirectional": 2, "interleaved": None, "wave": None}
+from pipesched.problem.placement import FIXED_CHUNKS, Placement
 
 # Devices that one message names.
 _NAMED = 20
@@ -58,7 +55,7 @@ def stage_count(form: ProblemFile) -> int | None:
         return len(form.placement)
     if form.devices is None:
         return None
-    return form.devices * (_CHUNKS[form.placement] or form.chunks or 1)
+    return form.devices * FIXED_CHUNKS.get(form.placement, form.chunks or 1)
 
 
 def placement_of(form: ProblemFile) -> Placement:
@@ -102,7 +99,7 @@ def _chunks(form: ProblemFile) -> Iterator[str]:
     if isinstance(form.placement, list):
         yield f"chunks: found {form.chunks}; allowed: nothing, since the placement lists every stage"
         return
-    fixed = _CHUNKS[form.placement]
+    fixed = FIXED_CHUNKS.get(form.placement)
     if fixed is not None and form.chunks != fixed:
         yield (
             f"chunks: found {form.chunks}; allowed: {fixed} with placement {form.placement} "
