@@ -3,8 +3,8 @@
 DeepSpeed's `PipelineEngine` runs stage s on device s, full backwards only, and its sends and receives block. It keeps
 one loss, so the last stage must run each backward right after its forward, and one received gradient, so no other
 RecvGrad and no other BackwardPass may come between a RecvGrad and its BackwardPass: that would give wrong gradients
-without a word. Hence receives stand as late as they can. For two stages a device there is another engine: see
-`runtime.deepspeed_v`.
+without a word. Hence receives stand as late as they can. Two stages a device, in a V, run in another
+of its engines.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 torch 2.13's `_add_send_recv` lets the ranks take turns: whoever has what its next cell needs executes that cell and
 writes, at that moment, the sends of its tensors into its own row and the receives into the rows of the ranks that use
-them. Both ends of a transfer thus stand at one moment of one sequence, which is why its rows run to their end (see
-`runtime.communication`). Here every row holds passes only: the cells that gather and reduce parameters, which torch
+them. Both ends of a transfer thus stand at one moment of one sequence, which is why its rows run to their end
+(`deadlock.py`). Here every row holds passes only: the cells that gather and reduce parameters, which torch
 inserts before, take turns of their own and shift the moments, and the argument does not depend on them.
 """
 
