@@ -7,7 +7,8 @@ whole passes, which are fewer.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -526,6 +527,15 @@ def optimum(
             found = game.least(turns, events, objective, best)
             best = best if found is None else found
     return best
+
+
+def with_optimum(problems: Iterable[Problem], most_waits: int, most_orders: int) -> Iterator[tuple[Problem, Fraction]]:
+    """Those in which something fits and every order can be tried, with their optimum."""
+    for one in problems:
+        with suppress(TooManyOrdersError):
+            best = optimum(one, one.objective, most_waits, most_orders)
+            if best is not None:
+                yield one, best
 
 
 def gather_counts(problem: Problem) -> Iterator[dict[int, int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count, islice
 from random import Random
 
 import pytest
@@ -16,7 +17,7 @@ from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.stage import Stage, TaskSpec
 from solver.bounds.saving.certificates import certificates, least_besides, least_of_a_device
 from tests.support.rows_of_tasks import tiny_mirrored
-from tests.support.task_brute_force import TooManyOrdersError, optimum, tiny_reductions, with_parameters
+from tests.support.task_brute_force import optimum, tiny_reductions, with_optimum, with_parameters
 
 NOTHING, COMM = TaskSpec("compute", 0), TaskSpec("comm", 1)
 
@@ -59,16 +60,9 @@ def test_reduction_and_step_may_end_before_passes_do(one: Problem, best: int) ->
 
 
 def test_bounds_of_tasks_and_what_runs_for_parameters_are_never_above_the_optimum() -> None:
-    random, tried, attained = Random(2), 0, 0
-    while tried < 150:
-        one = with_parameters(random, tiny_mirrored(random))
-        try:
-            best = optimum(one, one.objective, 5, 300)
-        except TooManyOrdersError:
-            continue
-        if best is None:
-            continue
-        tried += 1
+    random, attained = Random(2), 0
+    drawn = (with_parameters(random, tiny_mirrored(random)) for _ in count())
+    for one, best in islice(with_optimum(drawn, 5, 300), 150):
         for each in certificates(one, one.objective):
             assert each.value_ticks <= best, (each, one.stages)
             assert check_bound(one, each).verdict is not Verdict.REFUSED
