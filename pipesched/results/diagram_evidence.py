@@ -9,24 +9,26 @@ from typing import ClassVar
 
 @dataclass(frozen=True)
 class Diagram:
-    """A relaxed decision diagram over the orders of some stages' passes.
+    """A relaxed decision diagram over the orders of some stages' passes, of one chain or several.
 
-    Labels are the times of a partial order, states how far its micro-batches have come. Time 0 is the start of the
-    chain's first forward. Where the chain's first stage is kept, the bound is the end of all kept work of its device
-    (of all kept devices for the makespan); where it is not, the last gradient's start, the way back, and what is left
-    of the first stage's backward.
+    Labels are the times of a partial order, states how far its micro-batches have come. Of the makespan time 0 is its
+    start, and the ends of all kept devices count, and the way back of each chain to its first stage. Of a span with a
+    `device` its time counts, from its first kept pass on; without one, of the stages of one chain, time 0 is the start
+    of the chain's first forward, and the last way back to the first stage counts, with what is left there.
     """
 
     form: ClassVar[str] = "decision diagram"
-    # Stages kept, in the order of their chain; its other stages are delays.
+    # Stages kept, chain by chain, in the order of each; other stages are delays.
     stages: tuple[int, ...]
     # Most labels of a state, of which others are merged; None: none is merged.
     width: int | None = None
     # Labels that must end at so many ticks or later are left out.
     below: int | None = None
-    # Stages whose completion bound says which these are: the same or some of them; none: nothing is left out.
+    # Stages whose completion bounds say which these are: the same or some of them; none: nothing is left out.
     guide: tuple[int, ...] = ()
-    # A forward and a gradient of a device may run as one block.
-    blocks: bool = False
+    # One bound of all these stages together; with a number, of each of their devices by itself so many for a state.
+    rows: int | None = None
+    # Whose span is bounded.
+    device: int | None = None
     # Of how many units of the problem's time `below` counts ticks; None: the problem's own.
     tick: Fraction | None = None
