@@ -9,7 +9,6 @@ from typing import Any
 
 from pipesched.checking.attainable import least_attainable
 from pipesched.checking.coverage import require_covered
-from pipesched.checking.crossing_chains.argument import crossings_of_chains
 from pipesched.checking.devices.around_passes import around_passes
 from pipesched.checking.devices.cool_down import cool_down
 from pipesched.checking.devices.device_arguments import in_flight_limit, load, round_trip
@@ -45,7 +44,6 @@ from pipesched.problem.relaxed.without_lookups import without_lookups
 from pipesched.problem.relaxed.without_parameters import without_parameters
 from pipesched.problem.relaxed.without_stage_arcs import without_stage_arcs
 from pipesched.results.certificate import Certificate
-from pipesched.results.crossing_evidence import CrossingChains
 from pipesched.results.diagram_evidence import Diagram
 from pipesched.results.evidence import (
     AroundDevice,
@@ -88,7 +86,6 @@ ARGUMENTS: dict[str, dict[type, Argument]] = {
     "stream memory": {StreamMemory: _plain(stream_memory)},
     "memory over time of tasks": {MemoryOfDevice: _plain(memory_of_tasks)},
     "decision diagram": {Diagram: _plain(decision_diagram)},
-    "crossings of all chains": {CrossingChains: _plain(crossings_of_chains)},
 }
 
 # The same of periods, which may be any fraction.

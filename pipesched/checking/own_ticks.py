@@ -6,14 +6,13 @@ from dataclasses import replace
 from math import ceil
 
 from pipesched.problem.problem import Problem
-from pipesched.results.crossing_evidence import CrossingChains
 from pipesched.results.diagram_evidence import Diagram
 from pipesched.results.evidence import Evidence
 
 
 def in_own_ticks(problem: Problem, evidence: Evidence | None) -> Evidence | None:
     """The same with the value below which orders are followed in the problem's ticks; any is sound, by rounding too."""
-    if isinstance(evidence, CrossingChains | Diagram):
+    if isinstance(evidence, Diagram):
         if evidence.below is None:
             return evidence
         tick = problem.tick if evidence.tick is None else evidence.tick

@@ -10,9 +10,6 @@ from fractions import Fraction
 from typing import ClassVar
 
 from pipesched.problem.formatting import visible
-from pipesched.results.crossing_evidence import (
-    CrossingChains,
-)
 from pipesched.results.diagram_evidence import Diagram
 
 
@@ -215,7 +212,6 @@ Evidence = (
     | StreamWeights
     | ModeMultipliers
     | ResourceWeights
-    | CrossingChains
     | Diagram
     | Refutation
     | WithMoreMemory

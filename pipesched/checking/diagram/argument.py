@@ -1,46 +1,109 @@
-"""Which walk a diagram's evidence names, and what its replay proves."""
+"""Argument: the forwards and gradients of some stages run in some order, and other stages are delays.
+
+Micro-batches of a chain are alike. If they exchange their names on each stage by the order in which they run there,
+what they wait for is still before them, memory holds as much at every instant, and each device runs the same at the
+same times, blocks of a forward and a gradient too, also of two chains. So a stage's forwards run in turn, and its
+gradients, and how many have run each step tells all that an order has left. If each stage that is not kept were on a
+device of its own without a limit of memory, every schedule would stay one, and take no longer. A device's memory is
+shared by the chains: a forward needs what gradients of any of them have given back there, and time for all weight
+passes but those whose memory it can do without. Steps are taken by their starts, so that none starts before the last.
+
+Of the makespan time 0 is its start: a chain's first kept step waits for the way to it, and behind its last one comes
+the way back to its first stage. So it is with the span of the device of a chain's first stage, of which nothing else
+needs to be kept: time 0 is then the start of the chain's first forward. Of the span of a kept device time 0 is the
+start of its first kept pass. What ran elsewhere before may have ended long ago: it takes no time, and nothing of it
+says when something after 0 starts at the earliest. The order ends with the last kept pass of the device.
+
+Any order that is left out ends at `below` or later, as `guide.py` says. So no schedule is below the least end of those
+that are followed, or below that value.
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
-from pipesched.problem.problem import Problem
+from pipesched.problem.problem import Objective, Problem
 from pipesched.results.diagram_evidence import Diagram
 
-_MOST_WIDTH, _NO_WIDTH = 1024, 2**40
+if TYPE_CHECKING:
+    from pipesched.checking.diagram.guide import Guide
+    from pipesched.checking.diagram.walk import Walk
+
+_MOST_TOLD_APART, _NO_WIDTH, _MOST_TICKS = 1024, 2**40, 2**50
 
 
 def decision_diagram(problem: Problem, evidence: Diagram) -> int:
     """The least end of the orders that are followed, or the value that the others do not end before."""
-    from pipesched.checking.diagram.guide import guide_of
     from pipesched.checking.diagram.replay import least_end
     from pipesched.checking.diagram.walk import walk_along
 
     _require(problem, evidence)
-    walk = walk_along(problem, evidence.stages)
-    if not evidence.blocks:
-        walk = walk._replace(steps=walk.steps._replace(together=walk.steps.together * 0 - 1))
-    width = _NO_WIDTH if evidence.width is None else evidence.width
-    if evidence.below is None:
-        return walk.beside + least_end(walk, width)
-    if evidence.below < walk.beside:
-        raise RefusedEvidenceError("orders that end below nothing")
-    guide = None
-    if evidence.guide:
-        if not set(evidence.guide) <= set(evidence.stages):
-            raise RefusedEvidenceError(f"stages {list(evidence.guide)} are not among {list(evidence.stages)}")
-        guide = guide_of(problem, walk, walk_along(problem, evidence.guide), evidence.stages, evidence.guide)
-    return walk.beside + least_end(walk, width, guide, evidence.below - walk.beside)
+    walk = walk_along(problem, evidence.stages, evidence.device)
+    return least_end(walk, evidence.width or _NO_WIDTH, _guides(problem, evidence, walk), evidence.below)
+
+
+def _guides(problem: Problem, evidence: Diagram, walk: Walk) -> list[Guide]:
+    """One of all their stages, or one of each device by itself, with the ways on from what its orders come to."""
+    from pipesched.checking.diagram.completion import completions, reachable
+    from pipesched.checking.diagram.guide import guide_of
+    from pipesched.checking.diagram.repetition import Reached
+    from pipesched.checking.diagram.replay import least_end
+    from pipesched.checking.diagram.walk import walk_along
+
+    where, below = problem.placement.stage_device, evidence.below
+    found: list[Guide] = []
+    if below is None:
+        return found
+    devices: list[int | None] = [None]
+    if evidence.rows is not None:  # each knows of its own time 0 alone
+        kept = dict.fromkeys(where[stage] for stage in evidence.guide)
+        devices = [device for device in kept if evidence.device in (None, device)]
+    for device in devices:
+        own = tuple(stage for stage in evidence.guide if device in (None, where[stage]))
+        fewer = walk_along(problem, own, evidence.device)
+        layers = completions(fewer, reachable(fewer.steps))
+        if evidence.rows is not None:
+            itself, reached = guide_of(fewer, fewer, layers), list[Reached]()
+            least_end(fewer, evidence.width or _NO_WIDTH, [itself], below, reached)
+            layers = completions(fewer, [one.keys for one in reached], evidence.rows, reached, below)
+        found.append(guide_of(walk, fewer, layers))
+    return found
 
 
 def _require(problem: Problem, evidence: Diagram) -> None:
     """That the diagram is one that the replay knows, of a problem that it covers."""
-    if not evidence.blocks and any(stage.overlapped is not None for stage in problem.stages):
-        raise NotCoveredError("in a block a forward and a backward need not pass each other")
-    if evidence.width is not None and not 0 < evidence.width <= _MOST_WIDTH:
-        raise RefusedEvidenceError(f"{evidence.width} labels of a state")
-    if evidence.guide and evidence.below is None:
-        raise RefusedEvidenceError("a guide, and no value")
-    one_task_each = problem.network.one_task_each and not problem.network.options
-    plain = Diagram(evidence.stages, evidence.width, tick=evidence.tick)
-    if not one_task_each and evidence != plain:
+    guide, below = evidence.guide, evidence.below
+    for some in (evidence.stages, guide):
+        if some != tuple(stage for chain in problem.placement.chains for stage in chain if stage in some):
+            raise RefusedEvidenceError(f"stages {list(some)} are not those of chains, in the order of these")
+    if not evidence.stages or not set(guide) <= set(evidence.stages):
+        raise RefusedEvidenceError(f"stages {list(guide)} are not among {list(evidence.stages)}, or there are none")
+    if not all(len(problem.microbatches_of[stage]) for stage in evidence.stages):
+        raise RefusedEvidenceError("no micro-batch walks a chain")
+    for number in (evidence.width, evidence.rows):
+        if number is not None and not 0 < number <= _MOST_TOLD_APART:
+            raise RefusedEvidenceError(f"{number} labels or rows of a state")
+    if (below is None) == bool(guide) or (evidence.rows is not None and not guide):
+        raise RefusedEvidenceError("a guide, and no value, or a value or rows, and no guide")
+    if below is not None and not 0 <= below <= _MOST_TICKS:
+        raise RefusedEvidenceError("orders that end below nothing")
+    _require_counted(problem, evidence)
+
+
+def _require_counted(problem: Problem, evidence: Diagram) -> None:
+    """That what counts is what the objective says, and passes are what the replay takes them for."""
+    device, makespan = evidence.device, problem.objective is Objective.MAKESPAN
+    of_device = {stage for stage in evidence.stages if problem.placement.stage_device[stage] == device}
+    chains = {problem.placement.chain_index[stage] for stage in evidence.stages}
+    if problem.objective is Objective.PERIOD or (makespan and device is not None):
+        raise RefusedEvidenceError("times count to the end of all or of a device, and the objective is another one")
+    if not makespan and device is None and len(chains) > 1:
+        raise RefusedEvidenceError("the span of no device, of several chains")
+    if device is not None and (not of_device or (evidence.guide and not of_device <= set(evidence.guide))):
+        raise RefusedEvidenceError(f"the span of device {device}, not all stages of which are looked at")
+    if problem.network.one_task_each and not problem.network.options:
+        return
+    blocks = any(stage.overlapped is not None for stage in problem.stages)
+    if evidence.guide or device is not None or len(chains) > 1 or blocks:
         raise NotCoveredError("a pass is several tasks")

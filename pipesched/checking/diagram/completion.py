@@ -1,138 +1,174 @@
-"""The completion bound: how long the rest of an order takes at least, found from the end, for each state.
+"""Completion bounds: how long the rest of an order takes at least, found from the end, for each state.
 
 A time of a label is followed by a step that waits for it, and that step by what follows its own end; a block is a step
-by which two end. Of all moves that may be next, for each time the least is taken, so that no order counts as longer
-than it is.
+by which two end. Each way to go on has such a row of what follows each time. Of the rows of a state so many are kept
+distinct, and near ones count as the least of them: of a single one each time is the least over all ways, so that no
+order counts as longer than it is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from pipesched.checking.diagram.moves import NO, Labels, allowed
-from pipesched.checking.diagram.walk import Numbers, Steps, Walk
+from pipesched.checking.diagram.labels import told_apart
+from pipesched.checking.diagram.moves import LONG_AGO, Labels, allowed, moves_from, place_of, run_after
+from pipesched.checking.diagram.repetition import Reached, runs_of
+from pipesched.checking.diagram.walk import NOTHING, Numbers, Steps, Walk
 from pipesched.checking.finding import NotCoveredError
 from pipesched.compiled import compiled, inner
 
-# What follows a time that holds nothing up; what follows where no end can be reached; the most numbers there may be.
+# What follows a time that holds nothing up; numbers of more digits; the most numbers there may be.
 NEVER, FOREVER, _MOST_NUMBERS = -(2**29), 2**29, 60_000_000
+# States of which all rows of all moves are told apart at once, if each has one.
+_AT_ONCE = 2**18
 
 
-class Layer(NamedTuple):
-    """The keys of states, sorted, and what follows each of their times."""
+class Rest(NamedTuple):
+    """The keys of states, sorted, and the rows of each: `rows[at[n]:at[n + 1]]`."""
 
     keys: Numbers
-    follows: Labels
+    at: Numbers
+    rows: Labels
 
 
-def completions(walk: Walk) -> list[Layer]:
-    """By number of steps that have run."""
-    if walk.longest >= FOREVER:
-        raise NotCoveredError("numbers of too many digits")
-    steps, left = walk.steps, _MOST_NUMBERS
-    size, more = steps.admitted + 2 * len(steps.room), key_steps(steps)
-    runs, mays, keys = [np.zeros((1, len(steps.ticks)), np.int64)], list[Numbers](), [np.zeros(1, np.int64)]
-    waits = runs[0][:0], keys[0][:0]
-    for _ in range(steps.microbatches * len(steps.ticks)):
-        mays.append(allowed(runs[-1], steps))
-        moves = moves_from(mays[-1], steps)
-        after, key = runs[-1][moves[:, 0]], keys[-1][moves[:, 0]] + more[moves[:, 1]]
-        after[np.arange(len(moves)), moves[:, 1]] += 1
-        block = np.flatnonzero(moves[:, 2] >= 0)
-        after[block, moves[block, 2]] += 1
-        key[block] += more[moves[block, 2]]
-        one = moves[:, 2] < 0
-        found, which = np.unique(np.concatenate([key[one], waits[1]]), return_index=True)
-        runs.append(np.concatenate([after[one], waits[0]])[which])
-        keys.append(found)
-        waits = after[block], key[block]
-        left -= size * len(found)
+def reachable(steps: Steps) -> list[Numbers]:
+    """The keys of the states to which moves lead before all is over, by number of steps that have run."""
+    layers, waits, left = [np.zeros(1, np.int64)], np.zeros(0, np.int64), _MOST_NUMBERS
+    while len(layers[-1]) or len(waits):
+        run = runs_of(layers[-1], len(layers) - 1, steps)
+        moves = moves_from(allowed(run, steps), steps)
+        alone, open_ = moves[:, 2] < 0, still_open(run, moves, steps)
+        keys = layers[-1][moves[:, 0]] + steps.weights[moves[:, 1]]
+        keys += np.where(alone, 0, steps.weights[moves[:, 2]])
+        layers.append(np.unique(np.concatenate([keys[alone & open_], waits])))
+        waits = np.unique(keys[~alone & open_])
+        left -= (steps.columns + 2 * len(steps.room)) * len(layers[-1])
         if left < 0:
             raise NotCoveredError("too many orders to try them all")
-    last, counted = np.full((1, size), NEVER, np.int32), steps.admitted + len(steps.room)
-    last[0, counted : counted + walk.counted] = 0
-    layers = [Layer(keys[0][:0], last[:0]), Layer(keys[-1], last)]
-    for done in reversed(range(len(mays))):
-        before = one_before(runs[done], mays[done], keys[done], more, layers[-1], layers[-2], steps)
-        layers.append(Layer(keys[done], before))
-    return layers[:0:-1]
-
-
-def key_weights(steps: Steps) -> Numbers:
-    """What the runs of each step, less those of the last, count in the key of a state."""
-    return np.array([(steps.admitted + 1) ** n for n in range(len(steps.ticks))], np.int64)
-
-
-def key_steps(steps: Steps) -> Numbers:
-    """By how much a run of each step raises the key."""
-    weights = key_weights(steps)
-    return np.append(weights[:-1], -weights[:-1].sum())
-
-
-def moves_from(may: Numbers, steps: Steps) -> Numbers:
-    """What may be next: a state's number, a step, and the gradient in a block with it, or -1."""
-    alone = np.argwhere(may > NO)
-    both = (may[:, :, None] > NO) & (may[:, None, :] > NO)
-    blocks = np.argwhere(both[:, : len(steps.together)] & (steps.together >= 0))
-    return np.concatenate([np.column_stack([alone, np.full(len(alone), -1)]), blocks])
+    return layers
 
 
 @compiled
-def one_before(
-    run: Numbers, may: Numbers, keys: Numbers, more: Numbers, near: Layer, far: Layer, steps: Steps
-) -> Labels:
-    """What follows the times of states that are a step before the near ones, or a block before the far ones."""
-    size = near.follows.shape[1]
-    found, now = np.full((len(run), size), FOREVER, np.int32), np.zeros(size, np.int64)
-    for one in range(len(run)):
-        for n in range(run.shape[1]):
-            if may[one, n] == NO:
-                continue
-            then = near.follows[np.searchsorted(near.keys, keys[one] + more[n])]
-            back_over(now, then, n, -1, run[one], may[one, n], steps)
-            _lower(found[one], now)
-            for g in range(run.shape[1] if n < len(steps.together) else 0):
-                if steps.together[n, g] >= 0 and may[one, g] > NO:
-                    then = far.follows[np.searchsorted(far.keys, keys[one] + more[n] + more[g])]
-                    back_over(now, then, n, g, run[one], may[one, n], steps)
-                    _lower(found[one], now)
+def still_open(run: Numbers, moves: Numbers, steps: Steps) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """After which moves the order is not over."""
+    found, after = np.empty(len(moves), np.bool_), np.empty(run.shape[1], np.int64)
+    for number in range(len(moves)):
+        found[number] = not run_after(after, run[moves[number, 0]], moves[number, 1], moves[number, 2], steps)
     return found
 
 
-@inner
-def _lower(found: Labels, now: Numbers) -> None:
-    for place in range(len(now)):
-        found[place] = max(NEVER, min(np.int64(found[place]), now[place]))
+def completions(
+    walk: Walk, layers: Sequence[Numbers], rows: int = 1, reached: Sequence[Reached] = (), below: int = 0
+) -> list[Rest]:
+    """Of the states in these layers, by number of steps; without rows that end late from the earliest times reached."""
+    steps, left, size = walk.steps, _MOST_NUMBERS, walk.steps.columns + 2 * len(walk.steps.room)
+    if walk.longest + max(0, int(steps.behind.max())) >= FOREVER:
+        raise NotCoveredError("numbers of too many digits")
+    nothing = Rest(np.zeros(0, np.int64), np.zeros(1, np.int64), np.zeros((0, size), np.int32))
+    found, at_once = [nothing, nothing], max(1, _AT_ONCE // rows)
+    for done in reversed(range(len(layers))):
+        parts, least = [nothing], nothing.rows
+        if reached and len(layers[done]):
+            least = np.minimum.reduceat(reached[done].labels, reached[done].at[:-1], axis=0)
+        for since in range(0, len(layers[done]), at_once):
+            part = slice(since, since + at_once)
+            parts.append(_part(layers[done][part], done, least[part], found[-1], found[-2], steps, below, rows))
+        many = np.concatenate([np.diff(one.at) for one in parts])
+        keys, own = np.concatenate([one.keys for one in parts]), np.concatenate([one.rows for one in parts])
+        found.append(Rest(keys, np.append(0, np.cumsum(many)), own))
+        left -= own.size
+        if left < 0:
+            raise NotCoveredError("too many orders to try them all")
+    return found[:1:-1]
+
+
+def _part(keys: Numbers, done: int, least: Labels, near: Rest, far: Rest, steps: Steps, below: int, rows: int) -> Rest:
+    """Of some states of a layer, those that have rows."""
+    run = runs_of(keys, done, steps)
+    may = allowed(run, steps)
+    moves = moves_from(may, steps)
+    moves = moves[np.argsort(moves[:, 0], kind="stable")]
+    many, own = rows_before(keys, run, may, moves, least, near, far, steps, below)
+    keys, at = keys[many > 0], np.append(0, np.cumsum(many[many > 0]))
+    if not len(keys) or rows == 1:
+        return Rest(keys, np.arange(len(at)), np.minimum.reduceat(own, at[:-1], axis=0))
+    counts, own = told_apart(own, np.arange(len(own)), at, rows)
+    return Rest(keys, np.append(0, np.cumsum(counts)), own)
+
+
+@compiled
+def rows_before(
+    keys: Numbers,
+    run: Numbers,
+    may: Numbers,
+    moves: Numbers,
+    least: Labels,
+    near: Rest,
+    far: Rest,
+    steps: Steps,
+    below: int,
+) -> tuple[Numbers, Labels]:
+    """How many rows the moves of each state have in front of those of states a step or a block later, and they."""
+    size, free, total = near.rows.shape[1], steps.columns, 0
+    many, found = np.zeros(len(keys), np.int64), np.empty((len(moves) + 1, size), np.int32)
+    after, now, end = np.empty(run.shape[1], np.int64), np.empty(size, np.int64), np.full((1, size), NEVER, np.int32)
+    for device in steps.counted:
+        end[0, free + len(steps.room) + device] = 0
+    for one, n, g in moves:
+        then, since, until = end, 0, 1
+        if not run_after(after, run[one], n, g, steps):
+            then, since, until = near.rows, 0, 0
+            others, key = (near.keys, keys[one] + steps.weights[n])
+            if g >= 0:
+                then, others, key = far.rows, far.keys, key + steps.weights[g]
+            row = np.searchsorted(others, key)
+            if row < len(others) and others[row] == key:
+                since, until = (near.at[row], near.at[row + 1]) if g < 0 else (far.at[row], far.at[row + 1])
+        behind = max(steps.behind[n], steps.behind[g] if g >= 0 else NOTHING)
+        for row in range(since, until):
+            back_over(now, then[row], n, g, behind, run[one], may[one, n], steps)
+            if total == len(found):
+                found = np.concatenate((found, found))
+            in_time = True
+            for place in range(size):
+                found[total, place] = max(np.int64(NEVER), now[place])
+                in_time = in_time and (not len(least) or least[one, place] + np.int64(found[total, place]) < below)
+            many[one] += in_time
+            total += in_time
+    return many, found[:total].copy()
 
 
 @inner
-def back_over(now: Numbers, then: Labels, n: int, g: int, run: Numbers, may: int, steps: Steps) -> None:
-    """Fill in what follows each time before a move, of what follows those after it."""
-    free, device, last = steps.admitted, steps.device[n], len(run) - 1
-    over, shift = free + len(steps.room) + device, 1 if last in (n, g) else 0
+def back_over(now: Numbers, then: Labels, n: int, g: int, behind: int, run: Numbers, may: int, steps: Steps) -> None:
+    """Fill in what follows each time before a move, of what follows those after it, and a micro-batch that is back."""
+    free, device = steps.columns, steps.device[n]
+    over = free + len(steps.room) + device
     takes, rest = (steps.ticks[n], steps.after[n]) if g < 0 else (steps.together[n, g], np.int64(0))
-    own = run[n] - run[-1]
-    ends = max(np.int64(then[free + device]), then[over] + rest)
-    if n != last:
-        ends = max(ends, np.int64(then[own - shift]))
-    if g >= 0 and g != last:
-        ends = max(ends, np.int64(then[run[g] - run[-1] - shift]))
-    start = takes + ends
-    under_way = run[0] - run[-1]
     for place in range(len(now)):
-        now[place] = NEVER
-        if place >= free:
-            now[place] = then[place]
-            start = max(start, now[place])  # nothing starts before this move does
-        elif shift <= place < under_way:
-            now[place] = then[place - shift]
-    if n > 0:
-        now[own] = start + steps.before[n]
-    if g >= 0:
-        now[run[g] - run[-1]] = start + steps.before[g]
-    now[free + device] = start
-    now[over] += takes + rest
-    if may >= 0:
-        now[over] = max(now[over], start - may * steps.weight[device])
+        now[place] = then[place] if place >= free else NEVER
+    ends = max(np.int64(then[free + device]), then[over] + rest, behind)
+    last = 0
+    while last < len(run):
+        last = steps.last[last]
+        shift = 1 if last in (n, g) else 0
+        for which in range(shift, run[steps.first[last]] - run[last]):
+            now[steps.column[last] + which] = then[steps.column[last] + which - shift]
+        last += 1
+    for step in (n, g):
+        if step >= 0 and step != steps.last[step]:
+            shift = 1 if steps.last[step] in (n, g) else 0
+            ends = max(ends, np.int64(then[place_of(step, run, steps) - shift]))
+    start = takes + ends
+    for place in range(free, len(now)):
+        start = max(start, now[place])  # nothing starts before this move does
+    for step in (n, g):
+        if step >= 0 and step != steps.first[step]:
+            now[place_of(step, run, steps)] = NEVER if may == LONG_AGO else start + steps.lag[step]
+    if may != LONG_AGO:
+        now[free + device] = start
+        now[over] += takes + rest
+        if may >= 0:
+            now[over] = max(now[over], start - may * steps.weight[device])

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from pipesched.checking.diagram.completion import FOREVER, back_over, key_weights, moves_from
-from pipesched.checking.diagram.guide import Guide, look_ahead, no_guide
+from pipesched.checking.diagram.completion import FOREVER, back_over
+from pipesched.checking.diagram.guide import Guide, ask, look_ahead, no_guide
 from pipesched.checking.diagram.labels import told_apart
-from pipesched.checking.diagram.moves import Labels, all_over, allowed, raise_times, ready_for, run_move, waiting
-from pipesched.checking.diagram.repetition import ROUNDS, Reached, repeated, runs_of
-from pipesched.checking.diagram.walk import Numbers, Steps, Walk
+from pipesched.checking.diagram.moves import (
+    Labels,
+    allowed,
+    moves_from,
+    raise_times,
+    run_after,
+    run_move,
+    value_of,
+    waiting,
+)
+from pipesched.checking.diagram.repetition import ROUNDS, Reached, repeat, repeated, runs_of
+from pipesched.checking.diagram.walk import NOTHING, Numbers, Steps, Walk
 from pipesched.checking.finding import NotCoveredError
 from pipesched.compiled import compiled, inner
 
@@ -18,117 +29,116 @@ _MOST, _MOST_AT_ONCE = 150_000_000, 4_000_000
 _LATE = 2**60
 
 
-def least_end(walk: Walk, width: int, guide: Guide | None = None, below: int | None = None) -> int:
-    """When the devices that count have run all at the earliest, or the value below which labels are followed."""
-    steps, limit, say = walk.steps, _LATE if below is None else below, guide or no_guide(walk.steps)
-    total = steps.microbatches * len(steps.ticks)
-    skips = bool(guide is None and (steps.together < 0).all())
-    columns = steps.admitted + 2 * len(steps.room)
-    kind_of_number = np.int32 if walk.longest < FOREVER else np.int64
-    reached = Reached(np.zeros(1, np.int64), np.array([0, 1]), np.zeros((1, columns), kind_of_number))
-    waits, done, looked, rounds = (reached.keys[:0], reached.labels[:0]), 0, 0, list[Reached]()
-    while done + 1 < total:
-        near, behind, seen = _next(reached, done, steps, say, limit)
-        keys, labels = np.concatenate([near[0], waits[0]]), np.concatenate([near[1], waits[1]])
-        waits, done, looked = behind, done + 1, looked + seen
+def least_end(
+    walk: Walk, width: int, guides: Sequence[Guide] = (), below: int | None = None, layers: list[Reached] | None = None
+) -> int:
+    """When all that counts has ended at the earliest, or the value below which labels are followed.
+
+    Notes what is reached, by number of steps that have run.
+    """
+    steps, done, looked, rounds = walk.steps, 0, 0, list[Reached]()
+    least = limit = _LATE if below is None else below
+    skips, at_once = not guides and repeat(steps), guides[0] if guides else no_guide()
+    reached = _nothing_run(walk)
+    waits = reached.keys[:0], reached.labels[:0]
+    while len(reached.keys) or len(waits[0]):
+        if layers is not None:
+            layers.append(reached)
+        run = runs_of(reached.keys, done, steps)
+        may = allowed(run, steps)
+        moves = moves_from(may, steps)
+        blocks = moves[:, 2] >= 0
+        keys, labels, end, seen = expand(run, reached, may, moves[~blocks], steps, at_once, limit)
+        keys, labels, least = np.concatenate([keys, waits[0]]), np.concatenate([labels, waits[1]]), min(least, end)
+        waits = reached.keys[:0], reached.labels[:0]
+        if blocks.any():
+            *far, end, more = expand(run, reached, may, moves[blocks], steps, at_once, limit)
+            waits = far[0], far[1]
+            least, seen = min(least, end), seen + more
+        done, looked = done + 1, looked + seen
         if looked > _MOST or len(keys) + len(waits[0]) > _MOST_AT_ONCE:
             raise NotCoveredError("too many orders to try them all")
-        if not len(keys) and not len(waits[0]):
-            return limit
-        reached = _reduced(keys, labels, width)
+        reached = _reduced(keys, labels, done, width, steps, guides, limit)
         if skips and done % len(steps.ticks) == 0 and len(rounds) < ROUNDS:
             rounds.append(reached)
             if len(rounds) == ROUNDS:
-                most = steps.microbatches - done // len(steps.ticks) - steps.admitted - 1
-                skipped, later = repeated(rounds, done, most, steps)
+                skipped, later = repeated(rounds, done, steps)
                 reached, done = reached._replace(labels=reached.labels + later), done + skipped * len(steps.ticks)
-    (_, labels), _, _ = _next(reached, done, steps, no_guide(steps), _LATE)
-    ends = [latest_end(label, walk.counted, steps) for label in labels]
-    return min(limit, *ends) if ends else limit
+    return least
 
 
-Moved = tuple[Numbers, Labels]
+def _nothing_run(walk: Walk) -> Reached:
+    size = walk.steps.columns + 2 * len(walk.steps.room)
+    label = np.zeros((1, size), np.int32 if walk.longest < FOREVER else np.int64)
+    label[:, walk.steps.columns :] = walk.steps.past
+    return Reached(np.zeros(1, np.int64), np.array([0, 1]), label)
 
 
-def _next(reached: Reached, done: int, steps: Steps, guide: Guide, limit: int) -> tuple[Moved, Moved, int]:
-    """The keys and labels after each step that may be next, and after each block, which are a step further."""
-    run = runs_of(reached.keys, done, steps)
-    may = allowed(run, steps)
-    moves = moves_from(may, steps)
-    alone, weights = moves[:, 2] < 0, key_weights(steps)
-    *near, seen = expand(run, reached, may, moves[alone], weights, steps, guide, limit)
-    if alone.all():
-        return (near[0], near[1]), (near[0][:0], near[1][:0]), seen
-    *far, more = expand(run, reached, may, moves[~alone], weights, steps, guide, limit)
-    return (near[0], near[1]), (far[0], far[1]), seen + more
-
-
-def _reduced(keys: Numbers, labels: Labels, width: int) -> Reached:
+def _reduced(
+    keys: Numbers, labels: Labels, done: int, width: int, steps: Steps, guides: Sequence[Guide], below: int
+) -> Reached:
+    """Of labels of which no guide says that they end late, those that are kept distinct."""
     order = np.argsort(keys, kind="stable")
-    keys = keys[order]
-    at = np.flatnonzero(np.diff(keys, prepend=-1))
-    counts, kept = told_apart(labels, order, np.append(at, len(keys)), width)
-    return Reached(keys[at], np.append(0, np.cumsum(counts)), kept)
+    since = np.flatnonzero(np.diff(keys[order], prepend=-1))
+    if guides:
+        run, stay = runs_of(keys[order[since]], done, steps), np.ones(len(keys), np.bool_)
+        for guide in guides:
+            ask(run, np.append(since, len(keys)), order, labels, stay, below, steps, guide)
+        order = order[stay[order]]
+        since = np.flatnonzero(np.diff(keys[order], prepend=-1))
+    counts, kept = told_apart(labels, order, np.append(since, len(order)), width)
+    return Reached(keys[order[since]], np.append(0, np.cumsum(counts)), kept)
 
 
 @compiled
 def expand(
-    run: Numbers,
-    reached: Reached,
-    may: Numbers,
-    moves: Numbers,
-    weights: Numbers,
-    steps: Steps,
-    guide: Guide,
-    limit: int,
-) -> tuple[Numbers, Labels, int]:
-    """The keys and labels after these moves, of those that may end below the limit; how many were tried."""
+    run: Numbers, reached: Reached, may: Numbers, moves: Numbers, steps: Steps, guide: Guide, below: int
+) -> tuple[Numbers, Labels, int, int]:
+    """The keys and labels after these moves, the least end of orders that are over, and how many were tried.
+
+    Of a guide with one row a state it is asked before a move, what follows its end, and most labels are left out
+    without one; what it says after the move may leave out more, and never less.
+    """
     at, labels = reached.at, reached.labels
-    size, found, looked = 2 * len(labels) + 1, 0, 0
-    keys, new = np.empty(size, np.int64), np.empty((size, labels.shape[1]), labels.dtype)
-    comes, after = np.zeros(steps.admitted, np.int64), np.zeros(run.shape[1], np.int64)
-    follows = np.zeros(steps.admitted + 2 * len(steps.room), np.int64)
-    before, say = np.zeros_like(follows), len(guide.steps) > 0
+    count, found, looked, least = labels.shape[1], 0, 0, np.int64(_LATE)
+    keys, new = np.empty(2 * len(labels) + 1, np.int64), np.empty((2 * len(labels) + 1, count), labels.dtype)
+    after, looks = np.empty(run.shape[1], np.int64), np.empty((5, count), np.int64)
+    before, follows = np.empty(count, np.int64), np.empty(count, np.int64)
     for one, n, g in moves:
-        after[:] = run[one]
-        after[n] += 1
-        if g >= 0:
-            after[g] += 1
-        under_way, key = comes[: waiting(after, comes)], ((after - after[-1]) * weights).sum()
-        if not look_ahead(follows, after, under_way, steps, guide):
+        over = run_after(after, run[one], n, g, steps)
+        under_way, since, until = waiting(after, looks[0], looks[1], steps), 0, -1
+        if not over:
+            since, until, said = look_ahead(after, looks, under_way, steps, guide)
+        if since == until >= 0:
             continue
-        if say:  # what follows the times before the move: most labels are left out without one
-            back_over(before, follows, n, g, run[one], may[one, n], steps)
+        if until == since + 1:
+            follows[:] = NOTHING
+            for which in range(said):
+                column, row = looks[2, which], guide.rows[since]
+                follows[column] = max(follows[column], row[looks[3, which]] - looks[4, which])
+            back_over(before, follows, n, g, NOTHING, run[one], may[one, n], steps)
+        key = reached.keys[one] + steps.weights[n] + (steps.weights[g] if g >= 0 else 0)
         for k in range(at[one], at[one + 1]):
-            if say and not _all_below(labels[k], before, limit):
-                looked += 1
+            looked += 1
+            if until == since + 1 and not _all_below(labels[k], before, below):
                 continue
-            ready = ready_for(labels[k], n, g, run[one], steps)
-            if found == size:
-                size *= 2
+            if found == len(keys):
                 keys, new = np.concatenate((keys, keys)), np.concatenate((new, new))
-            new[found], looked = labels[k], looked + 1
-            run_move(new[found], n, g, run[one], ready, may[one, n], steps)
-            raise_times(new[found], under_way, after[0] < steps.microbatches, steps)
-            if not say or _all_below(new[found], follows, limit):
-                keys[found] = key
-                found += 1
-    return keys[:found].copy(), new[:found].copy(), looked
+            new[found] = labels[k]
+            end = run_move(new[found], n, g, run[one], may[one, n], steps)
+            if over:
+                least = min(least, np.int64(value_of(new[found], n, g, end, steps)))
+                continue
+            raise_times(new[found], after, looks[0], looks[1], under_way, steps)
+            keys[found] = key
+            found += 1
+    return keys[:found].copy(), new[:found].copy(), int(least), looked
 
 
 @inner
-def _all_below(label: Labels, follows: Numbers, limit: int) -> bool:
-    """Whether each time and what follows it come to less than the limit."""
+def _all_below(label: Labels, follows: Numbers, below: int) -> bool:
+    """Whether each time and what follows it come to less."""
     for place in range(len(follows)):  # noqa: SIM110 - Numba compiles no generator
-        if label[place] + follows[place] >= limit:
+        if label[place] + follows[place] >= below:
             return False
     return True
-
-
-@compiled
-def latest_end(label: Labels, counted: int, steps: Steps) -> int:
-    """When the first `counted` devices have run all."""
-    latest = 0
-    for device in range(counted):
-        latest = max(latest, all_over(label, device, steps))
-    return latest
