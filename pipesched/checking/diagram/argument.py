@@ -28,6 +28,7 @@ from pipesched.results.diagram_evidence import Diagram
 
 if TYPE_CHECKING:
     from pipesched.checking.diagram.guide import Guide
+    from pipesched.checking.diagram.moves import Layer
     from pipesched.checking.diagram.walk import Walk
 
 _MOST_TOLD_APART, _NO_WIDTH, _MOST_TICKS = 1024, 2**40, 2**50
@@ -40,33 +41,29 @@ def decision_diagram(problem: Problem, evidence: Diagram) -> int:
 
     _require(problem, evidence)
     walk = walk_along(problem, evidence.stages, evidence.device)
-    return least_end(walk, evidence.width or _NO_WIDTH, _guides(problem, evidence, walk), evidence.below)
+    guides = _guides(problem, evidence, walk) if evidence.guide else []
+    return least_end(walk, evidence.width or _NO_WIDTH, guides, evidence.below)
 
 
 def _guides(problem: Problem, evidence: Diagram, walk: Walk) -> list[Guide]:
     """One of all their stages, or one of each device by itself, with the ways on from what its orders come to."""
     from pipesched.checking.diagram.completion import completions, reachable
     from pipesched.checking.diagram.guide import guide_of
-    from pipesched.checking.diagram.repetition import Reached
     from pipesched.checking.diagram.replay import least_end
     from pipesched.checking.diagram.walk import walk_along
 
-    where, below = problem.placement.stage_device, evidence.below
-    found: list[Guide] = []
-    if below is None:
-        return found
-    devices: list[int | None] = [None]
-    if evidence.rows is not None:  # each knows of its own time 0 alone
-        kept = dict.fromkeys(where[stage] for stage in evidence.guide)
-        devices = [device for device in kept if evidence.device in (None, device)]
-    for device in devices:
-        own = tuple(stage for stage in evidence.guide if device in (None, where[stage]))
+    where, rows, found = problem.placement.stage_device, evidence.rows, list["Guide"]()
+    devices = dict.fromkeys(where[stage] for stage in evidence.guide)
+    if evidence.device is not None:  # others by themselves have another time 0
+        devices = {evidence.device: None}
+    for some in [devices] if rows is None else [{one} for one in devices]:
+        own = tuple(stage for stage in evidence.guide if rows is None or where[stage] in some)
         fewer = walk_along(problem, own, evidence.device)
         layers = completions(fewer, reachable(fewer.steps))
-        if evidence.rows is not None:
-            itself, reached = guide_of(fewer, fewer, layers), list[Reached]()
-            least_end(fewer, evidence.width or _NO_WIDTH, [itself], below, reached)
-            layers = completions(fewer, [one.keys for one in reached], evidence.rows, reached, below)
+        if rows is not None:
+            itself, reached = guide_of(fewer, fewer, layers), list["Layer"]()
+            least_end(fewer, evidence.width or _NO_WIDTH, [itself], evidence.below, reached)
+            layers = completions(fewer, reached, rows, evidence.below or 0)
         found.append(guide_of(walk, fewer, layers))
     return found
 

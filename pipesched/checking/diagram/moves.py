@@ -6,36 +6,61 @@ can start the next step; when it has run all that it could, weight passes too.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipesched.checking.diagram.walk import Numbers, Steps
+from pipesched.checking.diagram.walk import NONE, NOTHING, Numbers, Steps
 from pipesched.compiled import compiled, inner
 
 Labels = np.ndarray[Any, np.dtype[Any]]
 
-# No step, or one that cannot be next; one before the owner's first; any number of weight passes may be open; later than
-# any time.
-NO, LONG_AGO, _ANY, _LATE = -3, -2, -1, 2**62
+# No step, or one that cannot be next; one elsewhere before the owner's first; any number of weight passes may be open.
+_NO, LONG_AGO, _ANY = -3, -2, -1
+_LATE = 2**62
+
+
+class Layer(NamedTuple):
+    """The keys of states, sorted, and the labels of each: `labels[at[n]:at[n + 1]]`."""
+
+    keys: Numbers
+    at: Numbers
+    labels: Labels
+
+
+def moves_from(keys: Numbers, run: Numbers, steps: Steps) -> Numbers:
+    """What may be next, state by state: its number, a step, the gradient in a block with it, or -1.
+
+    Then how many weight passes may be open, whether the order is over with it, and the key of what it leads to.
+    """
+    may = _allowed(run, steps)
+    found = [np.argwhere(may > _NO)]
+    found[0] = np.column_stack([found[0], np.full(len(found[0]), NONE)])
+    for n, g in np.argwhere(steps.together >= 0):
+        both = np.argwhere((may[:, n] > _NO) & (may[:, g] > _NO))
+        found.append(np.column_stack([both, np.full_like(both, n), np.full_like(both, g)]))
+    moves = np.concatenate(found)
+    one, n, g = moves[np.argsort(moves[:, 0], kind="stable")].T
+    ending = np.append((steps.device == steps.owner) | (steps.owner == NONE), False)  # last what block there is none
+    left, more = (steps.number - run)[:, ending[:-1]].sum(axis=1), np.append(steps.weights, 0)
+    over = left[one] == ending[n].astype(np.int64) + ending[g]
+    return np.column_stack([one, n, g, may[one, n], over, keys[one] + more[n] + more[g]])
 
 
 @compiled
-def allowed(run: Numbers, steps: Steps) -> Numbers:
-    """By state and step: how many weight passes may be open when it starts, or what else it is, as above."""
-    found = np.full(run.shape, NO, np.int64)
+def _allowed(run: Numbers, steps: Steps) -> Numbers:
+    found = np.full(run.shape, _NO, np.int64)
     for one in range(len(run)):
         begun = steps.owner < 0
         for n in range(run.shape[1]):
             begun = begun or (steps.device[n] == steps.owner and run[one, n] > 0)
         for n in range(run.shape[1]):
+            ahead = run[one, n - 1]
             if n == steps.first[n]:
                 ahead = min(steps.number[n], run[one, steps.last[n]] + steps.admitted[n])
-            else:
-                ahead = run[one, n - 1]
             if run[one, n] < ahead:
                 found[one, n] = _open_beside(run[one], n, steps)
-                if found[one, n] > NO and not begun and steps.device[n] != steps.owner:
+                if found[one, n] > _NO and not begun and steps.device[n] != steps.owner:
                     found[one, n] = LONG_AGO
     return found
 
@@ -62,32 +87,12 @@ def _open_beside(run: Numbers, n: int, steps: Steps) -> int:
         if steps.device[other] == device:
             needed += steps.memory[other] * max(0, run[other] - first - 1)
     if held > room or (first < run[n] and needed > room):
-        return NO
+        return _NO
     return int((room - held) // steps.open_[device]) if steps.open_[device] > 0 else _ANY
 
 
-def moves_from(may: Numbers, steps: Steps) -> Numbers:
-    """What may be next: a state's number, a step, and the gradient in a block with it, or -1."""
-    alone = np.argwhere(may > NO)
-    found = [np.column_stack([alone, np.full(len(alone), -1)])]
-    for n, g in np.argwhere(steps.together >= 0):
-        which = np.flatnonzero((may[:, n] > NO) & (may[:, g] > NO))
-        found.append(np.column_stack([which, np.full(len(which), n), np.full(len(which), g)]))
-    return np.concatenate(found)
-
-
 @inner
-def run_after(after: Numbers, run: Numbers, n: int, g: int, steps: Steps) -> bool:
-    """Fill in what has run after a move; whether the order is over then."""
-    left = False
-    for step in range(len(run)):
-        after[step] = run[step] + (1 if step in (n, g) else 0)
-        left = left or (after[step] < steps.number[step] and steps.owner in (-1, steps.device[step]))
-    return not left
-
-
-@inner
-def waiting(run: Numbers, places: Numbers, comes: Numbers, steps: Steps) -> int:
+def waiting(run: Numbers, looks: Numbers, steps: Steps) -> int:
     """Fill in where the time of each micro-batch under way stands, and its next step; how many these are."""
     found = 0
     for last in range(len(run)):
@@ -96,7 +101,7 @@ def waiting(run: Numbers, places: Numbers, comes: Numbers, steps: Steps) -> int:
             for which in range(run[steps.first[last]] - run[last]):
                 while run[n - 1] <= run[last] + which:
                     n -= 1
-                places[found], comes[found] = steps.column[last] + which, n
+                looks[0, found], looks[1, found] = steps.column[last] + which, n
                 found += 1
     return found
 
@@ -105,6 +110,12 @@ def waiting(run: Numbers, places: Numbers, comes: Numbers, steps: Steps) -> int:
 def place_of(n: int, run: Numbers, steps: Steps) -> int:
     """Where the time of the micro-batch stands that runs a step next."""
     return int(steps.column[n] + run[n] - run[steps.last[n]])
+
+
+@inner
+def behind_of(n: int, g: int, steps: Steps) -> int:
+    """What follows the end of a move before a micro-batch is done that is through its chain."""
+    return int(max(steps.behind[n], steps.behind[g] if g >= 0 else NOTHING))
 
 
 @inner
@@ -138,7 +149,7 @@ def run_move(label: Labels, n: int, g: int, run: Numbers, may: int, steps: Steps
 
 
 @inner
-def raise_times(label: Labels, run: Numbers, places: Numbers, comes: Numbers, count: int, steps: Steps) -> None:
+def raise_times(label: Labels, run: Numbers, looks: Numbers, count: int, steps: Steps) -> None:
     """Change times to the latest with which nothing that is left runs later.
 
     A micro-batch waits for its next device, and a device for what comes to it first: of those under way, or the next
@@ -146,32 +157,19 @@ def raise_times(label: Labels, run: Numbers, places: Numbers, comes: Numbers, co
     """
     free = steps.columns
     for which in range(count):
-        n = comes[which]
-        label[places[which]] = max(np.int64(label[places[which]]), label[free + steps.device[n]] - steps.lag[n])
+        place, n = looks[0, which], looks[1, which]
+        label[place] = max(np.int64(label[place]), label[free + steps.device[n]] - steps.lag[n])
     for one in range(len(steps.room)):
-        first = np.int64(_LATE)
+        soonest, n = np.int64(_LATE), 0
         for which in range(count):
-            if steps.soonest[comes[which], one] >= 0:
-                first = min(first, label[places[which]] + steps.soonest[comes[which], one])
-        n = 0
-        while n < len(run):
+            if steps.soonest[looks[1, which], one] >= 0:
+                soonest = min(soonest, label[looks[0, which]] + steps.soonest[looks[1, which], one])
+        while n < len(run):  # the first step of each chain
             if run[n] < steps.number[n] and steps.soonest[n, one] >= 0:
                 begins = max(np.int64(steps.past), label[free + steps.device[n]] - steps.lag[n])
-                first = min(first, begins + steps.soonest[n, one])
+                soonest = min(soonest, begins + steps.soonest[n, one])
             n = steps.last[n] + 1
-        if first < _LATE:
-            label[free + one] = max(np.int64(label[free + one]), first)
         over = free + len(steps.room) + one
+        if soonest < _LATE:
+            label[free + one] = max(np.int64(label[free + one]), soonest)
         label[over] = max(label[over], label[free + one])
-
-
-@inner
-def value_of(label: Labels, n: int, g: int, end: int, steps: Steps) -> int:
-    """When all that counts has ended, of an order that is over with this move."""
-    latest = np.int64(0)
-    for device in steps.counted:
-        latest = max(latest, np.int64(label[steps.columns + len(steps.room) + device]))
-    for step in (n, g):
-        if step >= 0:
-            latest = max(latest, end + steps.behind[step])
-    return int(latest)

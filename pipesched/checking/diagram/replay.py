@@ -9,18 +9,9 @@ import numpy as np
 from pipesched.checking.diagram.completion import FOREVER, back_over
 from pipesched.checking.diagram.guide import Guide, ask, look_ahead, no_guide
 from pipesched.checking.diagram.labels import told_apart
-from pipesched.checking.diagram.moves import (
-    Labels,
-    allowed,
-    moves_from,
-    raise_times,
-    run_after,
-    run_move,
-    value_of,
-    waiting,
-)
-from pipesched.checking.diagram.repetition import ROUNDS, Reached, repeat, repeated, runs_of
-from pipesched.checking.diagram.walk import NOTHING, Numbers, Steps, Walk
+from pipesched.checking.diagram.moves import Labels, Layer, behind_of, moves_from, raise_times, run_move, waiting
+from pipesched.checking.diagram.repetition import ROUNDS, may_repeat, repeated
+from pipesched.checking.diagram.walk import NOTHING, Numbers, Steps, Walk, runs_of
 from pipesched.checking.finding import NotCoveredError
 from pipesched.compiled import compiled, inner
 
@@ -30,32 +21,26 @@ _LATE = 2**60
 
 
 def least_end(
-    walk: Walk, width: int, guides: Sequence[Guide] = (), below: int | None = None, layers: list[Reached] | None = None
+    walk: Walk, width: int, guides: Sequence[Guide] = (), below: int | None = None, layers: list[Layer] | None = None
 ) -> int:
-    """When all that counts has ended at the earliest, or the value below which labels are followed.
-
-    Notes what is reached, by number of steps that have run.
-    """
-    steps, done, looked, rounds = walk.steps, 0, 0, list[Reached]()
+    """When all that counts has ended at the earliest, or the value below which labels are followed; notes layers."""
+    steps, done, looked, rounds = walk.steps, 0, 0, list[Layer]()
     least = limit = _LATE if below is None else below
-    skips, at_once = not guides and repeat(steps), guides[0] if guides else no_guide()
-    reached = _nothing_run(walk)
-    waits = reached.keys[:0], reached.labels[:0]
+    skips, first = not guides and may_repeat(steps), guides[0] if guides else no_guide()
+    label = np.zeros((1, steps.columns + 2 * len(steps.room)), np.int32 if walk.longest < FOREVER else np.int64)
+    label[:, steps.columns :] = steps.past
+    reached = Layer(np.zeros(1, np.int64), np.array([0, 1]), label)
+    waits = none = reached.keys[:0], label[:0]
     while len(reached.keys) or len(waits[0]):
         if layers is not None:
             layers.append(reached)
         run = runs_of(reached.keys, done, steps)
-        may = allowed(run, steps)
-        moves = moves_from(may, steps)
+        moves = moves_from(reached.keys, run, steps)
         blocks = moves[:, 2] >= 0
-        keys, labels, end, seen = expand(run, reached, may, moves[~blocks], steps, at_once, limit)
-        keys, labels, least = np.concatenate([keys, waits[0]]), np.concatenate([labels, waits[1]]), min(least, end)
-        waits = reached.keys[:0], reached.labels[:0]
-        if blocks.any():
-            *far, end, more = expand(run, reached, may, moves[blocks], steps, at_once, limit)
-            waits = far[0], far[1]
-            least, seen = min(least, end), seen + more
-        done, looked = done + 1, looked + seen
+        near = expand(run, reached, moves[~blocks], steps, first, limit)
+        far = expand(run, reached, moves[blocks], steps, first, limit) if blocks.any() else (*none, limit, 0)
+        keys, labels = np.concatenate([near[0], waits[0]]), np.concatenate([near[1], waits[1]])
+        waits, least, looked, done = far[:2], min(least, near[2], far[2]), looked + near[3] + far[3], done + 1
         if looked > _MOST or len(keys) + len(waits[0]) > _MOST_AT_ONCE:
             raise NotCoveredError("too many orders to try them all")
         reached = _reduced(keys, labels, done, width, steps, guides, limit)
@@ -67,16 +52,9 @@ def least_end(
     return least
 
 
-def _nothing_run(walk: Walk) -> Reached:
-    size = walk.steps.columns + 2 * len(walk.steps.room)
-    label = np.zeros((1, size), np.int32 if walk.longest < FOREVER else np.int64)
-    label[:, walk.steps.columns :] = walk.steps.past
-    return Reached(np.zeros(1, np.int64), np.array([0, 1]), label)
-
-
 def _reduced(
     keys: Numbers, labels: Labels, done: int, width: int, steps: Steps, guides: Sequence[Guide], below: int
-) -> Reached:
+) -> Layer:
     """Of labels of which no guide says that they end late, those that are kept distinct."""
     order = np.argsort(keys, kind="stable")
     since = np.flatnonzero(np.diff(keys[order], prepend=-1))
@@ -87,52 +65,60 @@ def _reduced(
         order = order[stay[order]]
         since = np.flatnonzero(np.diff(keys[order], prepend=-1))
     counts, kept = told_apart(labels, order, np.append(since, len(order)), width)
-    return Reached(keys[order[since]], np.append(0, np.cumsum(counts)), kept)
+    return Layer(keys[order[since]], np.append(0, np.cumsum(counts)), kept)
 
 
 @compiled
 def expand(
-    run: Numbers, reached: Reached, may: Numbers, moves: Numbers, steps: Steps, guide: Guide, below: int
+    run: Numbers, reached: Layer, moves: Numbers, steps: Steps, guide: Guide, below: int
 ) -> tuple[Numbers, Labels, int, int]:
     """The keys and labels after these moves, the least end of orders that are over, and how many were tried.
 
-    Of a guide with one row a state it is asked before a move, what follows its end, and most labels are left out
-    without one; what it says after the move may leave out more, and never less.
+    Of a guide with one row for a state it is asked before the move what follows, since most labels are left out without
+    one. After it no less would be left out.
     """
-    at, labels = reached.at, reached.labels
-    count, found, looked, least = labels.shape[1], 0, 0, np.int64(_LATE)
-    keys, new = np.empty(2 * len(labels) + 1, np.int64), np.empty((2 * len(labels) + 1, count), labels.dtype)
-    after, looks = np.empty(run.shape[1], np.int64), np.empty((5, count), np.int64)
-    before, follows = np.empty(count, np.int64), np.empty(count, np.int64)
-    for one, n, g in moves:
-        over = run_after(after, run[one], n, g, steps)
-        under_way, since, until = waiting(after, looks[0], looks[1], steps), 0, -1
+    at, labels, found, looked, least = reached.at, reached.labels, 0, 0, _LATE
+    keys, new = np.empty(2 * len(labels) + 1, np.int64), np.empty((2 * len(labels) + 1, labels.shape[1]), labels.dtype)
+    after, looks = np.empty(run.shape[1], np.int64), np.empty((5, labels.shape[1]), np.int64)
+    before, follows = np.empty(labels.shape[1], np.int64), np.empty(labels.shape[1], np.int64)
+    for one, n, g, may, over, key in moves:
+        for step in range(len(after)):
+            after[step] = run[one, step] + (1 if step in (n, g) else 0)
+        under_way, since, until, said = waiting(after, looks, steps), -1, -1, 0
         if not over:
             since, until, said = look_ahead(after, looks, under_way, steps, guide)
         if since == until >= 0:
             continue
-        if until == since + 1:
+        ask_before = until == since + 1
+        if ask_before:
             follows[:] = NOTHING
             for which in range(said):
                 column, row = looks[2, which], guide.rows[since]
                 follows[column] = max(follows[column], row[looks[3, which]] - looks[4, which])
-            back_over(before, follows, n, g, NOTHING, run[one], may[one, n], steps)
-        key = reached.keys[one] + steps.weights[n] + (steps.weights[g] if g >= 0 else 0)
+            back_over(before, follows, n, g, run[one], may, steps)
         for k in range(at[one], at[one + 1]):
             looked += 1
-            if until == since + 1 and not _all_below(labels[k], before, below):
+            if ask_before and not _all_below(labels[k], before, below):
                 continue
             if found == len(keys):
                 keys, new = np.concatenate((keys, keys)), np.concatenate((new, new))
-            new[found] = labels[k]
-            end = run_move(new[found], n, g, run[one], may[one, n], steps)
+            new[found], keys[found] = labels[k], key
+            end = run_move(new[found], n, g, run[one], may, steps)
             if over:
-                least = min(least, np.int64(value_of(new[found], n, g, end, steps)))
-                continue
-            raise_times(new[found], after, looks[0], looks[1], under_way, steps)
-            keys[found] = key
-            found += 1
-    return keys[:found].copy(), new[:found].copy(), int(least), looked
+                least = min(least, _value(new[found], end + behind_of(n, g, steps), steps))
+            elif end + behind_of(n, g, steps) < below:
+                raise_times(new[found], after, looks, under_way, steps)
+                found += 1
+    return keys[:found].copy(), new[:found].copy(), least, looked
+
+
+@inner
+def _value(label: Labels, done: int, steps: Steps) -> int:
+    """When all that counts has ended, of an order that is over, whose last micro-batch is done then."""
+    latest = np.int64(max(0, done))
+    for device in steps.counted:
+        latest = max(latest, np.int64(label[steps.columns + len(steps.room) + device]))
+    return int(latest)
 
 
 @inner
