@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pipesched.checking.diagram.moves import Layer
     from pipesched.checking.diagram.walk import Walk
 
-_MOST_TOLD_APART, _NO_WIDTH, _MOST_TICKS = 1024, 2**40, 2**50
+_MOST_TOLD_APART, _NO_WIDTH, MOST_TICKS = 1024, 2**40, 2**50
 
 
 def decision_diagram(problem: Problem, evidence: Diagram) -> int:
@@ -70,37 +70,29 @@ def _guides(problem: Problem, evidence: Diagram, walk: Walk) -> list[Guide]:
 
 def _require(problem: Problem, evidence: Diagram) -> None:
     """That the diagram is one that the replay knows, of a problem that it covers."""
-    guide, below = evidence.guide, evidence.below
-    for some in (evidence.stages, guide):
-        if some != tuple(stage for chain in problem.placement.chains for stage in chain if stage in some):
+    where, stages, guide, device = problem.placement, evidence.stages, evidence.guide, evidence.device
+    for some in (stages, guide):
+        if some != tuple(stage for chain in where.chains for stage in chain if stage in some):
             raise RefusedEvidenceError(f"stages {list(some)} are not those of chains, in the order of these")
-    if not evidence.stages or not set(guide) <= set(evidence.stages):
-        raise RefusedEvidenceError(f"stages {list(guide)} are not among {list(evidence.stages)}, or there are none")
-    if not all(len(problem.microbatches_of[stage]) for stage in evidence.stages):
-        raise RefusedEvidenceError("no micro-batch walks a chain")
-    for number in (evidence.width, evidence.rows):
-        if number is not None and not 0 < number <= _MOST_TOLD_APART:
-            raise RefusedEvidenceError(f"{number} labels or rows of a state")
-    if (below is None) == bool(guide) or (evidence.rows is not None and not guide):
-        raise RefusedEvidenceError("a guide, and no value, or a value or rows, and no guide")
-    if below is not None and not 0 <= below <= _MOST_TICKS:
-        raise RefusedEvidenceError("orders that end below nothing")
-    _require_counted(problem, evidence)
-
-
-def _require_counted(problem: Problem, evidence: Diagram) -> None:
-    """That what counts is what the objective says, and passes are what the replay takes them for."""
-    device, makespan = evidence.device, problem.objective is Objective.MAKESPAN
-    of_device = {stage for stage in evidence.stages if problem.placement.stage_device[stage] == device}
-    chains = {problem.placement.chain_index[stage] for stage in evidence.stages}
-    if problem.objective is Objective.PERIOD or (makespan and device is not None):
-        raise RefusedEvidenceError("times count to the end of all or of a device, and the objective is another one")
-    if not makespan and device is None and len(chains) > 1:
-        raise RefusedEvidenceError("the span of no device, of several chains")
-    if device is not None and (not of_device or (evidence.guide and not of_device <= set(evidence.guide))):
-        raise RefusedEvidenceError(f"the span of device {device}, not all stages of which are looked at")
-    if problem.network.one_task_each and not problem.network.options:
-        return
+    of_device = {stage for stage in stages if where.stage_device[stage] == device}
+    several, makespan = len({where.chain_index[stage] for stage in stages}) > 1, problem.objective is Objective.MAKESPAN
+    numbers = [number for number in (evidence.width, evidence.rows) if number is not None]
+    refused = {
+        "no stages, or a guide of others": not stages or not set(guide) <= set(stages),
+        "no micro-batch walks a chain": not all(len(problem.microbatches_of[stage]) for stage in stages),
+        "numbers of labels or rows": not all(0 < number <= _MOST_TOLD_APART for number in numbers),
+        "a guide without a value, or a value without one": (evidence.below is None) == bool(guide),
+        "rows of no guide": evidence.rows is not None and not guide,
+        "orders that end below nothing": not 0 <= (evidence.below or 0) <= MOST_TICKS,
+        "another objective": problem.objective is Objective.PERIOD or (makespan and device is not None),
+        "the span of no device, of several chains": not makespan and device is None and several,
+        "the span of a device that is not kept": device is not None and not of_device,
+        "a guide without stages of the device": bool(guide) and not of_device <= set(guide),
+    }
+    for why, found in refused.items():
+        if found:
+            raise RefusedEvidenceError(f"{why}: {evidence}")
+    one_task_each = problem.network.one_task_each and not problem.network.options
     blocks = any(stage.overlapped is not None for stage in problem.stages)
-    if evidence.guide or device is not None or len(chains) > 1 or blocks:
+    if not one_task_each and (guide or device is not None or several or blocks):
         raise NotCoveredError("a pass is several tasks")

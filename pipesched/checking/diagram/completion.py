@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pipesched.checking.diagram.labels import told_apart
-from pipesched.checking.diagram.moves import LONG_AGO, Labels, Layer, behind_of, moves_from, place_of
+from pipesched.checking.diagram.moves import LONG_AGO, Labels, Layer, moves_from, place_of
 from pipesched.checking.diagram.walk import Numbers, Steps, Walk, runs_of
 from pipesched.checking.finding import NotCoveredError
 from pipesched.compiled import compiled, inner
@@ -72,7 +72,7 @@ def rows_before(
     now, end = np.empty(size, np.int64), np.full((1, size), NEVER, np.int32)
     for device in steps.counted:
         end[0, over_all + device] = 0
-    for one, n, g, may, over, key in moves:
+    for one, n, g, may, over, key, behind in moves:
         then, since, until = end, 0, 1
         if not over:
             keys, at, then = (near.keys, near.at, near.labels) if g < 0 else (far.keys, far.at, far.labels)
@@ -81,7 +81,7 @@ def rows_before(
                 continue
             since, until = at[state], at[state + 1]
         for row in range(since, until):
-            back_over(now, then[row], n, g, run[one], may, steps)
+            back_over(now, then[row], n, g, behind, run[one], may, steps)
             if total == len(found):
                 found = np.concatenate((found, found))
             in_time = True
@@ -94,12 +94,12 @@ def rows_before(
 
 
 @inner
-def back_over(now: Numbers, then: Labels, n: int, g: int, run: Numbers, may: int, steps: Steps) -> None:
+def back_over(now: Numbers, then: Labels, n: int, g: int, behind: int, run: Numbers, may: int, steps: Steps) -> None:
     """Fill in what follows each time before a move, of what follows those after it, and a micro-batch that is done."""
     free, device, last = steps.columns, steps.device[n], 0
     over = free + len(steps.room) + device
     takes, rest = (steps.ticks[n], steps.after[n]) if g < 0 else (steps.together[n, g], np.int64(0))
-    ends = max(np.int64(then[free + device]), then[over] + rest, behind_of(n, g, steps))
+    ends = max(np.int64(then[free + device]), then[over] + rest, behind)
     for step in (n, g):
         if step >= 0 and step != steps.last[step]:
             shift = 1 if steps.last[step] in (n, g) else 0

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipesched.checking.diagram.moves import Labels, Layer, waiting
-from pipesched.checking.diagram.walk import NONE, Numbers, Steps, Walk
+from pipesched.checking.diagram.walk import NONE, Numbers, Steps, Walk, weights_of
 from pipesched.compiled import compiled, inner
 
 Stay = np.ndarray[Any, np.dtype[np.bool_]]
@@ -61,82 +61,65 @@ def guide_of(walk: Walk, fewer: Walk, layers: Sequence[Layer]) -> Guide:
     # If more stages of a device are kept, what they would still run is not what the fewer would.
     others = steps.device[~np.isin(walk.stages, fewer.stages)]
     over = free + np.where(np.isin(free - steps.columns, others), 0, len(walk.devices))
-    return Guide(
-        own=own,
-        weights=fewer.steps.weights,
-        ending=own[(fewer.steps.device == fewer.steps.owner) | (fewer.steps.owner == NONE)],
-        first=first,
-        last=last,
-        column=column,
-        alone=alone,
-        columns=np.concatenate([free, over]),
-        since=np.append(0, np.cumsum([len(one.keys) for one in layers])),
-        keys=np.concatenate([one.keys for one in layers]),
-        at=np.append(0, np.cumsum(np.concatenate([np.diff(one.at) for one in layers]))),
-        rows=np.concatenate([one.labels for one in layers]),
-        free=fewer.steps.columns,
-    )
-
-
-def no_guide() -> Guide:
-    """One that says nothing."""
-    none = np.zeros(0, np.int64)
-    return Guide(none, none, none, none, none, none, none, none, none, none, none, np.zeros((0, 0), np.int32), 0)
-
-
-@compiled
-def look_ahead(run: Numbers, looks: Numbers, count: int, steps: Steps, guide: Guide) -> tuple[int, int, int]:
-    """From which row of the guide to which a state has its own, and how many of a label's times these speak of.
-
-    There is none where no order of the fewer stages comes so far, and to an end; -1 where they have run all. The first
-    two `looks` are of the `count` micro-batches under way, the others are filled in: a time's column, that of what
-    follows it, and what to take away.
-    """
-    left, key, done, found = False, np.int64(0), np.int64(0), 0
-    for n in guide.ending:
-        left = left or run[n] < steps.number[n]
-    if not left:
-        return -1, -1, 0
-    for place, n in enumerate(guide.own):
-        key += guide.weights[place] * run[n]
-        done += run[n]
-    since, until = (guide.since[done], guide.since[done + 1]) if done + 1 < len(guide.since) else (0, 0)
-    state = since + np.searchsorted(guide.keys[since:until], key)
-    if state == until or guide.keys[state] != key:
-        return 0, 0, 0
-    for which in range(count):
-        column, n = looks[0, which], looks[1, which]
-        if guide.first[n] >= 0:
-            number, back = column - steps.column[n] + run[steps.last[n]], run[guide.last[n]]
-            if back <= number < run[guide.first[n]]:
-                looks[2, found], looks[3, found], looks[4, found] = (
-                    column,
-                    guide.column[n] + number - back,
-                    guide.alone[n],
-                )
-                found += 1
-    for number, column in enumerate(guide.columns):
-        looks[2, found], looks[3, found], looks[4, found] = column, guide.free + number, 0
-        found += 1
-    return guide.at[state], guide.at[state + 1], found
+    since = np.append(0, np.cumsum([len(one.keys) for one in layers]))
+    at = np.append(0, np.cumsum(np.concatenate([np.diff(one.at) for one in layers])))
+    by_layer = since, np.concatenate([one.keys for one in layers]), at, np.concatenate([one.labels for one in layers])
+    columns, weights = np.concatenate([free, over]), weights_of(fewer.steps)
+    ending = own[(fewer.steps.device == fewer.steps.owner) | (fewer.steps.owner == NONE)]
+    return Guide(own, weights, ending, first, last, column, alone, columns, *by_layer, fewer.steps.columns)
 
 
 @compiled
 def ask(
     run: Numbers, at: Numbers, order: Numbers, labels: Labels, stay: Stay, below: int, steps: Steps, guide: Guide
 ) -> None:
-    """Of states and their labels, numbers `order[at[n]:at[n + 1]]`: those stay that have a way to end below."""
+    """Of states and their labels, numbers `order[at[n]:at[n + 1]]`: those stay that have a way to end below.
+
+    None has where no order of the fewer stages comes so far, and to an end. Where they have run all they say nothing.
+    """
     looks = np.empty((5, labels.shape[1]), np.int64)
     for one in range(len(run)):
-        since, until, count = look_ahead(run[one], looks, waiting(run[one], looks, steps), steps, guide)
+        left, key, done = False, np.int64(0), np.int64(0)
+        for n in guide.ending:
+            left = left or run[one, n] < steps.number[n]
+        for place, n in enumerate(guide.own):
+            key, done = key + guide.weights[place] * run[one, n], done + run[one, n]
+        if not left:
+            continue
+        since, until = (guide.since[done], guide.since[done + 1]) if done + 1 < len(guide.since) else (0, 0)
+        state = since + np.searchsorted(guide.keys[since:until], key)
+        ways = guide.rows[:0]
+        if state < until and guide.keys[state] == key:
+            ways = guide.rows[guide.at[state] : guide.at[state + 1]]
+        count = _speaks_of(run[one], looks, steps, guide)
         for which in order[at[one] : at[one + 1]]:
-            if since >= 0 and stay[which]:
-                stay[which] = _has_a_way_on(labels[which], looks, count, guide.rows[since:until], below)
+            stay[which] = stay[which] and _has_a_way_on(labels[which], looks, count, ways, below)
 
 
 @inner
-def _has_a_way_on(label: Labels, looks: Numbers, count: int, rows: Labels, below: int) -> bool:
-    for row in rows:
+def _speaks_of(run: Numbers, looks: Numbers, steps: Steps, guide: Guide) -> int:
+    """Fill in the times of a label that rows speak of, those of a row, and what to take away; how many these are."""
+    found = 0
+    for which in range(waiting(run, looks, steps)):
+        place, n = looks[0, which], looks[1, which]
+        if guide.first[n] >= 0:
+            number, back = place - steps.column[n] + run[steps.last[n]], run[guide.last[n]]
+            if back <= number < run[guide.first[n]]:
+                looks[2, found], looks[3, found], looks[4, found] = (
+                    place,
+                    guide.column[n] + number - back,
+                    guide.alone[n],
+                )
+                found += 1
+    for number, place in enumerate(guide.columns):
+        looks[2, found], looks[3, found], looks[4, found] = place, guide.free + number, 0
+        found += 1
+    return found
+
+
+@inner
+def _has_a_way_on(label: Labels, looks: Numbers, count: int, ways: Labels, below: int) -> bool:
+    for row in ways:
         late = False
         for n in range(count):
             if label[looks[2, n]] + row[looks[3, n]] - looks[4, n] >= below:

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipesched.checking.diagram.walk import NONE, NOTHING, Numbers, Steps
-from pipesched.compiled import compiled, inner
+from pipesched.checking.diagram.walk import NONE, NOTHING, Numbers, Steps, weights_of
+from pipesched.compiled import inner
 
 Labels = np.ndarray[Any, np.dtype[Any]]
 
@@ -31,64 +31,45 @@ class Layer(NamedTuple):
 def moves_from(keys: Numbers, run: Numbers, steps: Steps) -> Numbers:
     """What may be next, state by state: its number, a step, the gradient in a block with it, or -1.
 
-    Then how many weight passes may be open, whether the order is over with it, and the key of what it leads to.
+    Then how many weight passes may be open, whether the order is over with it, the key of the state to which it leads,
+    and what follows before a micro-batch is done that is through its chain.
     """
-    may = _allowed(run, steps)
-    found = [np.argwhere(may > _NO)]
-    found[0] = np.column_stack([found[0], np.full(len(found[0]), NONE)])
+    may, own = _open_beside(run, steps), steps.device == steps.owner
+    alone = np.argwhere(may > _NO)
+    found = [np.column_stack([alone, np.full(len(alone), NONE)])]
     for n, g in np.argwhere(steps.together >= 0):
         both = np.argwhere((may[:, n] > _NO) & (may[:, g] > _NO))
         found.append(np.column_stack([both, np.full_like(both, n), np.full_like(both, g)]))
     moves = np.concatenate(found)
-    one, n, g = moves[np.argsort(moves[:, 0], kind="stable")].T
-    ending = np.append((steps.device == steps.owner) | (steps.owner == NONE), False)  # last what block there is none
-    left, more = (steps.number - run)[:, ending[:-1]].sum(axis=1), np.append(steps.weights, 0)
+    one, n, g = moves[np.argsort(moves[:, 0], kind="stable") if len(found) > 1 else slice(None)].T
+    # Last what a step counts that there is not.
+    ending, more = np.append(own | (steps.owner == NONE), False), np.append(weights_of(steps), 0)
+    behind, left = np.append(steps.behind, NOTHING), (steps.number - run)[:, ending[:-1]].sum(axis=1)
     over = left[one] == ending[n].astype(np.int64) + ending[g]
-    return np.column_stack([one, n, g, may[one, n], over, keys[one] + more[n] + more[g]])
+    long_ago = (steps.owner != NONE) & (run @ own == 0)[one] & ~own[n]
+    beside = np.where(long_ago, LONG_AGO, may[one, n])
+    return np.column_stack([one, n, g, beside, over, keys[one] + more[n] + more[g], np.maximum(behind[n], behind[g])])
 
 
-@compiled
-def _allowed(run: Numbers, steps: Steps) -> Numbers:
-    found = np.full(run.shape, _NO, np.int64)
-    for one in range(len(run)):
-        begun = steps.owner < 0
-        for n in range(run.shape[1]):
-            begun = begun or (steps.device[n] == steps.owner and run[one, n] > 0)
-        for n in range(run.shape[1]):
-            ahead = run[one, n - 1]
-            if n == steps.first[n]:
-                ahead = min(steps.number[n], run[one, steps.last[n]] + steps.admitted[n])
-            if run[one, n] < ahead:
-                found[one, n] = _open_beside(run[one], n, steps)
-                if found[one, n] > _NO and not begun and steps.device[n] != steps.owner:
-                    found[one, n] = LONG_AGO
-    return found
+def _open_beside(run: Numbers, steps: Steps) -> Numbers:
+    """By state and step how many weight passes may be open beside all that its device holds; or that it can't be next.
 
-
-@inner
-def _open_beside(run: Numbers, n: int, steps: Steps) -> int:
-    """Beside all that its device holds; and a forward that leaves no room for those before it leads nowhere.
-
-    Micro-batches of a chain behind its first that has forwards left on the device hold what they do until that one's
-    gradient.
+    A forward that leaves no room for those before it leads nowhere: micro-batches of a chain behind its first that has
+    forwards left on the device hold what they do until that one's gradient.
     """
-    device = steps.device[n]
-    room = steps.room[device]
-    if steps.memory[n] <= 0 or room < 0:
-        return _ANY
-    held, first, needed = steps.memory[n], np.int64(0), np.int64(0)
-    for other in range(len(run)):
-        if steps.device[other] == device:
-            held += steps.memory[other] * run[other]
-            if steps.first[other] == steps.first[n] and 2 * other < steps.first[n] + steps.last[n]:
-                first, needed = run[other], needed + steps.memory[other]
-    needed += steps.memory[n] if first < run[n] else 0
-    for other in range(steps.first[n], steps.last[n] + 1):
-        if steps.device[other] == device:
-            needed += steps.memory[other] * max(0, run[other] - first - 1)
-    if held > room or (first < run[n] and needed > room):
-        return _NO
-    return int((room - held) // steps.open_[device]) if steps.open_[device] > 0 else _ANY
+    ahead, turn = np.roll(run, 1, axis=1), np.arange(run.shape[1])
+    begins = np.minimum(steps.number, run[:, steps.last] + steps.admitted)
+    may = np.where(run < np.where(turn == steps.first, begins, ahead), _ANY, _NO)
+    for n in np.flatnonzero((steps.memory > 0) & (steps.room[steps.device] >= 0)):
+        on, (room, open_) = steps.device == steps.device[n], (one[steps.device[n]] for one in (steps.room, steps.open_))
+        chain = on & (steps.first == steps.first[n])
+        down = np.flatnonzero(chain & (2 * turn < steps.first + steps.last))
+        oldest, held = run[:, down[-1]], run[:, on] @ steps.memory[on] + steps.memory[n]
+        needed = np.maximum(0, run[:, chain] - oldest[:, None] - 1) @ steps.memory[chain] + steps.memory[down].sum()
+        no_room = (oldest < run[:, n]) & (needed + steps.memory[n] > room)
+        beside = (room - held) // open_ if open_ > 0 else _ANY
+        may[:, n] = np.where((may[:, n] == _NO) | (held > room) | no_room, _NO, beside)
+    return may
 
 
 @inner
@@ -113,12 +94,6 @@ def place_of(n: int, run: Numbers, steps: Steps) -> int:
 
 
 @inner
-def behind_of(n: int, g: int, steps: Steps) -> int:
-    """What follows the end of a move before a micro-batch is done that is through its chain."""
-    return int(max(steps.behind[n], steps.behind[g] if g >= 0 else NOTHING))
-
-
-@inner
 def run_move(label: Labels, n: int, g: int, run: Numbers, may: int, steps: Steps) -> int:
     """Change times by a step or block; when it ends. Moves are taken by their starts: no other starts before."""
     free, device, end = steps.columns, steps.device[n], np.int64(steps.past)
@@ -139,7 +114,6 @@ def run_move(label: Labels, n: int, g: int, run: Numbers, may: int, steps: Steps
     for step in (n, g):
         if step >= 0:
             label[place_of(step, run, steps)] = end
-    for step in (n, g):
         if step >= 0 and step == steps.last[step]:  # the first micro-batch of its chain is through
             final = steps.column[step] + steps.admitted[step] - 1
             for place in range(steps.column[step], final):

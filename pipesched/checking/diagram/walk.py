@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipesched.checking.devices.least_times import LeastTimes, least_durations, least_times
+from pipesched.checking.devices.least_times import least_durations, least_times
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.problem.problem import Objective, Problem
 
@@ -30,7 +30,8 @@ class Steps(NamedTuple):
     from n on; -1 where there is none. `together[n, g]` is what a block of forward n and gradient g takes, -1 without.
     `first` and `last` are the steps of the chain, which `number` micro-batches run, `admitted` at most between these
     two at once, with times from `column` on; all chains have so many `columns`. `behind` is the time from the end of a
-    chain's last step until its micro-batch is done. A run of each step adds `weights` to the key of a state.
+    chain's last step until its micro-batch is done. `bases` are of the digits of a state's key: what each step has run
+    less the chain's last one, and this but of the first chain.
 
     `room` is -1 without a limit, `open_` the least memory of a weight pass that has not run, `weight` the longest. The
     ends of `counted` devices are bounded. Where only the `owner`'s time counts, else -1, `past` is so early that all
@@ -50,7 +51,7 @@ class Steps(NamedTuple):
     admitted: Numbers
     column: Numbers
     behind: Numbers
-    weights: Numbers
+    bases: Numbers
     room: Numbers
     open_: Numbers
     weight: Numbers
@@ -72,68 +73,63 @@ class Walk(NamedTuple):
 
 def walk_along(problem: Problem, stages: tuple[int, ...], owner: int | None) -> Walk:
     """Along these stages; devices come in the order in which they do."""
-    where, held, times = problem.placement, problem.stages, least_times(problem)
-    every, back, start, least, first, last, number, admitted, column, behind = _ways(problem, times, stages, owner)
+    where, held = problem.placement, problem.stages
+    every, back, start, ends, first, last, number, admitted, column, behind = _ways(problem, stages, owner)
     devices = tuple(dict.fromkeys(where.stage_device[stage] for stage in stages))
-    on = np.array([devices.index(where.stage_device[stage]) for stage in every], np.int64)
-    turn, ends = np.arange(len(every)), start + least
-    before = np.where(turn == first, 0, np.roll(ends, 1))
-    durations = [least_durations(problem, s, set(where.on_device_of(s)) - set(stages)) for s in every.tolist()]
-    forward, gradient, backward = np.array(durations, np.int64).T
-    ticks, after = np.where(back, gradient, forward), np.where(back, backward - gradient, 0)
+    device = np.array([devices.index(where.stage_device[stage]) for stage in every], np.int64)
+    before = np.where(np.arange(len(every)) == first, 0, np.roll(ends, 1))
+    least = [least_durations(problem, s, set(where.on_device_of(s)) - set(stages)) for s in every.tolist()]
+    forward, gradient, backward = np.array(least, np.int64).T
+    ticks, after, lag = np.where(back, gradient, forward), np.where(back, backward - gradient, 0), start - before
     overlapped = np.array([-1 if (own := held[s].overlapped) is None else own for s in every], np.int64)
-    may_meet = (on[:, None] == on) & (back[:, None] < back)
-    together = np.where(may_meet, overlapped[:, None], -1)
-    bases = np.where(turn < last, admitted, np.where(turn == last[0], 0, number)) + 1
-    longest = int(((ticks + after + start - before + together.max(axis=1).clip(0)) * number).sum())
+    together = np.where((device[:, None] == device) & (back[:, None] < back), overlapped[:, None], -1)
+    memory = np.array([held[s].activation for s in every], np.int64) * np.where(back, -1, 1)
+    soonest = np.full((len(every), len(devices)), -1, np.int64)
+    for n in range(len(every)):
+        for later in range(last[n], n - 1, -1):
+            soonest[n, device[later]] = start[later] - before[n]
+    longest = int(((ticks + after + lag + together.max(axis=1).clip(0)) * number).sum())
+    turn = np.arange(len(every))
+    bases = np.where(turn < last, admitted, np.where(turn > last[0], number, 0)) + 1
     if longest > MOST_TICKS or prod(bases.tolist()) > _MOST_STATES:
         raise NotCoveredError("numbers of too many digits")
-    open_ = [min(_left_open(problem, s) for s in stages if where.stage_device[s] == one) for one in devices]
-    rooms, makespan = [problem.room[one] for one in devices], problem.objective is Objective.MAKESPAN
-    counted = range(len(devices)) if makespan else [] if owner is None else [devices.index(owner)]
-    steps = Steps(
-        device=on,
-        ticks=ticks,
-        after=after,
-        lag=start - before,
-        memory=np.array([held[s].activation for s in every], np.int64) * np.where(back, -1, 1),
-        soonest=_soonest(on, start, before, last, len(devices)),
-        together=together,
-        first=first,
-        last=last,
-        number=number,
-        admitted=admitted,
-        column=column,
-        behind=np.where(turn == last, behind, NOTHING),
-        weights=_weights(bases, first, last),
-        room=np.array([-1 if room is None else room for room in rooms], np.int64),
-        open_=np.array(open_, np.int64),
-        weight=np.array([after[on == n].max() for n in range(len(devices))], np.int64),
-        counted=np.array(counted, np.int64),
-        columns=int(column[-1] + admitted[-1]),
-        owner=NONE if owner is None else devices.index(owner),
-        past=0 if owner is None else -2 * longest,
-    )
+    room = np.array([-1 if (own := problem.room[one]) is None else own for one in devices], np.int64)
+    left = np.array([held[s].activation - (0 if held[s].weight is None else held[s].freed) for s in every], np.int64)
+    open_, weight = np.array([(left[device == n].min(), after[device == n].max()) for n in range(len(room))]).T.copy()
+    counted = np.arange(len(room)) if problem.objective is Objective.MAKESPAN else np.zeros(0, np.int64)
+    number_of_owner, past = NONE, 0
+    if owner is not None:
+        number_of_owner, past = devices.index(owner), -2 * longest
+        counted = np.array([number_of_owner])
+    by_step = device, ticks, after, lag, memory, soonest, together, first, last, number, admitted, column, behind, bases
+    steps = Steps(*by_step, room, open_, weight, counted, int(column[-1] + admitted[-1]), number_of_owner, past)
     return Walk(steps, every, ends, devices, longest)
 
 
-def _ways(problem: Problem, times: list[LeastTimes], stages: tuple[int, ...], owner: int | None) -> Numbers:
-    """Chain by chain what is known of each step, as above; after the stage whether it is a gradient, and its times."""
-    found, columns = list[tuple[int, ...]](), 0
+def _ways(problem: Problem, stages: tuple[int, ...], owner: int | None) -> Numbers:
+    """Chain by chain what is known of each step; behind its stage, whether it is a gradient, and its earliest times."""
+    times, found, columns = least_times(problem), list[tuple[int, ...]](), 0
     for chain in problem.placement.chains:
         kept = [stage for stage in chain if stage in stages]
         if not kept:
             continue
-        first, last, top = len(found), len(found) + 2 * len(kept) - 1, times[kept[0]]
+        first, last, top, number = (
+            len(found),
+            len(found) + 2 * len(kept) - 1,
+            times[kept[0]],
+            _admitted(problem, kept[0]),
+        )
         # With an owner a chain's first step may come at any time, and only what the owner runs counts.
         away, behind = (0, 0) if owner is None else (top.begins, NOTHING)
         if owner is None and kept[0] != chain[0]:  # until the chain's first stage has nothing left of its backward
             behind = times[chain[0]].turns + times[chain[0]].backward - top.returned
-        own = (first, last, len(problem.microbatches_of[kept[0]]), _admitted(problem, kept[0]), columns, behind)
-        found += [(s, 0, times[s].begins - away, times[s].forward, *own) for s in kept]
-        found += [(s, 1, times[s].turns - away, times[s].gradient, *own) for s in reversed(kept)]
-        columns += own[3]
-        if own[3] < 1:
+        own = (first, last, len(problem.microbatches_of[kept[0]]), number, columns)
+        down = [(s, 0, times[s].begins, times[s].begins + times[s].forward) for s in kept]
+        back = [(s, 1, times[s].turns, times[s].returned) for s in reversed(kept)]
+        for n, (stage, way, start, end) in enumerate((*down, *back)):
+            found.append((stage, way, start - away, end - away, *own, behind if first + n == last else NOTHING))
+        columns += number
+        if number < 1:
             raise RefusedEvidenceError("nothing is admitted")
     return np.array(found, np.int64).T.copy()
 
@@ -145,35 +141,20 @@ def _admitted(problem: Problem, stage: int) -> int:
     return count if room is None or taken <= 0 else min(count, room // taken)
 
 
-def _left_open(problem: Problem, stage: int) -> int:
-    """What a weight pass that has not run holds."""
-    own = problem.stages[stage]
-    return own.activation - (0 if own.weight is None else own.freed)
-
-
-def _soonest(device: Numbers, start: Numbers, before: Numbers, last: Numbers, devices: int) -> Numbers:
-    found = np.full((len(device), devices), -1, np.int64)
-    for n in range(len(device)):
-        for later in range(last[n], n - 1, -1):
-            found[n, device[later]] = start[later] - before[n]
-    return found
-
-
-def _weights(bases: Numbers, first: Numbers, last: Numbers) -> Numbers:
-    """So that digits are what steps have run less the chain's last one, and that of each chain but the first."""
-    found = np.cumprod(np.append(1, bases[:-1]))
-    for n in np.unique(last):
-        found[n] = (found[n] if n > last[0] else 0) - found[first[n] : n].sum()
+def weights_of(steps: Steps) -> Numbers:
+    """What a run of each step adds to the key of a state."""
+    found = np.cumprod(np.append(1, steps.bases[:-1]))
+    for n in np.unique(steps.last):
+        found[n] = (found[n] if n > steps.last[0] else 0) - found[steps.first[n] : n].sum()
     return found
 
 
 def runs_of(keys: Numbers, done: int, steps: Steps) -> Numbers:
     """How often each step has run in states with these keys, with so many steps run in all."""
     run, left, size = np.zeros((len(keys), len(steps.ticks)), np.int64), keys, steps.last[0] + 1
-    for n, last in enumerate(steps.last):
-        base = (steps.admitted[n] if n < last else steps.number[n] if n >= size else 0) + 1
+    for n, base in enumerate(steps.bases):
         run[:, n], left = left % base, left // base
-        if n == last:
+        if n == steps.last[n]:
             run[:, steps.first[n] : n] += run[:, n : n + 1]
     run[:, :size] += (done - run.sum(axis=1, keepdims=True)) // size
     return run
