@@ -20,52 +20,36 @@ that are followed, or below that value.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.diagram_evidence import Diagram
 
-if TYPE_CHECKING:
-    from pipesched.checking.diagram.guide import Guide
-    from pipesched.checking.diagram.moves import Layer
-    from pipesched.checking.diagram.walk import Walk
-
-_MOST_TOLD_APART, _NO_WIDTH, MOST_TICKS = 1024, 2**40, 2**50
+_MOST_TOLD_APART, _NO_WIDTH, _MOST_BELOW = 1024, 2**40, 2**50
 
 
 def decision_diagram(problem: Problem, evidence: Diagram) -> int:
     """The least end of the orders that are followed, or the value that the others do not end before."""
+    from pipesched.checking.diagram.completion import completions, reachable
+    from pipesched.checking.diagram.guide import Guide, guide_of
+    from pipesched.checking.diagram.moves import Layer
     from pipesched.checking.diagram.replay import least_end
     from pipesched.checking.diagram.walk import walk_along
 
     _require(problem, evidence)
-    walk = walk_along(problem, evidence.stages, evidence.device)
-    guides = _guides(problem, evidence, walk) if evidence.guide else []
-    return least_end(walk, evidence.width or _NO_WIDTH, guides, evidence.below)
-
-
-def _guides(problem: Problem, evidence: Diagram, walk: Walk) -> list[Guide]:
-    """One of all their stages, or one of each device by itself, with the ways on from what its orders come to."""
-    from pipesched.checking.diagram.completion import completions, reachable
-    from pipesched.checking.diagram.guide import guide_of
-    from pipesched.checking.diagram.replay import least_end
-    from pipesched.checking.diagram.walk import walk_along
-
-    where, rows, found = problem.placement.stage_device, evidence.rows, list["Guide"]()
-    devices = dict.fromkeys(where[stage] for stage in evidence.guide)
-    if evidence.device is not None:  # others by themselves have another time 0
-        devices = {evidence.device: None}
-    for some in [devices] if rows is None else [{one} for one in devices]:
-        own = tuple(stage for stage in evidence.guide if rows is None or where[stage] in some)
-        fewer = walk_along(problem, own, evidence.device)
+    where, rows, below, owner = problem.placement.stage_device, evidence.rows, evidence.below, evidence.device
+    walk, width, guides = walk_along(problem, evidence.stages, owner), evidence.width or _NO_WIDTH, list[Guide]()
+    # One of all stages, or of each device by itself, but of a span: others would have another time 0.
+    devices = dict.fromkeys(where[stage] for stage in evidence.guide) if rows is not None and owner is None else [owner]
+    for device in devices if evidence.guide else ():
+        own = tuple(stage for stage in evidence.guide if rows is None or where[stage] == device)
+        fewer = walk_along(problem, own, owner)
         layers = completions(fewer, reachable(fewer.steps))
-        if rows is not None:
-            itself, reached = guide_of(fewer, fewer, layers), list["Layer"]()
-            least_end(fewer, evidence.width or _NO_WIDTH, [itself], evidence.below, reached)
-            layers = completions(fewer, reached, rows, evidence.below or 0)
-        found.append(guide_of(walk, fewer, layers))
-    return found
+        if rows is not None:  # of the ways on from what its own orders come to
+            reached = list[Layer]()
+            least_end(fewer, width, [guide_of(fewer, fewer, layers)], below, reached)
+            layers = completions(fewer, reached, rows, below or 0)
+        guides.append(guide_of(walk, fewer, layers))
+    return least_end(walk, width, guides, below)
 
 
 def _require(problem: Problem, evidence: Diagram) -> None:
@@ -83,7 +67,7 @@ def _require(problem: Problem, evidence: Diagram) -> None:
         "numbers of labels or rows": not all(0 < number <= _MOST_TOLD_APART for number in numbers),
         "a guide without a value, or a value without one": (evidence.below is None) == bool(guide),
         "rows of no guide": evidence.rows is not None and not guide,
-        "orders that end below nothing": not 0 <= (evidence.below or 0) <= MOST_TICKS,
+        "orders that end below nothing": not 0 <= (evidence.below or 0) <= _MOST_BELOW,
         "another objective": problem.objective is Objective.PERIOD or (makespan and device is not None),
         "the span of no device, of several chains": not makespan and device is None and several,
         "the span of a device that is not kept": device is not None and not of_device,

@@ -9,15 +9,13 @@ come to where it is now without a wait.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from pipesched.checking.diagram.moves import Labels, Layer, waiting
 from pipesched.checking.diagram.walk import NONE, Numbers, Steps, Walk, weights_of
 from pipesched.compiled import compiled, inner
-
-Stay = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 class Guide(NamedTuple):
@@ -71,7 +69,7 @@ def guide_of(walk: Walk, fewer: Walk, layers: Sequence[Layer]) -> Guide:
 
 @compiled
 def ask(
-    run: Numbers, at: Numbers, order: Numbers, labels: Labels, stay: Stay, below: int, steps: Steps, guide: Guide
+    run: Numbers, at: Numbers, order: Numbers, labels: Labels, stay: Labels, below: int, steps: Steps, guide: Guide
 ) -> None:
     """Of states and their labels, numbers `order[at[n]:at[n + 1]]`: those stay that have a way to end below.
 
@@ -105,11 +103,8 @@ def _speaks_of(run: Numbers, looks: Numbers, steps: Steps, guide: Guide) -> int:
         if guide.first[n] >= 0:
             number, back = place - steps.column[n] + run[steps.last[n]], run[guide.last[n]]
             if back <= number < run[guide.first[n]]:
-                looks[2, found], looks[3, found], looks[4, found] = (
-                    place,
-                    guide.column[n] + number - back,
-                    guide.alone[n],
-                )
+                looks[2, found], looks[3, found] = place, guide.column[n] + number - back
+                looks[4, found] = guide.alone[n]
                 found += 1
     for number, place in enumerate(guide.columns):
         looks[2, found], looks[3, found], looks[4, found] = place, guide.free + number, 0

@@ -1,8 +1,12 @@
-"""The layers of a diagram, from nothing run to all: every move of every label, then those that are kept distinct."""
+"""The layers of a diagram, from nothing run to all: every move of every label, then those that are kept distinct.
+
+Where rounds of steps repeat, in each of which every step runs once, the orders of many more are not tried.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 
@@ -10,14 +14,15 @@ from pipesched.checking.diagram.completion import FOREVER
 from pipesched.checking.diagram.guide import Guide, ask
 from pipesched.checking.diagram.labels import told_apart
 from pipesched.checking.diagram.moves import Labels, Layer, moves_from, raise_times, run_move, waiting
-from pipesched.checking.diagram.repetition import ROUNDS, may_repeat, repeated
-from pipesched.checking.diagram.walk import Numbers, Steps, Walk, runs_of
+from pipesched.checking.diagram.walk import NONE, Numbers, Steps, Walk, runs_of
 from pipesched.checking.finding import NotCoveredError
 from pipesched.compiled import compiled
 
 # Labels beyond which the check would take minutes, and at once, gigabytes.
 _MOST, _MOST_AT_ONCE = 150_000_000, 4_000_000
 _LATE = 2**60
+# Rounds, in each of which every step runs once, until repetitions are looked for, and of how many rounds.
+_ROUNDS, _LOOK_BACK = 96, (*range(1, 17), 24, 32, 48, 64, 80)
 
 
 def least_end(
@@ -25,7 +30,9 @@ def least_end(
 ) -> int:
     """When all that counts has ended at the earliest, or the value below which labels are followed; notes layers."""
     steps, done, looked, rounds = walk.steps, 0, 0, list[Layer]()
-    skips = not guides and may_repeat(steps)
+    # What ran before a later step's time 0 is not repeated.
+    one_chain, from_start = steps.last[0] + 1 == len(steps.ticks), steps.owner in (NONE, steps.device[0])
+    skips = not guides and one_chain and from_start and bool((steps.together < 0).all())
     least = limit = _LATE if below is None else below
     label = np.zeros((1, steps.columns + 2 * len(steps.room)), np.int32 if walk.longest < FOREVER else np.int64)
     label[:, steps.columns :] = steps.past
@@ -44,10 +51,10 @@ def least_end(
         if looked > _MOST or len(keys) + len(waits[0]) > _MOST_AT_ONCE:
             raise NotCoveredError("too many orders to try them all")
         reached = _reduced(keys, labels, done, width, steps, guides, limit)
-        if skips and done % len(steps.ticks) == 0 and len(rounds) < ROUNDS:
+        if skips and done % len(steps.ticks) == 0 and len(rounds) < _ROUNDS:
             rounds.append(reached)
-            if len(rounds) == ROUNDS:
-                skipped, later = repeated(rounds, done, steps)
+            if len(rounds) == _ROUNDS:
+                skipped, later = _repeated(rounds, done, steps)
                 reached, done = reached._replace(labels=reached.labels + later), done + skipped * len(steps.ticks)
     return least
 
@@ -94,3 +101,32 @@ def expand(run: Numbers, reached: Layer, moves: Numbers, steps: Steps, below: in
                 raise_times(new[found], after, looks, under_way, steps)
                 found += 1
     return keys[:found].copy(), new[:found].copy(), least, looked
+
+
+def _repeated(rounds: list[Layer], done: int, steps: Steps) -> tuple[int, int]:
+    """How many rounds to skip, and how much later all is after them.
+
+    Moves keep an order of times. So if all labels of each state are so much later than some that it had a number of
+    rounds ago, they are as much later again after as many rounds more.
+    """
+    best, most = (Fraction(0), 0, 0, 0), int(steps.number[0] - done // len(steps.ticks) - steps.admitted[0] - 1)
+    run = runs_of(rounds[-1].keys, done, steps)
+    for back in (back for back in _LOOK_BACK if back <= min(most, len(rounds) - 1)):
+        later = _later(rounds[-1 - back], rounds[-1], run[:, 0] - run[:, -1], steps.columns)
+        repeats = most // back
+        best = max(best, (Fraction(later, back), -back, repeats * back, repeats * later))
+    return best[2:] if best[0] > 0 else (0, 0)
+
+
+def _later(before: Layer, after: Layer, under_way: Numbers, columns: int) -> int:
+    """By how much all labels after are later than some before, at least; 0 where a state had none."""
+    found = list[int]()
+    for n, key in enumerate(after.keys):
+        at = int(np.searchsorted(before.keys, key))
+        if at == len(before.keys) or before.keys[at] != key:
+            return 0
+        counted = [*range(under_way[n]), *range(columns, after.labels.shape[1])]
+        old = before.labels[before.at[at] : before.at[at + 1], counted]
+        new = after.labels[after.at[n] : after.at[n + 1], counted]
+        found.append(min(max(int((row - one).min()) for one in old) for row in new))
+    return min(found)

@@ -84,12 +84,11 @@ def walk_along(problem: Problem, stages: tuple[int, ...], owner: int | None) -> 
     overlapped = np.array([-1 if (own := held[s].overlapped) is None else own for s in every], np.int64)
     together = np.where((device[:, None] == device) & (back[:, None] < back), overlapped[:, None], -1)
     memory = np.array([held[s].activation for s in every], np.int64) * np.where(back, -1, 1)
-    soonest = np.full((len(every), len(devices)), -1, np.int64)
-    for n in range(len(every)):
+    soonest, turn = np.full((len(every), len(devices)), -1, np.int64), np.arange(len(every))
+    for n in turn:
         for later in range(last[n], n - 1, -1):
             soonest[n, device[later]] = start[later] - before[n]
     longest = int(((ticks + after + lag + together.max(axis=1).clip(0)) * number).sum())
-    turn = np.arange(len(every))
     bases = np.where(turn < last, admitted, np.where(turn > last[0], number, 0)) + 1
     if longest > MOST_TICKS or prod(bases.tolist()) > _MOST_STATES:
         raise NotCoveredError("numbers of too many digits")
@@ -97,12 +96,10 @@ def walk_along(problem: Problem, stages: tuple[int, ...], owner: int | None) -> 
     left = np.array([held[s].activation - (0 if held[s].weight is None else held[s].freed) for s in every], np.int64)
     open_, weight = np.array([(left[device == n].min(), after[device == n].max()) for n in range(len(room))]).T.copy()
     counted = np.arange(len(room)) if problem.objective is Objective.MAKESPAN else np.zeros(0, np.int64)
-    number_of_owner, past = NONE, 0
-    if owner is not None:
-        number_of_owner, past = devices.index(owner), -2 * longest
-        counted = np.array([number_of_owner])
+    whose, past = (NONE, 0) if owner is None else (devices.index(owner), -2 * longest)
+    counted = counted if owner is None else np.array([whose])
     by_step = device, ticks, after, lag, memory, soonest, together, first, last, number, admitted, column, behind, bases
-    steps = Steps(*by_step, room, open_, weight, counted, int(column[-1] + admitted[-1]), number_of_owner, past)
+    steps = Steps(*by_step, room, open_, weight, counted, int(column[-1] + admitted[-1]), whose, past)
     return Walk(steps, every, ends, devices, longest)
 
 
@@ -113,32 +110,23 @@ def _ways(problem: Problem, stages: tuple[int, ...], owner: int | None) -> Numbe
         kept = [stage for stage in chain if stage in stages]
         if not kept:
             continue
-        first, last, top, number = (
-            len(found),
-            len(found) + 2 * len(kept) - 1,
-            times[kept[0]],
-            _admitted(problem, kept[0]),
-        )
+        first, last, top = len(found), len(found) + 2 * len(kept) - 1, times[kept[0]]
+        count, taken = len(problem.microbatches_of[kept[0]]), problem.stages[kept[0]].activation
+        room = problem.room[problem.placement.stage_device[kept[0]]]
+        admitted = count if room is None or taken <= 0 else min(count, room // taken)
         # With an owner a chain's first step may come at any time, and only what the owner runs counts.
         away, behind = (0, 0) if owner is None else (top.begins, NOTHING)
         if owner is None and kept[0] != chain[0]:  # until the chain's first stage has nothing left of its backward
             behind = times[chain[0]].turns + times[chain[0]].backward - top.returned
-        own = (first, last, len(problem.microbatches_of[kept[0]]), number, columns)
+        own = first, last, count, admitted, columns
         down = [(s, 0, times[s].begins, times[s].begins + times[s].forward) for s in kept]
         back = [(s, 1, times[s].turns, times[s].returned) for s in reversed(kept)]
         for n, (stage, way, start, end) in enumerate((*down, *back)):
             found.append((stage, way, start - away, end - away, *own, behind if first + n == last else NOTHING))
-        columns += number
-        if number < 1:
+        columns += admitted
+        if admitted < 1:
             raise RefusedEvidenceError("nothing is admitted")
     return np.array(found, np.int64).T.copy()
-
-
-def _admitted(problem: Problem, stage: int) -> int:
-    """How many micro-batches are at once between a stage's forward and its gradient, at most."""
-    count, taken = len(problem.microbatches_of[stage]), problem.stages[stage].activation
-    room = problem.room[problem.placement.stage_device[stage]]
-    return count if room is None or taken <= 0 else min(count, room // taken)
 
 
 def weights_of(steps: Steps) -> Numbers:
