@@ -35,7 +35,7 @@ from pipesched.results.diagram_evidence import Diagram
 from pipesched.results.evidence import TasksAsStages
 from solver.bounds.saving.certificates import certificates
 from solver.cyclic.period_bounds import period_certificates
-from solver.diagram.all_chains.bound import bounds_of_chains
+from solver.diagram.all_chains import bounds_of_chains
 from solver.diagram.all_orders import bounds_of_all_orders
 from solver.diagram.below import bounds_of_devices, bounds_of_stages
 from tests.support.rows_of_tasks import carried, random_rows, tiny_mirrored

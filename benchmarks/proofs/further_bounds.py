@@ -14,10 +14,10 @@ from pipesched.schedule.rescale import value_of
 from solver.bounds.analytic.catalogue import certificates
 from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
-from solver.diagram.all_chains.bound import bounds_of_chains
+from solver.diagram.all_chains import bounds_of_chains
 from solver.diagram.all_orders import bounds_of_all_orders
 from solver.diagram.below import bounds_of_devices, bounds_of_more_stages, bounds_of_stages
-from solver.diagram.steps import walked_chains
+from solver.diagram.kept_stages import walked_chains
 
 Further = Callable[[Problem], Iterable[Certificate]]
 Bounds = Callable[..., Iterable[Certificate]]

@@ -17,24 +17,23 @@ from pipesched.problem.problem import Problem
 from solver.beam.children import MATE
 from solver.beam.nodes import offsets
 from solver.beam.tables import Numbers, Walks
-from solver.bounds.analytic.critical_paths import Paths
-from solver.diagram.completion import NOTHING, Rests, completion, numbers_of
-from solver.diagram.steps import devices_of, kept_stages
-from solver.step_orders.search import only_chain
+from solver.diagram.completion import Rests, completion, numbers_of
+from solver.diagram.kept_stages import devices_of
+from solver.diagram.steps import NOTHING
+from solver.step_orders.search import all_steps, only_chain
 from solver.tuning import FEW, MOST_NUMBERS
 
 _LEFT_OUT = np.inf
 
 
 class Below(NamedTuple):
-    """`layers` of states after so many passes; the weight of each step in their keys; how many are in flight at most.
+    """`layers` of states after so many passes, and by how much each step raises their keys.
 
     `number[d]` is what the pass backwards calls device d. Orders that cannot end before `value` are left out.
     """
 
     layers: list[Rests]
-    place: Numbers
-    in_flight: int
+    raises: Numbers
     number: Numbers
     value: int
 
@@ -42,16 +41,16 @@ class Below(NamedTuple):
 def what_follows(problem: Problem, stop: Event) -> Below | None:
     """None where there are several chains or too many states, or after a stop."""
     chain = only_chain(problem)
-    kept = None if chain is None else kept_stages(problem, Paths(problem), chain, chain)
+    kept = None if chain is None else all_steps(problem, chain)
     if kept is None or numbers_of(kept) > FEW * MOST_NUMBERS:
         return None
     rest = completion(kept.steps, MOST_NUMBERS, stop)
     if rest is None:
         return None
-    devices = devices_of(problem, kept.chain)
+    devices = devices_of(problem, kept.stages)
     number = np.full(problem.devices, -1, np.int64)
     number[list(devices)] = np.arange(len(devices))
-    return Below(rest, kept.steps.place, kept.steps.in_flight, number, 2**62)
+    return Below(rest, kept.steps.raises, number, 2**62)
 
 
 def rank_below(
@@ -62,13 +61,11 @@ def rank_below(
         if done + further < len(below.layers):
             rest = below.layers[done + further]
             chosen = further == 2
-            rank_children(
-                nodes, moves, ranks, chosen, rest.keys, rest.rests, walks, below.place, below.number, below.value
-            )
+            rank_children(nodes, moves, ranks, chosen, *rest, walks, below.raises, below.number, below.value)
 
 
 @inner
-def rank_children(nodes, moves, ranks, blocks, keys, rests, walks, place, number, value):  # type: ignore[no-untyped-def]
+def rank_children(nodes, moves, ranks, blocks, keys, first, rests, walks, raises, number, value):  # type: ignore[no-untyped-def]
     """Of those with a block or of those without; states and what follows them are of the layer that these lead to."""
     steps = walks.device.shape[0]
     for child in range(nodes.shape[0]):
@@ -76,13 +73,13 @@ def rank_children(nodes, moves, ranks, blocks, keys, rests, walks, place, number
             continue
         row = nodes[child]
         key = np.int64(0)
-        for step in range(steps - 1):
-            key += place[step + 1] * (row[step] - row[steps - 1])
+        for step in range(steps):
+            key += raises[step] * row[step]
         state = np.searchsorted(keys, key)
-        if state >= keys.shape[0] or keys[state] != key:
+        if state >= keys.shape[0] or keys[state] != key or first[state] == first[state + 1]:
             ranks[child] = _LEFT_OUT  # nothing that begins so comes to an end
             continue
-        least = _least(row, rests[state], walks, number)
+        least = _least(row, rests[first[state]], walks, number)
         ranks[child] = ranks[child] + least if least < value else _LEFT_OUT
 
 

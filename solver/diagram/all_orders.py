@@ -14,7 +14,9 @@ from solver.bounds.analytic.critical_paths import Paths
 from solver.diagram.certificate import certificate_of
 from solver.diagram.device_sets import Trial, trials
 from solver.diagram.follow import least_end
-from solver.diagram.steps import kept_stages, walked_chains
+from solver.diagram.guide import guides_of
+from solver.diagram.kept_stages import owner_of, walked_chains
+from solver.diagram.steps import kept_steps
 from solver.tuning import MOST_LABELS, WIDTH
 
 
@@ -33,14 +35,14 @@ def bounds_of_all_orders(
         return
     best, paths, done = 0, Paths(problem), {} if done is None else done
     for trial in trials(problem, [*walked_chains(problem)]):
-        kept = kept_stages(problem, paths, trial.chain, trial.stages)
+        kept = kept_steps(problem, paths, trial.stages, owner_of(problem, trial.chain, trial.stages))
         if kept is None:
             continue
         found = done.get(trial)
         if found is None:
             if work <= 0 or stop.is_set():
                 return
-            least = least_end(kept.steps, width, work, stop)
+            least = least_end(kept.steps, width, work, stop, guides_of(problem, kept, ()))
             found, work = least.ticks, work - least.work
         if found is not None:
             done[trial] = found

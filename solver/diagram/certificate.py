@@ -6,7 +6,8 @@ from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.diagram_evidence import Diagram
-from solver.diagram.steps import Kept, devices_of
+from solver.diagram.kept_stages import by_chain, devices_of
+from solver.diagram.steps import Kept
 
 # The name of its certificates.
 KIND = "decision diagram"
@@ -19,19 +20,22 @@ def certificate_of(
     width: int | None = None,
     below: int | None = None,
     guide: tuple[int, ...] = (),
+    rows: int | None = None,
 ) -> Certificate:
-    """That no schedule takes less: `least` ticks, with what is beside the steps; so is `below`."""
+    """That no schedule takes less: `least` ticks; so is `below`."""
     tick = None if below is None else problem.tick
-    own = Diagram(kept.stages, width, below, guide, blocks=problem.overlaps, tick=tick)
+    own = Diagram(kept.stages, width, below, guide, rows, kept.device, tick)
     return Certificate(KIND, least, _text(problem, own, least), devices_of(problem, kept.stages)[0], own)
 
 
 def _text(problem: Problem, own: Diagram, least: int) -> str:
-    devices, count = devices_of(problem, own.stages), len(problem.microbatches_of[own.stages[0]])
+    devices, chains = devices_of(problem, own.stages), len(by_chain(problem, own.stages))
     on = f"device {devices[0]}" if len(devices) == 1 else f"devices {', '.join(map(str, devices))}"
     of = f"stage {own.stages[0]}" if len(own.stages) == 1 else f"stages {', '.join(map(str, own.stages))}"
     text = f"The forwards and gradients of {of} take turns on {on}"
-    if own.blocks:
+    if own.device is not None and chains > 1:
+        text += f", in time from the first start on device {own.device} on"
+    if problem.overlaps:
         text += ", or run two at a time as an overlapped block, which ends both"
     text += (
         ": a device starts one of these forwards only while its memory has room for it besides others of these; a "
@@ -41,5 +45,6 @@ def _text(problem: Problem, own: Diagram, least: int) -> str:
         shown = "" if own.guide == own.stages else f"of which stages {', '.join(map(str, own.guide))} show that they "
         cannot = f"{shown}cannot end before {amount(problem, own.below)}"
         text += f" Orders {cannot if shown else 'that ' + cannot} are not followed to their end."
-    ways = "order and blocks" if own.blocks else "order"
+    ways = "order and blocks" if problem.overlaps else "order"
+    count = len({microbatch for stage in own.stages for microbatch in problem.microbatches_of[stage]})
     return f"{text} In whichever {ways} they run, all {count} micro-batches take at least {amount(problem, least)}."

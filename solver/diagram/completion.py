@@ -1,51 +1,65 @@
-"""How long the rest takes at least from every state of every layer: one pass backwards with one label a state.
+"""How long the rest takes at least from every state of every layer: one pass backwards with a few rows a state.
 
 The value of an order is the largest, over all times of its label, of the time and what takes its place at the end: each
-step or block changes the times by sums and maxima only. So that rest is known for each time of a label, and over all
-steps and blocks that may be next the least of each is taken.
+step or block changes the times by sums and maxima only. So a row says what follows each time of a label on one way on.
+With one row a state that is the least over all ways of what follows each time. With more a label has to fit one of
+them: near rows become one with the least of every time, which says no more than either.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from threading import Event
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipesched.compiled import compiled, substituted
-from solver.diagram.moves import most_moves, moves_from, raised_by
-from solver.diagram.steps import NONE, Kept, Numbers, Steps, ways_to_place
+from pipesched.compiled import compiled, inlined, substituted
+from solver.diagram.kept_stages import ways_to_place
+from solver.diagram.layers import Labels
+from solver.diagram.moves import is_over_with, most_moves, moves_from
+from solver.diagram.reduction import append_reduced
+from solver.diagram.steps import NONE, NOTHING, Kept, Numbers, Steps, longest_of
 
 Short = NDArray[np.int32]
 
-# What a time that decides nothing adds, and what is more than any rest: so that sums fit into 32 bits.
-NOTHING, ENDLESS = -(2**29), 2**29
+# More ticks than any that are added to what decides nothing: so that sums fit into 32 bits.
+ENDLESS = -NOTHING
 
 
 class Rests(NamedTuple):
-    """The keys of the states of a layer, sorted, and by state and time of a label what follows at least."""
+    """The keys of the states of a layer, sorted, and by state the rows `first[n]` to `first[n + 1]` of what follows."""
 
     keys: Numbers
+    first: Numbers
     rests: Short
 
 
-def completion(steps: Steps, most: int, stop: Event) -> list[Rests] | None:
-    """By number of steps done; None where there are more than so many numbers, or too large ones, or after a stop."""
-    count, devices = len(steps.ticks) * steps.microbatches, len(steps.room)
-    size, keys, behind = steps.in_flight + 2 * devices, [np.zeros(1, np.int64)], np.empty(0, np.int64)
-    for done in range(count):
-        near, far = keys_after(keys[-1], steps, done)
-        keys.append(np.unique(np.concatenate([near, behind])))
-        behind = far
-        most -= size * len(keys[-1])
-        if most < 0 or longest_of(steps) >= ENDLESS or stop.is_set():
-            return None
-    last = np.full((len(keys[-1]), size), NOTHING, np.int32)
-    last[:, steps.in_flight + devices :][:, slice(None) if steps.makespan else slice(1)] = 0
-    found = [Rests(np.empty(0, np.int64), np.empty((0, size), np.int32)), Rests(keys[-1], last)]
-    for done in reversed(range(count)):
-        found.append(Rests(keys[done], rests_before(keys[done], steps, done, found[-1], found[-2])))
+class Among(NamedTuple):
+    """The states of each layer that count, with the least of every time; so many rows of each, all below a value."""
+
+    layers: Sequence[Labels]
+    rows: int
+    value: int
+
+
+def completion(steps: Steps, most: int, stop: Event, among: Among | None = None) -> list[Rests] | None:
+    """By number of steps done, of all states or `among` some; None with too many numbers, or after a stop."""
+    size = steps.slots + 2 * len(steps.room)
+    layers = _all_states(steps, most // size, stop) if among is None else [one.keys for one in among.layers]
+    rows, value = (1, 0) if among is None else (among.rows, among.value)
+    if layers is None or longest_of(steps) >= ENDLESS or sum(map(len, layers)) * rows * size > most:
+        return None
+    none = Rests(np.empty(0, np.int64), np.zeros(1, np.int64), np.empty((0, size), np.int32))
+    end = np.full((1, size), NOTHING, np.int32)
+    end[:, steps.slots + len(steps.room) :][:, steps.counts > 0] = 0
+    key = np.array([(steps.raises * steps.microbatches).sum()], np.int64)
+    found = [none, Rests(key, np.array([0, 1], np.int64), end) if among is None else none]
+    for done in reversed(range(len(layers))):
+        least = np.empty((0, size), np.int32) if among is None else among.layers[done].labels
+        rests = rests_before(layers[done], steps, done, *found[-1], *found[-2], end, least, rows, value)
+        found.append(Rests(layers[done], *rests))
         if stop.is_set():
             return None
     return found[:0:-1]
@@ -53,79 +67,144 @@ def completion(steps: Steps, most: int, stop: Event) -> list[Rests] | None:
 
 def numbers_of(kept: Kept) -> int:
     """About how many numbers there are in all at most, as memory leaves out states that are counted."""
-    count, flying = len(kept.steps.ticks), kept.steps.in_flight
-    return ways_to_place(flying, count) * count * kept.steps.microbatches * (flying + 2 * len(kept.steps.room))
+    steps, found = kept.steps, 1
+    for first in np.unique(steps.first):
+        ways = ways_to_place(int(steps.in_flight[first]), int((steps.first == first).sum()))
+        found *= ways * int((steps.microbatches * (steps.first == first)).sum())
+    return found * (steps.slots + 2 * len(steps.room))
 
 
-def longest_of(steps: Steps) -> int:
-    """The ticks of all passes one after the other; a block may take longer than both of its passes."""
-    in_blocks = steps.blocks.max(axis=1).clip(min=0).sum()
-    return steps.microbatches * int(steps.ticks.sum() + steps.later.sum() + steps.lag.sum() + in_blocks)
+def _all_states(steps: Steps, most: int, stop: Event) -> list[Numbers] | None:
+    """The states of each layer but the last; None where they are more than so many, or after a stop."""
+    keys, behind = [np.zeros(1, np.int64)], np.empty(0, np.int64)
+    for done in range(int(steps.microbatches.sum()) - 1):
+        near, behind_next = keys_after(keys[-1], steps, done)
+        keys.append(np.unique(np.concatenate([near, behind])))
+        behind, most = behind_next, most - len(keys[-1])
+        if most < 0 or stop.is_set():
+            return None
+    return keys
 
 
 @compiled
 def keys_after(keys: Numbers, steps: Steps, done: int) -> tuple[Numbers, Numbers]:
     """The states after each step that may be next, and after each block; the same one more than once."""
-    ran, pending, (most_steps, most_blocks) = (
-        np.zeros_like(steps.ticks),
-        np.zeros_like(steps.ticks),
-        most_moves(steps.blocks),
-    )
-    moves, more = np.empty((most_steps + most_blocks, 2), np.int64), raised_by(steps)
+    ran, pending = np.zeros_like(steps.ticks), np.zeros_like(steps.ticks)
+    most_steps, most_blocks = most_moves(steps.blocks)
+    moves = np.empty((most_steps + most_blocks, 2), np.int64)
     near, far = np.empty(len(keys) * most_steps, np.int64), np.empty(len(keys) * most_blocks, np.int64)
     found, found_far = 0, 0
     for key in keys:
         for move in range(moves_from(key, steps, done, ran, pending, moves)):
             if moves[move, 1] == NONE:
-                near[found] = key + more[moves[move, 0]]
+                near[found] = key + steps.raises[moves[move, 0]]
                 found += 1
             else:
-                far[found_far] = key + more[moves[move, 0]] + more[moves[move, 1]]
+                far[found_far] = key + steps.raises[moves[move, 0]] + steps.raises[moves[move, 1]]
                 found_far += 1
     return near[:found], far[:found_far]
 
 
 @compiled
-def rests_before(keys: Numbers, steps: Steps, done: int, near: Rests, far: Rests) -> Short:
-    """What follows from each state, of what follows after each step and after each block that may be next."""
-    found = np.full((len(keys), near.rests.shape[1]), ENDLESS, np.int32)
-    ran, pending, row = np.zeros_like(steps.ticks), np.zeros_like(steps.ticks), np.zeros(found.shape[1], np.int64)
-    moves, more = np.empty((sum(most_moves(steps.blocks)), 2), np.int64), raised_by(steps)
+def rests_before(  # type: ignore[no-untyped-def]
+    keys, steps: Steps, done: int, near_keys, near_first, near, far_keys, far_first, far, end, least, most, value
+) -> tuple[Numbers, Short]:
+    """Where the rows of each state begin, and what follows it, of what follows after each move that may be next.
+
+    `end` is the only row of a state with which all is over. Where `least` has times of the states, only rows with which
+    none of them comes to the value.
+    """
+    width, moves = near.shape[1], np.empty((sum(most_moves(steps.blocks)), 2), np.int64)
+    ran, pending, row = np.zeros_like(steps.ticks), np.zeros_like(steps.ticks), np.zeros(width, np.int64)
+    rows = np.empty((len(moves) * most, width), np.int32)
+    size = len(keys) * most + len(rows)
+    first, out, words = np.zeros(len(keys) + 1, np.int64), np.empty((size, width), np.int32), np.empty(size, np.int64)
     for state in range(len(keys)):
+        found = 0
         for move in range(moves_from(keys[state], steps, done, ran, pending, moves)):
             step, gradient = moves[move, 0], moves[move, 1]
-            if gradient == NONE:
-                rest = near.rests[np.searchsorted(near.keys, keys[state] + more[step])]
+            if is_over_with(step, gradient, ran, steps):
+                rests, (since, until) = end, (0, 1)
+            elif gradient == NONE:
+                rests, (since, until) = near, _rows_of(keys[state] + steps.raises[step], near_keys, near_first)
             else:
-                rest = far.rests[np.searchsorted(far.keys, keys[state] + more[step] + more[gradient])]
-            before(row, rest, step, gradient, pending[step], ran, steps)
-            for time in range(len(row)):
-                found[state, time] = max(NOTHING, min(np.int64(found[state, time]), row[time]))
-    return found
+                key = keys[state] + steps.raises[step] + steps.raises[gradient]
+                rests, (since, until) = far, _rows_of(key, far_keys, far_first)
+            for number in range(since, until):
+                before(row, rests[number], step, gradient, pending[step], ran, steps)
+                if not _in_time(row, least, state, value):
+                    continue
+                if most == 1 and found == 1:
+                    for time in range(width):
+                        rows[0, time] = min(np.int64(rows[0, time]), row[time])
+                    continue
+                for time in range(width):
+                    rows[found, time] = row[time]
+                found += 1
+        total = first[state]
+        if found > 0:
+            total = min(total + most, append_reduced(rows[:found], most, out, total, words))
+        first[state + 1] = total
+    return first, out[: first[-1]].copy()
+
+
+@inlined
+def _in_time(row: Numbers, least: Short, state: int, value: int) -> bool:
+    """Whether a row, with what decides nothing made so, ends the least times of a state below the value, if any."""
+    for time in range(len(row)):
+        row[time] = max(NOTHING, row[time])
+        if len(least) > 0 and least[state, time] + row[time] >= value:
+            return False
+    return True
+
+
+@inlined
+def _rows_of(key: int, keys: Numbers, first: Numbers) -> tuple[int, int]:
+    """From which row to which those of a state are; none where it is not among them."""
+    low, high = 0, len(keys)
+    while low < high:
+        middle = (low + high) // 2
+        if keys[middle] < key:
+            low = middle + 1
+        else:
+            high = middle
+    if low == len(keys) or keys[low] != key:
+        return 0, 0
+    return first[low], first[low + 1]
 
 
 @substituted  # as a call it takes twice as long
 def before(row: Numbers, rest: Numbers, step: int, gradient: int, pending: int, ran: Numbers, steps: Steps) -> None:
     """Fill in what follows each time, of what follows the times after a step or a block."""
-    most, whole, device = steps.in_flight, steps.in_flight + len(steps.room), steps.device[step]
+    slots, whole, device = steps.slots, steps.slots + len(steps.room), steps.device[step]
     ticks = steps.ticks[step] if gradient == NONE else steps.blocks[step, gradient]
     work = ticks + steps.later[step] if gradient == NONE else ticks
-    shift = 1 if max(step, gradient) == len(ran) - 1 else 0  # the oldest micro-batch is through
-    started = max(ticks + rest[most + device], work + rest[whole + device])
-    if ran[step] >= shift:
-        started = max(started, ticks + rest[ran[step] - shift])
-    if gradient != NONE and ran[gradient] >= shift:
-        started = max(started, ticks + rest[ran[gradient] - shift])
-    for other in range(most, len(row)):
+    started = max(ticks + rest[slots + device], work + rest[whole + device])
+    for number in range(2):
+        one = step if number == 0 else gradient
+        if one == NONE:
+            continue
+        last = steps.last[one]
+        # The oldest micro-batch of the chain is through with its last step.
+        gone = 1 if last in (step, gradient) else 0
+        follows = steps.behind[one] if one == last else rest[steps.slot[one] + ran[one] - ran[last] - gone]
+        started = max(started, ticks + follows)
+    for other in range(slots, len(row)):
         started = max(started, np.int64(rest[other]))  # nothing starts before this step does
         row[other] = rest[other]
-    for other in range(most):
-        row[other] = rest[other - shift] if shift <= other < ran[0] else NOTHING
-    if step > 0:
-        row[ran[step]] = started + steps.lag[step]
+    first = 0
+    while first < len(ran):
+        last, slot = steps.last[first], steps.slot[first]
+        gone = 1 if last in (step, gradient) else 0
+        for other in range(steps.in_flight[first]):
+            flies = gone <= other < ran[first] - ran[last]
+            row[slot + other] = rest[slot + other - gone] if flies else NOTHING
+        first = last + 1
+    if step != steps.first[step]:
+        row[steps.slot[step] + ran[step] - ran[steps.last[step]]] = started + steps.lag[step]
     if gradient != NONE:
-        row[ran[gradient]] = started + steps.lag[gradient]
-    row[most + device] = started
+        row[steps.slot[gradient] + ran[gradient] - ran[steps.last[gradient]]] = started + steps.lag[gradient]
+    row[slots + device] = started
     row[whole + device] += work
     if pending >= 0:
         row[whole + device] = max(row[whole + device], started - pending * steps.longest[device])

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from pipesched.problem.problem import Problem
-from solver.diagram.steps import devices_of, stages_on, state_count
+from solver.diagram.kept_stages import devices_of, stages_on, state_count
 from solver.tuning import FEW_STATES, LABELS_A_SECOND
 
 

@@ -6,14 +6,13 @@ from threading import Event
 
 import numpy as np
 
-from solver.diagram.completion import ENDLESS, longest_of
+from solver.diagram.completion import ENDLESS
 from solver.diagram.expansion import expand
-from solver.diagram.guide import Guide, no_guide
+from solver.diagram.guide import Guides
 from solver.diagram.layers import Labels, Layer, Least, first_layer, joined, slices
 from solver.diagram.reduction import reduced
 from solver.diagram.repetition import ROUNDS, skip
-from solver.diagram.steps import Steps
-from solver.diagram.transitions import NEVER
+from solver.diagram.steps import NEVER, NONE, Steps, longest_of
 
 # Labels looked at by one call of compiled code, which nothing can interrupt; and in a layer, which has memory.
 _AT_ONCE, _LAYER = 50_000, 4_000_000
@@ -24,23 +23,28 @@ def least_end(
     width: int,
     work: int,
     stop: Event,
-    guide: Guide | None = None,
+    guides: Guides,
     value: int = NEVER,
     until: int = ROUNDS,
+    reached: list[Labels] | None = None,
 ) -> Least:
-    """The least end of all orders; with a guide, of those that it lets end below a value, or that value.
+    """The least end of all orders; with guides, of those that they let end below a value, or that value.
 
-    After `until` rounds, in each of which every step is taken once, some may be skipped: without guide and blocks.
+    Of one chain some rounds, in each of which every step is taken once, may be skipped after `until` of them: without
+    guides and blocks. Notes the states `reached` in each layer, with the least of every time there.
     """
     count, best, used, merges, done = len(steps.ticks), NEVER, 0, False, 0
-    layer = first_layer(steps.in_flight + 2 * len(steps.room), np.int32 if longest_of(steps) < ENDLESS else np.int64)
+    layer = first_layer(steps, np.int32 if longest_of(steps) < ENDLESS else np.int64)
     none = Labels(layer.keys[:0], layer.labels[:0])
-    further, rounds, says = none, list[Layer](), guide or no_guide()
-    skips = guide is None and (steps.blocks < 0).all()
+    further, rounds = none, list[Layer]()
+    alike = (steps.first == 0).all() and steps.owner in (NONE, steps.device[0])
+    skips = alike and not len(guides.all) and (steps.blocks < 0).all()
     while len(layer.keys) or len(further.keys):
+        if reached is not None:
+            reached.append(layer.least())
         near, far, size = [further], [none], 0
-        for since, end in slices(layer.first, _AT_ONCE // (steps.in_flight + 1)):
-            keys, labels, far_keys, far_labels, ended, seen = expand(layer, since, end, steps, done, says, value)
+        for since, end in slices(layer.first, _AT_ONCE // (steps.slots + 1)):
+            keys, labels, far_keys, far_labels, ended, seen = expand(layer, since, end, steps, done, guides, value)
             near.append(Labels(keys, labels))
             far.append(Labels(far_keys, far_labels))
             best, used, size = min(best, ended), used + seen, size + len(keys) + len(far_keys)
@@ -53,7 +57,8 @@ def least_end(
         if skips and done % count == 0 and len(rounds) < until:
             rounds.append(layer)
             if len(rounds) == until:
-                skipped, later = skip(rounds, steps.in_flight, steps.microbatches - done // count - steps.in_flight - 1)
+                left = int(steps.microbatches[0]) - done // count - steps.slots - 1
+                skipped, later = skip(rounds, steps, left)
                 layer, done = layer._replace(labels=layer.labels + later), done + skipped * count
     best = min(best, value)
     return Least(best if best < NEVER else None, used, merges)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solver.diagram.steps import Numbers
+from solver.diagram.steps import Numbers, Steps
 
 
 class Layer(NamedTuple):
@@ -16,6 +16,12 @@ class Layer(NamedTuple):
     keys: Numbers
     first: Numbers
     labels: Numbers
+
+    def least(self) -> Labels:
+        """The states, with the least of every time."""
+        if not len(self.keys):
+            return Labels(self.keys, self.labels)
+        return Labels(self.keys, np.minimum.reduceat(self.labels, self.first[:-1], axis=0))
 
 
 class Labels(NamedTuple):
@@ -37,9 +43,11 @@ class Least(NamedTuple):
     merged: bool
 
 
-def first_layer(size: int, kind: type[np.signedinteger] = np.int64) -> Layer:
-    """The label before the first step, with so many numbers."""
-    return Layer(np.zeros(1, np.int64), np.array([0, 1], np.int64), np.zeros((1, size), kind))
+def first_layer(steps: Steps, kind: type[np.signedinteger]) -> Layer:
+    """The label before the first step, with numbers of this kind."""
+    label = np.zeros((1, steps.slots + 2 * len(steps.room)), kind)
+    label[:, steps.slots :] = steps.past
+    return Layer(np.zeros(1, np.int64), np.array([0, 1], np.int64), label)
 
 
 def slices(first: Numbers, most: int) -> Iterator[tuple[int, int]]:

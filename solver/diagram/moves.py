@@ -1,7 +1,7 @@
 """What may be next where an order of steps has come: a step, or a forward and a gradient of a device as one block.
 
-A state is told by how many micro-batches in flight have done each step. So a step has one micro-batch that may be next
-with it at most, and the gradient of a block is that of an older one. Compiled.
+A state is told by how many micro-batches have done each step. So a step has one micro-batch that may be next with it
+at most, of each chain the oldest that it comes to. Compiled.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pipesched.compiled import compiled, inner
+from pipesched.compiled import compiled, inlined, inner
 from solver.diagram.steps import NONE, Numbers, Steps
 
 _NOT_NEXT = -2
@@ -26,90 +26,120 @@ def most_moves(blocks: Numbers) -> tuple[int, int]:
     return len(blocks), found
 
 
-@compiled
-def raised_by(steps: Steps) -> Numbers:
-    """By how much each step raises the key of a state; the last one takes a micro-batch out of it."""
-    last = len(steps.place) - 1
-    found = np.zeros(last + 1, np.int64)
-    for step in range(last):
-        found[step] = steps.place[step + 1]
-        found[last] -= steps.place[step + 1]
-    return found
-
-
-@compiled
+@inner
 def moves_from(key: int, steps: Steps, done: int, ran: Numbers, pending: Numbers, moves: Numbers) -> int:
-    """Fill in how many in flight have done each step, and what may be next; how many moves that are.
+    """Fill in how many have done each step, of `done` steps in all, and what may be next; how many moves that are.
 
     A move is a step, and the gradient in a block with it or -1. `pending` is how many weight passes of its device may
     wait when a step starts; -1 where memory does not say, -2 where it may not be next.
     """
     count, found = len(ran), 0
-    _next_steps(key, steps, done, ran, pending)
+    _fill_in(key, steps, done, ran)
+    for step in range(count):
+        pending[step] = _may_wait(step, ran, steps)
     for step in range(count):
         if pending[step] == _NOT_NEXT:
             continue
         moves[found, 0], moves[found, 1] = step, NONE
         found += 1
-        for gradient in range(step + 1, count):
+        for gradient in range(count):
             if steps.blocks[step, gradient] >= 0 and pending[gradient] != _NOT_NEXT:
                 moves[found, 0], moves[found, 1] = step, gradient
                 found += 1
     return found
 
 
-def may_wait(steps: Steps, at: Sequence[int], begun: int, step: int) -> int:
-    """How many weight passes may wait when a step starts; -1 where memory does not say, -2 where it may not be next.
+@inlined
+def _fill_in(key: int, steps: Steps, done: int, ran: Numbers) -> None:
+    """How many have done each step: those in flight that have, and those that are through."""
+    for step in range(len(ran)):
+        ran[step] = key % steps.base[step]
+        key //= steps.base[step]
+    end, left = steps.last[0], done
+    for step in range(len(ran)):
+        if step != steps.last[step] and steps.last[step] != end:
+            ran[step] += ran[steps.last[step]]
+        left -= ran[step]
+    for step in range(end + 1):
+        ran[step] += left // (end + 1)
 
-    `at` is how many steps each micro-batch in flight has done, of so many that have `begun`.
+
+@inlined
+def _may_wait(step: int, ran: Numbers, steps: Steps) -> int:
+    """A step may not be next where nothing comes to it, or memory has no place for it.
+
+    Nor where memory would have none after it for the forwards of the oldest micro-batch that has some left there: what
+    younger ones of its chain hold stays until its gradients have run.
     """
-    count, through = len(steps.ticks), begun - len(at)
-    key = sum(int(steps.place[1 : one + 1].sum()) for one in at)
-    pending, moves = np.zeros(count, np.int64), np.empty((sum(most_moves(steps.blocks)), 2), np.int64)
-    moves_from(key, steps, through * count + sum(at), np.zeros(count, np.int64), pending, moves)
-    return int(pending[step])
+    device, takes, first = steps.device[step], steps.takes[step], steps.first[step]
+    if step == first:
+        comes = ran[step] < min(steps.microbatches[step], ran[steps.last[step]] + steps.in_flight[step])
+    else:
+        comes = ran[step - 1] > ran[step]
+    if not comes:
+        return _NOT_NEXT
+    if takes <= 0 or steps.room[device] < 0:
+        return -1
+    oldest, held, younger, room = ran[steps.forward[step]], 0, 0, steps.room[device] - takes
+    for n in range(len(ran)):
+        if steps.device[n] == device:
+            held += steps.takes[n] * ran[n]
+            if steps.first[n] == first:
+                younger += steps.takes[n] * max(0, ran[n] - oldest - 1)
+    if held > room or (oldest < ran[step] and younger + steps.whole[step] > room):
+        return _NOT_NEXT
+    return int((room - held) // steps.waiting[device]) if steps.waiting[device] > 0 else -1
+
+
+@inlined
+def none_owned(ran: Numbers, steps: Steps) -> bool:
+    """Whether times count from the first start on a device, and it has run nothing."""
+    for step in range(len(ran)):
+        if steps.device[step] == steps.owner and ran[step] > 0:
+            return False
+    return steps.owner != NONE
+
+
+@inlined
+def is_over_with(step: int, gradient: int, ran: Numbers, steps: Steps) -> bool:
+    """Whether with this move all steps have run, or those of the device whose time counts."""
+    for n in range(len(ran)):
+        now = ran[n] + (n in (step, gradient))
+        if steps.owner in (NONE, steps.device[n]) and now < steps.microbatches[n]:
+            return False
+    return True
 
 
 @inner
-def positions_of(key: int, steps: Steps, at: Numbers) -> int:
-    """Fill in how many steps each micro-batch in flight has done, the oldest first; how many there are."""
-    base = steps.in_flight + 1
-    left = key
-    for place in range(len(at)):
-        at[place] = 0
-    for _ in range(1, len(steps.ticks)):
-        for place in range(left % base):
-            at[place] += 1
-        left //= base
-    return key % base
+def fill_waiting(ran: Numbers, steps: Steps, waiting: Numbers) -> int:
+    """Fill in the steps that are left, and which times of a label are those of micro-batches that come to each next.
+
+    None for the first step of a chain. How many steps.
+    """
+    found = 0
+    for step in range(len(ran)):
+        since = until = 0
+        if step != steps.first[step]:
+            since = steps.slot[step] + ran[step] - ran[steps.last[step]]
+            until = since + ran[step - 1] - ran[step]
+        if since < until or (step == steps.first[step] and ran[step] < steps.microbatches[step]):
+            waiting[found, 0], waiting[found, 1], waiting[found, 2] = step, since, until
+            found += 1
+    return found
 
 
 @compiled
-def _next_steps(key: int, steps: Steps, done: int, ran: Numbers, pending: Numbers) -> None:
-    """A step may not be next where nothing comes to it, or memory has no place for it.
+def _pending(key: int, steps: Steps, done: int, pending: Numbers) -> None:
+    ran, moves = np.zeros_like(pending), np.empty((len(pending) * (len(pending) + 1), 2), np.int64)
+    moves_from(key, steps, done, ran, pending, moves)
 
-    Nor where memory would have none after it for the forwards of the oldest micro-batch that has some left there.
+
+def may_wait(steps: Steps, ran: Sequence[int], step: int) -> int:
+    """How many weight passes may wait when a step starts; -1 where memory does not say, -2 where it may not be next.
+
+    `ran` is how many micro-batches have done each step, of one chain.
     """
-    count = len(ran)
-    for step in range(count - 1):
-        ran[step] = key % (steps.in_flight + 1)
-        key //= steps.in_flight + 1
-    ran[count - 1] = 0
-    begun = (done - ran.sum()) // count + ran[0]
-    for step in range(count):
-        device, takes = steps.device[step], steps.takes[step]
-        if step == 0:
-            pending[step] = -1 if begun < steps.microbatches and ran[0] < steps.in_flight else _NOT_NEXT
-        else:
-            pending[step] = -1 if ran[step - 1] > ran[step] else _NOT_NEXT
-        if pending[step] == _NOT_NEXT or takes <= 0 or steps.room[device] < 0:
-            continue
-        oldest, held, younger, room = ran[steps.forward[device]], 0, 0, steps.room[device] - takes
-        for n in range(count):
-            if steps.device[n] == device:
-                held += steps.takes[n] * ran[n]
-                younger += steps.takes[n] * max(0, ran[n] - oldest - 1)
-        if held > room or (oldest < ran[step] and younger + steps.whole[device] > room):
-            pending[step] = _NOT_NEXT
-        elif steps.waiting[device] > 0:
-            pending[step] = (room - held) // steps.waiting[device]
+    pending = np.zeros(len(ran), np.int64)
+    key = sum(int(more) * one for more, one in zip(steps.raises, ran, strict=True))
+    _pending(key, steps, sum(ran), pending)
+    return int(pending[step])

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from solver.diagram.layers import Layer
+from solver.diagram.steps import Steps
 
 # After so many rounds, each with every step once, one looks back: over few, where labels may come again just so, and
 # over many, which lose less.
 ROUNDS, BACK = 96, (*range(1, 17), 24, 32, 48, 64, 80)
 
 
-def skip(rounds: Sequence[Layer], in_flight: int, most: int) -> tuple[int, int]:
+def skip(rounds: Sequence[Layer], steps: Steps, most: int) -> tuple[int, int]:
     """How many rounds to skip, `most` at most, and how much later every label is after them.
 
     If after c rounds every label of a state is d or more behind one that the state had before, it is so after each c
@@ -20,7 +21,7 @@ def skip(rounds: Sequence[Layer], in_flight: int, most: int) -> tuple[int, int]:
     a round is taken.
     """
     found = [
-        (_delay(rounds[-1 - back], rounds[-1], in_flight), back) for back in BACK if back <= min(most, len(rounds) - 1)
+        (_delay(rounds[-1 - back], rounds[-1], steps), back) for back in BACK if back <= min(most, len(rounds) - 1)
     ]
     if not found:
         return 0, 0
@@ -29,7 +30,7 @@ def skip(rounds: Sequence[Layer], in_flight: int, most: int) -> tuple[int, int]:
     return times * back, times * delay
 
 
-def _delay(before: Layer, after: Layer, in_flight: int) -> int:
+def _delay(before: Layer, after: Layer, steps: Steps) -> int:
     """By how much each label is behind one of the same state before, at least; 0 where a state had none."""
     places = {int(key): n for n, key in enumerate(before.keys)}
     delay: int | None = None
@@ -39,8 +40,8 @@ def _delay(before: Layer, after: Layer, in_flight: int) -> int:
             return 0
         old = before.labels[before.first[at] : before.first[at + 1]]
         new = after.labels[after.first[n] : after.first[n + 1]]
-        flying = int(key) % (in_flight + 1)
-        known = [*range(flying), *range(in_flight, new.shape[1])]
+        flying = int(key) % int(steps.base[0])
+        known = [*range(flying), *range(steps.slots, new.shape[1])]
         behind = int((new[:, None, known] - old[None, :, known]).min(axis=2).max(axis=1).min())
         delay = behind if delay is None else min(delay, behind)
         if delay <= 0:

@@ -1,16 +1,17 @@
-"""What a problem is relaxed to: the forwards and gradients of some stages of a chain, in turn, as steps.
+"""What a problem is relaxed to: the forwards and gradients of some stages, of one chain or several, as steps.
 
 Micro-batches of a chain are alike. If their names are exchanged on each stage by the order in which they run there,
 what they wait for is still before them: the k-th forward of a stage ends before the k-th one of the next stage starts,
-and so the gradients. So on every stage they run in turn, and an order of steps says how many each micro-batch has
-done, which leaves the memory of a device at every step as it was. If a stage that is left out is thought of as on a
-device of its own, whose memory has no limit, every schedule stays one: such stages are delays.
+and so the gradients. So on every stage they run in turn, and an order of steps says how many have done each, which
+leaves the memory of a device, which chains share, at every step as it was; a block of a forward and a gradient, of one
+chain or two, keeps its place. If a stage that is left out is thought of as on a device of its own, whose memory has no
+limit, every schedule stays one: such stages are delays, and so are the ways to a chain's first step and from its last.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from math import comb
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -19,25 +20,33 @@ from numpy.typing import NDArray
 from pipesched.problem.passes import BW, F, Pass
 from pipesched.problem.problem import Objective, Problem
 from solver.bounds.analytic.critical_paths import Paths, durations
+from solver.diagram.kept_stages import by_chain, devices_of, in_flight
 
 Numbers = NDArray[np.int64]
 
 # For the gradient of a move without one, and what there is not.
 NONE = -1
+# Later than all that happens, half of which may be added to any time; what a time that decides nothing adds.
+NEVER, NOTHING = 1 << 62, -(1 << 29)
 # Sums of times of many labels must stay below what 64 bits hold, and so must the keys of states.
-_MOST_TICKS, _MOST_KEYS = 2**36, 2**62
+_MOST_TICKS, _MOST_KEYS = 2**50, 2**62
 
 
 class Steps(NamedTuple):
-    """The way of a micro-batch along the kept stages and back.
+    """The ways of micro-batches along the kept stages of their chain and back, chain by chain.
 
-    By step: the number of its `device`, its `ticks` outside of `blocks`, what a backward takes after its gradient
-    then (`later`), the `lag` from the end of the step before, and the memory it `takes`, negative where it gives
-    back. `reach[n, d]` is the least time from the end of step n - 1 to a step on device d, -1 where none follows;
-    `blocks[n, g]` are the ticks of a forward and a gradient of a device in one block, or -1. By device: its `room`,
-    -1 without limit; the least memory of a `waiting` weight pass, the `longest` one, the memory of a `whole`
-    micro-batch and the last `forward` step. `in_flight` micro-batches at most are between their first and their
-    last step; `place[n]` is the weight of how many of them have done step n in the key of a state.
+    By step: the number of its `device`, its `ticks` outside of blocks, what a backward takes after its gradient then
+    (`later`), the `lag` from the end of the step before, or from time 0, and the memory it `takes`, negative where it
+    gives back; the `first` and the `last` step of its chain, the chain's last `forward` on the device, and the memory
+    of a `whole` micro-batch of it there; how many `microbatches` walk it, how many of them are `in_flight` between
+    the first and the last step of the chain at most, and where their times begin in a label (`slot`); what must be
+    left `behind` the last step. `reach[n, d]` is the least time from the end of the step before n to a step on device
+    d, half of `NEVER` where none follows; `blocks[n, g]` are the ticks of a forward and a gradient in one block, or -1.
+    The key of a state, in which a step has a digit of a `base`, is raised by a step as `raises` says.
+
+    By device: its `room`, -1 without limit; the least memory of a `waiting` weight pass, the `longest` one, and
+    whether the end of its work `counts`. With an `owner`, else -1, times count from the first start on that device,
+    which is 0, and what ran before may have ended at `past` or earlier.
     """
 
     device: Numbers
@@ -45,116 +54,101 @@ class Steps(NamedTuple):
     later: Numbers
     lag: Numbers
     takes: Numbers
+    first: Numbers
+    last: Numbers
+    forward: Numbers
+    whole: Numbers
+    microbatches: Numbers
+    in_flight: Numbers
+    slot: Numbers
+    behind: Numbers
     reach: Numbers
     blocks: Numbers
+    base: Numbers
+    raises: Numbers
     room: Numbers
     waiting: Numbers
     longest: Numbers
-    whole: Numbers
-    forward: Numbers
-    place: Numbers
-    microbatches: int
-    in_flight: int
-    makespan: bool
+    counts: Numbers
+    slots: int
+    owner: int
+    past: int
+
+
+class Step(NamedTuple):
+    """A forward or a gradient of a stage."""
+
+    stage: int
+    forward: bool
 
 
 class Kept(NamedTuple):
-    """The kept stages of a chain, their steps, when a micro-batch alone `ends` each, and what passes `beside` them.
+    """The kept stages, whose span counts, if that of a device, the steps, and when a micro-batch alone `ends` each.
 
-    Where the chain's first stage is not kept, device 0 of the steps has none, and what counts is the start of the last
-    gradient, as nothing on that device starts before the last step did; `beside` is what passes before the first step
-    and from that start on. Else what counts is the end of the work of device 0, or for the makespan of all of them.
+    Each step is one of the `passes`.
     """
 
-    chain: tuple[int, ...]
     stages: tuple[int, ...]
+    device: int | None
+    passes: tuple[Step, ...]
     steps: Steps
     ends: Numbers
-    beside: int
 
 
-def walked_chains(problem: Problem) -> Iterator[tuple[int, ...]]:
-    """The chains that micro-batches walk."""
-    for chain, walk in zip(problem.placement.chains, problem.walking, strict=True):
-        if len(walk):
-            yield chain
+def kept_steps(problem: Problem, paths: Paths, stages: Sequence[int], device: int | None = None) -> Kept | None:
+    """Of stages chain by chain, in the order of each; None where numbers are too large, or nothing is admitted.
 
-
-def devices_of(problem: Problem, stages: Sequence[int]) -> tuple[int, ...]:
-    """Their devices, in the order of the stages."""
-    return tuple(dict.fromkeys(problem.placement.stage_device[stage] for stage in stages))
-
-
-def stages_on(problem: Problem, chain: Sequence[int], devices: Sequence[int]) -> tuple[int, ...]:
-    """The stages of a chain on some devices."""
-    return tuple(stage for stage in chain if problem.placement.stage_device[stage] in devices)
-
-
-def in_flight(problem: Problem, stages: Sequence[int]) -> int:
-    """How many micro-batches memory admits to the first stage between forward and gradient."""
-    room, taken = problem.room[problem.placement.stage_device[stages[0]]], problem.stages[stages[0]].activation
-    count = len(problem.microbatches_of[stages[0]])
-    return count if room is None or taken <= 0 else min(count, room // taken)
-
-
-def state_count(problem: Problem, stages: Sequence[int]) -> int:
-    """About how many states a layer has, at most."""
-    return ways_to_place(in_flight(problem, stages), 2 * len(stages))
-
-
-def ways_to_place(microbatches: int, steps: int) -> int:
-    """About how many ways there are to place micro-batches on the steps, in turn, with so many steps done in all."""
-    return comb(steps + microbatches, steps) // steps
-
-
-def kept_stages(problem: Problem, paths: Paths, chain: Sequence[int], stages: Sequence[int]) -> Kept | None:
-    """The steps of stages in the order of their chain; None where numbers are too large, or nothing is admitted."""
-    first, count, most = stages[0], len(problem.microbatches_of[stages[0]]), in_flight(problem, stages)
-    from_first, down = first == chain[0], len(stages)
-    own: tuple[int | None, ...] = devices_of(problem, stages)
-    devices = own if from_first else (None, *own)
-    of = [[stage for stage in stages if problem.placement.stage_device[stage] == one] for one in devices]
-    device = np.array([devices.index(problem.placement.stage_device[s]) for s in (*stages, *stages[::-1])], np.int64)
-    starts, ends = _on_the_way(paths, stages)
-    ticks, later = _outside_of_blocks(problem, stages)
-    before = np.append(0, ends[:-1])
-    blocks = _blocks(problem, stages)
-    longest = int(starts[-1] + ticks.sum() + later.sum())
-    if count * longest > _MOST_TICKS or most < 1 or (most + 1) ** (2 * down - 1) > _MOST_KEYS:
+    Of a span that of the device counts; without one the time of the only chain does, from its first forward on.
+    """
+    chains = by_chain(problem, stages)
+    every = [step for own in chains for step in _way(own)]
+    devices, where = devices_of(problem, stages), problem.placement.stage_device
+    of = np.array([devices.index(where[one.stage]) for one in every], np.int64)
+    lengths = [2 * len(own) for own in chains]
+    firsts = np.repeat(np.append(0, np.cumsum(lengths)[:-1]), lengths)
+    lasts = np.repeat(np.cumsum(lengths) - 1, lengths)
+    starts, ends = _on_the_way(paths, every)
+    since = starts[firsts] if device is not None else np.zeros_like(starts)
+    before = np.where(np.arange(len(every)) == firsts, since, np.roll(ends, 1))
+    ticks, later = _outside_of_blocks(problem, every, stages)
+    blocks = _blocks(problem, every)
+    microbatches = np.array([len(problem.microbatches_of[one.stage]) for one in every], np.int64)
+    most = np.repeat([in_flight(problem, own[0]) for own in chains], lengths).astype(np.int64)
+    takes = np.array([problem.stages[one.stage].activation * (1 if one.forward else -1) for one in every], np.int64)
+    longest = _longest(ticks, later, starts - before, blocks, microbatches)
+    base, raises = _digits(firsts, lasts, microbatches, most)
+    if longest > _MOST_TICKS or most.min() < 1 or raises is None:
         return None
-    takes = np.array([problem.stages[stage].activation for stage in stages], np.int64)
-    rooms = [None if one is None else problem.room[one] for one in devices]
+    rooms = [problem.room[one] for one in devices]
+    makespan = problem.objective is Objective.MAKESPAN
+    held = [[one.stage for one in every if one.forward and where[one.stage] == own] for own in devices]
+    slot = np.append(0, np.cumsum([in_flight(problem, own[0]) for own in chains]))
     steps = Steps(
-        device=device,
+        device=of,
         ticks=ticks,
         later=later,
         lag=starts - before,
-        takes=np.concatenate((takes, -takes[::-1])),
-        reach=_reach(device, starts, before, len(devices)),
-        blocks=blocks,
-        room=np.array([NONE if room is None else room for room in rooms], np.int64),
-        waiting=np.array([max(0, min((_waiting(problem, s) for s in own), default=0)) for own in of], np.int64),
-        longest=np.array([later[device == n].max(initial=0) for n in range(len(devices))], np.int64),
-        whole=np.bincount(device[:down], takes, len(devices)).astype(np.int64),
-        forward=np.array([max(np.flatnonzero(device[:down] == n), default=0) for n in range(len(devices))], np.int64),
-        place=np.array([0, *((most + 1) ** n for n in range(2 * down - 1))], np.int64),
-        microbatches=count,
+        takes=takes,
+        first=firsts,
+        last=lasts,
+        **_of_a_chain_there(every, of, firsts, takes),
+        microbatches=microbatches,
         in_flight=most,
-        makespan=from_first and problem.objective is Objective.MAKESPAN,
+        slot=np.repeat(slot[:-1], lengths),
+        behind=np.array([_behind(paths, one, device) for one in every], np.int64),
+        reach=_reach(of, starts, before, lasts, len(devices)),
+        blocks=blocks,
+        base=base,
+        raises=raises,
+        room=np.array([NONE if room is None else room for room in rooms], np.int64),
+        waiting=np.array([max(0, min(_waiting(problem, stage) for stage in own)) for own in held], np.int64),
+        longest=np.array([later[of == one].max() for one in range(len(devices))], np.int64),
+        counts=np.array([makespan or one == device for one in devices], np.int64),
+        slots=int(slot[-1]),
+        owner=NONE if device is None else devices.index(device),
+        past=0 if device is None else -2 * longest,
     )
-    beside = 0 if from_first else paths.head[first] + paths.gradient[first] + paths.tail(first)
-    return Kept(tuple(chain), tuple(stages), steps, ends, beside)
-
-
-def longest_of_all(problem: Problem) -> int:
-    """No fewer ticks than all kept passes of a chain take one after the other, whichever stages are kept."""
-    paths, found = Paths(problem), 0
-    for chain in walked_chains(problem):
-        once = paths.forward[chain[0]] + paths.round_trip[chain[0]] + paths.gradient[chain[0]]
-        alone = sum(int(times.sum()) for times in _outside_of_blocks(problem, chain))
-        blocks = int(_blocks(problem, chain).max(axis=1).clip(min=0).sum()) if problem.overlaps else 0
-        found = max(found, len(problem.microbatches_of[chain[0]]) * (once + alone + blocks))
-    return found
+    return Kept(tuple(stages), device, tuple(every), steps, ends)
 
 
 def without_blocks(steps: Steps) -> Steps:
@@ -162,34 +156,92 @@ def without_blocks(steps: Steps) -> Steps:
     return steps._replace(blocks=np.full_like(steps.blocks, NONE))
 
 
-def _on_the_way(paths: Paths, stages: Sequence[int]) -> tuple[Numbers, Numbers]:
-    """When a micro-batch starts and ends each step at the earliest, from the start of its first one."""
-    back = [*stages[::-1]]
-    starts = [paths.head[s] for s in stages] + [paths.head[s] + paths.forward[s] + paths.round_trip[s] for s in back]
-    ticks = [paths.forward[s] for s in stages] + [paths.gradient[s] for s in back]
-    since = np.array(starts, np.int64) - starts[0]
-    return since, since + np.array(ticks, np.int64)
+def longest_of(steps: Steps) -> int:
+    """The ticks of all passes one after the other; a block may take longer than both of its passes."""
+    return _longest(steps.ticks, steps.later, steps.lag, steps.blocks, steps.microbatches)
 
 
-def _outside_of_blocks(problem: Problem, stages: Sequence[int]) -> tuple[Numbers, Numbers]:
+def longest_of_all(problem: Problem) -> int:
+    """No fewer ticks than all kept passes take one after the other, whichever stages are kept."""
+    paths, found = Paths(problem), 0
+    for chain in by_chain(problem, range(problem.placement.stages)):
+        every = [*_way(chain)]
+        once = paths.forward[chain[0]] + paths.round_trip[chain[0]] + paths.gradient[chain[0]]
+        alone = sum(int(times.sum()) for times in _outside_of_blocks(problem, every, chain))
+        blocks = int(_blocks(problem, every).max(axis=1).clip(min=0).sum()) if problem.overlaps else 0
+        found += len(problem.microbatches_of[chain[0]]) * (once + alone + blocks)
+    return found
+
+
+def _longest(ticks: Numbers, later: Numbers, lag: Numbers, blocks: Numbers, microbatches: Numbers) -> int:
+    return int(((ticks + later + lag + blocks.max(axis=1).clip(min=0)) * microbatches).sum())
+
+
+def _way(stages: Sequence[int]) -> list[Step]:
+    """Down the kept stages of a chain and back."""
+    return [*(Step(stage, True) for stage in stages), *(Step(stage, False) for stage in reversed(stages))]
+
+
+def _on_the_way(paths: Paths, every: Sequence[Step]) -> tuple[Numbers, Numbers]:
+    """When a micro-batch starts and ends each step at the earliest, from the start of its first forward."""
+    back = [0 if one.forward else paths.forward[one.stage] + paths.round_trip[one.stage] for one in every]
+    starts = np.array([paths.head[one.stage] for one in every], np.int64) + back
+    least = [(paths.forward if one.forward else paths.gradient)[one.stage] for one in every]
+    return starts, starts + np.array(least, np.int64)
+
+
+def _outside_of_blocks(problem: Problem, every: Sequence[Step], stages: Sequence[int]) -> tuple[Numbers, Numbers]:
     """Of each step its ticks, and what a backward takes later; in a block with a stage that is not kept maybe less."""
-    placement = problem.placement
-    of = [placement.stages_of[placement.stage_device[stage]] for stage in stages]
-    own = [durations(problem, s, [n for n in on if n not in stages]) for s, on in zip(stages, of, strict=True)]
-    ticks = [forward for forward, _, _ in own] + [gradient for _, gradient, _ in own[::-1]]
-    later = [0] * len(own) + [rest - gradient for _, gradient, rest in own[::-1]]
+    placement, kept = problem.placement, set(stages)
+    others = [set(placement.stages_of[placement.stage_device[one.stage]]) - kept for one in every]
+    own = [durations(problem, one.stage, sorted(mates)) for one, mates in zip(every, others, strict=True)]
+    ticks = [forward if one.forward else gradient for one, (forward, gradient, _) in zip(every, own, strict=True)]
+    later = [0 if one.forward else rest - gradient for one, (_, gradient, rest) in zip(every, own, strict=True)]
     return np.array(ticks, np.int64), np.array(later, np.int64)
 
 
-def _blocks(problem: Problem, stages: Sequence[int]) -> Numbers:
+def _blocks(problem: Problem, every: Sequence[Step]) -> Numbers:
     """By the step of a forward and that of a gradient, the ticks of their block; -1 where there is none."""
-    where, found = problem.placement.stage_device, np.full((2 * len(stages), 2 * len(stages)), NONE, np.int64)
-    for one, forward in enumerate(stages):
-        for other, backward in enumerate(reversed(stages), len(stages)):
-            if where[forward] == where[backward]:
-                ticks = problem.overlapped_ticks(Pass(F, forward, 0), Pass(BW, backward, 0))
-                found[one, other] = NONE if ticks is None else ticks
+    where, found = problem.placement.stage_device, np.full((len(every), len(every)), NONE, np.int64)
+    for n, one in enumerate(every):
+        for g, other in enumerate(every):
+            if one.forward and not other.forward and where[one.stage] == where[other.stage]:
+                ticks = problem.overlapped_ticks(Pass(F, one.stage, 0), Pass(BW, other.stage, 0))
+                found[n, g] = NONE if ticks is None else ticks
     return found
+
+
+def _digits(first: Numbers, last: Numbers, microbatches: Numbers, most: Numbers) -> tuple[Numbers, Numbers | None]:
+    """The base of the digit of each step, and by how much it raises a key; None where keys grow too large.
+
+    The digit of a step says how many in flight have done it; of one that ends a chain, how many have, but for the first
+    chain, as the number of steps done says that.
+    """
+    number = np.arange(len(first))
+    base = [1 if n == last[0] else int((microbatches if n == last[n] else most)[n]) + 1 for n in number]
+    place = [1, *accumulate(base, lambda one, other: one * other)]
+    if place[-1] > _MOST_KEYS:
+        return np.array(base, np.int64), None
+    raises = np.array(place[:-1], np.int64)
+    for end in set(last.tolist()):
+        others = int(raises[(last == end) & (number < end)].sum())
+        raises[end] = (0 if end == last[0] else raises[end]) - others
+    return np.array(base, np.int64), raises
+
+
+def _of_a_chain_there(every: Sequence[Step], device: Numbers, first: Numbers, takes: Numbers) -> dict[str, Numbers]:
+    """Of the chain of each step, on the device of the step: its last forward, and the memory of all of its forwards."""
+    forward, down = np.zeros(len(every), np.int64), np.array([one.forward for one in every])
+    whole = np.zeros(len(every), np.int64)
+    for n in range(len(every)):
+        own = np.flatnonzero(down & (device == device[n]) & (first == first[n]))
+        forward[n], whole[n] = own[-1], takes[own].sum()
+    return {"forward": forward, "whole": whole}
+
+
+def _behind(paths: Paths, step: Step, device: int | None) -> int:
+    """From the end of the gradient of a stage until its chain's first stage has nothing left, where that counts."""
+    return paths.tail(step.stage) if device is None else NOTHING
 
 
 def _waiting(problem: Problem, stage: int) -> int:
@@ -198,12 +250,12 @@ def _waiting(problem: Problem, stage: int) -> int:
     return own.activation - own.freed if problem.splittable else own.activation
 
 
-def _reach(device: Numbers, starts: Numbers, before: Numbers, devices: int) -> Numbers:
-    """From the end of the step before each to the next one of each device, itself among them; -1 where none is left."""
-    found = np.full((len(device), devices), NONE, np.int64)
-    for one in range(devices):
-        own = np.flatnonzero(device == one)
-        number = np.searchsorted(own, np.arange(len(device)))
-        some = number < len(own)
-        found[some, one] = starts[own[number[some]]] - before[some]
+def _reach(device: Numbers, starts: Numbers, before: Numbers, last: Numbers, devices: int) -> Numbers:
+    """From the end of the step before each to the next one of each device, itself among them."""
+    found = np.full((len(device), devices), NEVER // 2, np.int64)
+    for n, end in enumerate(last):
+        for one in range(devices):
+            own = np.flatnonzero(device[n : end + 1] == one)
+            if len(own):
+                found[n, one] = starts[n + own[0]] - before[n]
     return found

@@ -1,81 +1,102 @@
 """What a step or a block makes of a label, compiled without counts of references, since it is called for each label.
 
-A label says how early a state can be reached: when the last step of each micro-batch in flight ended, the oldest first,
-then for each device when its next step can start at the earliest, and when it would be free with all weight passes
-done. Steps are taken in the order of their starts: so no device starts anything before the last step did. A block
-starts when both of its passes may, and both end with it; its backward leaves no weight pass.
+A label says how early a state can be reached: by chain when the last step of each micro-batch in flight ended, the
+oldest first, then for each device when its next step can start at the earliest, and when it would be free with all
+weight passes done. Steps are taken in the order of their starts: so no device starts anything before the last step
+did. A block starts when both of its passes may, and both end with it; its backward leaves no weight pass.
 """
 
 from __future__ import annotations
 
 from pipesched.compiled import inlined, inner
-from solver.diagram.steps import NONE, Numbers, Steps
-
-NEVER = 1 << 62
+from solver.diagram.steps import NEVER, NONE, Numbers, Steps
 
 
 @inner
-def take_move(label: Numbers, step: int, gradient: int, ran: Numbers, pending: int, steps: Steps) -> None:
-    """Change a label by a step, or by a block of it with a gradient; the micro-batch that is through leaves."""
-    most, device, one = steps.in_flight, steps.device[step], ran[step]
-    free, whole = most + device, most + len(steps.room) + device
-    start = label[free]
-    if step > 0:
-        start = max(start, label[one] + steps.lag[step])
+def take_move(
+    label: Numbers, step: int, gradient: int, ran: Numbers, pending: int, before_all: bool, steps: Steps
+) -> int:
+    """Change a label by a step, or by a block of it with a gradient; when what comes behind a last step has ended.
+
+    `before_all` that counts, what runs on other devices may have ended long ago, and nothing starts with it.
+    """
+    device = steps.device[step]
+    free, whole = steps.slots + device, steps.slots + len(steps.room) + device
+    start, end = max(label[free], _comes(label, step, ran, steps)), steps.past
     if gradient != NONE:
-        start = max(start, label[ran[gradient]] + steps.lag[gradient])
+        start = max(start, _comes(label, gradient, ran, steps))
     if pending >= 0:
         start = max(start, label[whole] - pending * steps.longest[device])
-    for time in range(most, len(label)):
-        label[time] = max(label[time], start)
-    if gradient == NONE:
-        label[free] = label[one] = start + steps.ticks[step]
-        label[whole] += steps.ticks[step] + steps.later[step]
-    else:
-        ticks = steps.blocks[step, gradient]
-        label[free] = label[one] = label[ran[gradient]] = start + ticks
-        label[whole] += ticks
-    if max(step, gradient) == len(ran) - 1:
-        for time in range(most - 1):
-            label[time] = label[time + 1]
-        label[most - 1] = 0
-
-
-@inner
-def ways_to_devices(ways: Numbers, at: Numbers, flying: int, steps: Steps) -> None:
-    """Fill in for each device how long each micro-batch in flight takes to it at least; much where it does not come."""
-    for device in range(len(ways)):
-        for one in range(flying):
-            reach = steps.reach[at[one], device]
-            ways[device, one] = reach if reach >= 0 else NEVER // 2
+    if not before_all or device == steps.owner:
+        if steps.owner != NONE:
+            start = max(start, 0)
+        for time in range(steps.slots, len(label)):
+            label[time] = max(label[time], start)
+        work = steps.ticks[step] if gradient == NONE else steps.blocks[step, gradient]
+        end = start + work
+        label[free] = end
+        label[whole] += work + (steps.later[step] if gradient == NONE else 0)
+    return max(note_end(label, step, ran, end, steps), note_end(label, gradient, ran, end, steps))
 
 
 @inlined
-def raise_times(label: Numbers, at: Numbers, flying: int, more: bool, steps: Steps, ways: Numbers) -> None:
+def _comes(label: Numbers, step: int, ran: Numbers, steps: Steps) -> int:
+    """When the next micro-batch can take a step, but for its device."""
+    if step == steps.first[step]:
+        return steps.past + int(steps.lag[step])
+    return int(label[steps.slot[step] + ran[step] - ran[steps.last[step]]] + steps.lag[step])
+
+
+@inlined
+def note_end(label: Numbers, step: int, ran: Numbers, end: int, steps: Steps) -> int:
+    """Note when a micro-batch ended a step, if it is one; after its last one it leaves those in flight.
+
+    When what comes behind that has ended, 0 of another one.
+    """
+    if step == NONE:
+        return 0
+    last, slot = steps.last[step], steps.slot[step]
+    if step != last:
+        label[slot + ran[step] - ran[last]] = end
+        return 0
+    until = slot + steps.in_flight[step] - 1
+    for time in range(slot, until):
+        label[time] = label[time + 1]
+    label[until] = 0
+    return int(end + steps.behind[step])
+
+
+@inlined
+def raise_times(label: Numbers, waiting: Numbers, found: int, steps: Steps) -> None:
     """Raise the times of a label to those before which nothing that is left can start anyway.
 
-    Labels that differ only in what decides nothing become equal, and so fewer have to be merged.
+    Labels that differ only in what decides nothing become equal, and so fewer have to be merged. `waiting` are the
+    steps that are left, as `moves.fill_waiting` says.
     """
-    devices, most = len(ways), len(label) - 2 * len(ways)
-    for one in range(flying):
-        label[one] = max(label[one], label[most + steps.device[at[one]]] - steps.lag[at[one]])
+    slots, devices = steps.slots, len(steps.room)
+    for entry in range(found):
+        step = waiting[entry, 0]
+        idle = label[slots + steps.device[step]] - steps.lag[step]
+        for time in range(waiting[entry, 1], waiting[entry, 2]):
+            label[time] = max(label[time], idle)
     for device in range(devices):
         soonest = NEVER // 2
-        if more and steps.reach[0, device] >= 0:
-            soonest = label[most + steps.device[0]] - steps.lag[0] + steps.reach[0, device]
-        for one in range(flying):
-            soonest = min(soonest, label[one] + ways[device, one])
-        if soonest < NEVER // 2:
-            label[most + device] = max(label[most + device], soonest)
-        label[most + devices + device] = max(label[most + devices + device], label[most + device])
+        for entry in range(found):
+            step = waiting[entry, 0]
+            if step == steps.first[step]:
+                comes = max(steps.past, label[slots + steps.device[step]] - steps.lag[step])
+            else:
+                comes = label[waiting[entry, 1]]
+            soonest = min(soonest, comes + steps.reach[step, device])
+        if soonest < NEVER // 4:
+            label[slots + device] = max(label[slots + device], soonest)
+        label[slots + devices + device] = max(label[slots + devices + device], label[slots + device])
 
 
 @inlined
-def end_of(label: Numbers, steps: Steps) -> int:
-    """When all that counts has ended."""
-    ends = steps.in_flight + len(steps.room)
-    end: int = label[ends]
-    if steps.makespan:
-        for device in range(1, len(steps.room)):
-            end = max(end, label[ends + device])
-    return end
+def end_of(label: Numbers, back: int, steps: Steps) -> int:
+    """When all that counts has ended: the devices, and what comes `back` after the last move."""
+    for device in range(len(steps.room)):
+        if steps.counts[device]:
+            back = max(back, label[steps.slots + len(steps.room) + device])
+    return back

@@ -18,7 +18,6 @@ from solver.beam.schedules import schedule_of_moves
 from solver.beam.search import best_order, ended
 from solver.beam.tables import walks_of
 from solver.construction.list_scheduling import list_schedules
-from solver.diagram.all_chains.bound import bounds_of_chains
 from solver.diagram.all_orders import bounds_of_all_orders
 from solver.diagram.below import bounds_of_devices
 from solver.engine.finish import finished
@@ -40,7 +39,6 @@ from solver.tasks.tabu.search import TabuSearch
 # The load is below the makespan, so that the search goes on to the end; counted work compiles where it is called.
 _PROBLEM = {"devices": 3, "microbatches": 4, "times": {"forward": 2, "backward": 2, "weight": 1}}
 _WITH_BLOCKS = {"devices": 3, "microbatches": 4, "times": {"forward": 2, "backward": 4, "overlapped": 5}}
-_BOTH_WAYS = _WITH_BLOCKS | {"placement": "bidirectional", "devices": 2, "objective": "makespan"}
 _SENT = {"name": "send", "on": "comm", "time": 2}
 _WITH_TASKS = _PROBLEM | {
     "streams": ["compute", "comm"],
@@ -127,7 +125,6 @@ CALLS: dict[str, Callable[[], None]] = {
     "tasks": partial(compile_kernels, "tasks"),
     "diagrams": compile_diagrams,
     "long-diagrams": compile_long_diagrams,
-    "chains": partial(compile_bounds, partial(bounds_of_chains, proved=1, known=100), _BOTH_WAYS),
     "orders": compile_orders,
     "tabu": compile_tabu,
     "beam": compile_beam,

@@ -15,8 +15,6 @@ from pathlib import Path
 from subprocess import DEVNULL, Popen
 from typing import Any, ClassVar
 
-from pipesched.checking.crossing_chains.alone import fill_in, has_a_way_on
-from pipesched.checking.crossing_chains.orders import all_longer, may_come
 from pipesched.checking.diagram.completion import one_before
 from pipesched.checking.diagram.labels import told_apart
 from pipesched.checking.diagram.replay import expand as expand_diagram
@@ -26,9 +24,6 @@ from solver.beam.below import rank_children
 from solver.beam.children import expand
 from solver.beam.nodes import take
 from solver.construction.lists.kernel import compiled_run
-from solver.diagram.all_chains.follow import states_before
-from solver.diagram.all_chains.guide import may_follow
-from solver.diagram.all_chains.layers import successors_of_chains
 from solver.diagram.completion import keys_after, rests_before
 from solver.diagram.expansion import expand as expand_kept
 from solver.diagram.reduction import reduced
@@ -111,10 +106,6 @@ KERNELS = Kernels("search", anneal, settle)
 MODE_KERNELS = Kernels("modes", anneal_with_modes, settle)
 DIAGRAM_KERNELS = Kernels("diagrams", *_DIAGRAMS)
 LONG_DIAGRAM_KERNELS = Kernels("long-diagrams", *_DIAGRAMS)  # with times that do not fit into 32 bits, too
-CHAIN_KERNELS = Kernels(
-    *("chains", successors_of_chains, reduced, states_before, may_follow),
-    *(may_come, all_longer, told_apart, fill_in, has_a_way_on),
-)
 ORDER_KERNELS = Kernels(
     *("orders", keys_after, rests_before, ways_before, best_ways, longer, best_of, advance_whole, settle_step)
 )
@@ -122,7 +113,7 @@ BEAM_KERNELS = Kernels("beam", expand, take, rank_children, keys_after, rests_be
 TABU_KERNELS = Kernels("tabu", tabu_search)
 TASK_KERNELS = Kernels("tasks", anneal, settle, generate, dispatch)
 ALL_KERNELS = (
-    *(LIST_KERNELS, KERNELS, MODE_KERNELS, DIAGRAM_KERNELS, LONG_DIAGRAM_KERNELS, CHAIN_KERNELS),
+    *(LIST_KERNELS, KERNELS, MODE_KERNELS, DIAGRAM_KERNELS, LONG_DIAGRAM_KERNELS),
     *(ORDER_KERNELS, BEAM_KERNELS, TABU_KERNELS, TASK_KERNELS),
 )
 

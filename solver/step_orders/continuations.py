@@ -10,40 +10,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from threading import Event
-from typing import NamedTuple
 
 import numpy as np
 
 from pipesched.compiled import compiled
-from solver.diagram.completion import NOTHING, Rests, Short, before
-from solver.diagram.moves import most_moves, moves_from, raised_by
+from solver.diagram.completion import Rests, Short, before
+from solver.diagram.moves import moves_from
 from solver.diagram.reduction import nowhere_later
-from solver.diagram.steps import NONE, Numbers, Steps
+from solver.diagram.steps import NONE, NOTHING, Numbers, Steps
 from solver.tuning import FEW
 
 
-class Ways(NamedTuple):
-    """The keys of the states of a layer, sorted, and by state the rows `first[n]` to `first[n + 1]`."""
-
-    keys: Numbers
-    first: Numbers
-    rests: Short
-
-
-def one_each(rest: Sequence[Rests]) -> list[Ways]:
-    """The row that is a bound, as the only one of each state."""
-    return [Ways(layer.keys, np.arange(len(layer.keys) + 1, dtype=np.int64), layer.rests) for layer in rest]
-
-
-def continuations(steps: Steps, rest: Sequence[Rests], most: int, stop: Event) -> list[Ways] | None:
+def continuations(steps: Steps, rest: Sequence[Rests], most: int, stop: Event) -> list[Rests] | None:
     """So many of a state, for the states of `rest`; None after a stop."""
-    last = rest[-1]
-    found = [Ways(last.keys, np.arange(len(last.keys) + 1, dtype=np.int64), last.rests)]
+    found = [rest[-1]]
     for done in reversed(range(len(rest) - 1)):
         if stop.is_set():
             return None
         keys, rows = ways_before(rest[done].keys, steps, done, *found[-1])
-        found.append(Ways(rest[done].keys, *best_ways(keys, rows, most, len(rest[done].keys))))
+        found.append(Rests(rest[done].keys, *best_ways(keys, rows, most, len(rest[done].keys))))
     return found[::-1]
 
 
@@ -51,17 +36,16 @@ def continuations(steps: Steps, rest: Sequence[Rests], most: int, stop: Event) -
 def ways_before(keys, steps: Steps, done: int, keys_of, first, rests):  # type: ignore[no-untyped-def]
     """The ways on from each state by each step that may be next: of each its state and what follows."""
     ran, pending, row = np.zeros_like(steps.ticks), np.zeros_like(steps.ticks), np.zeros(rests.shape[1], np.int64)
-    moves, more = np.empty((sum(most_moves(steps.blocks)), 2), np.int64), raised_by(steps)
-    size = 0
+    moves, size = np.empty((len(ran), 2), np.int64), 0
     for state in range(len(keys)):
         for move in range(moves_from(keys[state], steps, done, ran, pending, moves)):
-            after = np.searchsorted(keys_of, keys[state] + more[moves[move, 0]])
+            after = np.searchsorted(keys_of, keys[state] + steps.raises[moves[move, 0]])
             size += first[after + 1] - first[after]
     out_keys, out, found = np.empty(size, np.int64), np.empty((size, len(row)), np.int32), 0
     for state in range(len(keys)):
         for move in range(moves_from(keys[state], steps, done, ran, pending, moves)):
             step = moves[move, 0]
-            after = np.searchsorted(keys_of, keys[state] + more[step])
+            after = np.searchsorted(keys_of, keys[state] + steps.raises[step])
             for way in range(first[after], first[after + 1]):
                 before(row, rests[way], step, NONE, pending[step], ran, steps)
                 out_keys[found] = keys[state]

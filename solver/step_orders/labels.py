@@ -6,11 +6,11 @@ import numpy as np
 
 from pipesched.compiled import compiled, inlined
 from solver.diagram.completion import Short
-from solver.diagram.moves import moves_from, positions_of, raised_by
+from solver.diagram.moves import fill_waiting, moves_from
 from solver.diagram.reduction import nowhere_later
-from solver.diagram.steps import Numbers, Steps
-from solver.diagram.transitions import NEVER
-from solver.step_orders.weights import Weights, advance_whole, settle
+from solver.diagram.steps import NEVER, Numbers, Steps
+from solver.diagram.transitions import end_of, raise_times
+from solver.step_orders.weights import Weights, advance_whole
 from solver.tuning import FEW
 
 # A step waits for no weight pass, or for one besides those that end before it anyway, and a backward may be a full one:
@@ -27,22 +27,21 @@ def longer(  # type: ignore[no-untyped-def]
     Those are left out that end `below` a value on none of the ways on that there are: of a state those from `of` on,
     with `rests` of each. Last, the least value of those that have come to the end, with the label before and the step.
     """
-    most, count = steps.in_flight, len(steps.ticks)
-    half, times = count // 2, most + 2 * len(steps.room)
-    size = first[-1] * (most + 1) * DELAYS * (MODES if weights.full.any() else 1)
+    count, half, times = len(steps.ticks), len(steps.ticks) // 2, steps.slots + 2 * len(steps.room)
+    size = first[-1] * (steps.slots + 1) * DELAYS * (MODES if weights.full.any() else 1)
     out_keys, out = np.empty(size, np.int64), np.empty((size, labels.shape[1]), np.int64)
     before, taken = np.empty(size, np.int32), np.empty(size, np.int16)
-    ran, may, after = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(most + 1, np.int64)
-    moves, raised, size_of = np.empty((count, 2), np.int64), raised_by(steps), labels.shape[1]
+    ran, may, waiting = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros((count, 3), np.int64)
+    moves, size_of = np.empty((count, 2), np.int64), labels.shape[1]
     found, ended, last, last_step = 0, np.int64(NEVER), -1, -1
     for state in range(len(keys)):
         # The oldest micro-batch first.
         for move in range(moves_from(keys[state], steps, done, ran, may, moves) - 1, -1, -1):
             step = moves[move, 0]
-            one, pending, through = ran[step], may[step], step == count - 1
-            now_begun = (done - ran.sum()) // count + ran[0] + (step == 0)
-            key = keys[state] + raised[step]
-            left = positions_of(key, steps, after)
+            key, over = keys[state] + steps.raises[step], done + 1 == count * steps.microbatches[0]
+            ran[step] += 1
+            left = fill_waiting(ran, steps, waiting)
+            ran[step] -= 1
             rest = _rest_of(key, keys_of)
             modes = MODES if step >= half and weights.full[step - half] > 0 else 1
             for label in range(first[state], first[state + 1]):
@@ -51,31 +50,19 @@ def longer(  # type: ignore[no-untyped-def]
                     new = out[found]
                     for entry in range(size_of):
                         new[entry] = labels[label, entry]
-                    if not advance_whole(new, one, step, pending, delay, full, steps, weights, step > 0):
+                    if not advance_whole(new, ran, step, may[step], delay, full, steps, weights):
                         continue
                     code = step * MODES * DELAYS + choice
-                    if left == 0 and now_begun == steps.microbatches:
-                        value = _value(new, steps)
+                    if over:
+                        value = np.int64(end_of(new, 0, steps))
                         if value < ended:
                             ended, last, last_step = value, label, code
                         continue
-                    settle(new, through, after, left, now_begun, steps)
+                    raise_times(new, waiting, left, steps)
                     if _least(new, times, rests, of[rest], of[rest + 1]) < below:
                         out_keys[found], before[found], taken[found] = key, label, code
                         found += 1
     return out_keys[:found], out[:found], before[:found], taken[:found], int(ended), last, last_step
-
-
-@inlined
-def _value(label, steps):  # type: ignore[no-untyped-def]
-    """When all that counts has ended."""
-    devices = len(steps.room)
-    ends = steps.in_flight + devices
-    value = label[ends]
-    if steps.makespan:
-        for device in range(1, devices):
-            value = max(value, label[ends + device])
-    return value
 
 
 @compiled
@@ -89,13 +76,13 @@ def best_of(  # type: ignore[no-untyped-def]
     """
     states, first = np.empty(len(keys), np.int64), np.zeros(len(keys) + 1, np.int64)
     kept, ranks = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
-    times = steps.in_flight + 2 * len(steps.room)
+    times = steps.slots + 2 * len(steps.room)
     found = total = since = 0
     while since < len(keys):
         until = since
         rest = _rest_of(keys[since], keys_of)
         while until < len(keys) and keys[until] == keys[since]:
-            ranks[until] = _rank(labels[until], steps.in_flight, times, rests, of[rest], of[rest + 1])
+            ranks[until] = _rank(labels[until], steps.slots, times, rests, of[rest], of[rest + 1])
             until += 1
         begin = total
         for number in np.argsort(ranks[since:until], kind="mergesort"):

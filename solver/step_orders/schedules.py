@@ -31,11 +31,11 @@ class _Run:
     def __init__(self, problem: Problem, diagram: Diagram) -> None:
         self._problem, (self._chain, steps, self._weights, _) = problem, diagram
         self._steps = steps
-        size = steps.in_flight + 3 * len(steps.room)
+        size = steps.slots + 3 * len(steps.room)
         self._label = np.zeros(size + len(self._weights.ticks), np.int64)
         self._waits = self._label[size:]
-        self._at: list[int] = []  # how many steps each micro-batch in flight has done
-        self._begun, self._held = 0, [0] * problem.devices
+        self._ran = np.zeros(len(steps.ticks), np.int64)  # how many micro-batches have done each step
+        self._held = [0] * problem.devices
         self._next: dict[tuple[bool, int], int] = {}  # by whether it is a forward, and stage
         self._open: dict[int, deque[int]] = {stage: deque() for stage in self._chain}  # whose weight passes wait
         self._orders: list[list[Pass]] = [[] for _ in range(problem.devices)]
@@ -43,29 +43,21 @@ class _Run:
 
     def take(self, taken: Taken) -> None:
         """Run the next micro-batch's step, after the weight passes that come before it."""
-        steps, at, half, step = self._steps, self._at, len(self._weights.ticks), taken.step
-        one, begins = (len(at), True) if step == 0 else (at.index(step), False)
-        pending, waited = may_wait(steps, at, self._begun, step), self._waits.copy()
-        advance_whole(self._label, one, step, pending, taken.delay, taken.full, steps, self._weights, not begins)
+        steps, ran, half, step = self._steps, self._ran, len(self._weights.ticks), taken.step
+        pending, waited = may_wait(steps, ran.tolist(), step), self._waits.copy()
+        advance_whole(self._label, ran, step, pending, taken.delay, taken.full, steps, self._weights)
         if step < half:
             self._run_weights(waited - self._waits)
             self._run(F, step)
         else:
             self._run_backward(step - half, taken.full, waited)
-        self._begun += begins
-        at[one : one + 1] = [step + 1]
-        through = at[0] == 2 * half
-        del at[: 1 if through else 0]
-        if at or self._begun < steps.microbatches:
-            settle(self._label, through, self._padded(), len(at), self._begun, steps)
+        ran[step] += 1
+        settle(self._label, ran, steps)
 
     def orders_to_the_end(self) -> list[list[Pass]]:
         """The order of every device, with all weight passes."""
         self._run_weights(self._waits)
         return self._orders
-
-    def _padded(self) -> Numbers:
-        return np.array([*self._at, *[0] * (self._steps.in_flight + 1 - len(self._at))], np.int64)
 
     def _run_backward(self, number: int, full: bool, waited: Numbers) -> None:
         """After the weight passes that no longer wait; one without length runs behind it."""

@@ -10,10 +10,10 @@ import numpy as np
 
 from pipesched.problem.problem import Problem
 from solver.bounds.analytic.critical_paths import Paths
-from solver.diagram.completion import NOTHING, completion
-from solver.diagram.steps import Numbers, Steps, kept_stages, state_count, walked_chains, without_blocks
-from solver.diagram.transitions import NEVER
-from solver.step_orders.continuations import Ways, continuations, one_each
+from solver.diagram.completion import Rests, completion
+from solver.diagram.kept_stages import owner_of, state_count, walked_chains
+from solver.diagram.steps import NEVER, NOTHING, Kept, Numbers, Steps, kept_steps, without_blocks
+from solver.step_orders.continuations import continuations
 from solver.step_orders.labels import DELAYS, MODES, best_of, longer
 from solver.step_orders.weights import Weights, weights_of
 from solver.tuning import KEPT, MOST_NUMBERS
@@ -36,13 +36,18 @@ class Diagram(NamedTuple):
     chain: tuple[int, ...]
     steps: Steps
     weights: Weights
-    rest: list[Ways] | None
+    rest: list[Rests] | None
 
 
 def only_chain(problem: Problem) -> tuple[int, ...] | None:
     """The chain that all micro-batches walk, None where there are several."""
     chains = [*walked_chains(problem)]
     return chains[0] if len(chains) == 1 else None
+
+
+def all_steps(problem: Problem, chain: tuple[int, ...]) -> Kept | None:
+    """Those of a chain with all of its stages."""
+    return kept_steps(problem, Paths(problem), chain, owner_of(problem, chain, chain))
 
 
 def order_count(problem: Problem) -> int | None:
@@ -56,7 +61,7 @@ def order_count(problem: Problem) -> int | None:
 def diagram_of(problem: Problem, stop: Event) -> Diagram | None:
     """None where there is more than one chain, or numbers grow too large."""
     chain = only_chain(problem)
-    kept = None if chain is None else kept_stages(problem, Paths(problem), chain, chain)
+    kept = None if chain is None else all_steps(problem, chain)
     if chain is None or kept is None:
         return None
     steps, weights = without_blocks(kept.steps), weights_of(problem, chain, kept.steps)
@@ -67,7 +72,7 @@ def diagram_of(problem: Problem, stop: Event) -> Diagram | None:
         return Diagram(chain, steps, weights, None)
     ways = min(KEPT, MOST_NUMBERS // (sum(len(layer.keys) for layer in rest) * rest[0].rests.shape[1]))
     several = None if weights.full.any() or ways < 2 else continuations(steps, rest, ways, stop)
-    return Diagram(chain, steps, weights, several or one_each(rest))
+    return Diagram(chain, steps, weights, several or rest)
 
 
 def step_order(diagram: Diagram, width_of: Callable[[int, int], int], below: int = NEVER) -> list[Taken] | None:
@@ -78,7 +83,7 @@ def step_order(diagram: Diagram, width_of: Callable[[int, int], int], below: int
     (_, steps, weights, rest), done = diagram, 0
     devices = len(steps.room)
     keys, first = np.zeros(1, np.int64), np.array([0, 1], np.int64)
-    labels = np.zeros((1, steps.in_flight + 3 * devices + len(weights.ticks)), np.int64)
+    labels = np.zeros((1, steps.slots + 3 * devices + len(weights.ticks)), np.int64)
     history: list[tuple[Numbers, Numbers]] = []
     least, end = NEVER, (-1, -1, -1)
     while len(keys):
@@ -99,11 +104,11 @@ def step_order(diagram: Diagram, width_of: Callable[[int, int], int], below: int
     return None if least == NEVER else _traced(history[: end[0]], end[1], end[2])
 
 
-def _ways(rest: Sequence[Ways] | None, done: int, steps: Steps) -> Ways:
+def _ways(rest: Sequence[Rests] | None, done: int, steps: Steps) -> Rests:
     """What follows the states after so many steps; no states where that is not known."""
     if rest is None or done >= len(rest):
-        nothing = np.full((1, steps.in_flight + 2 * len(steps.room)), NOTHING, np.int32)
-        return Ways(np.empty(0, np.int64), np.array([0, 1], np.int64), nothing)
+        nothing = np.full((1, steps.slots + 2 * len(steps.room)), NOTHING, np.int32)
+        return Rests(np.empty(0, np.int64), np.array([0, 1], np.int64), nothing)
     return rest[done]
 
 

@@ -15,12 +15,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipesched.compiled import inlined
+from pipesched.compiled import compiled, inlined
 from pipesched.problem.mode_gains import saved_by_fusing
 from pipesched.problem.passes import BW, B, W
 from pipesched.problem.problem import Problem
+from solver.diagram.moves import fill_waiting
 from solver.diagram.steps import Numbers, Steps
-from solver.diagram.transitions import NEVER
+from solver.diagram.transitions import note_end, raise_times
 
 
 class Weights(NamedTuple):
@@ -61,17 +62,17 @@ def splits(problem: Problem, stage: int) -> bool:
 
 
 @inlined
-def advance_whole(label, one, step, pending, delay, full, steps, weights, follows):  # type: ignore[no-untyped-def]
+def advance_whole(label, ran, step, pending, delay, full, steps, weights):  # type: ignore[no-untyped-def]
     """Change a label by a step: before it run the weight passes that end in time, those that memory needs, or `delay`.
 
     With `full` it is a full backward. False where so many do not wait, or memory needs as many anyway.
     """
-    devices, most = len(steps.room), steps.in_flight
+    devices, most = len(steps.room), steps.slots
     device, half = steps.device[step], len(steps.ticks) // 2
     waits, since, until = most + 3 * devices, weights.first[device], weights.first[device + 1]
     ready, now = label[most + device], label[most + 2 * devices + device]
-    if follows:
-        ready = max(ready, label[one] + steps.lag[step])
+    if step > 0:
+        ready = max(ready, label[ran[step] - ran[-1]] + steps.lag[step])
     waiting = np.int64(0)
     for at in range(since, until):
         weight = weights.of[at]
@@ -96,7 +97,8 @@ def advance_whole(label, one, step, pending, delay, full, steps, weights, follow
     for other in range(most, most + devices):
         label[other] = max(label[other], start)
     end = start + (weights.full[step - half] if full else steps.ticks[step])
-    label[one] = label[most + device] = label[most + 2 * devices + device] = end
+    label[most + device] = label[most + 2 * devices + device] = end
+    note_end(label, step, ran, end, steps)
     if step >= half and not full and weights.ticks[step - half] > 0:
         label[waits + step - half] += 1
     for at in range(since, until):
@@ -105,25 +107,8 @@ def advance_whole(label, one, step, pending, delay, full, steps, weights, follow
     return True
 
 
-@inlined
-def settle(label, through, at, flying, begun, steps):  # type: ignore[no-untyped-def]
-    """After a step that leads to the state `at`: a micro-batch that is through leaves, and times are raised."""
-    most, devices = steps.in_flight, len(steps.room)
-    if through:
-        for one in range(most - 1):
-            label[one] = label[one + 1]
-        label[most - 1] = 0
-    for one in range(flying):
-        step = at[one]
-        label[one] = max(label[one], label[most + steps.device[step]] - steps.lag[step])
-    for device in range(devices):
-        soonest = np.int64(NEVER)
-        for one in range(flying):
-            reach = steps.reach[at[one], device]
-            if reach >= 0:
-                soonest = min(soonest, label[one] + reach)
-        if begun < steps.microbatches:
-            soonest = min(soonest, label[most] + steps.reach[0, device])
-        if soonest < NEVER:
-            label[most + device] = max(label[most + device], soonest)
-        label[most + devices + device] = max(label[most + devices + device], label[most + device])
+@compiled
+def settle(label: Numbers, ran: Numbers, steps: Steps) -> None:
+    """Raise the times of a label where so many have done each step."""
+    waiting = np.empty((len(ran), 3), np.int64)
+    raise_times(label, waiting, fill_waiting(ran, steps, waiting), steps)

@@ -8,7 +8,7 @@ from functools import partial
 from math import ceil
 
 from solver.backends.interruptible import run_within
-from solver.diagram.transitions import NEVER
+from solver.diagram.steps import NEVER
 from solver.engine.kernels import ORDER_KERNELS, Kernels
 from solver.engine.search import Search
 from solver.engine.slices import Slice, Work

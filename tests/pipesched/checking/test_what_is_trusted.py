@@ -25,7 +25,7 @@ from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import Refutation
 from pipesched.results.evidence_document import evidence_document, evidence_from
 from solver.bounds.analytic.catalogue import certificates
-from solver.diagram.all_chains.bound import bounds_of_chains
+from solver.diagram.all_chains import bounds_of_chains
 from solver.diagram.below import bounds_of_devices, bounds_of_stages
 from solver.limits import Limits
 from solver.solve import solve

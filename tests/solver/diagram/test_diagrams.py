@@ -33,7 +33,7 @@ from solver.bounds.analytic.critical_paths import Paths, durations
 from solver.diagram import all_orders, below, follow
 from solver.diagram import steps as one_chain
 from solver.diagram.all_chains import steps as all_chains
-from solver.diagram.all_chains.bound import bounds_of_chains, guided, least_of_chains
+from solver.diagram.all_chains import bounds_of_chains, guided, least_of_chains
 from solver.diagram.all_chains.steps import ChainSteps, chain_steps
 from solver.diagram.all_orders import bounds_of_all_orders
 from solver.diagram.below import bounds_of_devices, bounds_of_more_stages, bounds_of_stages

@@ -1,4 +1,4 @@
-"""Part: lower bounds by crossings of all chains, where several share the devices."""
+"""Part: lower bounds by decision diagrams of all chains, where several share the devices."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from pipesched.problem.problem import Objective
 from pipesched.results.certificate import Certificate
-from solver.diagram.all_chains.bound import bounds_of_chains
-from solver.diagram.steps import walked_chains
+from solver.diagram.all_chains import bounds_of_chains
+from solver.diagram.kept_stages import walked_chains
 from solver.engine.diagram_bounds import DiagramBounds
-from solver.engine.kernels import CHAIN_KERNELS, Kernels
 from solver.engine.search import Search
 from solver.engine.slices import Slice
 from solver.tuning import LABELS_A_SECOND, MOST_LABELS, TOGETHER
@@ -27,9 +26,6 @@ class AllChains(DiagramBounds):
         if not super().serves(search) or problem.objective is Objective.PERIOD:
             return False
         return 2 <= len([*walked_chains(problem)]) <= TOGETHER
-
-    def kernels(self, _: Search) -> Kernels:
-        return CHAIN_KERNELS
 
     def bounds(self, search: Search, slice_: Slice, /) -> Iterator[Certificate]:
         proved, known = search.open_ticks()

@@ -1,0 +1,87 @@
+"""Bounds below a value of all chains that share some devices, with the memory and the blocks that they share there.
+
+Single devices first; then those together that prove most by themselves, each of which says on which ways its own orders
+may end below the value. So few labels remain that four devices are affordable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from threading import Event
+from typing import NamedTuple
+
+import numpy as np
+
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.certificate import Certificate
+from solver.diagram.all_orders import plain_passes
+from solver.diagram.guide import Guiding
+from solver.diagram.kept_stages import stages_on, walked_chains
+from solver.diagram.raising import Raising
+from solver.diagram.steps import Kept
+from solver.tuning import MOST_LABELS, MOST_NUMBERS, TOGETHER, WIDTH
+
+# Ways on of one device kept distinct for a state.
+_ROWS = 64
+
+
+class _Single(NamedTuple):
+    """A device by itself, and what was proved with it, in ticks."""
+
+    device: int
+    by: Guiding
+    proved: int
+
+
+def bounds_of_chains(
+    problem: Problem,
+    stop: Event,
+    proved: float,
+    known: float,
+    width: int = WIDTH,
+    work: int = MOST_LABELS,
+    numbers: int = MOST_NUMBERS,
+) -> Iterator[Certificate]:
+    """Above what is `proved`, up to the value of a schedule that is `known`: each above those before, in ticks.
+
+    Nothing for periods, with one chain, or where a pass is several tasks.
+    """
+    chains = [*walked_chains(problem)]
+    if problem.objective is Objective.PERIOD or len(chains) < 2 or not plain_passes(problem):
+        return
+    raising = Raising(problem, stop, proved, known, width, work, numbers)
+    span, singles, seen = problem.objective is Objective.SPAN, list[_Single](), dict[object, int]()
+    for device in range(problem.devices):
+        by = None if raising.over else raising.guiding(_on(problem, chains, (device,)), device if span else None)
+        if by is None:
+            continue
+        key = _identity(by.kept)
+        if key not in seen:
+            seen[key] = 0
+            for one in raising.certificates(by.kept, [by], raising.step(), 1):
+                seen[key] = int(one.value_ticks)
+                yield one
+        singles.append(_Single(device, by, seen[key]))
+    singles.sort(key=lambda one: -one.proved)
+    for count in range(2, min(TOGETHER, len(singles)) + 1):
+        together = [one.device for one in singles[:count]]
+        kept = None if raising.over else raising.kept(_on(problem, chains, together), together[0] if span else None)
+        if kept is None:
+            return
+        # Of a span only what follows on the device that counts is known.
+        guides = [one.by for one in singles[: 1 if span else count]]
+        yield from raising.certificates(kept, guides, raising.step(), raising.shortest(), _ROWS)
+
+
+def _on(problem: Problem, chains: Sequence[tuple[int, ...]], devices: Sequence[int]) -> tuple[int, ...]:
+    """The stages of all chains on some devices."""
+    return tuple(stage for chain in chains for stage in stages_on(problem, chain, devices))
+
+
+def _identity(kept: Kept) -> object:
+    """Equal for devices that prove the same, as where two chains are mirror images; chains count in any order."""
+    steps = kept.steps
+    own = (steps.device, steps.ticks, steps.later, steps.lag, steps.takes, steps.microbatches, steps.behind)
+    rows = list(zip(*(column.tolist() for column in (*own, steps.blocks.max(axis=1))), strict=True))
+    chains = sorted(tuple(rows[n] for n in np.flatnonzero(steps.last == last)) for last in set(steps.last.tolist()))
+    return tuple(chains), tuple(steps.room.tolist()), tuple(steps.waiting.tolist())

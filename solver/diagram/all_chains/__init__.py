@@ -1,1 +1,0 @@
-"""Bound by crossings of all chains on some devices, with the memory and the blocks that they share there."""

@@ -1,0 +1,103 @@
+"""Bounds below a value: only orders that may end below it are followed, as far as guides say.
+
+A pass backwards with one label a state says how long the rest takes at least: over all kept stages, or over some that
+guide. A label from which nothing ends before the value is left out; so fewer labels of a state have to be merged than
+where all are followed. What is left ends at the least of their ends, and what was left out at the value or later: the
+lesser of the two is proved. Values are tried between what is proved and the value of a schedule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import ceil
+from threading import Event
+
+from pipesched.problem.problem import Problem
+from pipesched.results.certificate import Certificate
+from solver.bounds.analytic.critical_paths import Paths
+from solver.diagram.certificate import certificate_of
+from solver.diagram.completion import Among, completion, numbers_of
+from solver.diagram.follow import least_end
+from solver.diagram.guide import Guiding, guides_of
+from solver.diagram.layers import Labels, Least
+from solver.diagram.steps import Kept, kept_steps
+from solver.diagram.values import raised
+from solver.tuning import FEW, VALUE_SHORTEST, VALUE_STEP
+
+
+class Raising:
+    """What is proved so far, up to the value of a schedule, in ticks; labels that may still be looked at."""
+
+    def __init__(
+        self, problem: Problem, stop: Event, proved: float, known: float, width: int, work: int, numbers: int
+    ) -> None:
+        self.problem, self.stop, self.paths = problem, stop, Paths(problem)
+        self.best, self.known, self.work = ceil(proved), ceil(known), work
+        self._width, self._numbers = width, numbers
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more can be proved, or looked at."""
+        return self.work <= 0 or self.stop.is_set() or self.best >= self.known
+
+    def kept(self, stages: Sequence[int], owner: int | None) -> Kept | None:
+        """The steps of stages; None where numbers are too large."""
+        return kept_steps(self.problem, self.paths, stages, owner)
+
+    def guiding(self, stages: Sequence[int], owner: int | None) -> Guiding | None:
+        """A pass backwards over some stages; None where it has too many numbers, or after a stop."""
+        kept = self.kept(stages, owner)
+        if kept is None or numbers_of(kept) > FEW * self._numbers:
+            return None
+        rest = completion(kept.steps, self._numbers, self.stop)
+        if rest is None:
+            return None
+        self.work -= sum(len(layer.keys) for layer in rest)
+        return Guiding(kept, rest)
+
+    def certificates(
+        self, kept: Kept, by: Sequence[Guiding], step: int, shortest: int, rows: int | None = None
+    ) -> Iterator[Certificate]:
+        """Each above those before. From value to value so many ticks at first, and no fewer than the shortest.
+
+        With `rows`, each guide says anew for each value on which of so many ways its orders may end below it.
+        """
+        own = guides_of(self.problem, kept, by)
+
+        def least_below(value: int, work: int) -> Least:
+            guides, used = own, 0
+            if rows is not None:
+                several = list[Guiding]()
+                for one in by:
+                    again, more = self._below(one, value, rows, work - used)
+                    used += more
+                    if again is None:
+                        return Least(None, used, True)
+                    several.append(again)
+                guides = guides_of(self.problem, kept, several, rows)
+            least = least_end(kept.steps, self._width, work - used, self.stop, guides, value)
+            return least._replace(work=least.work + used)
+
+        guide = tuple(stage for stage in kept.stages if any(stage in one.kept.stages for one in by))
+        for found in raised(least_below, (self.best, self.known), (step, shortest), self.work, self.stop):
+            self.work -= found.work
+            if found.ticks > self.best:
+                self.best = found.ticks
+                yield certificate_of(self.problem, kept, self.best, self._width, found.below, guide, rows)
+
+    def step(self, share: int = VALUE_STEP) -> int:
+        """From a value to the next one at first."""
+        return max(1, (self.known - self.best) // share)
+
+    def shortest(self) -> int:
+        """The least of them."""
+        return max(1, self.step() // VALUE_SHORTEST)
+
+    def _below(self, by: Guiding, value: int, rows: int, work: int) -> tuple[Guiding | None, int]:
+        """So many ways on of each state that orders of the guide come to, which may end below the value; the work."""
+        reached, own = list[Labels](), guides_of(self.problem, by.kept, [by])
+        least = least_end(by.kept.steps, self._width, work, self.stop, own, value, reached=reached)
+        if least.ticks is None:
+            return None, least.work
+        rest = completion(by.kept.steps, self._numbers, self.stop, Among(reached, rows, value))
+        return None if rest is None else Guiding(by.kept, rest), least.work
