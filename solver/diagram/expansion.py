@@ -7,6 +7,7 @@ one: slices take Numba seconds to compile.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipesched.compiled import compiled, inlined
 from solver.diagram.completion import before
@@ -16,32 +17,30 @@ from solver.diagram.moves import fill_waiting, is_over_with, most_moves, moves_f
 from solver.diagram.steps import NEVER, NONE, Numbers, Steps
 from solver.diagram.transitions import end_of, raise_times, take_move
 
+Flags = NDArray[np.bool_]
+
 
 @compiled
 def expand(
     layer: Layer, since: int, until: int, steps: Steps, done: int, guides: Guides, value: int
-) -> tuple[Numbers, Numbers, Numbers, Numbers, int, int]:
-    """Keys and labels of some states after one step more, then of those after a block; `done` steps were before.
+) -> tuple[Numbers, Numbers, Flags, int, int]:
+    """Keys and labels of some states after a step or a block more, and which are of blocks; `done` steps were before.
 
     With guides, of those that may end below the value. Last, the least value at the end, and how many labels were
     looked at.
     """
     width, labels, count = layer.labels.shape[1], layer.labels, len(steps.ticks)
     says, wide = len(guides.all), layer.first[until] - layer.first[since] + 1
-    near_keys, near = np.empty(wide, np.int64), np.empty((wide, width), labels.dtype)
-    far_keys, far = np.empty(wide, np.int64), np.empty((wide, width), labels.dtype)
+    keys, out, blocks = np.empty(wide, np.int64), np.empty((wide, width), labels.dtype), np.empty(wide, np.bool_)
     ran, pending, after = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64)
     moves, waiting = np.empty((sum(most_moves(steps.blocks)), 2), np.int64), np.empty((count, 3), np.int64)
     row, follows, ends = np.empty(width, np.int64), np.empty(width, np.int64), np.zeros(says, np.int64)
     ways = np.empty((says * guides.most, width), np.int64)
-    found, found_far, seen, ended = 0, 0, 0, np.int64(NEVER)
+    found, seen, ended = 0, 0, np.int64(NEVER)
     for state in range(since, until):
         first, end = layer.first[state], layer.first[state + 1]
         for move in range(moves_from(layer.keys[state], steps, done, ran, pending, moves)):
             step, gradient = moves[move, 0], moves[move, 1]
-            key, in_block = layer.keys[state] + steps.raises[step], gradient != NONE
-            if in_block:
-                key += steps.raises[gradient]
             _copy_with(step, gradient, ran, after)
             over = is_over_with(step, gradient, ran, steps)
             guided = says > 0 and not over
@@ -50,15 +49,13 @@ def expand(
             if guided:
                 before(row, follows, step, gradient, pending[step], ran, steps)
             before_all, left = none_owned(ran, steps), fill_waiting(after, steps, waiting)
+            key = layer.keys[state] + steps.raises[step] + (0 if gradient == NONE else steps.raises[gradient])
             seen += end - first
-            if in_block:
-                far_keys, far = _with_room(far_keys, far, found_far, end - first)
-            else:
-                near_keys, near = _with_room(near_keys, near, found, end - first)
+            keys, out, blocks = _with_room(keys, out, blocks, found, end - first)
             for label in range(first, end):
                 if guided and not may_end_below(labels[label], row, value):
                     continue
-                new = far[found_far] if in_block else near[found]
+                new = out[found]
                 for time in range(width):
                     new[time] = labels[label, time]
                 back = take_move(new, step, gradient, ran, pending[step], before_all, steps)
@@ -66,22 +63,10 @@ def expand(
                     ended = min(ended, np.int64(end_of(new, back, steps)))
                     continue
                 raise_times(new, waiting, left, steps)
-                if guided and not fits(new, ways, ends, value):
-                    continue
-                if in_block:
-                    far_keys[found_far] = key
-                    found_far += 1
-                else:
-                    near_keys[found] = key
+                if not guided or fits(new, ways, ends, value):
+                    keys[found], blocks[found] = key, gradient != NONE
                     found += 1
-    return (
-        near_keys[:found].copy(),
-        near[:found].copy(),
-        far_keys[:found_far].copy(),
-        far[:found_far].copy(),
-        int(ended),
-        seen,
-    )
+    return keys[:found].copy(), out[:found].copy(), blocks[:found].copy(), int(ended), seen
 
 
 @inlined
@@ -91,14 +76,15 @@ def _copy_with(step: int, gradient: int, ran: Numbers, after: Numbers) -> None:
 
 
 @compiled
-def _with_room(keys: Numbers, labels: Numbers, found: int, many: int) -> tuple[Numbers, Numbers]:
+def _with_room(keys: Numbers, labels: Numbers, blocks: Flags, found: int, many: int) -> tuple[Numbers, Numbers, Flags]:
     """The same with places for so many more; twice as many, where there are too few."""
     if found + many <= len(keys):
-        return keys, labels
+        return keys, labels, blocks
     wide = 2 * len(keys) + many
-    more_keys, more = np.empty(wide, np.int64), np.empty((wide, labels.shape[1]), labels.dtype)
+    more_keys, more_blocks = np.empty(wide, np.int64), np.empty(wide, np.bool_)
+    more = np.empty((wide, labels.shape[1]), labels.dtype)
     for label in range(found):
-        more_keys[label] = keys[label]
+        more_keys[label], more_blocks[label] = keys[label], blocks[label]
         for time in range(labels.shape[1]):
             more[label, time] = labels[label, time]
-    return more_keys, more
+    return more_keys, more, more_blocks

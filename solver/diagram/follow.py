@@ -37,17 +37,17 @@ def least_end(
     layer = first_layer(steps, np.int32 if longest_of(steps) < ENDLESS else np.int64)
     none = Labels(layer.keys[:0], layer.labels[:0])
     further, rounds = none, list[Layer]()
-    alike = (steps.first == 0).all() and steps.owner in (NONE, steps.device[0])
-    skips = alike and not len(guides.all) and (steps.blocks < 0).all()
+    may_block, alike = (steps.blocks >= 0).any(), (steps.first == 0).all() and steps.owner in (NONE, steps.device[0])
+    skips = alike and not len(guides.all) and not may_block
     while len(layer.keys) or len(further.keys):
         if reached is not None:
             reached.append(layer.least())
         near, far, size = [further], [none], 0
         for since, end in slices(layer.first, _AT_ONCE // (steps.slots + 1)):
-            keys, labels, far_keys, far_labels, ended, seen = expand(layer, since, end, steps, done, guides, value)
-            near.append(Labels(keys, labels))
-            far.append(Labels(far_keys, far_labels))
-            best, used, size = min(best, ended), used + seen, size + len(keys) + len(far_keys)
+            keys, labels, blocks, ended, seen = expand(layer, since, end, steps, done, guides, value)
+            near.append(Labels(keys[~blocks], labels[~blocks]) if may_block else Labels(keys, labels))
+            far.append(Labels(keys[blocks], labels[blocks]) if may_block else none)
+            best, used, size = min(best, ended), used + seen, size + len(keys)
             if used > work or size > _LAYER or stop.is_set():
                 return Least(None, used, True)
         now, further, done = joined(near), joined(far), done + 1

@@ -22,7 +22,7 @@ from solver.engine.engine import ENGINE
 from solver.engine.parts.step_orders import StepOrders
 from solver.engine.search import Search
 from solver.limits import Limits
-from solver.step_orders.continuations import continuations, one_each
+from solver.step_orders.continuations import continuations
 from solver.step_orders.schedules import schedule_with
 from solver.step_orders.search import Diagram, Taken, diagram_of, order_count, step_order
 from solver.step_orders.weights import advance_whole, settle
@@ -133,19 +133,13 @@ def test_the_schedule_takes_no_longer_than_its_order() -> None:
 def _end(diagram: Diagram, order: list[Taken]) -> int:
     """When device 0 has run all its work, step by step."""
     _, steps, weights, _ = diagram
-    most, at, begun = steps.in_flight, list[int](), 0
-    label = np.zeros(most + 3 * len(steps.room) + len(weights.ticks), np.int64)
+    ran = np.zeros(len(steps.ticks), np.int64)
+    label = np.zeros(steps.slots + 3 * len(steps.room) + len(weights.ticks), np.int64)
     for step, delay, full in order:
-        one = at.index(step) if step else len(at)
-        pending = may_wait(steps, at, begun, step)
-        assert advance_whole(label, one, step, pending, delay, full, steps, weights, step > 0)
-        begun, at[one : one + 1] = begun + (step == 0), [step + 1]
-        through = at[0] == len(steps.ticks)
-        if through:
-            at.pop(0)
-        if at or begun < steps.microbatches:
-            settle(label, through, np.array([*at, 0, 0]), len(at), begun, steps)
-    return int(label[most + len(steps.room)])
+        assert advance_whole(label, ran, step, may_wait(steps, ran.tolist(), step), delay, full, steps, weights)
+        ran[step] += 1
+        settle(label, ran, steps)
+    return int(label[steps.slots + len(steps.room)])
 
 
 def test_ways_on_are_those_of_orders() -> None:
@@ -160,7 +154,7 @@ def test_ways_on_are_those_of_orders() -> None:
         assert layers is not None
         assert max(np.diff(layer.first).max() for layer in layers) <= most
         found.append(int(layers[0].rests.max(axis=1).min()))
-    assert found[0] >= found[1] >= found[2] >= one_each(rest)[0].rests.max()
+    assert found[0] >= found[1] >= found[2] >= rest[0].rests.max()
     assert found[2] == 33  # the optimum
     stopped = Event()
     stopped.set()
