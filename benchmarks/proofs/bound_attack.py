@@ -29,7 +29,7 @@ from benchmarks.proofs.branch import Branch, Claim
 from benchmarks.proofs.exhaustive.optimum import NotTiny, compared, least_value
 from benchmarks.reporting.page import exit_code, machine, show, table
 from pipesched.files.atomic_write import write_whole
-from pipesched.problem.problem import Problem
+from pipesched.problem.problem import Objective, Problem
 from pipesched.results.bound_names import bound_name
 
 COMMAND = "python -m benchmarks.proofs.bound_attack"
@@ -69,10 +69,18 @@ def attack(branch: Branch, count: int, seed: int, seconds: float = inf) -> Found
         found.problems += 1
         found.attained += best.attained
         if best.below:
-            found.wrong.append((posed, claim, least_value(posed, objective, ceil(claim.value))))
+            found.wrong.append((posed, claim, _least(posed, objective, claim)))
         if found.problems == count:
             break
     return found
+
+
+def _least(problem: Problem, objective: Objective, claim: Claim) -> Fraction | None:
+    """The optimum below a claim; None where that takes too long to find."""
+    try:
+        return least_value(problem, objective, ceil(claim.value))
+    except NotTiny:
+        return None
 
 
 def problems(branch: Branch, seed: int, end: float = inf) -> Iterator[tuple[Problem, Claim]]:

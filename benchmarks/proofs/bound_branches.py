@@ -13,7 +13,7 @@ from benchmarks.proofs.branch_conditions import (
     several_stages,
     with_freed,
 )
-from benchmarks.proofs.crossing_branches import CROSSING_BRANCHES
+from benchmarks.proofs.diagram_branches import DIAGRAM_BRANCHES
 from solver.bounds.analytic.catalogue import BOUNDS
 
 _SLOW = Likely(long_links=0.7, long_weights=0.7, tight=0.8, unlimited=0.05)
@@ -169,7 +169,7 @@ _DRAWN: tuple[Branch, ...] = (
         where=lambda problem, _: not problem.overlaps,
         likely=_SHORT,
     ),
-    *CROSSING_BRANCHES,
+    *DIAGRAM_BRANCHES,
 )
 
 # A bound of one stream whose branches are not told apart is one branch.

@@ -44,7 +44,7 @@ def without_blocks(further: Further) -> Further:
     return lambda problem: () if problem.overlaps else further(problem)
 
 
-def crossings_below(problem: Problem) -> Iterable[Certificate]:
+def diagrams_below(problem: Problem) -> Iterable[Certificate]:
     """With nearly all labels merged and with all told apart; from the best bound in words, or a little less, on.
 
     By small steps, and to the value of a schedule that is no good. Nothing below what was claimed before is looked for
@@ -58,12 +58,12 @@ def crossings_below(problem: Problem) -> Iterable[Certificate]:
             yield one
 
 
-def crossings_of_stages(problem: Problem) -> Iterable[Certificate]:
+def diagrams_of_stages(problem: Problem) -> Iterable[Certificate]:
     """From each device's stages on."""
     return _of_each(problem, bounds_of_stages, range(problem.devices))
 
 
-def crossings_of_more_stages(problem: Problem) -> Iterable[Certificate]:
+def diagrams_of_more_stages(problem: Problem) -> Iterable[Certificate]:
     """Guided by the stages of each device of a chain, and by its first and its middle stage alone."""
     guides = list[tuple[int, ...]]()
     for chain in walked_chains(problem):
@@ -74,7 +74,7 @@ def crossings_of_more_stages(problem: Problem) -> Iterable[Certificate]:
 
 
 def _of_each(problem: Problem, bounds: Bounds, of: Iterable[Any]) -> Iterable[Certificate]:
-    """As crossings below a value, for each of these; as much as of those before, so that each may claim."""
+    """As below a value, for each of these; as much as of those before, so that each may claim."""
     proved, known = _proved_and_known(problem)
     claimed = proved - 1.0
     for each in of:
@@ -86,7 +86,7 @@ def _of_each(problem: Problem, bounds: Bounds, of: Iterable[Any]) -> Iterable[Ce
                 yield one
 
 
-def crossings_of_chains(problem: Problem) -> Iterable[Certificate]:
+def diagrams_of_chains(problem: Problem) -> Iterable[Certificate]:
     """Below the value of a schedule that is no good, and little above what is proved; labels merged on several devices.
 
     Up to what other bounds prove, too, so that all may claim.

@@ -1,4 +1,4 @@
-"""The bounds by crossings on problems that are unfair to a sentence of their arguments: against all orders, and checked."""
+"""The bounds by decision diagrams on problems that are unfair to a sentence of their arguments: against all orders, and checked."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.proofs.exhaustive.optimum import compared
-from benchmarks.proofs.further_bounds import all_orders, crossings_below
+from benchmarks.proofs.further_bounds import all_orders, diagrams_below
 from pipesched.checking.finding import Verdict
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
@@ -44,7 +44,7 @@ UNFAIR: dict[str, tuple[int, int, dict[str, object], dict[str, object], dict[str
 
 
 def claims(one: Problem) -> Iterable[Certificate]:
-    yield from crossings_below(one)
+    yield from diagrams_below(one)
     yield from all_orders(1, 64, blocks=True)(one) if one.overlaps else all_orders(64)(one)
 
 

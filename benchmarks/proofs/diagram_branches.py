@@ -1,4 +1,4 @@
-"""The branches of the bounds by crossings: of steps, of steps below a value, and with blocks."""
+"""The branches of the bounds by decision diagrams: of steps, of steps below a value, and with blocks."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from benchmarks.proofs.branch_conditions import ROW_OF_SOME, several_stages
 from benchmarks.proofs.further_bounds import (
     Further,
     all_orders,
-    crossings_below,
-    crossings_of_chains,
-    crossings_of_more_stages,
-    crossings_of_stages,
+    diagrams_below,
+    diagrams_of_chains,
+    diagrams_of_more_stages,
+    diagrams_of_stages,
     without_blocks,
 )
 from pipesched.problem.problem import Objective, Problem
@@ -116,20 +116,20 @@ def _of(cases: Cases, names: Iterable[str]) -> Cases:
 
 
 _BLOCKS: dict[str, Any] = {"blocks": 1, "whole_only": 0.3}
-_BELOW_A_VALUE, _OF_SOME_STAGES = "crossings of steps below a value", "crossings of steps of some stages"
-_OF_MORE_STAGES = "crossings of steps of more stages"
+_SOME, _BELOW_A_VALUE = "decision diagram of some devices", "decision diagram below a value"
+_OF_SOME_STAGES, _OF_MORE_STAGES = "decision diagram of some stages", "decision diagram guided by fewer stages"
+_ALL_CHAINS, _BLOCKS_TOO = "decision diagram of all chains", "decision diagram with blocks"
+_BLOCK_CASES = _of(_WITH_BLOCKS, _STAGES_WITH_BLOCKS)
 
-CROSSING_BRANCHES: tuple[Branch, ...] = (
-    *_branches("crossings of steps", all_orders(64), _STEPS, whole_only=0.3),
-    Branch("crossings of steps, merged", "crossings of steps", likely=ROW_OF_SOME, further=all_orders(1, 2)),
-    *_branches(_BELOW_A_VALUE, crossings_below, _of(_STEPS, _BELOW), whole_only=0.3),
-    *_branches(_BELOW_A_VALUE, crossings_below, _of(_WITH_BLOCKS, _BELOW_WITH_BLOCKS), "blocks, ", **_BLOCKS),
-    *_branches(_OF_SOME_STAGES, crossings_of_stages, _STEPS, whole_only=0.3),
-    *_branches(_OF_SOME_STAGES, crossings_of_stages, _of(_WITH_BLOCKS, _STAGES_WITH_BLOCKS), "blocks, ", **_BLOCKS),
-    *_branches(_OF_MORE_STAGES, without_blocks(crossings_of_more_stages), _STEPS, whole_only=0.3),
-    *_branches(
-        _OF_MORE_STAGES, crossings_of_more_stages, _of(_WITH_BLOCKS, _STAGES_WITH_BLOCKS), "blocks, ", **_BLOCKS
-    ),
-    *_branches("crossings of all chains", crossings_of_chains, _several_chains(_CHAINS), whole_only=0.3, both_ways=0.9),
-    *_branches("crossings with blocks", all_orders(1, 64, blocks=True), _WITH_BLOCKS, **_BLOCKS),
+DIAGRAM_BRANCHES: tuple[Branch, ...] = (
+    *_branches(_SOME, all_orders(64), _STEPS, whole_only=0.3),
+    Branch(f"{_SOME}, merged", _SOME, likely=ROW_OF_SOME, further=all_orders(1, 2)),
+    *_branches(_BELOW_A_VALUE, diagrams_below, _of(_STEPS, _BELOW), whole_only=0.3),
+    *_branches(_BELOW_A_VALUE, diagrams_below, _of(_WITH_BLOCKS, _BELOW_WITH_BLOCKS), "blocks, ", **_BLOCKS),
+    *_branches(_OF_SOME_STAGES, diagrams_of_stages, _STEPS, whole_only=0.3),
+    *_branches(_OF_SOME_STAGES, diagrams_of_stages, _BLOCK_CASES, "blocks, ", **_BLOCKS),
+    *_branches(_OF_MORE_STAGES, without_blocks(diagrams_of_more_stages), _STEPS, whole_only=0.3),
+    *_branches(_OF_MORE_STAGES, diagrams_of_more_stages, _BLOCK_CASES, "blocks, ", **_BLOCKS),
+    *_branches(_ALL_CHAINS, diagrams_of_chains, _several_chains(_CHAINS), whole_only=0.3, both_ways=0.9),
+    *_branches(_BLOCKS_TOO, all_orders(1, 64, blocks=True), _WITH_BLOCKS, **_BLOCKS),
 )
