@@ -156,11 +156,15 @@ def _certificates(problem: Problem, best: Fraction, random: Random) -> Iterator[
 
 
 def _guided(problem: Problem, near: int, random: Random) -> Iterator[Certificate]:
-    """What any stages of a chain prove, guided by any of them: more than the bound itself tries."""
-    chain = random.choice(problem.placement.chains)
-    stages = tuple(sorted(random.sample(chain, random.randint(1, len(chain))), key=chain.index))
-    guide = tuple(stage for stage in stages if random.random() < 0.5) or stages[:1]
-    evidence = Diagram(stages, random.choice((1, 3, 64)), near, guide, blocks=problem.overlaps)
+    """What any stages prove, guided by any of them: more than the bound itself tries."""
+    chains = random.sample(problem.placement.chains, random.randint(1, len(problem.placement.chains)))
+    held = [stage for chain in problem.placement.chains if chain in chains for stage in chain]
+    chosen = {*random.sample(held, random.randint(1, len(held)))}
+    stages = tuple(stage for stage in held if stage in chosen)
+    where, span = problem.placement.stage_device, problem.objective is not Objective.MAKESPAN
+    device = random.choice((None, where[random.choice(stages)])) if span else None
+    guide = tuple(s for s in stages if where[s] == device or random.random() < 0.5) or stages[:1]
+    evidence = Diagram(stages, random.choice((1, 3, 64)), near, guide, random.choice((None, 1, 4)), device)
     try:
         yield Certificate(evidence.form, decision_diagram(problem, evidence), "", None, evidence)
     except (NotCoveredError, RefusedEvidenceError):

@@ -15,7 +15,7 @@ from pathlib import Path
 from subprocess import DEVNULL, Popen
 from typing import Any, ClassVar
 
-from pipesched.checking.diagram.completion import one_before
+from pipesched.checking.diagram.completion import rows_before
 from pipesched.checking.diagram.labels import told_apart
 from pipesched.checking.diagram.replay import expand as expand_diagram
 from pipesched.compiled import cache_folder, fingerprint
@@ -100,7 +100,7 @@ def compiling() -> str:
     return f"{Kernels.wanted}, {time.monotonic() - Kernels.begun:.0f} s"
 
 
-_DIAGRAMS = (expand_kept, reduced, keys_after, rests_before, expand_diagram, told_apart, one_before)
+_DIAGRAMS = (expand_kept, reduced, keys_after, rests_before, expand_diagram, told_apart, rows_before)
 LIST_KERNELS = Kernels("lists", compiled_run)
 KERNELS = Kernels("search", anneal, settle)
 MODE_KERNELS = Kernels("modes", anneal_with_modes, settle)
