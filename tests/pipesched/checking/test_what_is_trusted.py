@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
 from math import ceil
 from pathlib import Path
@@ -22,11 +23,13 @@ from pipesched.files.schedule_file import ScheduleFile, save
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.rescale import finer
 from pipesched.results.certificate import Certificate
+from pipesched.results.diagram_evidence import Diagram
 from pipesched.results.evidence import Refutation
 from pipesched.results.evidence_document import evidence_document, evidence_from
 from solver.bounds.analytic.catalogue import certificates
 from solver.diagram.all_chains import bounds_of_chains
 from solver.diagram.below import bounds_of_devices, bounds_of_stages
+from solver.diagram.kept_stages import by_chain
 from solver.limits import Limits
 from solver.solve import solve
 from tests.support.makers import problem
@@ -87,7 +90,7 @@ def test_a_search_of_some_devices_of_tasks_is_trusted_and_repeated(form: str, tm
 
 
 def test_evidence_of_orders_below_a_value_holds_in_finer_ticks() -> None:
-    random, kinds = Random(3), dict[str, int]()
+    random, chains = Random(3), Counter[int]()
     for _ in range(24):
         one = draw(random, random.choice(BRANCHES).likely)
         if one.objective is Objective.PERIOD or one.microbatch_scale:
@@ -95,12 +98,12 @@ def test_evidence_of_orders_below_a_value_holds_in_finer_ticks() -> None:
         near = ceil(max((each.value_ticks for each in certificates(one, one.objective)), default=1)) + 1
         for bounds in (bounds_of_devices, bounds_of_chains):
             for genuine in bounds(one, Event(), near // 2, near):
-                kinds[genuine.kind] = kinds.get(genuine.kind, 0) + 1
+                assert isinstance(genuine.evidence, Diagram)
+                chains[len(by_chain(one, genuine.evidence.stages))] += 1
                 _holds_in_finer_ticks(one, genuine)
         for genuine in bounds_of_stages(one, Event(), near // 2, near, 0):
-            kinds[genuine.kind] = kinds.get(genuine.kind, 0) + 1
             _holds_in_finer_ticks(one, genuine)
-    assert len(kinds) >= 2 and min(kinds.values()) > 1, kinds
+    assert min(chains[1], chains[2]) > 1, chains
 
 
 def _holds_in_finer_ticks(one: Problem, genuine: Certificate) -> None:
