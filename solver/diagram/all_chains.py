@@ -1,7 +1,7 @@
 """Bounds below a value of all chains that share some devices, with the memory and the blocks that they share there.
 
 Single devices first; then those together that prove most by themselves, each of which says on which ways its own orders
-may end below the value. So few labels remain that four devices are affordable.
+may end below the value. So few labels remain that six devices and more are affordable.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from solver.diagram.guide import Guiding
 from solver.diagram.kept_stages import stages_on, walked_chains
 from solver.diagram.raising import Raising
 from solver.diagram.steps import Kept
-from solver.tuning import MOST_LABELS, MOST_NUMBERS, TOGETHER, WIDTH
+from solver.tuning import MOST_LABELS, MOST_NUMBERS, WIDTH
 
 # Ways on of one device kept distinct for a state.
 _ROWS = 64
@@ -57,20 +57,19 @@ def bounds_of_chains(
             continue
         key = _identity(by.kept)
         if key not in seen:
-            seen[key] = 0
-            for one in raising.certificates(by.kept, [by], raising.step(), 1):
-                seen[key] = int(one.value_ticks)
-                yield one
+            yield from raising.certificates(by.kept, [by], raising.step(), 1)
+            seen[key] = raising.ended
         singles.append(_Single(device, by, seen[key]))
     singles.sort(key=lambda one: -one.proved)
-    for count in range(2, min(TOGETHER, len(singles)) + 1):
+    step, shortest = raising.step(), raising.shortest()
+    for count in range(2, len(singles) + 1):
         together = [one.device for one in singles[:count]]
         kept = None if raising.over else raising.kept(_on(problem, chains, together), together[0] if span else None)
         if kept is None:
             return
         # Of a span only what follows on the device that counts is known.
         guides = [one.by for one in singles[: 1 if span else count]]
-        yield from raising.certificates(kept, guides, raising.step(), raising.shortest(), _ROWS)
+        yield from raising.certificates(kept, guides, step, shortest, _ROWS)
 
 
 def _on(problem: Problem, chains: Sequence[tuple[int, ...]], devices: Sequence[int]) -> tuple[int, ...]:

@@ -34,6 +34,7 @@ class Raising:
         self.problem, self.stop, self.paths = problem, stop, Paths(problem)
         self.best, self.known, self.work = ceil(proved), ceil(known), work
         self._width, self._numbers = width, numbers
+        self.ended = 0  # what was proved last, although it may be less than was proved before
 
     @property
     def over(self) -> bool:
@@ -79,8 +80,9 @@ class Raising:
             return least._replace(work=least.work + used)
 
         guide = tuple(stage for stage in kept.stages if any(stage in one.kept.stages for one in by))
+        self.ended = 0
         for found in raised(least_below, (self.best, self.known), (step, shortest), self.work, self.stop):
-            self.work -= found.work
+            self.work, self.ended = self.work - found.work, max(self.ended, found.ticks)
             if found.ticks > self.best:
                 self.best = found.ticks
                 yield certificate_of(self.problem, kept, self.best, self._width, found.below, guide, rows)

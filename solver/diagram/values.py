@@ -23,13 +23,14 @@ def raised(
 ) -> Iterator[Reached]:
     """What is proved with each value, in ticks: above what is proved, up to that of a schedule.
 
-    Of a value and the work that is left, `least_below` says what is proved. `steps` are the first one from a value to
-    the next, and that below which no shorter one is tried.
+    Of a value and half of the work that is left, `least_below` says what is proved: a value for which that is too
+    little is tried nearer to what is proved. `steps` are the first one from a value to the next, and that below which no
+    shorter one is tried.
     """
     (proved, known), (step, shortest) = between, steps
     while proved < known and step >= shortest and work > 0 and not stop.is_set():
         value = min(known, proved + step)
-        least = least_below(value, work)
+        least = least_below(value, work // 2)
         ticks = least.ticks or 0
         yield Reached(ticks, value, least.work)
         if ticks < value:
