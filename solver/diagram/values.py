@@ -24,8 +24,8 @@ def raised(
     """What is proved with each value, in ticks: above what is proved, up to that of a schedule.
 
     Of a value and half of the work that is left, `least_below` says what is proved: a value for which that is too
-    little is tried nearer to what is proved. `steps` are the first one from a value to the next, and that below which no
-    shorter one is tried.
+    little is tried nearer to what is proved. `steps` are the first one from a value to the next, and that below which
+    no shorter one is tried.
     """
     (proved, known), (step, shortest) = between, steps
     while proved < known and step >= shortest and work > 0 and not stop.is_set():
