@@ -148,11 +148,11 @@ def _certificates(problem: Problem, best: Fraction, random: Random) -> Iterator[
     yield from (one for one in found if one.kind in KINDS)
     yield from bounds_of_all_orders(problem, Event(), random.choice((1, 3, 64)))
     near = ceil(best) + random.choice((-1, 0, 1, 20))
-    yield from bounds_of_devices(problem, Event(), near // 2, near, random.choice((1, 3, 64)))
+    yield from bounds_of_devices(problem, Event(), lambda: (near // 2, near), random.choice((1, 3, 64)))
     device = random.randrange(problem.devices)
-    yield from bounds_of_stages(problem, Event(), near // 2, near, device, random.choice((1, 3, 64)))
+    yield from bounds_of_stages(problem, Event(), lambda: (near // 2, near), device, random.choice((1, 3, 64)))
     yield from _guided(problem, near, random)
-    yield from bounds_of_chains(problem, Event(), near // 2, near, random.choice((1, 3, 64)))
+    yield from bounds_of_chains(problem, Event(), lambda: (near // 2, near), random.choice((1, 3, 64)))
 
 
 def _guided(problem: Problem, near: int, random: Random) -> Iterator[Certificate]:

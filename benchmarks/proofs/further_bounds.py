@@ -18,6 +18,7 @@ from solver.diagram.all_chains import bounds_of_chains
 from solver.diagram.all_orders import bounds_of_all_orders
 from solver.diagram.below import bounds_of_devices, bounds_of_more_stages, bounds_of_stages
 from solver.diagram.kept_stages import walked_chains
+from solver.diagram.raising import Open
 
 Further = Callable[[Problem], Iterable[Certificate]]
 Bounds = Callable[..., Iterable[Certificate]]
@@ -27,6 +28,10 @@ def _proved_and_known(problem: Problem) -> tuple[int, int]:
     """The best bound in words, and the value of a schedule, one micro-batch after the other; in ticks."""
     proved = certificates(problem, problem.objective)[0].value_ticks
     return ceil(proved), ceil(value_of(problem, best_times(problem, sequential(problem))))
+
+
+def _between(proved: float, known: float) -> Open:
+    return lambda: (proved, known)
 
 
 def all_orders(*widths: int, blocks: bool = False) -> Further:
@@ -53,7 +58,7 @@ def diagrams_below(problem: Problem) -> Iterable[Certificate]:
     proved, known = _proved_and_known(problem)
     claimed = proved - 1.0
     for width, most in product((1, 64), (known, proved + 16)):
-        for one in bounds_of_devices(problem, Event(), claimed, most, width):
+        for one in bounds_of_devices(problem, Event(), _between(claimed, most), width):
             claimed = max(claimed, float(one.value_ticks))
             yield one
 
@@ -80,7 +85,7 @@ def _of_each(problem: Problem, bounds: Bounds, of: Iterable[Any]) -> Iterable[Ce
     for each in of:
         since = claimed
         for width, most in ((1, known), (64, known), (64, proved + 16)):
-            for one in bounds(problem, Event(), since, most, each, width):
+            for one in bounds(problem, Event(), _between(since, most), each, width):
                 since = float(one.value_ticks)
                 claimed = max(claimed, since - 1)
                 yield one
@@ -93,6 +98,6 @@ def diagrams_of_chains(problem: Problem) -> Iterable[Certificate]:
     """
     proved, known = _proved_and_known(problem)
     for most, width in product((known, proved + 16), (1, 64)):
-        for one in bounds_of_chains(problem, Event(), proved - 1.0, most, width):
+        for one in bounds_of_chains(problem, Event(), _between(proved - 1.0, most), width):
             proved = max(proved, int(one.value_ticks))
             yield one

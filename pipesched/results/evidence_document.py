@@ -13,6 +13,7 @@ from typing import Any, get_args, get_type_hints
 import simplejson
 
 from pipesched.errors import BadInput
+from pipesched.results.diagram_evidence import Diagram
 from pipesched.results.evidence import Evidence, TasksAsStages, UnknownForm, WithMoreMemory
 
 # Beyond these a file holds no evidence that this tool wrote.
@@ -66,6 +67,8 @@ def _known(document: object) -> Evidence:
     if form not in _FORMS:
         return unknown_form(document)
     kind = _FORMS[form]
+    if kind is Diagram and "device" not in document:
+        raise BadInput("device: found nothing, as in files of older versions; allowed: a device, or null")
     found, annotations = {}, get_type_hints(kind)
     for name in document.keys() - annotations.keys() - {"form"}:
         if document[name] not in (None, False, []):

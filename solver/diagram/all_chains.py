@@ -17,7 +17,7 @@ from pipesched.results.certificate import Certificate
 from solver.diagram.all_orders import plain_passes
 from solver.diagram.guide import Guiding
 from solver.diagram.kept_stages import stages_on, walked_chains
-from solver.diagram.raising import Raising
+from solver.diagram.raising import Open, Raising
 from solver.diagram.steps import Kept
 from solver.tuning import MOST_LABELS, MOST_NUMBERS, WIDTH
 
@@ -36,20 +36,19 @@ class _Single(NamedTuple):
 def bounds_of_chains(
     problem: Problem,
     stop: Event,
-    proved: float,
-    known: float,
+    open_ticks: Open,
     width: int = WIDTH,
     work: int = MOST_LABELS,
     numbers: int = MOST_NUMBERS,
 ) -> Iterator[Certificate]:
-    """Above what is `proved`, up to the value of a schedule that is `known`: each above those before, in ticks.
+    """Above what is proved, up to the value of a schedule, which are `open_ticks`: each above those before, in ticks.
 
     Nothing for periods, with one chain, or where a pass is several tasks.
     """
     chains = [*walked_chains(problem)]
     if problem.objective is Objective.PERIOD or len(chains) < 2 or not plain_passes(problem):
         return
-    raising = Raising(problem, stop, proved, known, width, work, numbers)
+    raising = Raising(problem, stop, open_ticks, width, work, numbers)
     span, singles, seen = problem.objective is Objective.SPAN, list[_Single](), dict[object, int]()
     for device in range(problem.devices):
         by = None if raising.over else raising.guiding(_on(problem, chains, (device,)), device if span else None)

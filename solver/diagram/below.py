@@ -15,26 +15,25 @@ from pipesched.results.certificate import Certificate
 from solver.diagram.all_orders import plain_passes
 from solver.diagram.device_sets import in_even_steps
 from solver.diagram.kept_stages import owner_of, stages_on, walked_chains
-from solver.diagram.raising import Raising
+from solver.diagram.raising import Open, Raising
 from solver.tuning import MOST_LABELS, MOST_NUMBERS, TOGETHER, VALUE_SHORTEST, VALUE_STEP, WIDTH
 
 
 def bounds_of_devices(
     problem: Problem,
     stop: Event,
-    proved: float,
-    known: float,
+    open_ticks: Open,
     width: int = WIDTH,
     work: int = MOST_LABELS,
     numbers: int = MOST_NUMBERS,
 ) -> Iterator[Certificate]:
-    """Above what is `proved`, up to the value of a schedule that is `known`: each above those before, in ticks.
+    """Above what is proved, up to the value of a schedule, which are `open_ticks`: each above those before, in ticks.
 
     On the first device of a chain and others in even steps. Nothing where a pass is several tasks.
     """
     if not plain_passes(problem):
         return
-    raising = Raising(problem, stop, proved, known, width, work, numbers)
+    raising = Raising(problem, stop, open_ticks, width, work, numbers)
     for chain in walked_chains(problem):
         for stages in in_even_steps(problem, chain, TOGETHER // 2 if problem.overlaps else TOGETHER):
             by = None if raising.over else raising.guiding(stages, owner_of(problem, chain, stages))
@@ -48,8 +47,7 @@ def bounds_of_devices(
 def bounds_of_stages(
     problem: Problem,
     stop: Event,
-    proved: float,
-    known: float,
+    open_ticks: Open,
     device: int,
     width: int = WIDTH,
     work: int = MOST_LABELS,
@@ -61,7 +59,7 @@ def bounds_of_stages(
     """
     if not plain_passes(problem):
         return
-    raising = Raising(problem, stop, proved, known, width, work, numbers)
+    raising = Raising(problem, stop, open_ticks, width, work, numbers)
     for chain in walked_chains(problem):
         kept = stages_on(problem, chain, (device,))
         for _ in range(TOGETHER // 2 if kept else 0):
@@ -81,8 +79,7 @@ def bounds_of_stages(
 def bounds_of_more_stages(
     problem: Problem,
     stop: Event,
-    proved: float,
-    known: float,
+    open_ticks: Open,
     stages: tuple[int, ...],
     width: int = WIDTH,
     work: int = MOST_LABELS,
@@ -95,18 +92,22 @@ def bounds_of_more_stages(
     """
     if not plain_passes(problem):
         return
-    raising = Raising(problem, stop, proved, known, width, work, numbers)
+    raising = Raising(problem, stop, open_ticks, width, work, numbers)
     for chain in walked_chains(problem):
         by = raising.guiding(stages, owner_of(problem, chain, stages)) if set(stages) <= set(chain) else None
         if by is None:
             continue
         step, behind = raising.step(VALUE_SHORTEST), _behind(problem, chain, stages)
         first, shortest = stages, max(1, step // VALUE_STEP)
+        counts = stages_on(
+            problem, stages, (by.kept.device,)
+        )  # of the device whose time does, a guide knows all stages
         candidates = [*_with_one_more(chain, first)] if behind is None else [_with(chain, first, behind)]
         while candidates:
             best = None if behind is None else candidates[0]
             for trial in candidates:
-                kept = raising.kept(trial, by.kept.device)
+                alike = stages_on(problem, trial, (by.kept.device,)) == counts
+                kept = raising.kept(trial, by.kept.device) if alike else None
                 for certificate in raising.certificates(kept, [by], step, shortest) if kept else ():
                     best = trial
                     yield certificate

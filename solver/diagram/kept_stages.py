@@ -26,7 +26,7 @@ def devices_of(problem: Problem, stages: Sequence[int]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(problem.placement.stage_device[stage] for stage in stages))
 
 
-def stages_on(problem: Problem, chain: Sequence[int], devices: Sequence[int]) -> tuple[int, ...]:
+def stages_on(problem: Problem, chain: Sequence[int], devices: Sequence[int | None]) -> tuple[int, ...]:
     """The stages of a chain on some devices."""
     return tuple(stage for stage in chain if problem.placement.stage_device[stage] in devices)
 

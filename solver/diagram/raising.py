@@ -8,7 +8,7 @@ lesser of the two is proved. Values are tried between what is proved and the val
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import ceil
 from threading import Event
 
@@ -24,22 +24,30 @@ from solver.diagram.steps import Kept, kept_steps
 from solver.diagram.values import raised
 from solver.tuning import FEW, VALUE_SHORTEST, VALUE_STEP
 
+# What is proved by now, and the value of a schedule that is known by now, in ticks.
+Open = Callable[[], tuple[float, float]]
+
 
 class Raising:
     """What is proved so far, up to the value of a schedule, in ticks; labels that may still be looked at."""
 
-    def __init__(
-        self, problem: Problem, stop: Event, proved: float, known: float, width: int, work: int, numbers: int
-    ) -> None:
+    def __init__(self, problem: Problem, stop: Event, open_ticks: Open, width: int, work: int, numbers: int) -> None:
         self.problem, self.stop, self.paths = problem, stop, Paths(problem)
-        self.best, self.known, self.work = ceil(proved), ceil(known), work
-        self._width, self._numbers = width, numbers
+        self.work, self._width, self._numbers = work, width, numbers
+        self._open, self._best = open_ticks, 0
         self.ended = 0  # what was proved last, although it may be less than was proved before
+
+    @property
+    def between(self) -> tuple[int, int]:
+        """What is proved, and the value of a schedule."""
+        proved, known = self._open()
+        return max(self._best, ceil(proved)), ceil(known)
 
     @property
     def over(self) -> bool:
         """Whether nothing more can be proved, or looked at."""
-        return self.work <= 0 or self.stop.is_set() or self.best >= self.known
+        proved, known = self.between
+        return self.work <= 0 or proved >= known or self.stop.is_set()
 
     def kept(self, stages: Sequence[int], owner: int | None) -> Kept | None:
         """The steps of stages; None where numbers are too large."""
@@ -81,15 +89,16 @@ class Raising:
 
         guide = tuple(stage for stage in kept.stages if any(stage in one.kept.stages for one in by))
         self.ended = 0
-        for found in raised(least_below, (self.best, self.known), (step, shortest), self.work, self.stop):
+        for found in raised(least_below, lambda: self.between, (step, shortest), self.work, self.stop):
             self.work, self.ended = self.work - found.work, max(self.ended, found.ticks)
-            if found.ticks > self.best:
-                self.best = found.ticks
-                yield certificate_of(self.problem, kept, self.best, self._width, found.below, guide, rows)
+            if found.ticks > self.between[0]:
+                self._best = found.ticks
+                yield certificate_of(self.problem, kept, found.ticks, self._width, found.below, guide, rows)
 
     def step(self, share: int = VALUE_STEP) -> int:
         """From a value to the next one at first."""
-        return max(1, (self.known - self.best) // share)
+        proved, known = self.between
+        return max(1, (known - proved) // share)
 
     def shortest(self) -> int:
         """The least of them."""

@@ -19,22 +19,27 @@ class Reached(NamedTuple):
 
 
 def raised(
-    least_below: Callable[[int, int], Least], between: tuple[int, int], steps: tuple[int, int], work: int, stop: Event
+    least_below: Callable[[int, int], Least],
+    between: Callable[[], tuple[int, int]],
+    steps: tuple[int, int],
+    work: int,
+    stop: Event,
 ) -> Iterator[Reached]:
-    """What is proved with each value, in ticks: above what is proved, up to that of a schedule.
+    """What is proved with each value, in ticks: above what is proved by then, up to that of a schedule, `between` both.
 
     Of a value and half of the work that is left, `least_below` says what is proved: a value for which that is too
     little is tried nearer to what is proved. `steps` are the first one from a value to the next, and that below which
     no shorter one is tried.
     """
-    (proved, known), (step, shortest) = between, steps
+    (proved, known), (step, shortest) = between(), steps
     while proved < known and step >= shortest and work > 0 and not stop.is_set():
         value = min(known, proved + step)
         least = least_below(value, work // 2)
-        ticks = least.ticks or 0
+        ticks, work = least.ticks or 0, work - least.work
         yield Reached(ticks, value, least.work)
         if ticks < value:
             step //= 2 if ticks > proved else 4
         elif least.work <= FEW_STATES:
             step *= 2
-        proved, work = max(proved, ticks), work - least.work
+        now, known = between()
+        proved = max(proved, ticks, now)

@@ -92,6 +92,8 @@ class Allocation:
                 self._slice(arm)
         finally:
             self._beside.pause()
+            for way in (way for arm in self.arms for way in arm.ways):
+                way.work.close()
         waiting = [arm.ways[0].part.name for arm in self.arms if not (arm.spent or not arm.ways or self._compiled(arm))]
         if waiting and not search.done():
             search.incumbent.note(

@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from threading import Event
 from typing import NamedTuple
 
 from pipesched.checking.check import check_bound
 from pipesched.results.certificate import Certificate
 from pipesched.results.gap import gap
 from solver.backends.interruptible import run_within
+from solver.backends.paced import Paced
 from solver.engine.search import Search
 from solver.engine.slices import Slice, Work
 from solver.tuning import FEW, GRACE
@@ -23,43 +25,73 @@ class _Timed(NamedTuple):
     seconds: float
 
 
-def claimed(search: Search, bounds: Callable[[Slice], Iterator[Certificate]]) -> Work:
-    """The bounds, each above those before. A slice that ends in the middle of one begins anew, and has more time."""
-    while True:
+# Bounds, each above those before, until an event is set; those of a slice where work is counted.
+Bounds = Callable[[Event, Slice], Iterator[Certificate]]
+
+
+def claimed(search: Search, bounds: Bounds) -> Work:
+    """The bounds: a slice goes on where the one before ended; where work is counted it begins anew, and has more."""
+    slice_ = yield
+    while search.clock.counts_work:
+        claim_found(search, bounds(search.stop, slice_))
         slice_ = yield
-        if claim_found(search, bounds(slice_), slice_) and not search.clock.counts_work:
-            return
+    found, first = Found(search), slice_
+    paced = Paced(search.stop, lambda stop: found.look_for(bounds(stop, first)))
+    try:
+        while True:
+            until = search.clock.seconds + min(slice_.left(), search.clock.allowed() / 2)
+            paced.run(partial(_later, search, until))
+            found.claim()
+            if paced.ended:
+                return
+            slice_ = yield
+    finally:
+        paced.close()
 
 
-def claim_found(search: Search, bounds: Iterator[Certificate], slice_: Slice) -> bool:
-    """Claim the bounds found in a slice, up to the strongest whose check is likely to end in the time left.
+def _later(search: Search, until: float) -> bool:
+    return search.clock.seconds >= until
 
-    Whether there are no more. A check may take as long again, which counts as well. How long one took says more of the
-    next one than what is known beforehand.
+
+def claim_found(search: Search, bounds: Iterator[Certificate]) -> None:
+    """All of them, one after the other."""
+    found = Found(search)
+    found.look_for(bounds)
+    found.claim()
+
+
+class Found:
+    """Bounds that were found and not claimed so far.
+
+    A check may take as long again as its bound took to find, or more. How long one took says more of the next one than
+    what is known beforehand.
     """
-    found, times = list[_Timed](), float(FEW)
-    seconds = min(slice_.left(), search.clock.allowed() / 2)
-    ended = run_within(seconds, search.stop, partial(_find, search, bounds, found))
-    while fitting := [one for one in found if times * one.seconds <= search.clock.allowed()]:
-        strongest, began = max(fitting, key=lambda one: one.certificate.value_ticks), time.monotonic()
-        claim(search, [one.certificate for one in fitting])
-        checked = time.monotonic() - began
-        if checked >= GRACE and strongest.seconds > 0:
-            times = min(times, 2 * checked / strongest.seconds)
-        found = [one for one in found if one.certificate.value_ticks > strongest.certificate.value_ticks]
-    return bool(ended)
 
+    def __init__(self, search: Search) -> None:
+        self._search, self._bounds, self._times = search, list[_Timed](), float(FEW)
 
-def _find(search: Search, bounds: Iterator[Certificate], found: list[_Timed]) -> bool:
-    """Whether all bounds are found, up to the first that leaves no more than the gap asked for."""
-    since = time.monotonic()
-    for certificate in bounds:
-        found.append(_Timed(certificate, time.monotonic() - since))
-        search.found_bound(certificate.value_ticks)
-        value, since = search.incumbent.value, time.monotonic()
-        if value is not None and gap(value, certificate.value_ticks) <= search.limits.gap:
-            return True
-    return True
+    def look_for(self, bounds: Iterator[Certificate]) -> None:
+        """All of them, up to the first that leaves no more than the gap asked for."""
+        search, since = self._search, time.thread_time()
+        for certificate in bounds:
+            self._bounds.append(_Timed(certificate, time.thread_time() - since))
+            search.found_bound(certificate.value_ticks)
+            value, since = search.incumbent.value, time.thread_time()
+            if value is not None and gap(value, certificate.value_ticks) <= search.limits.gap:
+                return
+
+    def claim(self) -> None:
+        """Up to the strongest whose check is likely to end in the time left."""
+        search = self._search
+        while fitting := [one for one in self._bounds if self._times * one.seconds <= search.clock.allowed()]:
+            strongest, began = max(fitting, key=lambda one: one.certificate.value_ticks), time.monotonic()
+            claim(search, [one.certificate for one in fitting])
+            checked = time.monotonic() - began
+            if checked >= GRACE and strongest.seconds > 0:
+                self._times = min(self._times, 2 * checked / strongest.seconds)
+            self._bounds = [
+                one for one in self._bounds if one.certificate.value_ticks > strongest.certificate.value_ticks
+            ]
 
 
 def claim(search: Search, found: Sequence[Certificate]) -> None:

@@ -84,7 +84,7 @@ def compile_bounds(
 def compile_diagrams() -> None:
     """As long as the times of labels fit into 32 bits."""
     compile_bounds(bounds_of_all_orders)
-    compile_bounds(partial(bounds_of_devices, proved=1, known=100))
+    compile_bounds(partial(bounds_of_devices, open_ticks=lambda: (1, 100)))
 
 
 def compile_long_diagrams() -> None:

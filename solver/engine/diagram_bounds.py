@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from threading import Event
 
 from pipesched.results.certificate import Certificate
 from solver.engine.claims import claimed
@@ -16,11 +17,11 @@ from solver.engine.slices import Slice, Work
 
 @dataclass(frozen=True)
 class DiagramBounds:
-    """Bounds with evidence, found on one core and begun anew in each slice; of passes that are one task each."""
+    """Bounds with evidence, found on one core, slice by slice; of passes that are one task each."""
 
     name: str
     parallel: bool = False
-    restarts: bool = True
+    restarts: bool = False
 
     def serves(self, search: Search) -> bool:
         return search.engine.raise_bounds and search.plain_passes
@@ -29,7 +30,7 @@ class DiagramBounds:
         return LONG_DIAGRAM_KERNELS if search.long_times else DIAGRAM_KERNELS
 
     @abstractmethod
-    def bounds(self, search: Search, slice_: Slice, /) -> Iterator[Certificate]:
+    def bounds(self, search: Search, stop: Event, slice_: Slice, /) -> Iterator[Certificate]:
         """Each above those before."""
 
     def work(self, search: Search) -> Work:

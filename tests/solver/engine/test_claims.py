@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from threading import Event
-from time import monotonic, sleep
+from time import monotonic, sleep, thread_time
 from types import SimpleNamespace
 from typing import Any
 
@@ -51,7 +51,7 @@ def test_a_bound_whose_check_does_not_end_in_time_is_not_claimed(late: bool, mon
     monkeypatch.setattr(claims, "check_bound", check)
     monkeypatch.setattr(claims, "GRACE", -59.0)
     started = monotonic()
-    claims.claim_found(search, iter(found), _slice(search, 10.0))
+    claims.claim_found(search, iter(found))
     assert monotonic() - started < 30
     assert (search.incumbent.lower_bound > before) == (not late)
     assert not search.incumbent.state.notes
@@ -60,8 +60,9 @@ def test_a_bound_whose_check_does_not_end_in_time_is_not_claimed(late: bool, mon
 def _bounds_of(*values: int, seconds: float = 0.0) -> Iterator[Certificate]:
     """Made up: claims of these values, the last of which takes so long to find."""
     for number, value in enumerate(values):
-        if number == len(values) - 1:
-            sleep(seconds)
+        until = thread_time() + (seconds if number == len(values) - 1 else 0)
+        while thread_time() < until:
+            pass
         yield Certificate(f"bound {value}", value, "made up")
 
 
@@ -77,14 +78,14 @@ def test_no_bound_is_looked_for_within_the_gap_asked_for(
 ) -> None:
     search = _search(Limits(seconds=20, workers=1, gap=allowed))
     claimed = _claimed(search, monkeypatch)
-    claims.claim_found(search, _bounds_of(1, 2, 3), _slice(search, 10.0))
+    claims.claim_found(search, _bounds_of(1, 2, 3))
     assert claimed == looked_for
 
 
 def test_a_bound_whose_check_would_take_too_long_leaves_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
     search = _search(Limits(seconds=2, workers=1))
     claimed = _claimed(search, monkeypatch)
-    claims.claim_found(search, _bounds_of(1, 2, 3, seconds=0.8), _slice(search, 1.8))
+    claims.claim_found(search, _bounds_of(1, 2, 3, seconds=0.8))
     assert claimed == [1, 2]
 
 
@@ -105,18 +106,55 @@ def test_a_check_that_took_some_time_says_whether_the_next_one_fits(
         now[0] += check_takes
 
     monkeypatch.setattr(claims, "claim", claim)
-    monkeypatch.setattr(claims, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    claims.claim_found(search, bounds(), _slice(search, 10.0))
+    monkeypatch.setattr(claims, "time", SimpleNamespace(monotonic=lambda: now[0], thread_time=lambda: now[0]))
+    claims.claim_found(search, bounds())
     assert claimed == in_turn
 
 
-def test_a_bound_that_a_slice_ends_in_is_looked_for_again_in_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    search = _search(Limits(seconds=60, workers=1))
+def test_a_slice_goes_on_where_the_one_before_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    search, asked = _search(Limits(seconds=60, workers=1)), list[int]()
     claimed = _claimed(search, monkeypatch)
-    work = claims.claimed(search, lambda _: _bounds_of(1, 2, seconds=0.5))
+
+    def bounds(stop: Event, _: Slice) -> Iterator[Certificate]:
+        for one in _bounds_of(1, 2, 3):
+            yield one
+            asked.append(int(one.value_ticks))
+            until = monotonic() + 0.3
+            while not stop.is_set() and monotonic() < until:
+                sleep(0.01)
+
+    work = claims.claimed(search, bounds)
     next(work)
     work.send(_slice(search, 0.1))
-    assert claimed == [1]
+    assert claimed == [1] == asked
     with pytest.raises(StopIteration):
         work.send(_slice(search, 10.0))
-    assert claimed == [1, 1, 2]
+    assert claimed == [1, 2, 3] == asked
+
+
+def test_work_that_is_closed_ends_where_it_asks_for_a_stop() -> None:
+    search, ended = _search(Limits(seconds=60, workers=1)), Event()
+
+    def bounds(stop: Event, _: Slice) -> Iterator[Certificate]:
+        while not stop.is_set():
+            sleep(0.01)
+        ended.set()
+        yield from ()
+
+    work = claims.claimed(search, bounds)
+    next(work)
+    work.send(_slice(search, 0.1))
+    assert not ended.is_set()
+    work.close()
+    assert ended.wait(10)
+
+
+def test_an_error_in_a_slice_is_that_of_the_slice() -> None:
+    def bounds(_: Event, __: Slice) -> Iterator[Certificate]:
+        yield from _bounds_of(1)
+        raise ValueError("no bound")
+
+    work = claims.claimed(_search(Limits(seconds=60, workers=1)), bounds)
+    next(work)
+    with pytest.raises(ValueError, match="no bound"):
+        work.send(_slice(_search(Limits(seconds=60, workers=1)), 1.0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from threading import Event
 
 from pipesched.problem.problem import Objective
 from pipesched.results.certificate import Certificate
@@ -27,7 +28,6 @@ class AllChains(DiagramBounds):
             return False
         return 2 <= len([*walked_chains(problem)]) <= TOGETHER
 
-    def bounds(self, search: Search, slice_: Slice, /) -> Iterator[Certificate]:
-        proved, known = search.open_ticks()
+    def bounds(self, search: Search, stop: Event, slice_: Slice, /) -> Iterator[Certificate]:
         work = slice_.counted(LABELS_A_SECOND) or MOST_LABELS
-        return bounds_of_chains(search.problem, search.stop, proved, known, work=work)
+        return bounds_of_chains(search.problem, stop, search.open_ticks, work=work)

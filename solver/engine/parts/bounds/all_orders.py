@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from threading import Event
 
 from pipesched.results.certificate import Certificate
 from solver.diagram.all_orders import bounds_of_all_orders
@@ -18,14 +19,15 @@ from solver.tuning import LABELS_A_SECOND, MOST_LABELS
 
 @dataclass(frozen=True)
 class AllOrders(DiagramBounds):
-    """A slice begins anew with the devices that the one before ended at."""
+    """Where work is counted a slice begins anew with the devices that the one before ended at."""
 
     name: str = "diagrams of all orders"
-    restarts: bool = False
 
     def work(self, search: Search) -> Work:
         return claimed(search, partial(self.bounds, search, done={}))
 
-    def bounds(self, search: Search, slice_: Slice, /, done: dict[Trial, int] | None = None) -> Iterator[Certificate]:
+    def bounds(
+        self, search: Search, stop: Event, slice_: Slice, /, done: dict[Trial, int] | None = None
+    ) -> Iterator[Certificate]:
         work = slice_.counted(LABELS_A_SECOND) or MOST_LABELS
-        return bounds_of_all_orders(search.problem, search.stop, work=work, done=done)
+        return bounds_of_all_orders(search.problem, stop, work=work, done=done)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from threading import Event
 
 from pipesched.results.certificate import Certificate
 from pipesched.results.diagram_evidence import Diagram
@@ -21,10 +22,9 @@ class BelowOnDevices(DiagramBounds):
 
     name: str = "diagrams below a value"
 
-    def bounds(self, search: Search, slice_: Slice, /) -> Iterator[Certificate]:
-        proved, known = search.open_ticks()
+    def bounds(self, search: Search, stop: Event, slice_: Slice, /) -> Iterator[Certificate]:
         work = slice_.counted(LABELS_A_SECOND) or MOST_LABELS
-        return bounds_of_devices(search.problem, search.stop, proved, known, work=work)
+        return bounds_of_devices(search.problem, stop, search.open_ticks, work=work)
 
 
 @dataclass(frozen=True)
@@ -40,16 +40,24 @@ class BelowOnStages(DiagramBounds):
         several = any(len(held) > 1 for held in search.problem.placement.stages_of)
         return super().serves(search) and several
 
-    def bounds(self, search: Search, slice_: Slice, /) -> Iterator[Certificate]:
-        proved, known = search.open_ticks()
-        guiding = _guiding(search)
-        if guiding is not None:
-            work = slice_.counted(LABELS_A_SECOND) or MOST_LABELS
-            yield from bounds_of_more_stages(search.problem, search.stop, proved, known, guiding, work=work)
-            return
-        work = slice_.counted(LABELS_A_SECOND) or MOST_LABELS
-        for device in _devices(search):
-            for one in bounds_of_stages(search.problem, search.stop, proved, known, device, work=work):
+    def bounds(self, search: Search, stop: Event, slice_: Slice, /) -> Iterator[Certificate]:
+        work, devices = slice_.counted(LABELS_A_SECOND) or MOST_LABELS, iter(_devices(search))
+        guided, proved = set[tuple[int, ...] | None]({None}), 0.0
+
+        def open_ticks() -> tuple[float, float]:
+            claimed, known = search.open_ticks()
+            return max(proved, claimed), known
+
+        while True:
+            guiding = _guiding(search)
+            if guiding not in guided:
+                guided.add(guiding)
+                found = bounds_of_more_stages(search.problem, stop, open_ticks, guiding or (), work=work)
+            elif (device := next(devices, None)) is not None:
+                found = bounds_of_stages(search.problem, stop, open_ticks, device, work=work)
+            else:
+                return
+            for one in found:
                 proved = float(one.value_ticks)
                 yield one
 

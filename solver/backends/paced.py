@@ -1,0 +1,63 @@
+"""Work that goes on where it was: on a thread of its own, which waits between two slices where it would ask for a stop.
+
+What is computed step by step, and asks a stop between them, need not know of slices: it asks, and has its answer when
+its next slice begins. So whatever it has come to stays on its stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Event, Thread
+
+_POLL = 0.05  # seconds between looks at what may end a slice
+
+
+class Paced(Event):
+    """The stop that the work is given. It is set when `stop` is, or once the work is closed."""
+
+    def __init__(self, stop: Event, work: Callable[[Event], object]) -> None:
+        super().__init__()
+        self._stop, self._work = stop, work
+        self._over: Callable[[], bool] = lambda: True
+        self._turn, self._paused = Event(), Event()
+        self._error: BaseException | None = None
+        self.ended = False
+        self._thread = Thread(target=self._run, daemon=True)
+
+    def run(self, over: Callable[[], bool]) -> None:
+        """A slice of it until that is over, or the work has ended: then what it raised is raised."""
+        self._over = over
+        self._paused.clear()
+        self._turn.set()
+        if self._thread.ident is None:
+            self._thread.start()
+        while not self._paused.wait(_POLL) and not self._stop.is_set():
+            pass
+        if self._error is not None:
+            raise self._error
+
+    def close(self) -> None:
+        """The work ends when it asks next."""
+        self.set()
+        self._turn.set()
+
+    def is_set(self) -> bool:
+        """Asked by the work: wait for the next slice if this one is over."""
+        if not self._stopped() and self._over():
+            self._turn.clear()
+            self._paused.set()
+            if not self._stopped():
+                self._turn.wait()
+        return self._stopped()
+
+    def _stopped(self) -> bool:
+        return Event.is_set(self) or self._stop.is_set()
+
+    def _run(self) -> None:
+        try:
+            self._work(self)
+        except BaseException as error:
+            self._error = error
+        finally:
+            self.ended = True
+            self._paused.set()
