@@ -35,9 +35,9 @@ from pipesched.results.diagram_evidence import Diagram
 from pipesched.results.evidence import TasksAsStages
 from solver.bounds.saving.certificates import certificates
 from solver.cyclic.period_bounds import period_certificates
-from solver.diagram.all_chains import bounds_of_chains
 from solver.diagram.all_orders import bounds_of_all_orders
 from solver.diagram.below import bounds_of_devices, bounds_of_stages
+from solver.diagram.by_device import bounds_by_device
 from tests.support.rows_of_tasks import carried, random_rows, tiny_mirrored
 from tests.support.task_brute_force import TooManyOrdersError, optimum, tiny_gathers, tiny_reductions
 
@@ -152,7 +152,7 @@ def _certificates(problem: Problem, best: Fraction, random: Random) -> Iterator[
     device = random.randrange(problem.devices)
     yield from bounds_of_stages(problem, Event(), lambda: (near // 2, near), device, random.choice((1, 3, 64)))
     yield from _guided(problem, near, random)
-    yield from bounds_of_chains(problem, Event(), lambda: (near // 2, near), random.choice((1, 3, 64)))
+    yield from bounds_by_device(problem, Event(), lambda: (near // 2, near), random.choice((1, 3, 64)))
 
 
 def _guided(problem: Problem, near: int, random: Random) -> Iterator[Certificate]:

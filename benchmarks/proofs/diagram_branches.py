@@ -12,7 +12,7 @@ from benchmarks.proofs.further_bounds import (
     Further,
     all_orders,
     diagrams_below,
-    diagrams_of_chains,
+    diagrams_by_device,
     diagrams_of_more_stages,
     diagrams_of_stages,
     without_blocks,
@@ -118,7 +118,8 @@ def _of(cases: Cases, names: Iterable[str]) -> Cases:
 _BLOCKS: dict[str, Any] = {"blocks": 1, "whole_only": 0.3}
 _SOME, _BELOW_A_VALUE = "decision diagram of some devices", "decision diagram below a value"
 _OF_SOME_STAGES, _OF_MORE_STAGES = "decision diagram of some stages", "decision diagram guided by fewer stages"
-_ALL_CHAINS, _BLOCKS_TOO = "decision diagram of all chains", "decision diagram with blocks"
+_BY_DEVICE, _ALL_CHAINS = "decision diagram guided by each device", "decision diagram of all chains"
+_BLOCKS_TOO = "decision diagram with blocks"
 _BLOCK_CASES = _of(_WITH_BLOCKS, _STAGES_WITH_BLOCKS)
 
 DIAGRAM_BRANCHES: tuple[Branch, ...] = (
@@ -130,6 +131,8 @@ DIAGRAM_BRANCHES: tuple[Branch, ...] = (
     *_branches(_OF_SOME_STAGES, diagrams_of_stages, _BLOCK_CASES, "blocks, ", **_BLOCKS),
     *_branches(_OF_MORE_STAGES, without_blocks(diagrams_of_more_stages), _STEPS, whole_only=0.3),
     *_branches(_OF_MORE_STAGES, diagrams_of_more_stages, _BLOCK_CASES, "blocks, ", **_BLOCKS),
-    *_branches(_ALL_CHAINS, diagrams_of_chains, _several_chains(_CHAINS), whole_only=0.3, both_ways=0.9),
+    *_branches(_BY_DEVICE, without_blocks(diagrams_by_device), _STEPS, whole_only=0.3),
+    *_branches(_BY_DEVICE, diagrams_by_device, _BLOCK_CASES, "blocks, ", **_BLOCKS),
+    *_branches(_ALL_CHAINS, diagrams_by_device, _several_chains(_CHAINS), whole_only=0.3, both_ways=0.9),
     *_branches(_BLOCKS_TOO, all_orders(1, 64, blocks=True), _WITH_BLOCKS, **_BLOCKS),
 )

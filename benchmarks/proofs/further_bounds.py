@@ -14,9 +14,9 @@ from pipesched.schedule.rescale import value_of
 from solver.bounds.analytic.catalogue import certificates
 from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
-from solver.diagram.all_chains import bounds_of_chains
 from solver.diagram.all_orders import bounds_of_all_orders
 from solver.diagram.below import bounds_of_devices, bounds_of_more_stages, bounds_of_stages
+from solver.diagram.by_device import bounds_by_device
 from solver.diagram.kept_stages import walked_chains
 from solver.diagram.raising import Open
 
@@ -91,13 +91,13 @@ def _of_each(problem: Problem, bounds: Bounds, of: Iterable[Any]) -> Iterable[Ce
                 yield one
 
 
-def diagrams_of_chains(problem: Problem) -> Iterable[Certificate]:
+def diagrams_by_device(problem: Problem) -> Iterable[Certificate]:
     """Below the value of a schedule that is no good, and little above what is proved; labels merged on several devices.
 
     Up to what other bounds prove, too, so that all may claim.
     """
     proved, known = _proved_and_known(problem)
     for most, width in product((known, proved + 16), (1, 64)):
-        for one in bounds_of_chains(problem, Event(), _between(proved - 1.0, most), width):
+        for one in bounds_by_device(problem, Event(), _between(proved - 1.0, most), width):
             proved = max(proved, int(one.value_ticks))
             yield one

@@ -15,9 +15,9 @@ from solver.engine.opening.sequential import Sequential
 from solver.engine.opening.serial_schedules import SerialSchedules
 from solver.engine.opening.task_schedules import TaskSchedules
 from solver.engine.parts.beam_schedules import BeamSchedules
-from solver.engine.parts.bounds.all_chains import AllChains
 from solver.engine.parts.bounds.all_orders import AllOrders
 from solver.engine.parts.bounds.below import BelowOnDevices, BelowOnStages
+from solver.engine.parts.bounds.by_device import ByDevice
 from solver.engine.parts.destructive import DestructiveBounds
 from solver.engine.parts.exact_model import ExactModel
 from solver.engine.parts.local_search import LocalSearch
@@ -33,9 +33,9 @@ from solver.engine.search import Engine, InTurn, Search
 from solver.tuning import FEW, LEVELS, SHARE
 
 _DIAGRAMS = (
-    InTurn("diagrams of all orders and chains", (AllChains(), AllOrders())),
+    AllOrders(),
     BelowOnStages(),
-    BelowOnDevices(),
+    InTurn("diagrams below a value", (ByDevice(), BelowOnDevices())),
 )
 _OF_PASSES = (
     TunedListSchedules(),

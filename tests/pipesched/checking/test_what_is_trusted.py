@@ -27,8 +27,8 @@ from pipesched.results.diagram_evidence import Diagram
 from pipesched.results.evidence import Refutation
 from pipesched.results.evidence_document import evidence_document, evidence_from
 from solver.bounds.analytic.catalogue import certificates
-from solver.diagram.all_chains import bounds_of_chains
 from solver.diagram.below import bounds_of_devices, bounds_of_stages
+from solver.diagram.by_device import bounds_by_device
 from solver.diagram.kept_stages import by_chain
 from solver.limits import Limits
 from solver.solve import solve
@@ -96,7 +96,7 @@ def test_evidence_of_orders_below_a_value_holds_in_finer_ticks() -> None:
         if one.objective is Objective.PERIOD or one.microbatch_scale:
             continue
         near = ceil(max((each.value_ticks for each in certificates(one, one.objective)), default=1)) + 1
-        for bounds in (bounds_of_devices, bounds_of_chains):
+        for bounds in (bounds_of_devices, bounds_by_device):
             for genuine in bounds(one, Event(), lambda near=near: (near // 2, near)):
                 assert isinstance(genuine.evidence, Diagram)
                 chains[len(by_chain(one, genuine.evidence.stages))] += 1

@@ -29,9 +29,9 @@ from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.analytic.critical_paths import Paths, durations
 from solver.diagram import all_orders, follow, raising
 from solver.diagram import steps as kept_passes
-from solver.diagram.all_chains import bounds_of_chains
 from solver.diagram.all_orders import bounds_of_all_orders
 from solver.diagram.below import bounds_of_devices, bounds_of_more_stages, bounds_of_stages
+from solver.diagram.by_device import bounds_by_device
 from solver.diagram.certificate import KIND
 from solver.diagram.completion import completion
 from solver.diagram.device_sets import in_even_steps
@@ -97,7 +97,7 @@ BOUNDS: dict[str, Ask] = {
     "below a value": above(bounds_of_devices),
     "some stages": above(bounds_of_stages, 0),
     "more stages": above(bounds_of_more_stages, (1, 2)),
-    "all chains": above(bounds_of_chains),
+    "by device": above(bounds_by_device),
 }
 
 
@@ -124,9 +124,9 @@ def best(name: str, one: Problem) -> Fraction:
         ("below a value", makespan(2, 6, 3, times=WHOLE_BLOCK), 460),
         ("below a value", v_shape(3, 6, 2, times=BLOCK, **LINE), 250),
         ("below a value", makespan(3, 6, 2, times=WHOLE_BLOCK, **LINE), 300),
-        ("all chains", both_ways(2, 8, 2), 222),
-        ("all chains", both_ways(2, 4, 1, **SPLIT), 170),
-        ("all chains", both_ways(2, 4, 1, "span", **SPLIT), 160),
+        ("by device", both_ways(2, 8, 2), 222),
+        ("by device", both_ways(2, 4, 1, **SPLIT), 170),
+        ("by device", both_ways(2, 4, 1, "span", **SPLIT), 160),
     ],
 )
 def test_the_optimum_of_small_problems_that_no_argument_in_words_proves(name: str, one: Problem, optimum: int) -> None:
@@ -154,7 +154,7 @@ def test_the_check_proves_the_same_and_no_more(name: str, objective: Objective) 
     of_two = [both_ways(2, 8, 2), both_ways(2, 4, 1, **SPLIT), both_ways(3, 6, 2, times=longer)]
     of_two += [both_ways(2, 4, 2, times=WHOLE_BLOCK), both_ways(2, 4, 2, memory=FREED["memory"])]
     more = {"all orders": [replace(of_one_chain[0], microbatches=120)], "below a value": [MERGING]}
-    for one in of_two if name == "all chains" else of_one_chain + more.get(name, []):
+    for one in [*(of_two if name == "by device" else ()), *of_one_chain, *more.get(name, [])]:
         posed = replace(one, objective=objective)
         found = [each for width in (1, 8) for each in every(name, posed, width=width)]
         assert_proved_and_no_more(posed, found)
@@ -168,7 +168,7 @@ def test_the_check_proves_the_same_and_no_more(name: str, objective: Objective) 
 
 @pytest.mark.parametrize("name", BOUNDS)
 def test_nothing_is_said_of_tasks_or_after_a_stop_or_with_too_much_work(name: str) -> None:
-    one = both_ways(2, 8, 2) if name == "all chains" else v_shape(2, 8, 3)
+    one = v_shape(2, 8, 3)
     stop = Event()
     stop.set()
     assert every(name, one)
@@ -179,8 +179,8 @@ def test_nothing_is_said_of_tasks_or_after_a_stop_or_with_too_much_work(name: st
         assert every(name, one, numbers=10) == []
     if name != "all orders":
         assert every(name, one, proved=EVERY) == []
-    if name == "all chains":
-        assert every(name, replace(one, objective=Objective.PERIOD)) == every(name, v_shape(2, 4, 2)) == []
+    if name == "by device":
+        assert every(name, replace(one, objective=Objective.PERIOD)) == []
 
 
 LONG_CHECKS = (

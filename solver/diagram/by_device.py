@@ -1,7 +1,7 @@
-"""Bounds below a value of all chains that share some devices, with the memory and the blocks that they share there.
+"""Bounds below a value on more and more devices, each of which says on which ways its own orders may end below it.
 
-Single devices first; then those together that prove most by themselves, each of which says on which ways its own orders
-may end below the value. So few labels remain that six devices and more are affordable.
+All chains that share the devices are kept, with the memory and the blocks that they share there. Single devices come
+first; then those together that prove most by themselves. So few labels remain that six devices and more are affordable.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Single(NamedTuple):
     proved: int
 
 
-def bounds_of_chains(
+def bounds_by_device(
     problem: Problem,
     stop: Event,
     open_ticks: Open,
@@ -43,10 +43,10 @@ def bounds_of_chains(
 ) -> Iterator[Certificate]:
     """Above what is proved, up to the value of a schedule, which are `open_ticks`: each above those before, in ticks.
 
-    Nothing for periods, with one chain, or where a pass is several tasks.
+    Nothing for periods, or where a pass is several tasks.
     """
     chains = [*walked_chains(problem)]
-    if problem.objective is Objective.PERIOD or len(chains) < 2 or not plain_passes(problem):
+    if problem.objective is Objective.PERIOD or not plain_passes(problem):
         return
     raising = Raising(problem, stop, open_ticks, width, work, numbers)
     span, singles, seen = problem.objective is Objective.SPAN, list[_Single](), dict[object, int]()

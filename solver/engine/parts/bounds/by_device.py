@@ -1,4 +1,4 @@
-"""Part: lower bounds by decision diagrams of all chains, where several share the devices."""
+"""Part: lower bounds by decision diagrams of all chains on more and more devices, each of which guides."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from threading import Event
 
 from pipesched.problem.problem import Objective
 from pipesched.results.certificate import Certificate
-from solver.diagram.all_chains import bounds_of_chains
+from solver.diagram.by_device import bounds_by_device
 from solver.diagram.kept_stages import walked_chains
 from solver.engine.diagram_bounds import DiagramBounds
 from solver.engine.search import Search
@@ -17,17 +17,17 @@ from solver.tuning import LABELS_A_SECOND, MOST_LABELS, TOGETHER
 
 
 @dataclass(frozen=True)
-class AllChains(DiagramBounds):
+class ByDevice(DiagramBounds):
     """Values below the incumbent are tried. With more chains there are too many states, as of unequal micro-batches."""
 
-    name: str = "diagrams of all chains"
+    name: str = "diagrams guided by each device"
 
     def serves(self, search: Search) -> bool:
         problem = search.problem
         if not super().serves(search) or problem.objective is Objective.PERIOD:
             return False
-        return 2 <= len([*walked_chains(problem)]) <= TOGETHER
+        return len([*walked_chains(problem)]) <= TOGETHER
 
     def bounds(self, search: Search, stop: Event, slice_: Slice, /) -> Iterator[Certificate]:
         work = slice_.counted(LABELS_A_SECOND) or MOST_LABELS
-        return bounds_of_chains(search.problem, stop, search.open_ticks, work=work)
+        return bounds_by_device(search.problem, stop, search.open_ticks, work=work)
