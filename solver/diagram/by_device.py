@@ -59,6 +59,7 @@ def bounds_by_device(
             yield from raising.certificates(by.kept, [by], raising.step(), 1)
             seen[key] = raising.ended
         singles.append(_Single(device, by, seen[key]))
+        raising.numbers -= sum(layer.rests.size for layer in by.rest)  # which all stay
     singles.sort(key=lambda one: -one.proved)
     step, shortest = raising.step(), raising.shortest()
     for count in range(2, len(singles) + 1):

@@ -29,11 +29,14 @@ Open = Callable[[], tuple[float, float]]
 
 
 class Raising:
-    """What is proved so far, up to the value of a schedule, in ticks; labels that may still be looked at."""
+    """What is proved so far, up to the value of a schedule, in ticks.
+
+    Besides, labels that may still be looked at (`work`), and numbers that may be kept at once.
+    """
 
     def __init__(self, problem: Problem, stop: Event, open_ticks: Open, width: int, work: int, numbers: int) -> None:
         self.problem, self.stop, self.paths = problem, stop, Paths(problem)
-        self.work, self._width, self._numbers = work, width, numbers
+        self.work, self.numbers, self._width = work, numbers, width
         self._open, self._best = open_ticks, 0
         self.ended = 0  # what was proved last, although it may be less than was proved before
 
@@ -56,9 +59,9 @@ class Raising:
     def guiding(self, stages: Sequence[int], owner: int | None) -> Guiding | None:
         """A pass backwards over some stages; None where it has too many numbers, or after a stop."""
         kept = self.kept(stages, owner)
-        if kept is None or numbers_of(kept) > FEW * self._numbers:
+        if kept is None or numbers_of(kept) > FEW * self.numbers:
             return None
-        rest = completion(kept.steps, self._numbers, self.stop)
+        rest = completion(kept.steps, self.numbers, self.stop)
         if rest is None:
             return None
         self.work -= sum(len(layer.keys) for layer in rest)
@@ -71,14 +74,14 @@ class Raising:
 
         With `rows`, each guide says anew for each value on which of so many ways its orders may end below it.
         """
-        own = guides_of(self.problem, kept, by)
+        own = guides_of(self.problem, kept, by if rows is None else ())
 
         def least_below(value: int, work: int) -> Least:
             guides, used = own, 0
             if rows is not None:
                 several = list[Guiding]()
                 for one in by:
-                    again, more = self._below(one, value, rows, work - used)
+                    again, more = self._below(one, value, rows, work - used, self.numbers // len(by))
                     used += more
                     if again is None:
                         return Least(None, used, True)
@@ -104,11 +107,11 @@ class Raising:
         """The least of them."""
         return max(1, self.step() // VALUE_SHORTEST)
 
-    def _below(self, by: Guiding, value: int, rows: int, work: int) -> tuple[Guiding | None, int]:
+    def _below(self, by: Guiding, value: int, rows: int, work: int, numbers: int) -> tuple[Guiding | None, int]:
         """So many ways on of each state that orders of the guide come to, which may end below the value; the work."""
         reached, own = list[Labels](), guides_of(self.problem, by.kept, [by])
         least = least_end(by.kept.steps, self._width, work, self.stop, own, value, reached=reached)
         if least.ticks is None:
             return None, least.work
-        rest = completion(by.kept.steps, self._numbers, self.stop, Among(reached, rows, value))
+        rest = completion(by.kept.steps, numbers, self.stop, Among(reached, rows, value))
         return None if rest is None else Guiding(by.kept, rest), least.work
