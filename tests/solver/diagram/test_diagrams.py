@@ -153,7 +153,10 @@ def test_the_check_proves_the_same_and_no_more(name: str, objective: Objective) 
     longer = {key: ticks[:3] for key, ticks in UNEVEN_BLOCKS.items() if isinstance(ticks, list)}
     of_two = [both_ways(2, 8, 2), both_ways(2, 4, 1, **SPLIT), both_ways(3, 6, 2, times=longer)]
     of_two += [both_ways(2, 4, 2, times=WHOLE_BLOCK), both_ways(2, 4, 2, memory=FREED["memory"])]
-    more = {"all orders": [replace(of_one_chain[0], microbatches=120)], "below a value": [replace(MERGING, microbatches=6)]}
+    more = {
+        "all orders": [replace(of_one_chain[0], microbatches=120)],
+        "below a value": [replace(MERGING, microbatches=6)],
+    }
     for one in [*(of_two if name == "by device" else of_one_chain[1:]), of_one_chain[0], *more.get(name, [])]:
         posed = replace(one, objective=objective)
         found = [each for width in (1, 8) for each in every(name, posed, width=width)]
