@@ -7,7 +7,7 @@ its next slice begins. So whatever it has come to stays on its stack.
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Event, Thread
+from threading import Event, Thread, current_thread
 
 _POLL = 0.05  # seconds between looks at what may end a slice
 
@@ -37,9 +37,11 @@ class Paced(Event):
             raise self._error
 
     def close(self) -> None:
-        """The work ends when it asks next."""
+        """The work ends when it asks next, which is waited for: no compiled code runs on after a search or at exit."""
         self.set()
         self._turn.set()
+        if self._thread.ident is not None and self._thread is not current_thread():
+            self._thread.join()
 
     def is_set(self) -> bool:
         """Asked by the work: wait for the next slice if this one is over."""

@@ -161,16 +161,22 @@ def _in_time(row: Numbers, least: Short, state: int, value: int) -> bool:
 @inlined
 def _rows_of(key: int, keys: Numbers, first: Numbers) -> tuple[int, int]:
     """From which row to which those of a state are; none where it is not among them."""
-    low, high = 0, len(keys)
+    state = place_of(key, keys, 0, len(keys))
+    if state == len(keys) or keys[state] != key:
+        return 0, 0
+    return first[state], first[state + 1]
+
+
+@inlined
+def place_of(key: int, keys: Numbers, low: int, high: int) -> int:
+    """Of sorted keys from the low number to before the high one the first that is no less; else the high one."""
     while low < high:
         middle = (low + high) // 2
         if keys[middle] < key:
             low = middle + 1
         else:
             high = middle
-    if low == len(keys) or keys[low] != key:
-        return 0, 0
-    return first[low], first[low + 1]
+    return low
 
 
 @substituted  # as a call it takes twice as long

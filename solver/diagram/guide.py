@@ -15,7 +15,7 @@ import numpy as np
 
 from pipesched.compiled import inlined, inner
 from pipesched.problem.problem import Problem
-from solver.diagram.completion import Rests, Short
+from solver.diagram.completion import Rests, Short, place_of
 from solver.diagram.kept_stages import devices_of
 from solver.diagram.steps import NEVER, NONE, NOTHING, Kept, Numbers, Steps
 
@@ -133,14 +133,8 @@ def look_ahead(ways: Numbers, until: Numbers, follows: Numbers, ran: Numbers, gu
             layer = guides.since[guide] + done
             if layer >= guides.since[guide + 1]:
                 return False
-            low, end = guides.layer[layer], guides.layer[layer + 1]
-            high = end
-            while low < high:
-                middle = (low + high) // 2
-                if guides.keys[middle] < key:
-                    low = middle + 1
-                else:
-                    high = middle
+            end = guides.layer[layer + 1]
+            low = place_of(key, guides.keys, guides.layer[layer], end)
             if low == end or guides.keys[low] != key or guides.first[low] == guides.first[low + 1]:
                 return False
             for row in range(guides.first[low], guides.first[low + 1]):

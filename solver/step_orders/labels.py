@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pipesched.compiled import compiled, inlined
-from solver.diagram.completion import Short
+from solver.diagram.completion import Short, place_of
 from solver.diagram.moves import fill_waiting, moves_from
 from solver.diagram.reduction import nowhere_later
 from solver.diagram.steps import NEVER, Numbers, Steps
@@ -42,7 +42,7 @@ def longer(  # type: ignore[no-untyped-def]
             ran[step] += 1
             left = fill_waiting(ran, steps, waiting)
             ran[step] -= 1
-            rest = _rest_of(key, keys_of)
+            rest = place_of(key, keys_of, 0, len(keys_of))
             modes = MODES if step >= half and weights.full[step - half] > 0 else 1
             for label in range(first[state], first[state + 1]):
                 for choice in range(modes * DELAYS):
@@ -80,7 +80,7 @@ def best_of(  # type: ignore[no-untyped-def]
     found = total = since = 0
     while since < len(keys):
         until = since
-        rest = _rest_of(keys[since], keys_of)
+        rest = place_of(keys[since], keys_of, 0, len(keys_of))
         while until < len(keys) and keys[until] == keys[since]:
             ranks[until] = _rank(labels[until], steps.slots, times, rests, of[rest], of[rest + 1])
             until += 1
@@ -98,19 +98,6 @@ def best_of(  # type: ignore[no-untyped-def]
         found, since = found + 1, until
         first[found] = total
     return states[:found].copy(), first[: found + 1].copy(), kept[:total].copy()
-
-
-@inlined
-def _rest_of(key, keys_of):  # type: ignore[no-untyped-def]
-    """The row of a state; the only one where no states are known."""
-    row, until = 0, len(keys_of)
-    while row < until:
-        middle = (row + until) // 2
-        if keys_of[middle] < key:
-            row = middle + 1
-        else:
-            until = middle
-    return row
 
 
 @inlined
