@@ -38,6 +38,7 @@ from solver.cyclic.period_bounds import period_certificates
 from solver.diagram.all_orders import bounds_of_all_orders
 from solver.diagram.below import bounds_of_devices, bounds_of_stages
 from solver.diagram.by_device import bounds_by_device
+from solver.diagram.raising import Raising
 from tests.support.rows_of_tasks import carried, random_rows, tiny_mirrored
 from tests.support.task_brute_force import TooManyOrdersError, optimum, tiny_gathers, tiny_reductions
 
@@ -148,11 +149,15 @@ def _certificates(problem: Problem, best: Fraction, random: Random) -> Iterator[
     yield from (one for one in found if one.kind in KINDS)
     yield from bounds_of_all_orders(problem, Event(), random.choice((1, 3, 64)))
     near = ceil(best) + random.choice((-1, 0, 1, 20))
-    yield from bounds_of_devices(problem, Event(), lambda: (near // 2, near), random.choice((1, 3, 64)))
+    yield from bounds_of_devices(_raising(problem, near, random))
     device = random.randrange(problem.devices)
-    yield from bounds_of_stages(problem, Event(), lambda: (near // 2, near), device, random.choice((1, 3, 64)))
+    yield from bounds_of_stages(_raising(problem, near, random), device)
     yield from _guided(problem, near, random)
-    yield from bounds_by_device(problem, Event(), lambda: (near // 2, near), random.choice((1, 3, 64)))
+    yield from bounds_by_device(_raising(problem, near, random))
+
+
+def _raising(problem: Problem, near: int, random: Random) -> Raising:
+    return Raising(problem, Event(), lambda: (near // 2, near), random.choice((1, 3, 64)))
 
 
 def _guided(problem: Problem, near: int, random: Random) -> Iterator[Certificate]:

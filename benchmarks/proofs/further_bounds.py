@@ -18,7 +18,7 @@ from solver.diagram.all_orders import bounds_of_all_orders
 from solver.diagram.below import bounds_of_devices, bounds_of_more_stages, bounds_of_stages
 from solver.diagram.by_device import bounds_by_device
 from solver.diagram.kept_stages import walked_chains
-from solver.diagram.raising import Open
+from solver.diagram.raising import Raising
 
 Further = Callable[[Problem], Iterable[Certificate]]
 Bounds = Callable[..., Iterable[Certificate]]
@@ -30,8 +30,8 @@ def _proved_and_known(problem: Problem) -> tuple[int, int]:
     return ceil(proved), ceil(value_of(problem, best_times(problem, sequential(problem))))
 
 
-def _between(proved: float, known: float) -> Open:
-    return lambda: (proved, known)
+def _raising(problem: Problem, proved: float, known: float, width: int) -> Raising:
+    return Raising(problem, Event(), lambda: (proved, known), width)
 
 
 def all_orders(*widths: int, blocks: bool = False) -> Further:
@@ -58,7 +58,7 @@ def diagrams_below(problem: Problem) -> Iterable[Certificate]:
     proved, known = _proved_and_known(problem)
     claimed = proved - 1.0
     for width, most in product((1, 64), (known, proved + 16)):
-        for one in bounds_of_devices(problem, Event(), _between(claimed, most), width):
+        for one in bounds_of_devices(_raising(problem, claimed, most, width)):
             claimed = max(claimed, float(one.value_ticks))
             yield one
 
@@ -85,7 +85,7 @@ def _of_each(problem: Problem, bounds: Bounds, of: Iterable[Any]) -> Iterable[Ce
     for each in of:
         since = claimed
         for width, most in ((1, known), (64, known), (64, proved + 16)):
-            for one in bounds(problem, Event(), _between(since, most), each, width):
+            for one in bounds(_raising(problem, since, most, width), each):
                 since = float(one.value_ticks)
                 claimed = max(claimed, since - 1)
                 yield one
@@ -98,6 +98,6 @@ def diagrams_by_device(problem: Problem) -> Iterable[Certificate]:
     """
     proved, known = _proved_and_known(problem)
     for most, width in product((known, proved + 16), (1, 64)):
-        for one in bounds_by_device(problem, Event(), _between(proved - 1.0, most), width):
+        for one in bounds_by_device(_raising(problem, proved - 1.0, most, width)):
             proved = max(proved, int(one.value_ticks))
             yield one

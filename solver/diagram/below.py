@@ -8,32 +8,24 @@ whether they come back in time. Those guide then where still more stages are kep
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from threading import Event
 
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from solver.diagram.all_orders import plain_passes
 from solver.diagram.device_sets import in_even_steps
 from solver.diagram.kept_stages import owner_of, stages_on, walked_chains
-from solver.diagram.raising import Open, Raising
-from solver.tuning import MOST_LABELS, MOST_NUMBERS, TOGETHER, VALUE_SHORTEST, VALUE_STEP, WIDTH
+from solver.diagram.raising import Raising
+from solver.tuning import TOGETHER, VALUE_SHORTEST, VALUE_STEP
 
 
-def bounds_of_devices(
-    problem: Problem,
-    stop: Event,
-    open_ticks: Open,
-    width: int = WIDTH,
-    work: int = MOST_LABELS,
-    numbers: int = MOST_NUMBERS,
-) -> Iterator[Certificate]:
-    """Above what is proved, up to the value of a schedule, which are `open_ticks`: each above those before, in ticks.
+def bounds_of_devices(raising: Raising) -> Iterator[Certificate]:
+    """Above what is proved, up to the value of a schedule: each above those before, in ticks.
 
     On the first device of a chain and others in even steps. Nothing where a pass is several tasks.
     """
+    problem = raising.problem
     if not plain_passes(problem):
         return
-    raising = Raising(problem, stop, open_ticks, width, work, numbers)
     for chain in walked_chains(problem):
         for stages in in_even_steps(problem, chain, TOGETHER // 2 if problem.overlaps else TOGETHER):
             by = None if raising.over else raising.guiding(stages, owner_of(problem, chain, stages))
@@ -44,22 +36,14 @@ def bounds_of_devices(
                 return
 
 
-def bounds_of_stages(
-    problem: Problem,
-    stop: Event,
-    open_ticks: Open,
-    device: int,
-    width: int = WIDTH,
-    work: int = MOST_LABELS,
-    numbers: int = MOST_NUMBERS,
-) -> Iterator[Certificate]:
+def bounds_of_stages(raising: Raising, device: int) -> Iterator[Certificate]:
     """As `bounds_of_devices`, with all stages of one device, and those that prove most with them, one after the other.
 
     While a micro-batch is at later stages, the device holds its activation; more of the last ones prove something.
     """
+    problem = raising.problem
     if not plain_passes(problem):
         return
-    raising = Raising(problem, stop, open_ticks, width, work, numbers)
     for chain in walked_chains(problem):
         kept = stages_on(problem, chain, (device,))
         for _ in range(TOGETHER // 2 if kept else 0):
@@ -76,23 +60,15 @@ def bounds_of_stages(
                 break
 
 
-def bounds_of_more_stages(
-    problem: Problem,
-    stop: Event,
-    open_ticks: Open,
-    stages: tuple[int, ...],
-    width: int = WIDTH,
-    work: int = MOST_LABELS,
-    numbers: int = MOST_NUMBERS,
-) -> Iterator[Certificate]:
+def bounds_of_more_stages(raising: Raising, stages: tuple[int, ...]) -> Iterator[Certificate]:
     """The same, where some stages guide others that are kept besides.
 
     First with the stage behind those of the device besides, then with each other one besides that, and with the best of
     these again with each other one.
     """
+    problem = raising.problem
     if not plain_passes(problem):
         return
-    raising = Raising(problem, stop, open_ticks, width, work, numbers)
     for chain in walked_chains(problem):
         by = raising.guiding(stages, owner_of(problem, chain, stages)) if set(stages) <= set(chain) else None
         if by is None:

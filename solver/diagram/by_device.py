@@ -7,7 +7,6 @@ first; then those together that prove most by themselves. So few labels remain t
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from threading import Event
 from typing import NamedTuple
 
 import numpy as np
@@ -17,9 +16,8 @@ from pipesched.results.certificate import Certificate
 from solver.diagram.all_orders import plain_passes
 from solver.diagram.guide import Guiding
 from solver.diagram.kept_stages import stages_on, walked_chains
-from solver.diagram.raising import Open, Raising
+from solver.diagram.raising import Raising
 from solver.diagram.steps import Kept
-from solver.tuning import MOST_LABELS, MOST_NUMBERS, WIDTH
 
 # Ways on of one device kept distinct for a state.
 _ROWS = 64
@@ -33,22 +31,15 @@ class _Single(NamedTuple):
     proved: int
 
 
-def bounds_by_device(
-    problem: Problem,
-    stop: Event,
-    open_ticks: Open,
-    width: int = WIDTH,
-    work: int = MOST_LABELS,
-    numbers: int = MOST_NUMBERS,
-) -> Iterator[Certificate]:
-    """Above what is proved, up to the value of a schedule, which are `open_ticks`: each above those before, in ticks.
+def bounds_by_device(raising: Raising) -> Iterator[Certificate]:
+    """Above what is proved, up to the value of a schedule: each above those before, in ticks.
 
     Nothing for periods, or where a pass is several tasks.
     """
+    problem = raising.problem
     chains = [*walked_chains(problem)]
     if problem.objective is Objective.PERIOD or not plain_passes(problem):
         return
-    raising = Raising(problem, stop, open_ticks, width, work, numbers)
     span, singles, seen = problem.objective is Objective.SPAN, list[_Single](), dict[object, int]()
     for device in range(problem.devices):
         by = None if raising.over else raising.guiding(_on(problem, chains, (device,)), device if span else None)

@@ -22,7 +22,7 @@ from solver.diagram.guide import Guiding, guides_of
 from solver.diagram.layers import Labels, Least
 from solver.diagram.steps import Kept, kept_steps
 from solver.diagram.values import raised
-from solver.tuning import FEW, VALUE_SHORTEST, VALUE_STEP
+from solver.tuning import FEW, MOST_LABELS, MOST_NUMBERS, VALUE_SHORTEST, VALUE_STEP, WIDTH
 
 # What is proved by now, and the value of a schedule that is known by now, in ticks.
 Open = Callable[[], tuple[float, float]]
@@ -34,7 +34,15 @@ class Raising:
     Besides, labels that may still be looked at (`work`), and numbers that may be kept at once.
     """
 
-    def __init__(self, problem: Problem, stop: Event, open_ticks: Open, width: int, work: int, numbers: int) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        stop: Event,
+        open_ticks: Open,
+        width: int = WIDTH,
+        work: int = MOST_LABELS,
+        numbers: int = MOST_NUMBERS,
+    ) -> None:
         self.problem, self.stop, self.paths = problem, stop, Paths(problem)
         self.work, self.numbers, self._width = work, numbers, width
         self._open, self._best = open_ticks, 0

@@ -20,6 +20,7 @@ from solver.beam.tables import walks_of
 from solver.construction.list_scheduling import list_schedules
 from solver.diagram.all_orders import bounds_of_all_orders
 from solver.diagram.below import bounds_of_devices
+from solver.diagram.raising import Raising
 from solver.engine.finish import finished
 from solver.engine.kernels import ALL_KERNELS
 from solver.engine.opening.analytic_bounds import AnalyticBounds
@@ -84,7 +85,7 @@ def compile_bounds(
 def compile_diagrams() -> None:
     """As long as the times of labels fit into 32 bits."""
     compile_bounds(bounds_of_all_orders)
-    compile_bounds(partial(bounds_of_devices, open_ticks=lambda: (1, 100)))
+    compile_bounds(lambda problem, stop: bounds_of_devices(Raising(problem, stop, lambda: (1, 100))))
 
 
 def compile_long_diagrams() -> None:

@@ -39,6 +39,7 @@ from solver.diagram.follow import least_end
 from solver.diagram.guide import Guiding, guides_of
 from solver.diagram.kept_stages import owner_of, stages_on
 from solver.diagram.layers import Least
+from solver.diagram.raising import Raising
 from solver.diagram.steps import Kept, kept_steps, without_blocks
 from solver.engine.finish import finished
 from solver.engine.opening.analytic_bounds import AnalyticBounds
@@ -86,7 +87,7 @@ def above(ask: Ask, *which: Any) -> Ask:
     """A bound below a value: from nothing on to what no schedule needs, of devices or stages where it asks for them."""
 
     def found(one: Problem, stop: Event, width: int = 64, proved: float = 10, **limits: int) -> Iterator[Certificate]:
-        return ask(one, stop, lambda: (proved, ceil(4 * in_words(one))), *which, width, **limits)
+        return ask(Raising(one, stop, lambda: (proved, ceil(4 * in_words(one))), width, **limits), *which)
 
     return found
 
@@ -374,12 +375,14 @@ def test_numbers_too_large_for_a_label_prove_nothing_or_the_same() -> None:
 def test_values_up_to_that_of_a_schedule_are_tried() -> None:
     steps = kept(MERGING, (0, 1, 2))
     least = exact(MERGING, steps)
-    tried = [one.value_ticks for one in bounds_of_devices(MERGING, Event(), lambda: (least - 100, least + 30), 1)]
+    tried = [
+        one.value_ticks for one in bounds_of_devices(Raising(MERGING, Event(), lambda: (least - 100, least + 30), 1))
+    ]
     assert tried == sorted(set(tried)) and tried[-1] <= least
     assert tried[-1] > (plain(MERGING, steps, 1).ticks or 0)
-    refuted = [*bounds_of_devices(MERGING, Event(), lambda: (least - 100, least - 40), 8)]
+    refuted = [*bounds_of_devices(Raising(MERGING, Event(), lambda: (least - 100, least - 40), 8))]
     assert refuted[-1].value_ticks == least - 40
-    assert [*bounds_of_devices(MERGING, Event(), lambda: (least, least), 8)] == []
+    assert [*bounds_of_devices(Raising(MERGING, Event(), lambda: (least, least), 8))] == []
 
 
 @pytest.mark.parametrize(
@@ -387,7 +390,7 @@ def test_values_up_to_that_of_a_schedule_are_tried() -> None:
 )
 def test_stages_beside_those_of_a_device_prove_more_than_words_and_no_more_than_all_orders(ask: Ask) -> None:
     words = in_words(THIRD)
-    found = [*ask(THIRD, Event(), lambda: (words, 1.05 * words))]
+    found = [*ask(Raising(THIRD, Event(), lambda: (words, 1.05 * words)))]
     tried = [one.value_ticks for one in found]
     assert tried == sorted(set(tried)) and tried[0] > words
     last = found[-1].evidence
@@ -432,7 +435,7 @@ def test_ways_on_of_each_device_prove_no_less_than_one_row_and_no_more_than_all_
     least, guides = exact(one, steps), [guiding(each) for each in alone]
     for value in (least - 10, least + 5):
         single = least_end(steps.steps, 8, EVERY, Event(), guides_of(one, steps, guides), value)
-        asked = raising.Raising(one, Event(), lambda value=value: (value - 1, value), 8, EVERY, EVERY)
+        asked = Raising(one, Event(), lambda value=value: (value - 1, value), 8, EVERY, EVERY)
         found = [*asked.certificates(steps, guides, 1, 1, rows=64)]
         assert single.ticks is not None and single.ticks <= min(least, value)
         assert not found or single.ticks <= found[-1].value_ticks <= min(least, value)

@@ -10,6 +10,7 @@ from pipesched.results.certificate import Certificate
 from pipesched.results.diagram_evidence import Diagram
 from pipesched.results.evidence import AroundDevice, OnDevice
 from solver.diagram.below import bounds_of_devices, bounds_of_more_stages, bounds_of_stages
+from solver.diagram.raising import Raising
 from solver.engine.diagram_bounds import DiagramBounds
 from solver.engine.search import Search
 from solver.engine.slices import Slice
@@ -24,7 +25,7 @@ class BelowOnDevices(DiagramBounds):
 
     def bounds(self, search: Search, stop: Event, slice_: Slice, /) -> Iterator[Certificate]:
         work = slice_.counted(LABELS_A_SECOND) or MOST_LABELS
-        return bounds_of_devices(search.problem, stop, search.open_ticks, work=work)
+        return bounds_of_devices(Raising(search.problem, stop, search.open_ticks, work=work))
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,9 @@ class BelowOnStages(DiagramBounds):
             guiding = _guiding(search)
             if guiding not in guided:
                 guided.add(guiding)
-                found = bounds_of_more_stages(search.problem, stop, open_ticks, guiding or (), work=work)
+                found = bounds_of_more_stages(Raising(search.problem, stop, open_ticks, work=work), guiding or ())
             elif (device := next(devices, None)) is not None:
-                found = bounds_of_stages(search.problem, stop, open_ticks, device, work=work)
+                found = bounds_of_stages(Raising(search.problem, stop, open_ticks, work=work), device)
             else:
                 return
             for one in found:

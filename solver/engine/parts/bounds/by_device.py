@@ -10,6 +10,7 @@ from pipesched.problem.problem import Objective
 from pipesched.results.certificate import Certificate
 from solver.diagram.by_device import bounds_by_device
 from solver.diagram.kept_stages import walked_chains
+from solver.diagram.raising import Raising
 from solver.engine.diagram_bounds import DiagramBounds
 from solver.engine.search import Search
 from solver.engine.slices import Slice
@@ -30,4 +31,4 @@ class ByDevice(DiagramBounds):
 
     def bounds(self, search: Search, stop: Event, slice_: Slice, /) -> Iterator[Certificate]:
         work = slice_.counted(LABELS_A_SECOND) or MOST_LABELS
-        return bounds_by_device(search.problem, stop, search.open_ticks, work=work)
+        return bounds_by_device(Raising(search.problem, stop, search.open_ticks, work=work))
