@@ -16,7 +16,7 @@ from solver.diagram.device_sets import Trial, trials
 from solver.diagram.follow import least_end
 from solver.diagram.guide import guides_of
 from solver.diagram.kept_stages import owner_of, walked_chains
-from solver.diagram.steps import kept_steps
+from solver.diagram.kept_steps import kept_steps
 from solver.tuning import MOST_LABELS, WIDTH
 
 

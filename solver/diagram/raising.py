@@ -19,8 +19,9 @@ from solver.diagram.certificate import certificate_of
 from solver.diagram.completion import Among, completion, numbers_of
 from solver.diagram.follow import least_end
 from solver.diagram.guide import Guiding, guides_of
+from solver.diagram.kept_steps import kept_steps
 from solver.diagram.layers import Labels, Least
-from solver.diagram.steps import Kept, kept_steps
+from solver.diagram.steps import Kept
 from solver.diagram.values import raised
 from solver.tuning import FEW, MOST_LABELS, MOST_NUMBERS, VALUE_SHORTEST, VALUE_STEP, WIDTH
 

@@ -20,7 +20,7 @@ from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from solver.construction.timing import best_times
 from solver.diagram.completion import ENDLESS
-from solver.diagram.steps import longest_of_all
+from solver.diagram.kept_steps import longest_of_all
 from solver.engine.clock import ANALYTIC, Clock, PartTimes
 from solver.engine.incumbent.common_ticks import in_common_ticks
 from solver.engine.incumbent.incumbent import Incumbent, Report

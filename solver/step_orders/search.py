@@ -12,7 +12,8 @@ from pipesched.problem.problem import Problem
 from solver.bounds.analytic.critical_paths import Paths
 from solver.diagram.completion import Rests, completion
 from solver.diagram.kept_stages import owner_of, state_count, walked_chains
-from solver.diagram.steps import NEVER, NOTHING, Kept, Numbers, Steps, kept_steps, without_blocks
+from solver.diagram.kept_steps import kept_steps
+from solver.diagram.steps import NEVER, NOTHING, Kept, Numbers, Steps, without_blocks
 from solver.step_orders.continuations import continuations
 from solver.step_orders.labels import DELAYS, MODES, best_of, longer
 from solver.step_orders.weights import Weights, weights_of

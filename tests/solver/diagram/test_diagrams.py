@@ -28,7 +28,7 @@ from solver.bounds.analytic import critical_paths
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.analytic.critical_paths import Paths, durations
 from solver.diagram import all_orders, follow, raising
-from solver.diagram import steps as kept_passes
+from solver.diagram import kept_steps as kept_passes
 from solver.diagram.all_orders import bounds_of_all_orders
 from solver.diagram.below import bounds_of_devices, bounds_of_more_stages, bounds_of_stages
 from solver.diagram.by_device import bounds_by_device
@@ -38,9 +38,10 @@ from solver.diagram.device_sets import in_even_steps
 from solver.diagram.follow import least_end
 from solver.diagram.guide import Guiding, guides_of
 from solver.diagram.kept_stages import owner_of, stages_on
+from solver.diagram.kept_steps import kept_steps
 from solver.diagram.layers import Least
 from solver.diagram.raising import Raising
-from solver.diagram.steps import Kept, kept_steps, without_blocks
+from solver.diagram.steps import Kept, without_blocks
 from solver.engine.finish import finished
 from solver.engine.opening.analytic_bounds import AnalyticBounds
 from solver.engine.opening.sequential import Sequential

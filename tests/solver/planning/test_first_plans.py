@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from random import Random
 
 import pytest
 
@@ -16,7 +14,6 @@ from pipesched.files.plan_file import plan_problem_from, read_plan
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from pipesched.layers.recompute_rule import RecomputeRule
 from pipesched.problem.problem import Problem
-from pipesched.results.plan import Plan
 from pipesched.results.solution import Status
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule
@@ -28,10 +25,9 @@ from solver.limits import Limits
 from solver.planning.partitions.balance import balanced
 from solver.planning.plan import plan
 from solver.planning.search import first_plans
+from tests.support.plans_at_once import at_once
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "plans"
-# Not even enough for one call of CP-SAT: what is found is found by simulating first plans.
-AT_ONCE = Limits(seconds=60, deterministic=1e-9, workers=1)
 
 
 def model(schedule: str, capacity: Fraction | int, placement: str = "v-shape", **more: object) -> PlanProblem:
@@ -47,13 +43,6 @@ def model(schedule: str, capacity: Fraction | int, placement: str = "v-shape", *
         | {"memory": {"capacity": float(capacity)}, "transfer": 0.5, "objective": "makespan"}
         | more
     )
-
-
-def at_once(problem: PlanProblem) -> Plan:
-    found = plan(problem, AT_ONCE)
-    if found.best is not None:
-        assert validate(found.best.timeline) == []
-    return found
 
 
 @pytest.mark.parametrize(("schedule", "capacity"), [("zbv", 28), ("v-half", 21), ("dualpipe-v", 19), ("v-min", 15)])
@@ -117,37 +106,6 @@ def test_a_searched_order_is_looked_for_as_long_as_there_is_time() -> None:
         measure(simulate(problem, searched(problem))).makespan_ticks
         <= measure(simulate(problem, published(problem))).makespan_ticks
     )
-
-
-RESTRICTED: dict[str, Callable[[PlanProblem], PlanProblem]] = {
-    "never": lambda one: replace(one, recompute=Decide.NEVER),
-    "always": lambda one: replace(one, recompute=Decide.ALWAYS),
-    "even": lambda one: replace(one, even=True),
-    "first": lambda one: replace(one, recompute_rule=RecomputeRule.FIRST),
-    "all": lambda one: replace(one, recompute_rule=RecomputeRule.ALL),
-    "one schedule": lambda one: replace(one, schedules=("v-half",)),
-}
-
-
-@pytest.mark.parametrize("schedules", [(), ("zbv", "v-half", "dualpipe-v")], ids=["any order", "three schedules"])
-@pytest.mark.parametrize("seed", range(3))
-def test_no_restriction_has_a_better_first_plan(seed: int, schedules: tuple[str, ...]) -> None:
-    """On devices of unequal speed and memory, where some of them cannot hold what balanced partitions give them."""
-    random = Random(seed)
-    moe = {"name": "moe", "count": 15, "forward": 1, "backward": 1, "weight": 1, "memory": 7, "activation": 0.6}
-    layers = [
-        {"name": "embedding", "forward": 0.2, "backward": 0.1, "weight": 0.2, "memory": 4, "activation": 0.1},
-        moe | {"recompute": [{"name": "full", "time": 1, "keeps": 0.1}]},
-        {"name": "head", "forward": 1.5, "backward": 1.5, "memory": 4, "activation": 0.3, "with_previous": True},
-    ]
-    fast, slow = random.choice((60, 80)), random.choice((24, 30, 40))
-    classes = [{"devices": 2, "speed": 1, "memory": fast}, {"devices": 2, "speed": 0.6, "memory": slow}]
-    document = {"cluster": classes, "microbatches": random.choice((8, 12)), "layers": layers, "placement": "v-shape"}
-    free = replace(plan_problem_from(document), schedules=schedules)
-    value = at_once(free).value
-    for name, restrict in RESTRICTED.items():
-        narrower = at_once(restrict(free)).value
-        assert narrower is None or (value is not None and value <= narrower), (name, value, narrower)
 
 
 def test_a_schedule_whose_balanced_partitions_lack_memory_has_a_plan_at_once() -> None:
