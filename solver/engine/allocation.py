@@ -88,17 +88,33 @@ class Allocation:
         """Slice after slice until the search is done, the time is over, or no part has anything left to do."""
         search = self.search
         try:
-            while not search.over() and (arm := self._next()) is not None:
-                self._slice(arm)
+            self.go_on()
         finally:
-            self._beside.pause()
-            for way in (way for arm in self.arms for way in arm.ways):
-                way.work.close()
+            self.close()
         waiting = [arm.ways[0].part.name for arm in self.arms if not (arm.spent or not arm.ways or self._compiled(arm))]
         if waiting and not search.done():
             search.incumbent.note(
                 f"still being compiled, as on a first run: {', '.join(waiting)}; the same solve may now find more"
             )
+
+    def go_on(self, share: float = inf) -> bool:
+        """As `run`, but until the parts have had so much more of the limit; whether they may go on from there."""
+        until = self._spent + share
+        try:
+            while self._spent < until and not self.search.over() and (arm := self._next()) is not None:
+                self._slice(arm)
+        finally:
+            self._beside.pause()
+        return any(arm.ways for arm in self.arms) and not self.search.over()
+
+    def close(self) -> None:
+        """No part has another slice."""
+        for way in (way for arm in self.arms for way in arm.ways):
+            way.work.close()
+
+    @property
+    def _spent(self) -> float:
+        return sum(arm.spent for arm in self.arms)
 
     def _next(self) -> Arm | None:
         """The open arm worth most whose code is compiled, once there is one."""

@@ -12,10 +12,9 @@ from pipesched.checking.check import check_bound
 from pipesched.results.certificate import Certificate
 from pipesched.results.gap import gap
 from solver.backends.interruptible import run_within
-from solver.backends.paced import Paced
 from solver.engine.search import Search
-from solver.engine.slices import Slice, Work
-from solver.tuning import FEW, GRACE
+from solver.engine.slices import Work, in_slices
+from solver.tuning import FEW, GRACE, LABELS_A_SECOND, MOST_LABELS
 
 
 class _Timed(NamedTuple):
@@ -25,32 +24,17 @@ class _Timed(NamedTuple):
     seconds: float
 
 
-# Bounds, each above those before, until an event is set; those of a slice where work is counted.
-Bounds = Callable[[Event, Slice], Iterator[Certificate]]
+# Bounds, each above those before, until an event is set, or so many labels were looked at.
+Bounds = Callable[[Event, int], Iterator[Certificate]]
 
 
 def claimed(search: Search, bounds: Bounds) -> Work:
     """The bounds: a slice goes on where the one before ended; where work is counted it begins anew, and has more."""
-    slice_ = yield
     while search.clock.counts_work:
-        claim_found(search, bounds(search.stop, slice_))
         slice_ = yield
-    found, first = Found(search), slice_
-    paced = Paced(search.stop, lambda stop: found.look_for(bounds(stop, first)))
-    try:
-        while True:
-            until = search.clock.seconds + min(slice_.left(), search.clock.allowed() / 2)
-            paced.run(partial(_later, search, until))
-            found.claim()
-            if paced.ended:
-                return
-            slice_ = yield
-    finally:
-        paced.close()
-
-
-def _later(search: Search, until: float) -> bool:
-    return search.clock.seconds >= until
+        claim_found(search, bounds(search.stop, slice_.counted(LABELS_A_SECOND) or MOST_LABELS))
+    found = Found(search)
+    yield from in_slices(search.stop, lambda stop: found.look_for(bounds(stop, MOST_LABELS)), found.claim, 1 / 2)
 
 
 def claim_found(search: Search, bounds: Iterator[Certificate]) -> None:

@@ -12,7 +12,7 @@ from pipesched.results.certificate import Certificate
 from solver.engine.claims import claimed
 from solver.engine.kernels import DIAGRAM_KERNELS, LONG_DIAGRAM_KERNELS, Kernels
 from solver.engine.search import Search
-from solver.engine.slices import Slice, Work
+from solver.engine.slices import Work
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class DiagramBounds:
         return LONG_DIAGRAM_KERNELS if search.long_times else DIAGRAM_KERNELS
 
     @abstractmethod
-    def bounds(self, search: Search, stop: Event, slice_: Slice, /) -> Iterator[Certificate]:
-        """Each above those before."""
+    def bounds(self, search: Search, stop: Event, work: int, /) -> Iterator[Certificate]:
+        """Each above those before, within so many labels looked at."""
 
     def work(self, search: Search) -> Work:
         return claimed(search, partial(self.bounds, search))

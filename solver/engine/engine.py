@@ -40,7 +40,8 @@ _DIAGRAMS = (
 _OF_PASSES = (
     TunedListSchedules(),
     _DIAGRAMS[0],
-    InTurn("restricted decision diagrams", (BeamSchedules(), StepOrders())),
+    BeamSchedules(),
+    StepOrders(),
     InTurn(
         "CP-SAT",
         (

@@ -30,7 +30,6 @@ from solver.diagram.reduction import reduced
 from solver.local_search.annealing_kernel import anneal, anneal_with_modes
 from solver.local_search.equal_value_kernel import settle
 from solver.local_search.units.operation_units import modes_matter
-from solver.step_orders.continuations import best_ways, ways_before
 from solver.step_orders.labels import best_of, longer
 from solver.step_orders.weights import advance_whole
 from solver.step_orders.weights import settle as settle_step
@@ -106,9 +105,7 @@ KERNELS = Kernels("search", anneal, settle)
 MODE_KERNELS = Kernels("modes", anneal_with_modes, settle)
 DIAGRAM_KERNELS = Kernels("diagrams", *_DIAGRAMS)
 LONG_DIAGRAM_KERNELS = Kernels("long-diagrams", *_DIAGRAMS)  # with times that do not fit into 32 bits, too
-ORDER_KERNELS = Kernels(
-    *("orders", keys_after, rests_before, ways_before, best_ways, longer, best_of, advance_whole, settle_step)
-)
+ORDER_KERNELS = Kernels(*("orders", keys_after, rests_before, longer, best_of, advance_whole, settle_step))
 BEAM_KERNELS = Kernels("beam", expand, take, rank_children, keys_after, rests_before)
 TABU_KERNELS = Kernels("tabu", tabu_search)
 TASK_KERNELS = Kernels("tasks", anneal, settle, generate, dispatch)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from math import inf
+from threading import Event
 
+from solver.backends.paced import Paced
 from solver.engine.clock import Clock
 from solver.limits import Limits
 
@@ -32,6 +34,10 @@ class Slice:
         """How much work of which a second does so much; None where seconds count."""
         return None if self.units is None else max(1, int(self.units * each))
 
+    def share(self, limits: Limits) -> float:
+        """Of all that a search may take."""
+        return self.seconds / limits.seconds if self.units is None else self.units / (limits.deterministic or inf)
+
     def limits(self, limits: Limits) -> Limits:
         """Those of a search that has this slice."""
         if self.units is not None:
@@ -42,3 +48,19 @@ class Slice:
 # What a part does: it gets a slice, yields when that is over, and gets the next one; it returns when nothing is left
 # to do.
 Work = Generator[None, Slice, None]
+
+
+def in_slices(stop: Event, work: Callable[[Event], object], take: Callable[[], None], share: float = 1.0) -> Work:
+    """Work that asks the stop which it is given: a slice of it goes on where the one before ended.
+
+    What it has found is taken after each, which has no more than a share of the time left. Not for counted work.
+    """
+    paced = Paced(stop, work)
+    try:
+        while not paced.ended:
+            slice_ = yield
+            seconds = min(slice_.seconds, slice_.clock.left() * share)
+            paced.run(replace(slice_, seconds=seconds).over)
+            take()
+    finally:
+        paced.close()

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 
-from pipesched.schedule.rescale import value_of
 from pipesched.schedule.timeline import Timeline
 from solver.construction.mirrored import folded, unfolded
+from solver.engine.allocation import Allocation
 from solver.engine.kernels import Kernels
-from solver.engine.run import found_in
 from solver.engine.search import Engine, Search
 from solver.engine.slices import Work
 
 
 @dataclass(frozen=True)
 class MirroredSchedules:
-    """What `engine` finds for one chain in a slice; the next one starts from that, and all else goes on from there.
+    """What `engine` finds for one chain, from which all else goes on.
 
-    That problem has half of the passes, and a change in it is one of both chains at once.
+    That problem has half of the passes, and a change in it is one of both chains at once. Its parts share the slices.
     """
 
     engine: Engine
     name: str = "mirrored schedules"
     parallel: bool = True
-    restarts: bool = True
+    restarts: bool = False
 
     def serves(self, search: Search) -> bool:
         return search.chains is None and not search.very_long and folded(search.problem) is not None
@@ -33,11 +31,23 @@ class MirroredSchedules:
         return search.kernels
 
     def work(self, search: Search) -> Work:
-        half = folded(search.problem)
+        half, slice_ = folded(search.problem), (yield)
         assert half is not None
-        known: Timeline | None = None
-        while True:
-            slice_ = yield
-            for timeline in found_in(search, half, self.engine, slice_, known):
-                known = min(timeline, known or timeline, key=partial(value_of, half))
-                search.start_from(unfolded(search.problem, timeline.schedule))
+        limits = replace(search.limits, target=None)
+        one = Search(half, limits, lambda _: None, search.stop, self.engine, search.done, clock=search.clock)
+        one.open()
+        if one.incumbent.timeline is None:
+            return
+        parts, seen = Allocation(one, self.engine.parts), list[Timeline]()
+        try:
+            while True:
+                more = parts.go_on(slice_.share(limits))
+                for timeline in (one.incumbent.timeline, *one.starts()):
+                    if timeline is not None and not any(timeline is known for known in seen):
+                        seen.append(timeline)
+                        search.start_from(unfolded(search.problem, timeline.schedule))
+                if not more:
+                    return
+                slice_ = yield
+        finally:
+            parts.close()

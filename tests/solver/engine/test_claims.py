@@ -115,7 +115,7 @@ def test_a_slice_goes_on_where_the_one_before_ended(monkeypatch: pytest.MonkeyPa
     search, asked = _search(Limits(seconds=60, workers=1)), list[int]()
     claimed = _claimed(search, monkeypatch)
 
-    def bounds(stop: Event, _: Slice) -> Iterator[Certificate]:
+    def bounds(stop: Event, _: int) -> Iterator[Certificate]:
         for one in _bounds_of(1, 2, 3):
             yield one
             asked.append(int(one.value_ticks))
@@ -135,7 +135,7 @@ def test_a_slice_goes_on_where_the_one_before_ended(monkeypatch: pytest.MonkeyPa
 def test_work_that_is_closed_ends_where_it_asks_for_a_stop() -> None:
     search, ended = _search(Limits(seconds=60, workers=1)), Event()
 
-    def bounds(stop: Event, _: Slice) -> Iterator[Certificate]:
+    def bounds(stop: Event, _: int) -> Iterator[Certificate]:
         while not stop.is_set():
             sleep(0.01)
         ended.set()
@@ -150,7 +150,7 @@ def test_work_that_is_closed_ends_where_it_asks_for_a_stop() -> None:
 
 
 def test_an_error_in_a_slice_is_that_of_the_slice() -> None:
-    def bounds(_: Event, __: Slice) -> Iterator[Certificate]:
+    def bounds(_: Event, __: int) -> Iterator[Certificate]:
         yield from _bounds_of(1)
         raise ValueError("no bound")
 

@@ -16,13 +16,11 @@ from pipesched.schedule.rescale import value_of
 from pipesched.validation.validator import validate
 from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
-from solver.diagram.completion import completion
 from solver.diagram.moves import may_wait
 from solver.engine.engine import ENGINE
 from solver.engine.parts.step_orders import StepOrders
 from solver.engine.search import Search
 from solver.limits import Limits
-from solver.step_orders.continuations import continuations
 from solver.step_orders.schedules import schedule_with
 from solver.step_orders.search import Diagram, Taken, diagram_of, order_count, step_order
 from solver.step_orders.weights import advance_whole, settle
@@ -140,25 +138,6 @@ def _end(diagram: Diagram, order: list[Taken]) -> int:
         ran[step] += 1
         settle(label, ran, steps)
     return int(label[steps.slots + len(steps.room)])
-
-
-def test_ways_on_are_those_of_orders() -> None:
-    """From the start: of all ways the least is what must follow; of fewer none takes less than that."""
-    of = _v(2, 4, 2)
-    diagram = _diagram(of)
-    rest = completion(diagram.steps, 1_000_000, Event())
-    assert rest is not None
-    found = []
-    for most in (1, 6, 1_000):
-        layers = continuations(diagram.steps, rest, most, Event())
-        assert layers is not None
-        assert max(np.diff(layer.first).max() for layer in layers) <= most
-        found.append(int(layers[0].rests.max(axis=1).min()))
-    assert found[0] >= found[1] >= found[2] >= rest[0].rests.max()
-    assert found[2] == 33  # the optimum
-    stopped = Event()
-    stopped.set()
-    assert continuations(diagram.steps, rest, 1, stopped) is None
 
 
 def test_nothing_where_memory_does_not_hold() -> None:

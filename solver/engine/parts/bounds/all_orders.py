@@ -13,8 +13,7 @@ from solver.diagram.device_sets import Trial
 from solver.engine.claims import claimed
 from solver.engine.diagram_bounds import DiagramBounds
 from solver.engine.search import Search
-from solver.engine.slices import Slice, Work
-from solver.tuning import LABELS_A_SECOND, MOST_LABELS
+from solver.engine.slices import Work
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,6 @@ class AllOrders(DiagramBounds):
         return claimed(search, partial(self.bounds, search, done={}))
 
     def bounds(
-        self, search: Search, stop: Event, slice_: Slice, /, done: dict[Trial, int] | None = None
+        self, search: Search, stop: Event, work: int, /, done: dict[Trial, int] | None = None
     ) -> Iterator[Certificate]:
-        work = slice_.counted(LABELS_A_SECOND) or MOST_LABELS
         return bounds_of_all_orders(search.problem, stop, work=work, done=done)

@@ -13,8 +13,6 @@ from solver.diagram.below import bounds_of_devices, bounds_of_more_stages, bound
 from solver.diagram.raising import Raising
 from solver.engine.diagram_bounds import DiagramBounds
 from solver.engine.search import Search
-from solver.engine.slices import Slice
-from solver.tuning import LABELS_A_SECOND, MOST_LABELS
 
 
 @dataclass(frozen=True)
@@ -23,8 +21,7 @@ class BelowOnDevices(DiagramBounds):
 
     name: str = "diagrams below a value"
 
-    def bounds(self, search: Search, stop: Event, slice_: Slice, /) -> Iterator[Certificate]:
-        work = slice_.counted(LABELS_A_SECOND) or MOST_LABELS
+    def bounds(self, search: Search, stop: Event, work: int, /) -> Iterator[Certificate]:
         return bounds_of_devices(Raising(search.problem, stop, search.open_ticks, work=work))
 
 
@@ -41,8 +38,8 @@ class BelowOnStages(DiagramBounds):
         several = any(len(held) > 1 for held in search.problem.placement.stages_of)
         return super().serves(search) and several
 
-    def bounds(self, search: Search, stop: Event, slice_: Slice, /) -> Iterator[Certificate]:
-        work, devices = slice_.counted(LABELS_A_SECOND) or MOST_LABELS, iter(_devices(search))
+    def bounds(self, search: Search, stop: Event, work: int, /) -> Iterator[Certificate]:
+        devices = iter(_devices(search))
         guided, proved = set[tuple[int, ...] | None]({None}), 0.0
 
         def open_ticks() -> tuple[float, float]:

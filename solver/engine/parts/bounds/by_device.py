@@ -13,8 +13,7 @@ from solver.diagram.kept_stages import walked_chains
 from solver.diagram.raising import Raising
 from solver.engine.diagram_bounds import DiagramBounds
 from solver.engine.search import Search
-from solver.engine.slices import Slice
-from solver.tuning import LABELS_A_SECOND, MOST_LABELS, TOGETHER
+from solver.tuning import TOGETHER
 
 
 @dataclass(frozen=True)
@@ -29,6 +28,5 @@ class ByDevice(DiagramBounds):
             return False
         return len([*walked_chains(problem)]) <= TOGETHER
 
-    def bounds(self, search: Search, stop: Event, slice_: Slice, /) -> Iterator[Certificate]:
-        work = slice_.counted(LABELS_A_SECOND) or MOST_LABELS
+    def bounds(self, search: Search, stop: Event, work: int, /) -> Iterator[Certificate]:
         return bounds_by_device(Raising(search.problem, stop, search.open_ticks, work=work))
