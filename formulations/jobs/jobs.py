@@ -30,7 +30,7 @@ class Job(NamedTuple):
     option: int = 0
 
 
-class Choice(NamedTuple):
+class Decision(NamedTuple):
     """What is chosen for a micro-batch on a stage: one of so many options.
 
     Of a backward they are split and fused; of an activation those of `TaskNetwork.options`. Where it `gathers`, it is
@@ -101,7 +101,7 @@ class Jobs:
     jobs: tuple[Job, ...]
     precedences: tuple[Precedence, ...]
     holdings: tuple[Holding, ...]
-    choices: tuple[Choice, ...]
+    choices: tuple[Decision, ...]
     room: tuple[int | None, ...]
     parts: int
     zeros: int

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from formulations.jobs.gathers import Gathers, first_parts
-from formulations.jobs.jobs import Choice, Holding, Job, Jobs, Precedence, limited_hosts
+from formulations.jobs.jobs import Decision, Holding, Job, Jobs, Precedence, limited_hosts
 from pipesched.problem.attainable_spans import largest_denominator
 from pipesched.problem.mode_gains import fused_is_dominated
 from pipesched.problem.network.task_network import Mode
@@ -81,15 +81,17 @@ class _Chosen:
         for p in held:
             if p.kind in (B, W, BW):
                 modes.setdefault((p.stage, p.microbatch), set()).add(p.kind is BW)
-        backwards = [Choice(*where, len(Mode)) for where, found in sorted(modes.items()) if len(found) == len(Mode)]
+        backwards = [Decision(*where, len(Mode)) for where, found in sorted(modes.items()) if len(found) == len(Mode)]
         activations = [
-            Choice(stage, j, len(self._options(stage, j)))
+            Decision(stage, j, len(self._options(stage, j)))
             for stage in problem.network.options
             for j in problem.microbatches_of[stage]
             if len(self._options(stage, j)) > 1
             and any(Pass(kind, stage, j) in held for kind in problem.stages[stage].saving_kinds)
         ]
-        again = [Choice(*p[1:], 2, gathers=True) for p in held if p.kind is UNSHARD and p.microbatch >= times[p.stage]]
+        again = [
+            Decision(*p[1:], 2, gathers=True) for p in held if p.kind is UNSHARD and p.microbatch >= times[p.stage]
+        ]
         self.choices = [*backwards, *activations, *again]
         number = iter(range(len(self.choices)))
         self._backward, self._activation, self._again = (

@@ -8,7 +8,7 @@ from itertools import islice
 
 from ortools.sat.python import cp_model
 
-from formulations.jobs.jobs import Choice, Jobs
+from formulations.jobs.jobs import Decision, Jobs
 from formulations.variables.blocks import blocks_that_gain
 from formulations.variables.known_order import KnownOrder
 from formulations.variables.literal_count import open_pairs
@@ -74,7 +74,7 @@ class Model:
             for x in pair:
                 self._partners.setdefault(x, []).append((pair[0], literal))
 
-    def _options(self, choice: Choice) -> list[Truth]:
+    def _options(self, choice: Decision) -> list[Truth]:
         """A literal for each option, of which just one holds."""
         name = f"C{choice.stage}.{choice.microbatch}"
         if choice.options == 2:

@@ -19,7 +19,7 @@ from pipesched.problem.problem import Problem
 from pipesched.schedule.timeline import Timeline
 from runtime.exporters.catalogue import EXPORTERS, Exporter, Files, Settings
 from runtime.exporters.deepspeed_module import Word, module_text, spelt
-from runtime.exporters.format_limits import ANYTHING, every_device_works, one_chain, order_of
+from runtime.exporters.order_limits import ANYTHING, every_device_works, one_chain, order_of
 from runtime.lowering.deadlock import proved
 from runtime.lowering.programs import Receives, lower
 

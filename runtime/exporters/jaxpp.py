@@ -16,7 +16,7 @@ from pipesched.problem.passes import BW, B, F, Pass, Slot, W
 from pipesched.schedule.timeline import Timeline
 from pipesched.version import VERSION
 from runtime.exporters.catalogue import EXPORTERS, Exporter, Files, Settings
-from runtime.exporters.format_limits import ANYTHING, every_device_works, labels, one_chain
+from runtime.exporters.order_limits import ANYTHING, every_device_works, labels, one_chain
 from runtime.lowering.deadlock import proved
 from runtime.lowering.programs import lower
 from runtime.lowering.weight_order import weight_microbatches

@@ -13,8 +13,8 @@ from pipesched.errors import BadInput
 from pipesched.problem.passes import RECOMPUTATIONS, Pass, W
 from pipesched.schedule.timeline import Timeline
 from runtime.exporters.catalogue import EXPORTERS, Exporter, Files, Settings
-from runtime.exporters.format_limits import ANYTHING, every_device_works, one_chain
 from runtime.exporters.megatron_module import module_text
+from runtime.exporters.order_limits import ANYTHING, every_device_works, one_chain
 from runtime.exporters.rank_program import offloaded_shares
 from runtime.exporters.stream_words import proof_of_streams, runs_on_streams, stream_words
 from runtime.lowering.deadlock import proved

@@ -10,7 +10,7 @@ from pipesched.errors import BadInput
 from pipesched.problem.passes import SAVING
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
-from runtime.exporters.format_limits import every_device_works, one_chain
+from runtime.exporters.order_limits import every_device_works, one_chain
 from runtime.exporters.stream_words import proof_of_streams, stream_words
 
 

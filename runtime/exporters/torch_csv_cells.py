@@ -10,7 +10,7 @@ from pipesched.problem.placement import Placement
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from pipesched.version import VERSION
-from runtime.exporters.format_limits import every_device_works, labels, one_chain
+from runtime.exporters.order_limits import every_device_works, labels, one_chain
 from runtime.lowering.programs import Compute
 
 _RUNTIME = "torch's runtime"

@@ -16,7 +16,7 @@ from pipesched.problem.passes import BW, B, F, Pass, W
 from pipesched.problem.placement import Placement
 from pipesched.schedule.timeline import Timeline
 from runtime.exporters.catalogue import EXPORTERS, Exporter, Files, Settings
-from runtime.exporters.format_limits import ANYTHING, every_device_works, labels, one_chain, order_of
+from runtime.exporters.order_limits import ANYTHING, every_device_works, labels, one_chain, order_of
 from runtime.lowering.deadlock import Semantics, proved
 from runtime.lowering.programs import lower
 from runtime.lowering.weight_order import with_weights_in_order

@@ -8,9 +8,9 @@ from pipesched.layers.recompute_rule import FULL, RecomputeRule
 from pipesched.layers.roles import Role
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
 from runtime.partitions.flags import header
-from runtime.partitions.format_limits import as_many_as_devices, first_recomputed, known_ways, loop, no_mtp
 from runtime.partitions.list_texts import layers_of_devices
 from runtime.partitions.plan_limits import MtpPlace, PlanLimits
+from runtime.partitions.setting_limits import as_many_as_devices, first_recomputed, known_ways, loop, no_mtp
 from runtime.partitions.staged_model import StagedModel
 
 _NAME = "colossalai"

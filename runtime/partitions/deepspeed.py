@@ -8,9 +8,9 @@ from pipesched.errors import BadInput
 from pipesched.layers.recompute_rule import FULL, RecomputeRule
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
 from runtime.partitions.flags import header
-from runtime.partitions.format_limits import all_or_none, known_ways, loop
 from runtime.partitions.list_texts import check_length, numbers
 from runtime.partitions.plan_limits import PlanLimits
+from runtime.partitions.setting_limits import all_or_none, known_ways, loop
 from runtime.partitions.staged_model import StageCounts, StagedModel
 
 _NAME = "deepspeed"

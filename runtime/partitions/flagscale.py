@@ -10,10 +10,10 @@ from pipesched.layers.recompute_rule import FULL, RecomputeRule
 from pipesched.layers.roles import Role
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
 from runtime.partitions.flags import header, step_flags
-from runtime.partitions.format_limits import first_recomputed, known_ways, loop, mtp_on_last_stage
 from runtime.partitions.list_texts import layers_of_devices
 from runtime.partitions.megatron_flags import order_notes
 from runtime.partitions.plan_limits import MtpPlace, PlanLimits
+from runtime.partitions.setting_limits import first_recomputed, known_ways, loop, mtp_on_last_stage
 from runtime.partitions.staged_model import StagedModel
 
 _NAME = "flagscale"

@@ -8,7 +8,7 @@ from pipesched.errors import BadInput
 from pipesched.layers.recompute_rule import FULL, MODULES, modules_of
 from pipesched.layers.roles import Role
 from pipesched.schedule.microbatch_groups import ORDER, group_of, group_sizes
-from runtime.partitions.format_limits import first_recomputed, refuse_ends
+from runtime.partitions.setting_limits import first_recomputed, refuse_ends
 from runtime.partitions.staged_model import StagedModel
 
 ORDERS = ("1f1b", ORDER)

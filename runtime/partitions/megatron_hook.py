@@ -13,12 +13,12 @@ from pipesched.layers.recompute_rule import FULL, RecomputeRule
 from pipesched.layers.roles import Role
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
 from runtime.partitions.flags import flag_file
-from runtime.partitions.format_limits import by_chunk, first_recomputed, known_ways
 from runtime.partitions.megatron_flags import ORDERS, order_notes
 from runtime.partitions.megatron_hybrid import is_hybrid, names_of, no_hybrid
 from runtime.partitions.megatron_layout import checked_layout
 from runtime.partitions.megatron_partition import told
 from runtime.partitions.plan_limits import MtpPlace, PlanLimits
+from runtime.partitions.setting_limits import by_chunk, first_recomputed, known_ways
 from runtime.partitions.staged_model import StagedModel
 
 _NAME = "megatron-hook"

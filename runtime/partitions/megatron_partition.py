@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pipesched.errors import BadInput
-from runtime.partitions.format_limits import loop
 from runtime.partitions.megatron_flags import group_flags
 from runtime.partitions.megatron_hybrid import check_hybrid, is_hybrid, names_of, pattern_of
 from runtime.partitions.megatron_layout import layout_mistakes, layout_text
+from runtime.partitions.setting_limits import loop
 from runtime.partitions.staged_model import StagedModel
 
 

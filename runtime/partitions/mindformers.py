@@ -7,7 +7,9 @@ from pipesched.layers.recompute_rule import FULL, RecomputeRule
 from pipesched.layers.roles import Role
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
 from runtime.partitions.flags import header
-from runtime.partitions.format_limits import (
+from runtime.partitions.list_texts import between_embedding_and_head, check_length, rows
+from runtime.partitions.plan_limits import MtpPlace, PlanLimits
+from runtime.partitions.setting_limits import (
     as_many_as_devices,
     by_chunk,
     first_recomputed,
@@ -15,8 +17,6 @@ from runtime.partitions.format_limits import (
     loop,
     mtp_on_last_stage,
 )
-from runtime.partitions.list_texts import between_embedding_and_head, check_length, rows
-from runtime.partitions.plan_limits import MtpPlace, PlanLimits
 from runtime.partitions.staged_model import StageCounts, StagedModel
 
 _NAME = "mindformers"

@@ -8,10 +8,10 @@ from pipesched.errors import BadInput
 from pipesched.layers.recompute_rule import RecomputeRule
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
 from runtime.partitions.flags import flag_file
-from runtime.partitions.format_limits import loop, mtp_on_last_stage
 from runtime.partitions.list_texts import between_embedding_and_head, check_length, check_total, numbers, rows
 from runtime.partitions.megatron_flags import ORDERS, group_flags, module_notes, order_notes, recompute_flags
 from runtime.partitions.plan_limits import MtpPlace, PlanLimits
+from runtime.partitions.setting_limits import loop, mtp_on_last_stage
 from runtime.partitions.staged_model import StageCounts, StagedModel
 
 _NAME = "mindspeed"

@@ -12,8 +12,8 @@ from pipesched.problem.placement import v_shape
 from runtime.configuration.torchtitan import PIPELINED
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
 from runtime.partitions.flags import header
-from runtime.partitions.format_limits import all_or_none, known_ways, loop, no_mtp, one_chain
 from runtime.partitions.plan_limits import MtpPlace, PlanLimits
+from runtime.partitions.setting_limits import all_or_none, known_ways, loop, no_mtp, one_chain
 from runtime.partitions.staged_model import StageCounts, StagedModel
 
 _NAME = "torchtitan"

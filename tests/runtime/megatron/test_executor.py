@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -124,8 +126,13 @@ def results(folder: Path) -> list[dict[str, Any]]:
     """What each rank found, by the name of the case."""
     (folder / "cases.json").write_text(json.dumps([case.document(folder) for case in CASES]))
     command = [sys.executable, "-W", "ignore", "-m", "tests.support.megatron_jobs", folder / "cases.json", folder]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True) as run:
+        try:
+            _, errors = run.communicate(timeout=300)
+        except subprocess.TimeoutExpired:
+            os.killpg(run.pid, signal.SIGKILL)  # the ranks, too
+            raise
+    assert run.returncode == 0, errors
     found = [json.loads((folder / f"{rank}.json").read_text()) for rank in range(4)]
     for rank in found:
         for case in rank.values():
