@@ -44,18 +44,18 @@ _COMPILER = f"{__name__.rpartition('.')[0]}.compile_kernels"
 class Kernels:
     """Numba functions, and the name by which `compile_kernels` calls them all.
 
-    One process compiles at a time, so that what is wanted first is there first. A file beside the code of the first
-    function, named by all that they are made of, says that such a process has come to its end.
+    As many processes compile at a time as there are cores, so that what is wanted first is there first. A file beside
+    the code of the first function, named by all that they are made of, says that such a process has come to its end.
     """
 
-    compiling: ClassVar[Popen[bytes] | None] = None
-    wanted: ClassVar[str]  # the name of what it compiles
-    begun: ClassVar[float]
+    most: ClassVar[int] = os.cpu_count() or 1
+    begun: ClassVar[list[Kernels]] = []
 
     def __init__(self, name: str, *functions: Any, module: str = _COMPILER) -> None:
         self.name, self.functions, self.module = name, functions, module
         self._ready = False
         self._compiler: Popen[bytes] | None = None
+        self._since = 0.0
 
     @property
     def mark(self) -> Path:
@@ -70,14 +70,15 @@ class Kernels:
         frozen = getattr(sys, "frozen", False)  # a program in one file, which is no interpreter
         if plain or frozen or not sys.executable or self.mark.exists():
             self._ready = True
-        elif not compiling():
+        elif len(_under_way()) < Kernels.most:
             # Modules are found where this process finds them, and not in its own folder.
             environment = os.environ | {"PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)}
             command = [sys.executable, "-P", "-m", self.module, self.name]
-            Kernels.wanted, Kernels.begun = self.name, time.monotonic()
-            self._compiler = Kernels.compiling = Popen(
+            self._since = time.monotonic()
+            self._compiler = Popen(
                 command, env=environment, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True
             )
+            Kernels.begun.append(self)
 
     def wait(self, over: Callable[[], bool]) -> bool:
         """Whether a call would not compile, waiting for that until `over`. True where no process compiles."""
@@ -91,12 +92,20 @@ class Kernels:
                 time.sleep(_POLL)
         return True
 
+    @property
+    def under_way(self) -> str:
+        """For how long a process has compiled them; nothing where none does."""
+        running = self._compiler is not None and self._compiler.poll() is None
+        return f"{self.name}, {time.monotonic() - self._since:.0f} s" if running else ""
+
+
+def _under_way() -> list[str]:
+    return [one.under_way for one in Kernels.begun if one.under_way]
+
 
 def compiling() -> str:
-    """What a process of this one compiles, and for how long it has; nothing where none does."""
-    if Kernels.compiling is None or Kernels.compiling.poll() is not None:
-        return ""
-    return f"{Kernels.wanted}, {time.monotonic() - Kernels.begun:.0f} s"
+    """What processes of this one compile, and for how long they have; nothing where none does."""
+    return "; ".join(_under_way())
 
 
 _DIAGRAMS = (expand_kept, reduced, keys_after, rests_before, expand_diagram, told_apart, rows_before)

@@ -11,8 +11,9 @@ def run(search: Search) -> None:
     """Every opening, then the parts until nothing is open or the time is over."""
     engine = search.engine
     if engine.parts and not search.clock.counts_work:
-        # Of what is compiled one after the other, list scheduling takes least, and gives the first schedules.
-        (LIST_KERNELS if search.plain_passes else search.kernels).begin()
+        # Of what is compiled in turn, list scheduling takes least, and gives the first schedules.
+        for kernels in (LIST_KERNELS, search.kernels) if search.plain_passes else (search.kernels,):
+            kernels.begin()
     search.open()
     if engine.parts and search.incumbent.timeline is not None and not search.over():
         Allocation(search, engine.parts).run()

@@ -12,6 +12,7 @@ import pytest
 
 from pipesched.errors import Disagreement
 from solver.construction.list_scheduling import list_schedules, sequential
+from solver.engine import allocation as allocation_module
 from solver.engine import search as search_module
 from solver.engine.allocation import Allocation
 from solver.engine.clock import BESIDE
@@ -190,6 +191,26 @@ def test_a_defect_of_local_search_is_noted(monkeypatch: pytest.MonkeyPatch) -> N
     search = _open(Limits(60.0, workers=2))
     Allocation(search, (Waiting(begun),)).run()
     assert any("a defect beside" in note for note in search.incumbent.state.notes)
+
+
+def test_what_had_a_slice_waits_for_some_of_the_time_until_what_had_none_is_compiled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    allocation = Allocation(_open(Limits(seconds=60.0, workers=1)), (Made("first", 0), Made("second", 0)))
+    first, second = allocation.arms
+    looks = list[object]()
+
+    def compiled(arm: object) -> bool:
+        looks.append(arm)
+        return arm is first or looks.count(second) > 2
+
+    monkeypatch.setattr(allocation, "_compiled", compiled)
+    assert allocation._next() is first
+    first.took(0.1, 0.0)
+    assert allocation._next() is second
+    looks.clear()
+    monkeypatch.setattr(allocation_module, "WAITING", 0.0)
+    assert allocation._next() is first
 
 
 def test_of_several_ways_the_first_that_is_compiled_is_next() -> None:
