@@ -212,6 +212,11 @@ def json_schema() -> Mapping[str, Any]:
     """The JSON Schema of the plan file, for editors."""
     schema = PlanFile.model_json_schema()
     schema["properties"]["layers"]["anyOf"][0]["minItems"] = 1
+    schema["required"] = ["microbatches"]
+    schema["allOf"] = [
+        {"anyOf": [{"required": [one], "properties": {one: {"not": {"type": "null"}}}} for one in ways]}
+        for ways in (("devices", "cluster"), ("layers", "model"))
+    ]
     return schema
 
 

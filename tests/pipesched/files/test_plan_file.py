@@ -14,6 +14,7 @@ from pipesched.files.plans.schema import json_schema
 from pipesched.layers.even import even_counts
 from pipesched.layers.partition import Partition, Recomputed, mistakes
 from pipesched.layers.plan_problem import Choice
+from tests.support.editor import accepts
 
 HEAD = {"name": "head", "forward": 2, "backward": 3, "weight": 1, "memory": 4, "activation": 1, "with_previous": True}
 LAYER = {"name": "moe", "count": 4, "forward": 1, "backward": 1.5, "weight": 0.5, "memory": 10, "activation": 2}
@@ -111,9 +112,16 @@ def test_schema_for_editors_is_current():
     assert json.loads((ROOT / "docs" / "plan.schema.json").read_text()) == json_schema()
 
 
+def test_editors_ask_for_devices_or_classes_of_them_and_for_layers_or_a_model():
+    assert accepts(GOOD, json_schema)
+    for key in ("devices", "microbatches", "layers"):
+        assert not accepts({other: value for other, value in GOOD.items() if other != key}, json_schema)
+
+
 def test_examples_and_the_documented_file_are_read():
     for path in sorted((ROOT / "examples" / "plans").glob("*.yaml")):
         assert read_plan(path).model.most_stages >= read_plan(path).cluster.devices
+        assert accepts(read_yaml(path.read_text(), path.name), json_schema)
     blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "plans.md").read_text(), re.DOTALL)
     documented, pieces, own, classes, encoder = blocks
     assert len(plan_problem_from(read_yaml(documented, "docs")).model.sequence) == 63

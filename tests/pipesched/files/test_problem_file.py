@@ -478,6 +478,13 @@ def test_the_schema_rejects_what_is_wrong(text: str) -> None:
     assert not accepts(read_yaml(text, "test"))
 
 
+def test_the_schema_accepts_the_examples() -> None:
+    examples = Path(__file__).resolve().parents[3] / "examples"
+    found = [*examples.glob("*.yaml"), *examples.glob("long/*.yaml")]
+    assert len(found) > 20
+    assert [path.name for path in found if not accepts(read_yaml(path.read_text(), path.name))] == []
+
+
 def test_the_schema_tells_every_key_with_a_description() -> None:
     schema = json_schema()
     assert list(schema["properties"]) == KEYS.split(", ")
