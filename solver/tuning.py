@@ -37,8 +37,8 @@ FEW = 3
 # Random rules by ranks; changes without a gain, a stage; moves of annealing, a unit; counted work of a slice.
 RUNS = 200
 # Of the time, up to which parts that had a slice wait for the code of others on a first run. Of a minute without any
-# code three of the fixed problems end at 2.2, 16.1 and 7.1 % without waiting, and at .8, 10.5 and 2.5 % with it; with a
-# fifth of the time at 1.6, 21 and 8.5 %.
+# code three of the fixed problems end at 2.2, 16.1 and 7.1 % without waiting, at .4 to 1.7, 10.5 and 2.5 % with it,
+# with a fifth of the time at 1.6, 21 and 8.5 %.
 WAITING = 1 / 2
 # What a slice closed counts so much with the next one.
 DISCOUNT = 0.5

@@ -44,11 +44,10 @@ _COMPILER = f"{__name__.rpartition('.')[0]}.compile_kernels"
 class Kernels:
     """Numba functions, and the name by which `compile_kernels` calls them all.
 
-    As many processes compile at a time as there are cores, so that what is wanted first is there first. A file beside
-    the code of the first function, named by all that they are made of, says that such a process has come to its end.
+    No more processes compile at a time than a search has workers, so that what is wanted first is there first. A file
+    beside the code of the first function, named by all that they are made of, says that its process has ended.
     """
 
-    most: ClassVar[int] = os.cpu_count() or 1
     begun: ClassVar[list[Kernels]] = []
 
     def __init__(self, name: str, *functions: Any, module: str = _COMPILER) -> None:
@@ -62,15 +61,18 @@ class Kernels:
         """The file."""
         return cache_folder(self.functions[0]) / f"{self.name}-{fingerprint(self.functions)[:16]}.compiled"
 
-    def begin(self) -> None:
-        """Start to compile what is not, once; where no process can be started, the first call compiles."""
+    def begin(self, most: int = 1) -> None:
+        """Start to compile what is not, once, unless so many processes compile.
+
+        Where no process can be started, the first call compiles.
+        """
         if self._ready or self._compiler is not None:
             return
         plain = not all(hasattr(one, "signatures") for one in self.functions)  # as without a compiler
         frozen = getattr(sys, "frozen", False)  # a program in one file, which is no interpreter
         if plain or frozen or not sys.executable or self.mark.exists():
             self._ready = True
-        elif len(_under_way()) < Kernels.most:
+        elif len(_under_way()) < most:
             # Modules are found where this process finds them, and not in its own folder.
             environment = os.environ | {"PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)}
             command = [sys.executable, "-P", "-m", self.module, self.name]
@@ -80,16 +82,17 @@ class Kernels:
             )
             Kernels.begun.append(self)
 
-    def wait(self, over: Callable[[], bool]) -> bool:
+    def wait(self, over: Callable[[], bool], most: int = 1) -> bool:
         """Whether a call would not compile, waiting for that until `over`. True where no process compiles."""
+        self.begin(most)
         while not self._ready:
-            self.begin()
             if self._compiler is not None and self._compiler.poll() is not None:
                 self._ready = True
             elif over():
                 return False
             else:
                 time.sleep(_POLL)
+                self.begin(most)
         return True
 
     @property

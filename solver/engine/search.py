@@ -220,9 +220,8 @@ class Search:
         """The same, waiting for that until this share of the time left is over."""
         if kernels is None or self.clock.counts_work:
             return True
-        kernels.begin()
         left = (1 - share) * self.clock.left()
-        return kernels.wait(lambda: self.stop.is_set() or self.clock.left() <= left)
+        return kernels.wait(lambda: self.stop.is_set() or self.clock.left() <= left, self.workers)
 
     def done(self) -> bool:
         """Whether nothing is left to search: proved within the gap, the target reached or refuted, or told to stop."""

@@ -154,7 +154,6 @@ def test_kernels_are_compiled_by_another_process_which_no_one_waits_for_too_long
     assert quick.wait(lambda: False)
     slow.begin()
     assert not slow.wait(lambda: True)
-    monkeypatch.setattr(kernels.Kernels, "most", 1)
     other = kernels.Kernels("other", uncompiled, module="quick_module")
     assert not other.wait(lambda: True)
     compiler = slow._compiler
