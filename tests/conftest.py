@@ -32,7 +32,7 @@ def small(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 # Compiled in one process each, none of what another compiles. All tests call all of it.
-_CALLED_BY_MOST, _CALLED_BY_SOME = ("lists", "search modes"), ("diagrams chains", "tasks tabu beam orders")
+_CALLED_BY_MOST, _CALLED_BY_SOME = ("search modes", "lists"), ("tasks tabu", "diagrams orders beam")
 
 
 def pytest_configure(config: pytest.Config) -> None:
