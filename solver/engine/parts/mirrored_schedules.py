@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from pipesched.schedule.timeline import Timeline
 from solver.construction.mirrored import folded, unfolded
 from solver.engine.allocation import Allocation
 from solver.engine.kernels import Kernels
@@ -38,13 +37,12 @@ class MirroredSchedules:
         one.open()
         if one.incumbent.timeline is None:
             return
-        parts, seen = Allocation(one, self.engine.parts), list[Timeline]()
+        parts = Allocation(one, self.engine.parts)
         try:
             while True:
                 more = parts.go_on(slice_.share(limits))
                 for timeline in (one.incumbent.timeline, *one.starts()):
-                    if timeline is not None and not any(timeline is known for known in seen):
-                        seen.append(timeline)
+                    if timeline is not None:
                         search.start_from(unfolded(search.problem, timeline.schedule))
                 if not more:
                     return
