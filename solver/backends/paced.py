@@ -24,17 +24,22 @@ class Paced(Event):
         self.ended = False
         self._thread = Thread(target=self._run, daemon=True)
 
-    def run(self, over: Callable[[], bool]) -> None:
-        """A slice of it until that is over, or the work has ended: then what it raised is raised."""
+    def run(self, over: Callable[[], bool], late: Callable[[], bool] = lambda: False) -> bool:
+        """A slice of it until that is over, or the work has ended: then what it raised is raised.
+
+        Whether it waits for the next one, or has ended: False where it is too `late` for that.
+        """
         self._over = over
         self._paused.clear()
         self._turn.set()
         if self._thread.ident is None:
             self._thread.start()
-        while not self._paused.wait(_POLL) and not self._stop.is_set():
-            pass
+        while not self._paused.wait(_POLL):
+            if self._stop.is_set() or late():
+                return False
         if self._error is not None:
             raise self._error
+        return True
 
     def close(self) -> None:
         """The work ends when it asks next, which is waited for: no compiled code runs on after a search or at exit."""
@@ -45,15 +50,21 @@ class Paced(Event):
 
     def is_set(self) -> bool:
         """Asked by the work: wait for the next slice if this one is over."""
-        if not self._stopped() and self._over():
+        if not self.stopped() and self._over():
             self._turn.clear()
             self._paused.set()
-            if not self._stopped():
+            if not self.stopped():
                 self._turn.wait()
-        return self._stopped()
+        return self.stopped()
 
-    def _stopped(self) -> bool:
-        return Event.is_set(self) or self._stop.is_set()
+    def stopped(self) -> bool:
+        """What `is_set` says, at once."""
+        return super().is_set() or self._stop.is_set()
+
+    @property
+    def at_once(self) -> Event:
+        """The same stop for who asks beside the work, and does not wait."""
+        return _AtOnce(self)
 
     def _run(self) -> None:
         try:
@@ -63,3 +74,12 @@ class Paced(Event):
         finally:
             self.ended = True
             self._paused.set()
+
+
+class _AtOnce(Event):
+    def __init__(self, paced: Paced) -> None:
+        super().__init__()
+        self._paced = paced
+
+    def is_set(self) -> bool:
+        return self._paced.stopped()

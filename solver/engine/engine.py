@@ -20,6 +20,7 @@ from solver.engine.parts.bounds.below import BelowOnDevices, BelowOnStages
 from solver.engine.parts.bounds.by_device import ByDevice
 from solver.engine.parts.destructive import DestructiveBounds
 from solver.engine.parts.exact_model import ExactModel
+from solver.engine.parts.from_below import FromBelow
 from solver.engine.parts.local_search import LocalSearch
 from solver.engine.parts.mirrored_schedules import MirroredSchedules
 from solver.engine.parts.step_orders import StepOrders
@@ -42,10 +43,10 @@ _OF_PASSES = (
     _DIAGRAMS[0],
     BeamSchedules(),
     StepOrders(),
+    FromBelow(),
     InTurn(
         "CP-SAT",
         (
-            ExactModel(from_below=True, name="CP-SAT from the bound up"),
             ExactModel(in_order=True, name="CP-SAT, micro-batches in order"),
             DestructiveBounds(),
             ExactModel(),

@@ -5,27 +5,33 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 from threading import Event
+from time import sleep
 
 import pytest
 
 from formulations.exact.exact_model import ExactModel, improving
 from formulations.jobs.jobs_of_problem import jobs_of
 from formulations.variables.operations import Operation
+from pipesched.problem.attainable_spans import Value
 from pipesched.problem.passes import F
 from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.rescale import value_of
 from pipesched.validation.validator import validate
+from solver.backends import exact_search
 from solver.backends.cp_sat import Parameters, solve_model
-from solver.backends.exact_search import improve
+from solver.backends.exact_search import Callback, improve
 from solver.bounds.analytic.catalogue import certificates
 from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
+from solver.engine import exact_model
 from solver.engine.engine import ENGINE
 from solver.engine.opening.sequential import Sequential
+from solver.engine.parts import from_below
 from solver.engine.parts.destructive import DestructiveBounds
-from solver.engine.parts.exact_model import ExactModel as ExactModelPart
+from solver.engine.parts.from_below import FromBelow
 from solver.engine.run import run
 from solver.engine.search import Search
+from solver.engine.slices import Slice
 from solver.limits import Limits
 from tests.support.brute_force import optimum, tiny_problem
 from tests.support.makers import problem
@@ -36,6 +42,13 @@ MUCH = 10**6
 OPEN = problem(
     3, 7, times={"forward": 2, "backward": 3, "weight": 2}, memory={"activation": 1, "capacity": 2}, objective="span"
 )
+
+
+class Short(Slice):
+    """Over when it is asked, but not late for a minute."""
+
+    def over(self) -> bool:
+        return True
 
 
 def delayed(one: Problem, stages: list[int]) -> bool:
@@ -73,9 +86,62 @@ def test_what_is_proved_from_below_is_the_optimum(seed: int) -> None:
 
 def test_with_destructive_bounds_it_proves_what_is_left() -> None:
     """From one micro-batch after the other; the fraction of a tick that the model leaves is refuted."""
-    engine = replace(ENGINE, opening=(Sequential(),), parts=(ExactModelPart(from_below=True), DestructiveBounds()))
+    engine = replace(ENGINE, opening=(Sequential(),), parts=(FromBelow(), DestructiveBounds()))
     search = Search(OPEN, SURE, lambda _: None, Event(), engine)
     run(search)
     state = search.incumbent.state
     assert state.lower_bound == state.value
     assert state.lower_bound > max(one.value_ticks for one in certificates(OPEN, OPEN.objective))
+
+
+def test_it_goes_on_from_slice_to_slice_and_begins_anew_where_others_prove_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    search, stated = Search(OPEN, Limits(workers=1, seconds=60), lambda _: None, Event(), ENGINE), list[Value]()
+    search.offer_order(sequential(OPEN))
+
+    def model_below(search: Search) -> ExactModel:
+        stated.append(search.incumbent.lower_bound)
+        return exact_model.model_below(search)
+
+    monkeypatch.setattr(from_below, "model_below", model_below)
+    work = FromBelow().work(search)
+    next(work)
+    proved = [search.incumbent.lower_bound]
+    for _ in range(2):
+        work.send(Short(search.clock, search.clock.seconds, 60.0))
+        proved.append(search.incumbent.lower_bound)
+    assert proved == sorted(proved)
+    assert proved[-1] > proved[0]
+    assert stated == proved[:1]
+    search.incumbent.claim(proved[-1] + 1)  # of a least value of 70
+    work.send(Short(search.clock, search.clock.seconds, 60.0))
+    assert stated == [proved[0], proved[-1] + 1]
+    work.close()
+
+
+def test_one_that_reports_nothing_is_ended_and_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    search, asked = Search(OPEN, Limits(workers=1, seconds=60), lambda _: None, Event(), ENGINE), list[Event]()
+    search.offer_order(sequential(OPEN))
+
+    def silent(model: ExactModel, limits: Limits, seconds: float, stop: Event, callback: Callback, **_: bool) -> object:
+        asked.append(stop)
+        callback(None, search.incumbent.lower_bound)
+        if len(asked) > 1:
+            return exact_search.improve(model, limits, seconds, stop, callback, from_below=True)
+        while not stop.is_set():
+            sleep(0.01)
+        return exact_search.CpSatResult(None, 0)
+
+    monkeypatch.setattr(from_below, "improve", silent)
+    work = FromBelow().work(search)
+    next(work)
+    work.send(Slice(search.clock, search.clock.seconds, 0.1))
+    assert len(asked) == 1
+    assert asked[0].is_set()
+    assert search.clock.seconds < 30
+    before = search.incumbent.lower_bound
+    with pytest.raises(StopIteration):
+        work.send(Slice(search.clock, search.clock.seconds, 60.0))
+    assert len(asked) == 2
+    assert search.incumbent.lower_bound > before

@@ -1,0 +1,34 @@
+"""The exact model of a search, and what CP-SAT comes to with it."""
+
+from __future__ import annotations
+
+from formulations.exact.exact_model import ExactModel, improving
+from formulations.variables.model_variables import MOST_LITERALS
+from pipesched.problem.attainable_spans import Value
+from pipesched.problem.chains.microbatch_chains import is_job_shop
+from pipesched.problem.problem import Problem
+from pipesched.schedule.timeline import Timeline
+from solver.engine.search import Search
+
+
+def model_below(search: Search, literals: bool = True) -> ExactModel:
+    """Of schedules no worse than the best that is known, which is a hint."""
+    problem, state = search.problem, search.incumbent.state
+    assert state.timeline is not None
+    assert state.value is not None
+    most = most_literals(problem, literals)
+    return improving(problem, state.timeline, state.value, state.lower_bound, most_literals=most)
+
+
+def take(search: Search, timeline: Timeline | None, bound: Value) -> None:
+    """What CP-SAT came to."""
+    if timeline is not None:
+        search.incumbent.offer(timeline)
+    if bound:
+        search.incumbent.claim(bound)
+        search.found_bound(bound)
+
+
+def most_literals(problem: Problem, literals: bool) -> int:
+    """None of a job shop: plain intervals."""
+    return -1 if is_job_shop(problem) or not literals else MOST_LITERALS
