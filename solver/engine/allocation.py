@@ -51,15 +51,14 @@ class Arm:
     """A part; times are shares of the limit. Its `ways` that are not over have a slice each in turn, the first is next.
 
     `spent` is what it took in all; `closed` and `taken` are discounted: the shares of the gap that its slices closed,
-    and their times. `behind` is by how much of the gap its last schedule or bound was worse than those known: by all
-    of it where there was none so far.
+    and their times. `behind` is by how much of the gap its last schedule or bound was worse than those known.
     """
 
     ways: deque[Way]
     spent: float = 0.0
     closed: float = 0.0
     taken: float = 0.0
-    behind: float = 1.0
+    behind: float = 0.0
 
     @property
     def worth(self) -> float:
