@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 from random import Random
 from threading import Event
 from time import sleep
@@ -44,11 +45,9 @@ OPEN = problem(
 )
 
 
-class Short(Slice):
-    """Over when it is asked, but not late for a minute."""
-
-    def over(self) -> bool:
-        return True
+def used_up(search: Search) -> Slice:
+    """A slice that is over; what is silent has five seconds more."""
+    return Slice(search.clock, search.clock.seconds - 5, 5.0)
 
 
 def delayed(one: Problem, stages: list[int]) -> bool:
@@ -105,17 +104,18 @@ def test_it_goes_on_from_slice_to_slice_and_begins_anew_where_others_prove_more(
         return exact_model.model_below(search)
 
     monkeypatch.setattr(from_below, "model_below", model_below)
+    monkeypatch.setattr(from_below, "LITTLE", inf)  # slices of any length
     work = FromBelow().work(search)
     next(work)
     proved = [search.incumbent.lower_bound]
     for _ in range(2):
-        work.send(Short(search.clock, search.clock.seconds, 60.0))
+        work.send(used_up(search))
         proved.append(search.incumbent.lower_bound)
     assert proved == sorted(proved)
     assert proved[-1] > proved[0]
     assert stated == proved[:1]
     search.incumbent.claim(proved[-1] + 1)  # of a least value of 70
-    work.send(Short(search.clock, search.clock.seconds, 60.0))
+    work.send(used_up(search))
     assert stated == [proved[0], proved[-1] + 1]
     work.close()
 
