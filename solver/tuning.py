@@ -42,9 +42,9 @@ RUNS = 200
 WAITING = 1 / 2
 # What a slice closed counts so much with the next one.
 DISCOUNT = 0.5
-# A little: the share of the gap that a part is hoped to close in as much time as it had so far; of a slice of CP-SAT from
-# the bound up what stating its model took; of the moves of annealing those into idle time; the weights of uneven loads in
-# a plan, and of micro-batches under way in beam search.
+# A little: the share of the gap that a part is hoped to close in as much time as it had so far; what stating its model
+# took of a slice of CP-SAT from the bound up; of the moves of annealing those into idle time; the weights of uneven
+# loads in a plan, and of micro-batches under way in beam search.
 LITTLE = 0.1
 
 # List scheduling. Percent of a task, or of what a block saves, by which passes wait: up to twice as long, and halves;
