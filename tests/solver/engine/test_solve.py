@@ -16,6 +16,7 @@ from pipesched.results.solution import Progress, Status
 from pipesched.validation.validator import validate
 from solver.backends.cp_sat import EXHAUSTIVE
 from solver.bounds.analytic.catalogue import certificates
+from solver.engine import exact_model as shared_model
 from solver.engine.engine import ENGINE
 from solver.engine.opening import analytic_bounds, sequential
 from solver.engine.parts import exact_model
@@ -43,7 +44,7 @@ def test_claims_hold_against_brute_force(literals: int, monkeypatch: pytest.Monk
     def limited(*arguments: object, **_: object) -> ExactModel:
         return improving(*arguments, most_literals=literals)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(exact_model, "improving", limited)
+    monkeypatch.setattr(shared_model, "improving", limited)
     proved = 0
     for seed in (*range(11), *range(12, 15)):  # of 11 with order literals the span takes 46 s of processor time
         one = tiny_problem(Random(seed))
