@@ -29,6 +29,6 @@ def take(search: Search, timeline: Timeline | None, bound: Value) -> None:
         search.found_bound(bound)
 
 
-def most_literals(problem: Problem, literals: bool) -> int:
+def most_literals(problem: Problem, literals: bool = True) -> int:
     """None of a job shop: plain intervals."""
     return -1 if is_job_shop(problem) or not literals else MOST_LITERALS

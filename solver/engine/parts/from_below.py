@@ -16,14 +16,12 @@ from threading import Event
 
 from formulations.variables.literal_count import literal_count
 from formulations.variables.literals import TooLong
-from formulations.variables.model_variables import MOST_LITERALS
 from pipesched.problem.attainable_spans import Value
-from pipesched.problem.chains.microbatch_chains import is_job_shop
 from pipesched.schedule.timeline import Timeline
 from solver.backends.exact_search import Callback, improve
 from solver.backends.interruptible import run_within
 from solver.backends.paced import Paced
-from solver.engine.exact_model import model_below, take
+from solver.engine.exact_model import model_below, most_literals, take
 from solver.engine.kernels import Kernels
 from solver.engine.search import Search
 from solver.engine.slices import Slice, Work
@@ -42,9 +40,8 @@ class FromBelow:
     def serves(self, search: Search) -> bool:
         """Only of models with order literals: without them nothing is learnt that refutes another value."""
         problem = search.problem
-        if search.takes_long_to_state or is_job_shop(problem):
-            return False
-        return literal_count(problem, range(problem.devices)) <= MOST_LITERALS
+        few = literal_count(problem, range(problem.devices)) <= most_literals(problem)
+        return few and not search.takes_long_to_state
 
     def kernels(self, _: Search) -> Kernels | None:
         return None
