@@ -38,16 +38,17 @@ def install(*extras: str) -> None:
         except subprocess.CalledProcessError:
             sys.exit("this Python cannot make virtual environments; on Debian and Ubuntu: apt install python3-venv")
     wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
-    for extra in ("", *extras):
-        mark = HOME / f".installed-{extra or 'base'}"
-        if mark.exists() and mark.read_text() == wanted:
-            continue
-        target = f"{ROOT}[{extra}]" if extra else str(ROOT)
-        print(f"installing pipesched{f'[{extra}]' if extra else ''}, which takes a minute or more", file=sys.stderr)
-        command = [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--editable", target]
-        if subprocess.run(command, check=False).returncode:
-            sys.exit("the installation failed; what pip said is above")
-        mark.write_text(wanted)
+    marks = {extra: HOME / f".installed-{extra or 'base'}" for extra in ("", *extras)}
+    lacking = [extra for extra, mark in marks.items() if not (mark.exists() and mark.read_text() == wanted)]
+    if not lacking:
+        return
+    name = f"[{','.join(filter(None, lacking))}]" if any(lacking) else ""
+    print(f"installing pipesched{name}, which takes a minute or more", file=sys.stderr)
+    command = [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--editable", f"{ROOT}{name}"]
+    if subprocess.run(command, check=False).returncode:
+        sys.exit("the installation failed; what pip said is above")
+    for extra in lacking:
+        marks[extra].write_text(wanted)
 
 
 def run(*command: str) -> int:

@@ -472,7 +472,7 @@ def test_a_search_by_a_part_alone_raises_the_bound(one: Problem, opening: Any, p
     bounds, *first = opening
     search = Search(
         one,
-        Limits(workers=1, deterministic=8),
+        Limits(workers=1, deterministic=1),
         lambda _: None,
         Event(),
         Engine(bounds, tuple(first), (part,), finished),
