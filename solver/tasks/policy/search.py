@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from random import Random
 
 from solver.tasks.policy.dispatcher import Dispatcher
-from solver.tasks.policy.policy import EAGER, STEADY, Policy
+from solver.tasks.policy.policy import Policy
 from solver.tasks.rank_search import Ranks
 from solver.tuning import KEPT
 
 
 class PolicySearch:
-    """`best` are the starts of the schedule that ends first, `ends` is when; None until a policy gives one.
+    """From a policy on: `best` are the starts of the schedule that ends first, `ends` is when; None until there is one.
 
     Each of the dispatchers has other jobs that run: `dispatcher` is that of the best schedule.
     """
 
-    def __init__(self, dispatchers: Sequence[Dispatcher], seed: int) -> None:
-        self._dispatchers, self._random = [one.twin() for one in dispatchers], Random(seed)
-        self._untried = [(one, policy) for policy in (STEADY, EAGER) for one in self._dispatchers]
+    def __init__(self, dispatchers: Sequence[Dispatcher], start: Policy, seed: int) -> None:
+        self._dispatchers, self.start, self._random = [one.twin() for one in dispatchers], start, Random(seed)
+        self._untried = [*self._dispatchers]
         self.dispatcher = self._dispatchers[0]
         self.policy: Policy | None = None
         self.best: Ranks | None = None
@@ -27,7 +27,7 @@ class PolicySearch:
 
     def step(self) -> bool:
         """Try another policy; whether the best got better. One that ends as soon replaces it too."""
-        dispatcher, policy = self._untried.pop(0) if self._untried else self._moved()
+        dispatcher, policy = (self._untried.pop(0), self.start) if self._untried else self._moved()
         found = dispatcher.run(policy)
         if found is None or (self.ends is not None and found[0] > self.ends):
             return False
@@ -39,11 +39,11 @@ class PolicySearch:
         dispatcher = self.dispatcher
         if not self._random.randrange(KEPT):
             dispatcher = self._random.choice(self._dispatchers)
-        return dispatcher, (self.policy or STEADY).moved(self._random, dispatcher.again, dispatcher.back)
+        return dispatcher, (self.policy or self.start).moved(self._random, dispatcher.again, dispatcher.back)
 
     def go_on_from(self, others: Sequence[PolicySearch]) -> None:
-        """The best policy of several searches of the same jobs is that of this one."""
-        known = [one for one in (self, *others) if one.ends is not None]
+        """The best policy of several searches of the same jobs from the same start is that of this one."""
+        known = [one for one in (self, *others) if one.ends is not None and one.start is self.start]
         best = min(known, key=lambda one: one.ends or 0, default=self)
         self.dispatcher = self._dispatchers[best._dispatchers.index(best.dispatcher)]
         self.policy, self.best, self.ends = best.policy, best.best, best.ends

@@ -24,6 +24,7 @@ from solver.limits import Limits
 from solver.tasks.job_graph import with_modes
 from solver.tasks.policy.dispatcher import Dispatcher
 from solver.tasks.policy.policy import EAGER, STEADY
+from solver.tasks.policy.search import PolicySearch
 from solver.tasks.rank_search import Serial
 from solver.tasks.ways_to_run import ways_to_run
 from tests.support.expert_parallel import mean_layers
@@ -92,6 +93,18 @@ def test_policies_beat_published_schedules_of_kimi_k2() -> None:
     found = own.run(STEADY)
     assert found is not None
     assert found[0] / serial.jobs.scale * float(problem.tick) < 870
+
+
+def test_searches_go_on_from_those_of_the_same_start_alone() -> None:
+    problem = read_problem(EXAMPLES / "kimi-k2-mini.yaml")
+    _, own = dispatcher(problem)
+    first, second, other = (PolicySearch([own], start, 0) for start in (STEADY, STEADY, EAGER))
+    assert first.step() and other.step()
+    assert first.ends is not None and other.ends is not None and first.ends < other.ends
+    for one in (second, other):
+        one.go_on_from([first, second, other])
+    assert second.ends == first.ends and second.policy == first.policy
+    assert other.ends > first.ends and other.policy == EAGER
 
 
 def test_the_search_gives_the_same_schedule_on_every_run() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from math import inf
 
 from formulations.jobs.jobs_of_problem import jobs_of
 from formulations.jobs.schedule_of_starts import schedule_of_starts
@@ -12,6 +13,7 @@ from solver.engine.kernels import Kernels
 from solver.engine.search import Search
 from solver.engine.slices import Slice, Work
 from solver.tasks.policy.dispatcher import Dispatcher
+from solver.tasks.policy.policy import EAGER, STEADY
 from solver.tasks.policy.search import PolicySearch
 from solver.tasks.rank_search import Serial
 from solver.tasks.ways_to_run import ways_to_run
@@ -20,7 +22,10 @@ from solver.tuning import FEW
 
 @dataclass(frozen=True)
 class TaskPolicies:
-    """On every thread, in rounds that go on from the best so far; of counted work so many tries a round."""
+    """From each of two policies, on every thread, in rounds that go on from its best so far.
+
+    Either may lead far below the other, whichever is better itself. Of counted work so many tries a round.
+    """
 
     rounds: int = FEW
     tries: int = FEW
@@ -42,31 +47,33 @@ class TaskPolicies:
         except ValueError:
             return
         workers = 1 if search.clock.counts_work else search.workers
-        searches, known = [PolicySearch(dispatchers, seed + worker) for worker in range(workers)], None
+        searches = [
+            [PolicySearch(dispatchers, start, seed + worker) for start in (STEADY, EAGER)] for worker in range(workers)
+        ]
+        every, known = [one for own in searches for one in own], None
         while True:
             for number in range(self.rounds):
                 self._climb(search, searches, slice_, slice_.left() / (self.rounds - number))
-                for one in searches:
-                    one.go_on_from(searches)
-                best = searches[0].best
-                schedule = None
-                if best is not None and searches[0].ends != known:
-                    starts = searches[0].dispatcher.serial.starts(best)
-                    known, schedule = searches[0].ends, schedule_of_starts(jobs, starts, "optimised")
+                for one in every:
+                    one.go_on_from(every)
+                first, schedule = min(every, key=lambda one: inf if one.ends is None else one.ends), None
+                if first.best is not None and first.ends != known:
+                    starts = first.dispatcher.serial.starts(first.best)
+                    known, schedule = first.ends, schedule_of_starts(jobs, starts, "optimised")
                 if schedule is not None:
                     search.start_from(schedule)
                 if search.done():
                     break
             slice_ = yield
 
-    def _climb(self, search: Search, searches: Sequence[PolicySearch], slice_: Slice, seconds: float) -> None:
-        """Each search on a thread of its own."""
+    def _climb(self, search: Search, searches: Sequence[Sequence[PolicySearch]], slice_: Slice, seconds: float) -> None:
+        """Each row of searches on a thread of its own, in turn."""
         counted, until = search.clock.counts_work, max(0.0, slice_.left() - seconds)
 
-        def climb(own: PolicySearch) -> None:
+        def climb(own: Sequence[PolicySearch]) -> None:
             tried = 0
             while not search.done() and (tried < self.tries if counted else slice_.left() > until):
-                own.step()
+                own[tried % len(own)].step()
                 tried += 1
 
         with ThreadPoolExecutor(len(searches)) as pool:
