@@ -44,7 +44,8 @@ _LEAST_SHARE, _MOST = 0.01, 3
 
 def chosen(seed: int) -> Sequence[Problem]:
     """Those drawn anew, very long ones, a profile that its warm-up decides, and micro-batches in any order."""
-    every = [random_problems(seed + 1 + number % _SEEDS)[which] for number, which in enumerate(CHOSEN)]
+    drawn = [random_problems(seed + 1 + number) for number in range(_SEEDS)]
+    every = [drawn[number % _SEEDS][which] for number, which in enumerate(CHOSEN)]
     long = problem_of("linear, .6p", 16, 512), problem_of("V, .6p", 64, 512)
     profile = next(one.problem(2 * one.p, "span", "zb-28.3b-m96-2p") for one in PROFILES if (one.p, one.m) == (32, 96))
     unequal = next(problem for problem in dynapipe() if problem.name == "DynaPipe, linear, free")
@@ -126,14 +127,15 @@ def markdown(parts: Sequence[Part], records: Mapping[str, Mapping[str, Record]])
     """What the whole engine does, then what is lost without each part, then those left out on none."""
     numbers = {name: str(number) for number, name in enumerate(records, 1)}
     whole = [[numbers[name], name, said(found[WHOLE]), said(found[PLAIN])] for name, found in records.items()]
-    missed = {part.name: [name for name, found in records.items() if part.variant in found] for part in parts}
-    lines = [
-        [part.name, ", ".join(numbers[name] for name in names), *map(", ".join, zip(*lost, strict=True))]
-        for part in parts
-        if (names := missed[part.name])
-        for lost in [[_lost(records[name][WHOLE], records[name][part.variant]) for name in names]]
-    ]
-    idle = [name for name, names in missed.items() if not names]
+    lines, idle = [], []
+    for part in parts:
+        names = [name for name, found in records.items() if part.variant in found]
+        if names:
+            lost = [_lost(records[name][WHOLE], records[name][part.variant]) for name in names]
+            on = [numbers[name] for name in names]
+            lines.append([part.name, *map(", ".join, (on, *zip(*lost, strict=True)))])
+        else:
+            idle.append(part.name)
     told = [
         table(("", "problem", WHOLE, PLAIN), whole),
         "Each part on the problems it was left out on. *Value above* and *bound below* are what is lost on each, "

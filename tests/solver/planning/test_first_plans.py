@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -58,13 +57,8 @@ def test_free_recomputation_has_a_plan_where_all_recomputed_or_none_has(schedule
     assert all(one is None or values[Decide.FREE] <= one for one in known)
 
 
-PLACEMENTS = ("linear", "interleaved", "v-shape", "wave", "bidirectional")
-
-
-@pytest.mark.parametrize(
-    ("placement", "rule"),
-    sorted({*zip(PLACEMENTS, cycle(RecomputeRule), strict=False), *(("v-shape", rule) for rule in RecomputeRule)}),
-)
+@pytest.mark.parametrize("rule", RecomputeRule)
+@pytest.mark.parametrize("placement", ["linear", "interleaved", "v-shape", "wave", "bidirectional"])
 def test_free_orders_have_a_plan_where_all_has_to_be_recomputed(placement: str, rule: RecomputeRule) -> None:
     """With room for one micro-batch whose layers are all recomputed, and for the layers."""
     room = Fraction(18 if placement == "bidirectional" else 9)  # which holds every layer twice

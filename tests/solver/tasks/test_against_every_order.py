@@ -13,7 +13,7 @@ from tests.support.piece_problems import PROVED, compared, features
 from tests.support.task_brute_force import TooManyOrdersError, tiny_tasks, with_lookups
 
 # How many problems of each kind, and how many at a time.
-NUMBERS = {"modules": (100, 20), "pieces": (100, 20), "saving": (60, 30), "collectives": (100, 20)}
+NUMBERS = {"modules": (200, 20), "pieces": (200, 20), "saving": (60, 30), "collectives": (100, 20)}
 
 
 @pytest.mark.parametrize(
