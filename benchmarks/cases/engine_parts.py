@@ -1,7 +1,7 @@
 """The parts of the engine that the ablation leaves out one at a time: their names, and the engine without each.
 
 Parts and openings are left out by the names under which `Solution.parts` counts their seconds. Bounds of one family are
-left out of the analytic ones; local search beside other parts has a flag of the engine.
+left out of the analytic ones; local search beside other parts, and a core of its own for one, are fields of the engine.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from solver.engine.opening.analytic_bounds import AnalyticBounds
 from solver.engine.opening.published import Published
 from solver.engine.opening.sequential import Sequential
 from solver.engine.parts.exact_model import ExactModel
+from solver.engine.parts.from_below import FromBelow
 from solver.engine.parts.mirrored_schedules import MirroredSchedules
 from solver.engine.parts.tuned_lists import TunedListSchedules
 from solver.engine.search import Engine, InTurn, ways_of
 from solver.engine.search import Part as EnginePart
 
 _LOAD = "load"
+OWN_CORE = "a core of its own"
 # They give a first schedule where nothing else does, or are for problems of other kinds than these.
 NO_PARTS = ("one micro-batch after the other", "orders of micro-batches")
 
@@ -100,6 +102,7 @@ def _parts() -> tuple[Part, ...]:
         *map(_bounds, families),
         *_engine_parts(),
         Part(BESIDE, replace(ENGINE, beside=False), (BESIDE,)),
+        Part(OWN_CORE, replace(ENGINE, own_core=None), (FromBelow().name,)),
     )
 
 

@@ -20,10 +20,11 @@ Callback = Callable[[Timeline | None, Value], None]
 
 @dataclass(frozen=True)
 class CpSatResult:
-    """What CP-SAT ended with; `bound` is in ticks."""
+    """What CP-SAT ended with; `bound` is in ticks. `complete` where nothing was left to search."""
 
     timeline: Timeline | None
     bound: Value
+    complete: bool = False
 
 
 def improve(
@@ -38,7 +39,8 @@ def improve(
     if answer.infeasible and model.bounds_everything:
         # The incumbent itself is a solution of the model, so there must be one.
         raise Disagreement("CP-SAT finds the model infeasible although a valid schedule is known", EXHAUSTIVE)
-    return CpSatResult(search.best, model.bound(answer.bound) if model.bounds_everything else 0)
+    bound = model.bound(answer.bound) if model.bounds_everything else 0
+    return CpSatResult(search.best, bound, answer.complete)
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,18 @@ def run_until(stop: Event, work: Callable[[], Result], interrupt: Callable[[], o
                 raise
 
 
+class Asking(Event):
+    """A stop that is asked for when something is so."""
+
+    def __init__(self, so: Callable[[], bool]) -> None:
+        super().__init__()
+        self._so = so
+
+    def is_set(self) -> bool:
+        """Now; it may be so no more later."""
+        return self._so()
+
+
 class OutOfTime(BaseException):
     """Ends work in the middle. No error, so that no handler of errors takes it for one."""
 

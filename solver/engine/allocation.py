@@ -6,7 +6,7 @@ any part, which falls with the time spent on it and with how far behind what is 
 What an arm is worth changes while the gap closes, hence the discount (Garivier and Moulines, On upper-confidence bound
 policies for switching bandit problems, 2011).
 
-Local search goes on beside parts that use one core, on the others.
+Local search goes on beside parts that use one core, on the others; a part that has one of its own shares no time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from math import inf
 
 from solver.backends.interruptible import run_within
 from solver.engine.beside import LocalSearchBeside
+from solver.engine.clock import BESIDE
 from solver.engine.incumbent.state import State
+from solver.engine.own_core import OnOwnCore
 from solver.engine.relaxed import relaxed
 from solver.engine.search import InTurn, Part, Search, ways_of
 from solver.engine.slices import Slice, Work
@@ -82,14 +84,16 @@ class Allocation:
         if self._relaxed is not None:
             within = self._relaxed.search
             self.arms += _arms(within, within.engine.parts)
-        self._beside = LocalSearchBeside(search)
+        self._beside, self._own = LocalSearchBeside(search), OnOwnCore(search)
 
     def run(self) -> None:
         """Slice after slice until the search is done, the time is over, or no part has anything left to do."""
         search = self.search
         try:
             self.go_on()
+            self._own.wait()
         finally:
+            self._own.close()
             self.close()
         waiting = [arm.ways[0].part.name for arm in self.arms if not (arm.spent or not arm.ways or self._compiled(arm))]
         if waiting and not search.done():
@@ -102,7 +106,13 @@ class Allocation:
         until = self._spent + share
         try:
             while self._spent < until and not self.search.over() and (arm := self._next()) is not None:
-                self._slice(arm)
+                way = arm.ways[0]
+                if way.search is self.search and self._own.is_for(way.part):
+                    self._beside.pause()
+                    self._own.begin()
+                    arm.ways.popleft()
+                else:
+                    self._slice(arm)
         finally:
             self._beside.pause()
         return any(arm.ways for arm in self.arms) and not self.search.over()
@@ -149,14 +159,14 @@ class Allocation:
             self._beside.pause()
         else:
             self._beside.go_on()
-        before, beside, began = search.incumbent.state, self._beside.gained, clock.seconds
+        before, began = search.incumbent.state, clock.seconds
         way.search.own_value = way.search.own_bound = None
         if self._relaxed is not None and way.search is not search:
             self._relaxed.take_over()
         more = self._run(way, self._slice_of(share))
         arm.behind = _behind(way.search, arm.behind)
         took = share if clock.counts_work else (clock.seconds - began) / clock.share(1.0)
-        arm.took(max(took, _LEAST), _closed(before, search.incumbent.state, self._beside.gained - beside))
+        arm.took(max(took, _LEAST), self._closed(before, search.incumbent.state))
         arm.ways.popleft()
         if more and not (clock.counts_work and way.spent >= 1) and not way.search.done():
             arm.ways.append(way)
@@ -175,13 +185,15 @@ class Allocation:
                 self._relaxed.pass_on()
         return bool(more)
 
-
-def _closed(before: State, after: State, beside: float) -> float:
-    """The share of the gap that was closed, but for so many ticks of it."""
-    if before.value is None or after.value is None or before.value <= before.lower_bound:
-        return 0.0
-    left = float(after.value - after.lower_bound) + beside
-    return max(0.0, 1 - left / float(before.value - before.lower_bound))
+    def _closed(self, before: State, after: State) -> float:
+        """The share of the gap that was closed by what was under way, not by what went on beside."""
+        if before.value is None or before.value <= before.lower_bound:
+            return 0.0
+        beside = {BESIDE, self._own.part and self._own.part.name}
+        moments = after.history[len(before.history) - 1 :]
+        gaps = [float((one.value or 0) - one.lower_bound) for one in moments]
+        steps = zip(gaps, gaps[1:], moments[1:], strict=False)
+        return max(0.0, sum(last - left for last, left, one in steps if one.phase not in beside) / gaps[0])
 
 
 def _behind(search: Search, before: float) -> float:

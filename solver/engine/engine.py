@@ -38,12 +38,13 @@ _DIAGRAMS = (
     BelowOnStages(),
     InTurn("diagrams below a value", (ByDevice(), BelowOnDevices())),
 )
+_FROM_BELOW = FromBelow()
 _OF_PASSES = (
     TunedListSchedules(),
     _DIAGRAMS[0],
     BeamSchedules(),
     StepOrders(),
-    FromBelow(),
+    _FROM_BELOW,
     InTurn(
         "CP-SAT",
         (
@@ -85,6 +86,7 @@ ENGINE = Engine(
         InTurn("annealing of tasks", (TaskRanks(), TaskDecisions())),
     ),
     finish=finished,
+    own_core=_FROM_BELOW,
     relaxed=replace(
         _SCHEDULES_ONLY,
         opening=(Published(share=1 / LEVELS, compare_up_to_passes=0), Sequential()),

@@ -20,13 +20,14 @@ def model_below(search: Search, literals: bool = True) -> ExactModel:
     return improving(problem, state.timeline, state.value, state.lower_bound, most_literals=most)
 
 
-def take(search: Search, timeline: Timeline | None, bound: Value) -> None:
-    """What CP-SAT came to."""
+def take(search: Search, timeline: Timeline | None, bound: Value, by: str | None = None) -> None:
+    """What CP-SAT came to, beside what is under way where `by` names it."""
     if timeline is not None:
-        search.incumbent.offer(timeline)
+        search.incumbent.offer(timeline, by)
     if bound:
-        search.incumbent.claim(bound)
-        search.found_bound(bound)
+        search.incumbent.claim(bound, by=by)
+        if by is None:
+            search.found_bound(bound)
 
 
 def most_literals(problem: Problem, literals: bool = True) -> int:

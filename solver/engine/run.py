@@ -16,4 +16,5 @@ def run(search: Search) -> None:
             kernels.begin(search.workers)
     search.open()
     if engine.parts and search.incumbent.timeline is not None and not search.over():
-        Allocation(search, engine.parts).run()
+        with search.stopping_when_done():
+            Allocation(search, engine.parts).run()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from threading import Event
 from typing import Protocol
@@ -18,6 +19,7 @@ from pipesched.results.gap import gap
 from pipesched.results.solution import Solution, Status
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
+from solver.backends.interruptible import Asking
 from solver.construction.timing import best_times
 from solver.diagram.completion import ENDLESS
 from solver.diagram.kept_steps import longest_of_all
@@ -69,6 +71,13 @@ class Part(Protocol):
         """Offer schedules to the incumbent, or claim bounds, within one slice after the other."""
 
 
+class PartAlone(Part, Protocol):
+    """A part that may have a core of its own instead of slices."""
+
+    def alone(self, search: Search, /) -> None:
+        """Until nothing is left to do, or the search is over; what it finds is said to be by its name."""
+
+
 @dataclass(frozen=True)
 class InTurn:
     """A part of several ways, which have a slice each in turn."""
@@ -94,11 +103,11 @@ class Engine:
     """What a solve is made of. A part may be replaced or left out; what remains is still correct, only weaker.
 
     What is in `opening` runs first, one after the other, and keeps to the time by itself; then the `parts` that serve
-    the problem share the time while something is open (`Allocation`). `raise_bounds` lets parts look for lower bounds
-    besides schedules. Local search goes on `beside` parts that use one core. `finish` turns a search that is over into
-    its solution. Of a problem with more than plain passes, what is left without the rest is searched by the parts of
-    `relaxed`, and the plain problem whose stages are its tasks by those of `as_stages`; they share the time with the
-    others.
+    the problem share the time while something is open (`Allocation`). Of several cores the part for its `own_core` has
+    one, once it would have its first slice. `raise_bounds` lets parts look for lower bounds besides schedules. Local
+    search goes on `beside` parts that use one core. `finish` turns a search that is over into its solution. Of a
+    problem with more than plain passes, what is left without the rest is searched by the parts of `relaxed`, and the
+    plain problem whose stages are its tasks by those of `as_stages`; they share the time with the others.
     """
 
     bounds: Bounding
@@ -107,6 +116,7 @@ class Engine:
     finish: Callable[[Search], Solution]
     raise_bounds: bool = True
     beside: bool = True
+    own_core: PartAlone | None = None
     relaxed: Engine | None = None
     as_stages: Engine | None = None
 
@@ -134,7 +144,8 @@ class Search:
         chains: MicrobatchChains | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self.problem, self.limits, self.stop, self.engine, self.chains = problem, limits, stop, engine, chains
+        self.problem, self.stop, self._stop, self.engine, self.chains = problem, stop, stop, engine, chains
+        self._limits, self.cores_taken = limits, 0
         self.clock, self.times = clock or Clock(limits), PartTimes()
         with self.times.of(ANALYTIC):
             certificates, late = engine.bounds.certificates(problem, self.clock, stop)
@@ -177,8 +188,13 @@ class Search:
         return longest_of_all(self.problem) >= ENDLESS
 
     @property
+    def limits(self) -> Limits:
+        """Of what is under way: with the workers that are not taken by what has a core of its own."""
+        return replace(self._limits, workers=self.workers) if self.cores_taken else self._limits
+
+    @property
     def workers(self) -> int:
-        return self.limits.workers or os.cpu_count() or 1
+        return (self._limits.workers or os.cpu_count() or 1) - self.cores_taken
 
     @property
     def can_improve_orders(self) -> bool:
@@ -208,6 +224,17 @@ class Search:
                 with self.incumbent.defects_noted(), self.times.of(opening.name):
                     opening.run(self)
 
+    @contextmanager
+    def stopping_when_done(self) -> Iterator[None]:
+        """Meanwhile what is under way is told to stop once nothing is left to search; counted work is not."""
+        stop = self.stop
+        if not self.clock.counts_work:
+            self.stop = Asking(lambda: stop.is_set() or self.ended or self.done())
+        try:
+            yield
+        finally:
+            self.stop = stop
+
     def end(self) -> None:
         """No more parts: what was found will do."""
         self.ended = True
@@ -229,12 +256,12 @@ class Search:
         close = state.value is not None and gap(state.value, state.lower_bound) <= self.limits.gap
         met = target is not None and state.value is not None and state.value <= target
         missed = target is not None and state.lower_bound > target
-        return close or met or missed or self.stop.is_set() or self._over()
+        return close or met or missed or self._stop.is_set() or self._over()
 
-    def offer_order(self, schedule: Schedule) -> Timeline | None:
+    def offer_order(self, schedule: Schedule, by: str | None = None) -> Timeline | None:
         """Times for an order, kept if they are better; the best timeline if this one is as good."""
         timeline = best_times(self.problem, schedule)
-        return timeline if self.incumbent.offer(timeline) == self.incumbent.value else None
+        return timeline if self.incumbent.offer(timeline, by) == self.incumbent.value else None
 
     def start_from(self, schedule: Schedule) -> None:
         """A schedule that local search may go on from even where it is not the best."""

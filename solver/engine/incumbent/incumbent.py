@@ -71,26 +71,29 @@ class Incumbent:
         """Something the user should know."""
         self._replace(lambda state: state.with_note(text))
 
-    def offer(self, timeline: Timeline) -> Value:
-        """Keep a timeline if it is better and valid; its value. One below the bound shows that the bound is wrong."""
+    def offer(self, timeline: Timeline, by: str | None = None) -> Value:
+        """Keep a timeline if it is better and valid; its value. One below the bound shows that the bound is wrong.
+
+        `by` names what found it, if that is not what is under way.
+        """
         value = value_of(self._problem, timeline)
         if self.value is not None and value >= self.value:
             return value
         violations = validate(timeline)
         if violations:
-            self.distrust(Disagreement(f"{self.phase} gave a schedule that is not valid: {violations[0].text}"))
+            self.distrust(Disagreement(f"{by or self.phase} gave a schedule that is not valid: {violations[0].text}"))
         else:
-            self._replace(lambda state: state.with_timeline(timeline, value))
+            self._replace(lambda state: state.with_timeline(timeline, value), by=by)
         return value
 
     def argue(self, certificate: Certificate) -> None:
         """A certificate with an argument in words, like those known at the start."""
         self._replace(lambda state: state.with_argument(certificate))
 
-    def claim(self, bound: Value, devices: Sequence[int] | None = None) -> None:
+    def claim(self, bound: Value, devices: Sequence[int] | None = None, by: str | None = None) -> None:
         """A bound that CP-SAT proved becomes the certificate where it beats the analytic ones.
 
-        `devices` are those whose rules it takes to prove it; all of them unless said.
+        `devices` are those whose rules it takes to prove it; all of them unless said. `by` as in `offer`.
         """
         if bound <= self.lower_bound:
             return
@@ -106,7 +109,8 @@ class Incumbent:
             f"{strongest.text}"
         )
         evidence = Refutation(None if devices is None else tuple(devices))
-        self._replace(lambda state: state.with_certificate(Certificate(EXHAUSTIVE, bound, text, None, evidence)))
+        certificate = Certificate(EXHAUSTIVE, bound, text, None, evidence)
+        self._replace(lambda state: state.with_certificate(certificate), by=by)
 
     def check_bound(self) -> None:
         """Check the certificate from its evidence. One that does not stand is a defect, and the next one counts."""
@@ -138,13 +142,14 @@ class Incumbent:
         except Disagreement as defect:
             self.distrust(defect)
 
-    def _replace(self, change: Callable[[State], State], report: bool = False) -> None:
+    def _replace(self, change: Callable[[State], State], report: bool = False, by: str | None = None) -> None:
         """The state after a change; reported where value or bound have changed."""
         with self._replacing:
             before, changed = self._state, change(self._state)
             value, tick = changed.value, changed.problem.tick
             value = None if value is None else value * tick
-            moment = Progress(self._clock.seconds, value, changed.lower_bound * tick, self.phase, changed.timeline)
+            found = value, changed.lower_bound * tick, by or self.phase, changed.timeline
+            moment = Progress(self._clock.seconds, *found)
             improved = (changed.value, changed.lower_bound) != (before.value, before.lower_bound)
             self._state = changed.with_moment(moment) if report or improved else changed
         if report or improved:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 from threading import Event
 
 from formulations.variables.literal_count import literal_count
@@ -19,10 +20,11 @@ from formulations.variables.literals import TooLong
 from pipesched.problem.attainable_spans import Value
 from pipesched.schedule.timeline import Timeline
 from solver.backends.exact_search import Callback, improve
-from solver.backends.interruptible import run_within
+from solver.backends.interruptible import Asking, run_within
 from solver.backends.paced import Paced
 from solver.engine.exact_model import model_below, most_literals, take
 from solver.engine.kernels import Kernels
+from solver.engine.refutation import fraction_left, refute
 from solver.engine.search import Search
 from solver.engine.slices import Slice, Work
 from solver.limits import Limits
@@ -56,7 +58,54 @@ class FromBelow:
                 else:
                     slice_ = yield from _from_what_is_proved(search, slice_)
         except TooLong as reason:
-            search.incumbent.note(f"CP-SAT was not asked for a schedule of the lower bound: {reason}")
+            _note(search, reason)
+
+    def alone(self, search: Search) -> None:
+        """What the model leaves open, a fraction of a tick, is refuted in finer ticks."""
+        clock = search.clock
+        try:
+            while not (search.over() or fraction_left(search) or _is_over(search, self.name)):
+                pass
+        except TooLong as reason:
+            _note(search, reason)
+        if fraction_left(search):
+            refute(search, Slice(clock, clock.seconds, clock.left(), by=self.name))
+
+
+def _note(search: Search, reason: TooLong) -> None:
+    search.incumbent.note(f"CP-SAT was not asked for a schedule of the lower bound: {reason}")
+
+
+def _is_over(search: Search, by: str) -> bool:
+    """From what is proved by now, on a core of its own: whether that is over, or more may follow.
+
+    It is over where CP-SAT has come to its end, or brought nothing for as long as is left of the time. More may follow
+    where others have overtaken it: they have had a better bound for as long as it ran until then. Not sooner: with what
+    it has learnt it may be there in a moment.
+    """
+    clock, incumbent = search.clock, search.incumbent
+    began, since, reached = clock.seconds, inf, incumbent.lower_bound
+    gained = began
+
+    def callback(timeline: Timeline | None, bound: Value) -> None:
+        nonlocal reached, gained
+        before = incumbent.state
+        take(search, timeline, bound, by)
+        if incumbent.state is not before:
+            gained = clock.seconds
+        if incumbent.lower_bound > before.lower_bound:
+            reached = incumbent.lower_bound
+
+    def overtaken() -> bool:
+        nonlocal since
+        since = min(since, clock.seconds) if incumbent.lower_bound > reached else inf
+        return clock.seconds - since > since - began
+
+    def in_vain() -> bool:
+        return clock.seconds - gained > clock.left()
+
+    complete = _improve(search, search.limits, Asking(lambda: search.over() or overtaken() or in_vain()), callback)
+    return complete or in_vain()
 
 
 def _from_what_is_proved(search: Search, slice_: Slice) -> Generator[None, Slice, Slice | None]:
@@ -92,10 +141,12 @@ def _from_what_is_proved(search: Search, slice_: Slice) -> Generator[None, Slice
     return (yield)
 
 
-def _improve(search: Search, limits: Limits, stop: Event, callback: Callback) -> None:
-    """With what is left of the time to state the model, and to search."""
+def _improve(search: Search, limits: Limits, stop: Event, callback: Callback) -> bool:
+    """With what is left of the time to state the model, and to search; whether that came to its end."""
     model = run_within(search.clock.left(), stop, partial(model_below, search))
     if model is not None:
         limits = replace(limits, workers=1)
         outcome = improve(model, limits, search.clock.left(), stop, callback, from_below=True)
         callback(outcome.timeline, outcome.bound)
+        return outcome.complete
+    return False

@@ -1,0 +1,41 @@
+"""Values that CP-SAT refutes within a slice: no schedule is as short."""
+
+from __future__ import annotations
+
+from pipesched.problem.attainable_spans import Value, largest_denominator, least_above
+from solver.backends.destructive_bound import RefutedValue, destructive_bounds
+from solver.backends.interruptible import run_within
+from solver.engine.search import Search
+from solver.engine.slices import Slice
+
+
+def refute(search: Search, slice_: Slice) -> bool:
+    """Whether more time may refute more: it does not where nothing was left to ask before the time was over."""
+
+    def open_() -> tuple[Value, Value]:
+        """The lower bound by now, and the value below which a schedule is of interest."""
+        state, target = search.incumbent.state, search.limits.target
+        assert state.value is not None
+        if target is None:
+            return state.lower_bound, state.value
+        return state.lower_bound, min(state.value, least_above(target, largest_denominator(search.problem)))
+
+    every = fraction_left(search)
+    seconds = min(slice_.left(), search.clock.left())
+    found = destructive_bounds(search.problem, slice_.limits(search.limits), seconds, open_, search.stop, every=every)
+    # On a thread of its own, and one step after the other, so that signals are heard and counted work stays the same.
+    while not search.done():
+        one = run_within(slice_.left(), search.stop, lambda: next(found, None))
+        if one is None:
+            break
+        if isinstance(one, RefutedValue):
+            search.incumbent.claim(one.value, one.devices, slice_.by)
+        else:
+            search.offer_order(one, slice_.by)
+    return search.clock.counts_work or slice_.over()
+
+
+def fraction_left(search: Search) -> bool:
+    """Whether less than a tick is open, which is left to what asks for all devices at once, in finer ticks."""
+    state = search.incumbent.state
+    return state.value is not None and state.value - state.lower_bound < 1
