@@ -107,14 +107,16 @@ def test_of_one_core_or_where_work_is_counted_it_has_slices_as_others(limits: Li
 
 
 def test_what_it_closes_is_not_what_the_part_under_way_closed() -> None:
-    proved = Event()
+    under_way, proved = Event(), Event()
 
     def alone(search: Search) -> None:
+        assert under_way.wait(30)
         for _ in range(5):
             raised(search, "own")
         proved.set()
 
     def wait(_: Search) -> None:
+        under_way.set()
         assert proved.wait(30)
 
     own, idle, little = Made("own", own=alone), Made("idle", each=wait), Made("little", each=raised)
@@ -173,9 +175,11 @@ def test_it_ends_where_others_fail() -> None:
         raise KeyboardInterrupt
 
     own = Made("own", own=alone)
+    search = opened(TWO, own)
     with pytest.raises(KeyboardInterrupt):
-        Allocation(opened(TWO, own), (own, Made("other", each=interrupt))).run()
+        Allocation(search, (own, Made("other", each=interrupt))).run()
     assert ended.is_set()
+    assert search.clock.seconds < 30
 
 
 # Its analytic lower bound is 81, and one micro-batch after the other takes 147.
