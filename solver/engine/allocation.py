@@ -22,6 +22,7 @@ from solver.backends.interruptible import run_within
 from solver.engine.beside import LocalSearchBeside
 from solver.engine.clock import BESIDE
 from solver.engine.incumbent.state import State
+from solver.engine.kernels import compiling
 from solver.engine.own_core import OnOwnCore
 from solver.engine.relaxed import relaxed
 from solver.engine.search import InTurn, Part, Search, ways_of
@@ -106,8 +107,7 @@ class Allocation:
         until = self._spent + share
         try:
             while self._spent < until and not self.search.over() and (arm := self._next()) is not None:
-                way = arm.ways[0]
-                if way.search is self.search and self._own.is_for(way.part):
+                if self._is_alone(arm.ways[0]):
                     self._beside.pause()
                     self._own.begin()
                     arm.ways.popleft()
@@ -116,6 +116,10 @@ class Allocation:
         finally:
             self._beside.pause()
         return any(arm.ways for arm in self.arms) and not self.search.over()
+
+    def _is_alone(self, way: Way) -> bool:
+        """Whether it has a core of its own, and no slices."""
+        return way.search is self.search and self._own.is_for(way.part)
 
     def close(self) -> None:
         """No part has another slice."""
@@ -146,7 +150,8 @@ class Allocation:
         """Whether a way of it is; the next one that is comes first."""
         for _ in range(len(arm.ways)):
             way = arm.ways[0]
-            if way.search.compiled(way.part.kernels(way.search)):
+            # What has a core of its own does not take it from a compiler.
+            if not compiling() if self._is_alone(way) else way.search.compiled(way.part.kernels(way.search)):
                 return True
             arm.ways.rotate(-1)
         return False

@@ -17,6 +17,7 @@ from pipesched.problem.problem import Objective, Problem
 from pipesched.results.solution import Status
 from solver.backends.exact_search import Callback, CpSatResult
 from solver.construction.list_scheduling import sequential
+from solver.engine import allocation
 from solver.engine.allocation import Allocation
 from solver.engine.engine import ENGINE
 from solver.engine.kernels import Kernels
@@ -98,6 +99,20 @@ def test_it_begins_at_its_turn_and_the_others_have_a_core_less_until_it_ends() -
     assert {"before", "own", "after"} <= set(dict(search.times.taken()))
 
 
+def test_it_takes_no_core_from_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    order, looks = list[str](), list[None]()
+
+    def compiling() -> str:
+        looks.append(None)
+        return "search, 3 s" if len(looks) < 4 else ""
+
+    monkeypatch.setattr(allocation, "compiling", compiling)
+    own = Made("own", own=lambda _: order.append("own"))
+    other = Made("other", each=lambda _: order.append("other"), slices=1)
+    Allocation(opened(TWO, own), (own, other)).run()
+    assert order == ["other", "own"]
+
+
 @pytest.mark.parametrize("limits", [replace(TWO, workers=1), Limits(workers=2, deterministic=1.0)])
 def test_of_one_core_or_where_work_is_counted_it_has_slices_as_others(limits: Limits) -> None:
     slices = list[Search]()
@@ -121,9 +136,9 @@ def test_what_it_closes_is_not_what_the_part_under_way_closed() -> None:
 
     own, idle, little = Made("own", own=alone), Made("idle", each=wait), Made("little", each=raised)
     search = opened(TWO, own)
-    allocation = Allocation(search, (own, idle, little))
-    first, second = (arm for arm in allocation.arms if arm.ways[0].part != own)
-    allocation.run()
+    shared = Allocation(search, (own, idle, little))
+    first, second = (arm for arm in shared.arms if arm.ways[0].part != own)
+    shared.run()
     assert first.closed == 0 < second.closed
     assert [moment.phase for moment in search.incumbent.state.history].count("own") == 5
 
