@@ -24,7 +24,6 @@ from solver.engine.search import Engine, InTurn, ways_of
 from solver.engine.search import Part as EnginePart
 
 _LOAD = "load"
-OWN_CORE = "a core of its own"
 # They give a first schedule where nothing else does, or are for problems of other kinds than these.
 NO_PARTS = ("one micro-batch after the other", "orders of micro-batches")
 
@@ -102,7 +101,7 @@ def _parts() -> tuple[Part, ...]:
         *map(_bounds, families),
         *_engine_parts(),
         Part(BESIDE, replace(ENGINE, beside=False), (BESIDE,)),
-        Part(OWN_CORE, replace(ENGINE, own_core=None), (FromBelow().name,)),
+        Part("a core of its own", replace(ENGINE, own_core=None), (FromBelow().name,)),
     )
 
 

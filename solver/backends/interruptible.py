@@ -42,15 +42,15 @@ def run_until(stop: Event, work: Callable[[], Result], interrupt: Callable[[], o
 
 
 class Asking(Event):
-    """A stop that is asked for when something is so."""
+    """An event that is set whenever a condition holds."""
 
-    def __init__(self, so: Callable[[], bool]) -> None:
+    def __init__(self, holds: Callable[[], bool]) -> None:
         super().__init__()
-        self._so = so
+        self._holds = holds
 
     def is_set(self) -> bool:
-        """Now; it may be so no more later."""
-        return self._so()
+        """Now, which may change."""
+        return self._holds()
 
 
 class OutOfTime(BaseException):

@@ -9,8 +9,11 @@ from solver.engine.search import Search
 from solver.engine.slices import Slice
 
 
-def refute(search: Search, slice_: Slice) -> bool:
-    """Whether more time may refute more: it does not where nothing was left to ask before the time was over."""
+def refute(search: Search, slice_: Slice, by: str | None = None) -> bool:
+    """Whether more time may refute more: it does not where nothing was left to ask before the time was over.
+
+    `by` names what asks, if that is not what is under way.
+    """
 
     def open_() -> tuple[Value, Value]:
         """The lower bound by now, and the value below which a schedule is of interest."""
@@ -29,9 +32,9 @@ def refute(search: Search, slice_: Slice) -> bool:
         if one is None:
             break
         if isinstance(one, RefutedValue):
-            search.incumbent.claim(one.value, one.devices, slice_.by)
+            search.incumbent.claim(one.value, one.devices, by)
         else:
-            search.offer_order(one, slice_.by)
+            search.offer_order(one, by)
     return search.clock.counts_work or slice_.over()
 
 

@@ -14,16 +14,12 @@ from solver.limits import Limits
 
 @dataclass(frozen=True)
 class Slice:
-    """So many seconds from `began` on; or, where work is counted instead of time, units of it, about a second each.
-
-    `by` names what has a core of its own, beside what is under way.
-    """
+    """So many seconds from `began` on; or, where work is counted instead of time, units of it, about a second each."""
 
     clock: Clock
     began: float
     seconds: float
     units: float | None = None
-    by: str | None = None
 
     def left(self) -> float:
         """The seconds left of it; without end where work is counted, since that must not depend on the clock."""

@@ -11,37 +11,27 @@ from typing import Any
 import pytest
 
 from pipesched.errors import Disagreement
-from solver.construction.list_scheduling import list_schedules, sequential
+from solver.construction.list_scheduling import list_schedules
 from solver.engine import allocation as allocation_module
 from solver.engine import search as search_module
 from solver.engine.allocation import Allocation
 from solver.engine.clock import BESIDE
 from solver.engine.engine import ENGINE
-from solver.engine.kernels import Kernels
-from solver.engine.search import Engine, InTurn, Search
+from solver.engine.search import InTurn, Search
 from solver.engine.slices import Work
 from solver.limits import Limits
-from tests.support.makers import problem
+from tests.support.parts import MadePart, open_search
 
 Run = Callable[[Any, float, Any], None]
 
 
 @dataclass(frozen=True)
-class Made:
-    """A part that raises the lower bound by so many ticks a slice, and ends after so many slices."""
+class Made(MadePart):
+    """It raises the lower bound by so many ticks a slice, and ends after so many slices."""
 
-    name: str
-    raises: float
+    raises: float = 0
     slices: int = 1000
-    parallel: bool = True
-    restarts: bool = False
     units: list[float] = field(default_factory=list, hash=False, compare=False)
-
-    def serves(self, _: Search) -> bool:
-        return True
-
-    def kernels(self, _: Search) -> Kernels | None:
-        return None
 
     def work(self, search: Search) -> Work:
         for _ in range(self.slices):
@@ -52,19 +42,12 @@ class Made:
                 search.incumbent.claim(search.incumbent.lower_bound + self.raises)  # type: ignore[operator]
 
 
-def _open(limits: Limits, engine: Engine = ENGINE) -> Search:
-    """With a gap of 55 ticks."""
-    search = Search(problem(3, 6, memory={"capacity": 2}), limits, lambda _: None, Event(), engine)
-    search.offer_order(sequential(search.problem))
-    return search
-
-
 COUNTED = Limits(workers=1, deterministic=8.0)
 
 
 def test_each_part_has_a_slice_in_turn_and_then_the_one_that_closes_more() -> None:
-    search = _open(COUNTED)
-    idle, little, much = Made("idle", 0), Made("little", 1), Made("much", 3)
+    search = open_search(COUNTED, ENGINE)
+    idle, little, much = Made("idle"), Made("little", raises=1), Made("much", raises=3)
     Allocation(search, (idle, little, much)).run()
     assert search.incumbent.timeline is not None
     assert idle.units[0] == little.units[0] == much.units[0] == 1.0
@@ -77,8 +60,8 @@ def test_each_part_has_a_slice_in_turn_and_then_the_one_that_closes_more() -> No
 
 
 def test_a_part_with_nothing_left_to_do_has_no_more_slices() -> None:
-    search = _open(COUNTED)
-    soon, other = Made("soon", 0, slices=1), Made("other", 0)
+    search = open_search(COUNTED, ENGINE)
+    soon, other = Made("soon", slices=1), Made("other")
     Allocation(search, (soon, other)).run()
     assert len(soon.units) == 1 and len(other.units) == 4
 
@@ -90,14 +73,14 @@ def test_a_part_that_meets_a_defect_is_over_and_others_go_on() -> None:
             yield
             raise Disagreement("a defect")
 
-    search, other = _open(COUNTED), Made("other", 0)
-    Allocation(search, (Broken("broken", 0), other)).run()
+    search, other = open_search(COUNTED, ENGINE), Made("other")
+    Allocation(search, (Broken("broken"), other)).run()
     assert len(other.units) == 4
     assert any("a defect" in note for note in search.incumbent.state.notes)
 
 
 def test_parts_that_cannot_serve_a_problem_have_no_slice() -> None:
-    search = _open(COUNTED)
+    search = open_search(COUNTED, ENGINE)
     served = {way.part.name for arm in Allocation(search, ENGINE.parts).arms for way in arm.ways}
     assert "local search" in served
     assert not served & {"annealing of decisions", "diagrams of all chains"}
@@ -119,20 +102,13 @@ def _fake(search_orders: Run) -> type:
 
 
 @dataclass(frozen=True)
-class Waiting:
-    """A part on one core that waits for an event in its only slice."""
+class Waiting(MadePart):
+    """It waits, on one core, for an event in its only slice."""
 
-    event: Event
-    seconds: float = 30.0
     name: str = "waiting"
     parallel: bool = False
-    restarts: bool = False
-
-    def serves(self, _: Search) -> bool:
-        return True
-
-    def kernels(self, _: Search) -> Kernels | None:
-        return None
+    event: Event = field(default_factory=Event)
+    seconds: float = 30.0
 
     def work(self, _: Search) -> Work:
         yield
@@ -150,9 +126,9 @@ def test_what_local_search_finds_beside_is_kept(monkeypatch: pytest.MonkeyPatch)
             sleep(0.01)
 
     monkeypatch.setattr(search_module, "OrderSearch", _fake(run))
-    search = _open(Limits(seconds=60.0, workers=3))
+    search = open_search(Limits(seconds=60.0, workers=3), ENGINE)
     before = search.incumbent.value
-    Allocation(search, (Waiting(begun),)).run()
+    Allocation(search, (Waiting(event=begun),)).run()
     assert before is not None
     assert search.incumbent.value is not None
     assert search.incumbent.value < before
@@ -175,8 +151,8 @@ def test_not_with_one_worker_or_counted_work_or_where_it_is_left_out(
         raise AssertionError("begun")
 
     monkeypatch.setattr(search_module, "OrderSearch", _fake(run))
-    search = _open(limits, replace(ENGINE, beside=beside))
-    Allocation(search, (Waiting(Event(), 0.2),)).run()
+    search = open_search(limits, replace(ENGINE, beside=beside))
+    Allocation(search, (Waiting(seconds=0.2),)).run()
     assert BESIDE not in dict(search.times.taken())
 
 
@@ -188,15 +164,15 @@ def test_a_defect_of_local_search_is_noted(monkeypatch: pytest.MonkeyPatch) -> N
         raise Disagreement("a defect beside")
 
     monkeypatch.setattr(search_module, "OrderSearch", _fake(run))
-    search = _open(Limits(60.0, workers=2))
-    Allocation(search, (Waiting(begun),)).run()
+    search = open_search(Limits(60.0, workers=2), ENGINE)
+    Allocation(search, (Waiting(event=begun),)).run()
     assert any("a defect beside" in note for note in search.incumbent.state.notes)
 
 
 def test_what_had_a_slice_waits_for_some_of_the_time_until_what_had_none_is_compiled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    allocation = Allocation(_open(Limits(seconds=60.0, workers=1)), (Made("first", 0), Made("second", 0)))
+    allocation = Allocation(open_search(Limits(seconds=60.0, workers=1), ENGINE), (Made("first"), Made("second")))
     first, second = allocation.arms
     looks = list[object]()
 
@@ -214,8 +190,8 @@ def test_what_had_a_slice_waits_for_some_of_the_time_until_what_had_none_is_comp
 
 
 def test_of_several_ways_the_first_that_is_compiled_is_next() -> None:
-    ways = InTurn("both", (Made("waits", 0), Made("ready", 0)))
-    search = _open(Limits(seconds=60.0, workers=1))
+    ways = InTurn("both", (Made("waits"), Made("ready")))
+    search = open_search(Limits(seconds=60.0, workers=1), ENGINE)
     allocation = Allocation(search, (ways,))
     (arm,) = allocation.arms
     first, ready = arm.ways

@@ -20,7 +20,6 @@ from solver.construction.list_scheduling import sequential
 from solver.engine import allocation
 from solver.engine.allocation import Allocation
 from solver.engine.engine import ENGINE
-from solver.engine.kernels import Kernels
 from solver.engine.opening.sequential import Sequential
 from solver.engine.parts import from_below
 from solver.engine.parts.from_below import FromBelow
@@ -30,26 +29,18 @@ from solver.engine.slices import Work
 from solver.limits import Limits
 from tests.support.brute_force import optimum, tiny_problem
 from tests.support.makers import problem
+from tests.support.parts import MadePart, open_search
 
 TWO = Limits(seconds=60.0, workers=2)
 
 
 @dataclass(frozen=True)
-class Made:
-    """A part that does the same in each of its slices, and something else on a core of its own."""
+class Made(MadePart):
+    """It does the same in each of its slices, and something else on a core of its own."""
 
-    name: str
     each: Callable[[Search], object] = lambda _: None
     own: Callable[[Search], object] = lambda _: None
-    parallel: bool = True
-    restarts: bool = False
     slices: int = 3
-
-    def serves(self, _: Search) -> bool:
-        return True
-
-    def kernels(self, _: Search) -> Kernels | None:
-        return None
 
     def work(self, search: Search) -> Work:
         for _ in range(self.slices):
@@ -61,11 +52,7 @@ class Made:
 
 
 def opened(limits: Limits, own: Made) -> Search:
-    """With a gap of 55 ticks."""
-    engine = replace(ENGINE, own_core=own, beside=False)
-    search = Search(problem(3, 6, memory={"capacity": 2}), limits, lambda _: None, Event(), engine)
-    search.offer_order(sequential(search.problem))
-    return search
+    return open_search(limits, replace(ENGINE, own_core=own, beside=False))
 
 
 def raised(search: Search, by: str | None = None) -> None:
@@ -203,7 +190,7 @@ OPEN = problem(
 )
 
 
-def raised_beside(monkeypatch: pytest.MonkeyPatch, caught_up: bool) -> tuple[list[Event], list[float], Search]:
+def raised_beside(monkeypatch: pytest.MonkeyPatch, caught_up: bool) -> tuple[list[Event], list[float]]:
     """CP-SAT from the bound up where others prove more meanwhile, the first time: its stops, and when they did."""
     search, stops, known = Search(OPEN, TWO, lambda _: None, Event(), ENGINE), list[Event](), list[float]()
     search.offer_order(sequential(OPEN))
@@ -226,17 +213,17 @@ def raised_beside(monkeypatch: pytest.MonkeyPatch, caught_up: bool) -> tuple[lis
     monkeypatch.setattr(from_below, "improve", improve)
     FromBelow().alone(search)
     assert not search.over()
-    return stops, known, search
+    return stops, known
 
 
 def test_it_begins_anew_where_others_have_proved_more_for_as_long_as_it_ran(monkeypatch: pytest.MonkeyPatch) -> None:
-    stops, (known, stopped), _ = raised_beside(monkeypatch, caught_up=False)
+    stops, (known, stopped) = raised_beside(monkeypatch, caught_up=False)
     assert len(stops) == 2
     assert stopped - known >= 0.2
 
 
 def test_it_does_not_begin_anew_where_it_has_caught_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    stops, (known, stopped), _ = raised_beside(monkeypatch, caught_up=True)
+    stops, (known, stopped) = raised_beside(monkeypatch, caught_up=True)
     assert len(stops) == 1
     assert stopped >= 4 * known
 
