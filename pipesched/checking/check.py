@@ -16,6 +16,7 @@ from pipesched.checking.devices.head_and_tail import head_and_tail
 from pipesched.checking.devices.unpaired import unpaired_passes
 from pipesched.checking.devices.warm_up import integral_warm_up
 from pipesched.checking.diagram.argument import decision_diagram
+from pipesched.checking.diagram.held_activations import held_activations
 from pipesched.checking.finding import Finding, NotCoveredError, RefusedEvidenceError, Verdict
 from pipesched.checking.memory.least_held import least_held
 from pipesched.checking.memory.memory_and_copies import memory_and_copies
@@ -151,6 +152,8 @@ def _proved(problem: Problem, certificate: Certificate) -> Fraction | int:
         return memory_and_copies(problem, evidence)
     if isinstance(evidence, StreamWeights) and not of_period:
         return stream_weights(problem, evidence)
+    if isinstance(evidence, Diagram) and evidence.ways and kind == "decision diagram" and not of_period:
+        return held_activations(problem, evidence)
     argument = (OF_PERIODS if of_period else ARGUMENTS).get(kind)
     if evidence is None or argument is None:
         raise NotCoveredError(f"the certificate ({kind}) has no evidence that the check understands")

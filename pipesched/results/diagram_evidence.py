@@ -32,3 +32,5 @@ class Diagram:
     device: int | None = None
     # Of how many units of the problem's time `below` counts ticks; None: the problem's own.
     tick: Fraction | None = None
+    # Whether the ways to hold each activation are told apart; else each is held as little as any way allows.
+    ways: bool = False

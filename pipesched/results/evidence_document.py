@@ -5,7 +5,7 @@ What is not as this version writes it is kept as it is: the file is read, and it
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from fractions import Fraction
 from types import NoneType
 from typing import Any, get_args, get_type_hints
@@ -73,12 +73,14 @@ def _known(document: object) -> Evidence:
     for name in document.keys() - annotations.keys() - {"form"}:
         if document[name] not in (None, False, []):
             raise BadInput(f"{name}: found an option of another version; allowed: {', '.join(annotations)}")
-    for name in (each.name for each in fields(kind)):
+    for name, default in ((each.name, each.default) for each in fields(kind)):
         annotation = annotations[name]
         choices = get_args(annotation) if NoneType in get_args(annotation) else (annotation,)
-        value = _read(document.get(name), choices)
+        # What is or is not so is not said in files of versions that did not know it.
+        given = document.get(name, default if annotation is bool and default is not MISSING else None)
+        value = _read(given, choices)
         if value is None and NoneType not in choices:
-            raise BadInput(f"{name}: found {str(document.get(name))[:40]}; allowed: what the tool writes there")
+            raise BadInput(f"{name}: found {str(given)[:40]}; allowed: what the tool writes there")
         found[name] = value
     evidence: Evidence = kind(**found)
     return evidence

@@ -26,7 +26,7 @@ class DiagramBounds:
     def serves(self, search: Search) -> bool:
         return search.engine.raise_bounds and search.plain_passes
 
-    def kernels(self, search: Search) -> Kernels:
+    def kernels(self, search: Search) -> Kernels | None:
         return LONG_DIAGRAM_KERNELS if search.long_times else DIAGRAM_KERNELS
 
     @abstractmethod

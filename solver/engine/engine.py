@@ -18,6 +18,7 @@ from solver.engine.parts.beam_schedules import BeamSchedules
 from solver.engine.parts.bounds.all_orders import AllOrders
 from solver.engine.parts.bounds.below import BelowOnDevices, BelowOnStages
 from solver.engine.parts.bounds.by_device import ByDevice
+from solver.engine.parts.bounds.held_activations import HeldActivations
 from solver.engine.parts.destructive import DestructiveBounds
 from solver.engine.parts.exact_model import ExactModel
 from solver.engine.parts.from_below import FromBelow
@@ -36,7 +37,7 @@ from solver.tuning import FEW, LEVELS, SHARE
 _DIAGRAMS = (
     AllOrders(),
     BelowOnStages(),
-    InTurn("diagrams below a value", (ByDevice(), BelowOnDevices())),
+    InTurn("diagrams below a value", (ByDevice(), BelowOnDevices(), HeldActivations())),
 )
 _FROM_BELOW = FromBelow()
 _OF_PASSES = (

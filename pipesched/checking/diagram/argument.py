@@ -67,6 +67,7 @@ def _require(problem: Problem, evidence: Diagram) -> None:
         "numbers of labels or rows": not all(0 < number <= _MOST_TOLD_APART for number in numbers),
         "a guide without a value, or a value without one": (evidence.below is None) == bool(guide),
         "rows of no guide": evidence.rows is not None and not guide,
+        "ways to hold activations": evidence.ways,
         "orders that end below nothing": not 0 <= (evidence.below or 0) <= _MOST_BELOW,
         "another objective": not makespan and problem.objective is not Objective.SPAN,
         "the makespan of a device": makespan and device is not None,

@@ -1,0 +1,1 @@
+"""Diagrams of how activations are held: kept, copied to the host and back, or recomputed."""

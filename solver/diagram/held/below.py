@@ -1,0 +1,74 @@
+"""Bounds below a value, of how activations are held on one device after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import ceil
+from threading import Event
+
+from pipesched.problem.formatting import amount
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.certificate import Certificate
+from pipesched.results.diagram_evidence import Diagram
+from solver.bounds.analytic.critical_paths import Paths
+from solver.diagram.certificate import KIND
+from solver.diagram.held.holding import holding_of
+from solver.diagram.held.search import least_end
+from solver.diagram.kept_stages import devices_of, stages_on, walked_chains
+from solver.diagram.layers import Least
+from solver.diagram.values import raised
+from solver.tuning import VALUE_STEP
+
+# Labels beyond which a check would take minutes; as many of compiled code are looked at in the time of one here.
+_MOST, _EACH = 1_000_000, 10
+
+
+def is_covered(problem: Problem) -> bool:
+    """Whether activations may be held in several ways, and passes are one task each on a stream of their own."""
+    if problem.overlaps or problem.transfer_stream is not None or not problem.network.options:
+        return False
+    several = len({stage.stream for stage in problem.stages}) > 1 or any(stage.tasks for stage in problem.stages)
+    return not several and problem.objective in (Objective.MAKESPAN, Objective.SPAN)
+
+
+def bounds_of_held(
+    problem: Problem, stop: Event, open_ticks: Callable[[], tuple[float, float]], work: int
+) -> Iterator[Certificate]:
+    """Above what is proved, up to the value of a schedule, in ticks; within so many labels. Each above those before.
+
+    Two devices together prove up to 2 % more, and take a hundred times as long.
+    """
+    if not is_covered(problem):
+        return
+    paths, best = Paths(problem.keeping_activations()), 0
+    chains, owns = [*walked_chains(problem)], problem.objective is Objective.SPAN
+
+    def between() -> tuple[int, int]:
+        proved, known = open_ticks()
+        return max(best, ceil(proved)), ceil(known)
+
+    for device in devices_of(problem, [stage for chain in chains for stage in chain]):
+        stages = tuple(stage for chain in chains for stage in stages_on(problem, chain, (device,)))
+        owner = device if owns else None
+        holding = holding_of(problem, paths, stages, owner)
+
+        def least_below(value: int, work: int) -> Least:
+            least = least_end(holding, value, min(_MOST, work // _EACH), stop)  # noqa: B023 - called in this round
+            return least._replace(work=least.work * _EACH)
+
+        proved, known = between()
+        for found in raised(least_below, between, (max(1, (known - proved) // VALUE_STEP), 1), work, stop):
+            work -= found.work
+            if found.ticks > between()[0]:
+                best = found.ticks
+                own = Diagram(stages, below=found.below, device=owner, tick=problem.tick, ways=True)
+                yield Certificate(KIND, best, _text(problem, device, best), device, own)
+
+
+def _text(problem: Problem, device: int, least: int) -> str:
+    return (
+        f"Forwards, backwards, copies and recomputations take turns on device {device}: each starts only while memory "
+        "has room for what it holds besides all other activations, each of which is held in one of its ways; a "
+        "micro-batch is away for as long as other stages take. In whichever order they run, and whichever way each "
+        f"activation is held, all take at least {amount(problem, least)}."
+    )

@@ -1,0 +1,126 @@
+"""Bounds by diagrams of held activations: never above the optimum, proved by the check, stronger than what was there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from random import Random
+from threading import Event
+
+import pytest
+
+from benchmarks.cases.drawn_tasks import drawn_tasks
+from benchmarks.proofs.memory_options import _exact
+from pipesched.checking.check import check_bound
+from pipesched.checking.finding import Verdict
+from pipesched.problem import placement
+from pipesched.problem.feasibility import why_infeasible
+from pipesched.problem.features.device_resources import Pool
+from pipesched.problem.memory_options import Recomputation
+from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.stage import Stage
+from pipesched.results.certificate import Certificate
+from solver.bounds.saving.certificates import certificates
+from solver.diagram.held import below
+from solver.diagram.held.below import bounds_of_held
+from solver.limits import Limits
+from solver.solve import solve
+from tests.support.small_memory import small_memory
+from tests.support.tiny_memory import tiny_memory
+
+AMPLE = 10**8
+
+
+def _claims(problem: Problem, proved: float, known: float) -> list[Certificate]:
+    return [*bounds_of_held(problem, Event(), lambda: (proved, known), AMPLE)]
+
+
+@cache
+def _small(count: int) -> list[tuple[Problem, float, float]]:
+    """So many problems with the bound in words and the optimum."""
+    return [*_draw(count)]
+
+
+def _draw(count: int) -> Iterator[tuple[Problem, float, float]]:
+    for number in range(count):
+        problem = (small_memory, tiny_memory, _putting_off)[number % 3](Random(number))
+        if not problem.microbatch_scale and why_infeasible(problem) is None and (exact := _exact(problem)) is not None:
+            yield problem, float(certificates(problem, problem.objective)[0].value_ticks), float(exact[0])
+
+
+def _putting_off(rng: Random) -> Problem:
+    """Long weight passes, some of which memory lets wait until the gradients are on their way back."""
+    forward, backward, weight = rng.randint(1, 3), rng.randint(1, 3), rng.randint(3, 9)
+    again = (Recomputation("full", rng.randint(1, 3), 0),)
+    stage = Stage(forward, backward, weight, backward + weight, rng.randint(0, 3), recompute=again)
+    room = Pool(rng.choice((1, 2, 2, 3)))
+    return Problem(placement.linear(2), 3, (stage, stage), (room, room), Objective.MAKESPAN)
+
+
+def _too_high(count: int) -> int:
+    """How many problems have a claim above the optimum."""
+    found = 0
+    for problem, proved, optimum in _small(count):
+        claims = _claims(problem, max(0.0, proved - 4), optimum + 4)
+        found += any(claim.value_ticks > optimum for claim in claims)
+    return found
+
+
+def test_no_claim_is_above_the_optimum_and_each_is_verified() -> None:
+    stronger = 0
+    for problem, proved, optimum in _small(120):
+        for claim in _claims(problem, max(0.0, proved - 4), optimum + 4):
+            assert claim.value_ticks <= optimum
+            assert check_bound(problem, claim).verdict is Verdict.VERIFIED, claim
+            stronger += claim.value_ticks > proved
+    assert stronger > 10
+
+
+def test_values_that_another_model_proves() -> None:
+    """Of CP-SAT's exact model of one device, with the other stages as delays."""
+    recompute = drawn_tasks(13)[9]
+    assert [claim.value_ticks for claim in _claims(recompute, 357, 404)][-1] == 404
+    assert [claim.value_ticks for claim in _claims(drawn_tasks(13)[11], 631, 716)][-1] == 676
+
+
+def test_a_solve_proves_what_no_bound_in_words_does() -> None:
+    found = solve(drawn_tasks(13)[9], Limits(seconds=60, deterministic=12, workers=1))
+    assert found.lower_bound == 404
+
+
+def test_nothing_where_it_knows_nothing() -> None:
+    problem = drawn_tasks(13)[9]
+    assert not _claims(problem.keeping_activations(), 0, 10**4)
+    assert not _claims(replace(problem, transfer_stream="link"), 0, 10**4)
+    assert not [*bounds_of_held(problem, Event(), lambda: (357, 404), 10)], "too little work"
+    stopped = Event()
+    stopped.set()
+    assert not [*bounds_of_held(problem, stopped, lambda: (357, 404), AMPLE)]
+
+
+@pytest.mark.parametrize("part", ["room", "longest", "turns", "tail", "copies"])
+def test_each_step_of_the_argument_is_needed(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is a tick or a unit too strict claims more than the optimum somewhere."""
+    real = below.holding_of
+
+    def stricter(*given: object) -> object:
+        own = real(*given)  # type: ignore[arg-type]
+        devices = [_stricter(one, part) for one in own.devices]
+        stages = [one._replace(turns=one.turns + 1) if part == "turns" else one for one in own.stages]
+        ways = [
+            way._replace(steps=tuple(s._replace(takes=max(0, s.takes)) for s in way.steps)) if part == "copies" else way
+            for way in own.ways
+        ]
+        return own._replace(devices=tuple(devices), stages=tuple(stages), ways=tuple(ways))
+
+    monkeypatch.setattr(below, "holding_of", stricter)
+    assert _too_high(120) > 0
+
+
+def _stricter(one, part: str):  # type: ignore[no-untyped-def]
+    if part == "room":
+        return one._replace(room=None if one.room is None else one.room - 1)
+    if part == "longest":
+        return one._replace(longest=0)
+    return one._replace(tail=one.tail + 1) if part == "tail" else one
