@@ -42,16 +42,14 @@ class Way(NamedTuple):
 
 
 class KeptStage(NamedTuple):
-    """A stage, its ticks, its memory, and from where to where its chain leads; stages are numbers of kept ones.
+    """A stage's device, which has the number of its stream, its ticks, its memory, and where its chain leads.
 
     `before` and `behind` are the kept stages next to it on its chain; `comes` the ticks from the end of the forward
     before, or until the first one of all; `back` those from the end of a gradient to the one on the stage before, or to
-    the end of what counts, None where nothing does; `turns` those from forward to gradient on a chain's last one.
+    the end of what counts, None where nothing does; `turns` those from a forward to its gradient.
     """
 
-    number: int
     device: int
-    stream: int
     forward: int
     gradient: int
     later: int
@@ -102,7 +100,7 @@ def holding_of(problem: Problem, paths: Paths, stages: Sequence[int], owner: int
         for place, number in enumerate(own):
             at = len(kept)
             kept.append(_kept_stage(problem, paths, own, place, since, devices, owner))
-            ways += _ways(problem.stages[number], at, where[number], kept[at].stream, streams)
+            ways += _ways(problem.stages[number], at, where[number], kept[at].device, streams)
     here = [[number for number in stages if where[number] == device] for device in devices]
     rooms = [_kept_device(problem, paths, own, owner) for own in here]
     return Holding(tuple(kept), tuple(ways), tuple(rooms), len(streams))
@@ -128,9 +126,7 @@ def _kept_stage(
     else:
         comes, back = (0 if owner is not None else paths.head[stage]), (None if owner is not None else tail)
     return KeptStage(
-        number=stage,
         device=devices.index(device),
-        stream=devices.index(device),
         forward=forward,
         gradient=gradient,
         later=whole - gradient,

@@ -20,8 +20,7 @@ class Label(NamedTuple):
     """When each stream is free, when each device would be had it run all weight passes, and times in queues.
 
     The oldest first: of micro-batches between two kept stages when they come to each stage forwards, and back; of those
-    held in each way when their gradients may begin on a chain's last kept stage, and when their last step ended, if
-    that has to be known.
+    held in each way when their gradients may begin, and when their last step ended, if that has to be known.
     """
 
     free: tuple[int, ...]
@@ -82,7 +81,7 @@ class States:
         """By device what it computes until its last gradient has ended, at least, and what all weight passes take."""
         own, found = self._holding, [(0, 0)] * len(self._holding.devices)
         again = [
-            [step.ticks if step.stream == own.stages[way.stage].stream else 0 for step in way.steps] for way in own.ways
+            [step.ticks if step.stream == own.stages[way.stage].device else 0 for step in way.steps] for way in own.ways
         ]
         for at, stage in enumerate(own.stages):
             here = [n for n, way in enumerate(own.ways) if way.stage == at]
@@ -132,7 +131,7 @@ class States:
             None,
             slack,
             stage.device,
-            stage.stream,
+            stage.device,
             stage.forward,
             stage.forward,
             tuple(puts),
@@ -146,7 +145,7 @@ class States:
         if own[number] == own[number + 1] or (step.takes > 0 and slack is not None and slack < 0):
             return
         after = state._replace(in_flight=_more(state.in_flight, n, (number + 1,)))
-        computes = step.stream == stage.stream
+        computes = step.stream == stage.device
         timed = (self._steps + n, own[number + 1]) if way.timed else None
         device, slack = (stage.device, slack) if computes else (None, None)
         yield Move(after, 0, (), timed, slack, device, step.stream, step.ticks, step.ticks, (), None)
@@ -166,7 +165,7 @@ class States:
         puts = () if stage.before is None or stage.back is None else ((self._back + stage.before, stage.back),)
         ends = stage.back if stage.before is None else None
         work = stage.gradient + stage.later
-        yield Move(after, 0, tuple(takes), None, slack, stage.device, stage.stream, stage.gradient, work, puts, ends)
+        yield Move(after, 0, tuple(takes), None, slack, stage.device, stage.device, stage.gradient, work, puts, ends)
 
     def _slack(self, stage: KeptStage, held: int) -> int | None:
         """The ticks of weight passes that may be left where so much is held besides; below 0 where that is too much."""

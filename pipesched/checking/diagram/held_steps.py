@@ -1,0 +1,320 @@
+"""The steps of kept stages whose activations are held in ways: states, what may be next, and the times it leads to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import accumulate
+from typing import NamedTuple
+
+from pipesched.checking.devices.least_times import LeastTimes, least_times
+from pipesched.problem.passes import RECOMPUTATIONS
+from pipesched.problem.problem import Problem
+
+# Beside any number of weight passes; and more than a micro-batch counts under way.
+_ANY, _DONE = -1, 5
+# What a micro-batch has run: nothing; a copy out that has not ended; one that has, so that the copy back is next.
+_FORWARD, _COPIED, _BACK = -1, 1, 2
+
+State = tuple[int, ...]
+Label = tuple[int, ...]
+# Free times by stream, compute streams first; when each device has run all it could; the end so far; then queues of
+# times, oldest first.
+Times = list[list[int]]
+FREE, RUN, END, _QUEUES = 0, 1, 2, 3
+# A number, and how much each of these entries of a state adds to it.
+Sum = tuple[int, list[tuple[int, int]]]
+
+
+def sum_over(one: Sum, state: State) -> int:
+    """The number, and of each entry of the state as much as it adds."""
+    found, entries = one
+    for entry, each in entries:
+        found += each * state[entry]
+    return found
+
+
+class Way(NamedTuple):
+    """One way to hold what a stage leaves: memory, and compute still to come, by what has run since the forward.
+
+    States count those of each from `slot` on. The queue `ready` has the least starts of gradients. What moves waits in
+    the queue `waits` for the stream `out`, is copied until the times in `ran`, and comes back on `back`; what is
+    computed again has one step, on the compute stream.
+    """
+
+    stage: int
+    slot: int
+    holds: tuple[int, ...]
+    work: tuple[int, ...]
+    ready: int
+    waits: int = 0
+    ran: int = 0
+    out: tuple[int, int] = (0, 0)
+    back: tuple[int, int] = (0, 0)
+
+    @property
+    def slots(self) -> range:
+        return range(self.slot, self.slot + len(self.holds))
+
+
+class Kept(NamedTuple):
+    """A kept stage; `begun` is where states count its forwards, which wait in the queue `comes`, gradients in `turns`.
+
+    `back` is the time from the end of a gradient until the chain's first stage has nothing left. `before` and `after`
+    are the kept stages next to it on its chain, if any.
+    """
+
+    device: int
+    number: int
+    activation: int
+    times: LeastTimes
+    back: int
+    begun: int
+    comes: int
+    turns: int
+    before: int | None
+    after: int | None
+    ways: list[Way]
+
+    @property
+    def later(self) -> int:
+        """What a backward has left behind its gradient."""
+        return self.times.backward - self.times.gradient
+
+    @property
+    def left(self) -> Sum:
+        """Micro-batches whose gradients have not begun."""
+        return self.number, [(self.begun, -1), *((slot, 1) for way in self.ways for slot in way.slots)]
+
+
+class Move(NamedTuple):
+    """A step of a micro-batch, by what it has run since the forward, and the state behind it.
+
+    So many weight passes may be open beside it. A copy back starts when no gradient runs if it comes `behind`.
+    """
+
+    way: Way
+    phase: int
+    state: State
+    open_: int = _ANY
+    behind: bool = False
+
+
+class Orders:
+    """The steps of kept stages: what may be next, and the times that it leads to."""
+
+    def __init__(self, problem: Problem, stages: tuple[int, ...], owner: int | None) -> None:
+        where, plain = problem.placement, least_times(problem.keeping_activations())
+        self.devices = list(dict.fromkeys(where.stage_device[s] for s in stages))
+        self.owner = None if owner is None else self.devices.index(owner)
+        # A state begins with the stage, counted from 1, whose gradient each device runs.
+        self.kept, self._entries = list[Kept](), len(self.devices)
+        self._streams = [(n, problem.stages[0].stream) for n in range(len(self.devices))]
+        # The stream that waits for the times of a queue, if any.
+        self.waiting: list[int | None] = [None] * _QUEUES
+        for along in where.chains:
+            own = [s for s in along if s in stages]
+            for n, s in enumerate(own):
+                first, last, whole = n == 0, n + 1 == len(own), plain[along[0]]
+                self._add(problem, s, plain[s], whole.turns + whole.backward, first, last)
+        self.of_device = [[one for one in self.kept if one.device == d] for d in range(len(self.devices))]
+        self.streams_of = [[n for n, (on, _) in enumerate(self._streams) if on == d] for d in range(len(self.devices))]
+        self._limits(problem, stages)
+        self._sums()
+        self.first: State = (0,) * self._entries
+        self.last = self.first[: len(self.devices)] + tuple(
+            next((one.number for one in self.kept if one.begun == entry), 0)
+            for entry in range(len(self.devices), self._entries)
+        )
+
+    def _add(self, problem: Problem, s: int, times: LeastTimes, done: int, first: bool, last: bool) -> None:
+        """A kept stage, behind those before it on its chain; a micro-batch is `done` so long after it begins."""
+        stage, number, device = problem.stages[s], len(self.kept), self.devices.index(problem.placement.stage_device[s])
+        begun, comes, turns, ways = self._entry(), self._queue(device), self._queue(device), list[Way]()
+        for kind, (keeps, _) in stage.held_until_backward.items():
+            whole, ready = stage.activation, self._queue(device)
+            if kind is None:
+                ways.append(Way(number, self._entry(), (whole,), (0,), ready))
+            elif kind in RECOMPUTATIONS:
+                again = stage.recompute[RECOMPUTATIONS.index(kind)].ticks
+                ways.append(Way(number, self._entry(2), (keeps, whole), (again, 0), ready))
+            else:
+                assert stage.offload is not None
+                out = self._stream(device, stage.offload.out_stream), stage.offload.out_ticks
+                back = self._stream(device, stage.offload.in_stream), stage.offload.in_ticks
+                a, b = (ticks if stream == device else 0 for stream, ticks in (out, back))
+                holds, queues = (whole, whole, keeps, whole), (self._queue(out[0]), self._queue(None))
+                ways.append(Way(number, self._entry(4), holds, (a + b, b, b, 0), ready, *queues, out, back))
+        near = None if first else number - 1, None if last else number + 1
+        count, back_to_first = len(problem.microbatches_of[s]), done - times.returned
+        self.kept.append(Kept(device, count, stage.activation, times, back_to_first, begun, comes, turns, *near, ways))
+
+    def _entry(self, number: int = 1) -> int:
+        self._entries += number
+        return self._entries - number
+
+    def _queue(self, waiting: int | None) -> int:
+        self.waiting.append(waiting)
+        return len(self.waiting) - 1
+
+    def _stream(self, device: int, name: str) -> int:
+        if (device, name) not in self._streams:
+            self._streams.append((device, name))
+        return self._streams.index((device, name))
+
+    def _limits(self, problem: Problem, stages: tuple[int, ...]) -> None:
+        """By device: room, the least memory of a weight pass that is put off, and the longest one."""
+        self._rooms = [problem.room[device] for device in self.devices]
+        self._longest = [max(one.later for one in own) for own in self.of_device]
+        self._open = list[int]()
+        for device in self.devices:
+            own = [problem.stages[s] for s in stages if problem.placement.stage_device[s] == device]
+            self._open.append(min((one.activation - one.freed for one in own if one.weight is not None), default=0))
+        self.ways = [way for one in self.kept for way in one.ways]
+        # Where a copy back may start while a gradient runs.
+        compute = len(self.devices)
+        self._watched = {self.kept[way.stage].device for way in self.ways if way.waits and way.back[0] >= compute}
+
+    def _sums(self) -> None:
+        """Sums over states: how far it is, what each device holds, how many times each queue has."""
+        self.rank: Sum = 0, [(one.begun, _DONE) for one in self.kept]
+        self._held: list[Sum] = [(0, []) for _ in self.devices]
+        lengths: list[Sum] = [(0, [])] * len(self.waiting)
+        lengths[FREE], lengths[RUN], lengths[END] = (len(self._streams), []), (len(self.devices), []), (1, [])
+        for way in self.ways:
+            self.rank[1].extend((slot, n + 1 - _DONE) for n, slot in enumerate(way.slots))
+            self._held[self.kept[way.stage].device][1].extend(zip(way.slots, way.holds, strict=True))
+            lengths[way.ready] = 0, [(slot, 1) for slot in way.slots]
+            if way.waits:
+                lengths[way.waits], lengths[way.ran] = (0, [(way.slot, 1)]), (0, [(way.slot + 1, 1)])
+        for one in self.kept:
+            if one.before is not None:
+                lengths[one.comes] = 0, [(self.kept[one.before].begun, 1), (one.begun, -1)]
+            if one.after is not None:
+                lengths[one.turns] = 0, [*one.left[1], *((n, -each) for n, each in self.kept[one.after].left[1])]
+        self._lengths = lengths
+
+    def begin(self) -> Label:
+        return (0,) * (len(self._streams) + len(self.devices) + 1)
+
+    def cuts(self, state: State) -> list[int]:
+        """Where each of the times begins in a label, and the end."""
+        return [*accumulate((sum_over(one, state) for one in self._lengths), initial=0)]
+
+    def moves(self, state: State) -> Iterator[Move]:
+        """What may be next: a forward in any way, a gradient, what saves memory between them."""
+        held = [sum_over(one, state) for one in self._held]
+        for way in self.ways:
+            one, last = self.kept[way.stage], len(way.holds) - 1
+            device = one.device
+            came = one.number if one.before is None else state[self.kept[one.before].begun]
+            if state[one.begun] < came and self._fits(device, more := held[device] + one.activation):
+                new = self._behind(state, device, (one.begun, 1), (way.slot, 1))
+                yield Move(way, _FORWARD, new, self._beside(device, more))
+            turned = one.after is None or sum_over(one.left, state) > sum_over(self.kept[one.after].left, state)
+            if state[way.slot + last] and turned and self._fits(device, held[device]):
+                runs = way.stage + 1 if sum(sum_over(own.left, state) for own in self.of_device[device]) > 1 else 0
+                new = self._behind(state, device, (way.slot + last, -1), (device, runs))
+                yield Move(way, last, new, self._beside(device, held[device]))
+            for phase in range(last):
+                if state[way.slot + phase]:
+                    yield from self._saving(state, way, phase, held[device])
+
+    def _saving(self, state: State, way: Way, phase: int, held: int) -> Iterator[Move]:
+        """A step of what is held in a way: of a copy out its end as well, which takes no stream."""
+        device, streams = self.kept[way.stage].device, (way.out[0], None, way.back[0]) if way.waits else (None,)
+        stream = streams[phase] if way.waits else device
+        on = (way.slot + phase, -1), (way.slot + phase + 1, 1)
+        more = held + max(0, way.holds[phase + 1] - way.holds[phase])
+        if stream == device:
+            if self._fits(device, more):
+                yield Move(way, phase, self._behind(state, device, *on), self._beside(device, more))
+            return
+        new = self._behind(state, None, *on)
+        if phase < _BACK:
+            yield Move(way, phase, new)
+        elif self._fits(device, more):
+            runs = self.kept[state[device] - 1].activation if state[device] else 0
+            yield Move(way, phase, new, behind=not self._fits(device, more + runs))
+
+    def _behind(self, state: State, device: int | None, *changes: tuple[int, int]) -> State:
+        """The state with entries changed; what a compute stream ran before is over where a step of it is the change."""
+        new = list(state)
+        if device is not None:
+            new[device] = 0
+        for entry, change in changes:
+            if entry >= len(self.devices) or entry in self._watched:
+                new[entry] += change
+        return tuple(new)
+
+    def _fits(self, device: int, held: int) -> bool:
+        room = self._rooms[device]
+        return room is None or held <= room
+
+    def _beside(self, device: int, held: int) -> int:
+        """How many weight passes may be open beside what is held."""
+        room, each = self._rooms[device], self._open[device]
+        return _ANY if room is None or each <= 0 else (room - held) // each
+
+    def run(self, times: Times, move: Move, over: int | None) -> Times | None:
+        """The times behind a move; none where a copy out can be over before it, of which the first is at `over`."""
+        way, new = move.way, [one[:] for one in times]
+        if way.waits and move.phase == _COPIED:
+            end = new[way.ran].pop(0)
+            new[FREE] = [max(one, end) for one in new[FREE]]
+            return new if end == over else None
+        if move.phase == _FORWARD:
+            start = self._forward(new, move)
+        elif move.phase == len(way.holds) - 1:
+            start = self._gradient(new, move)
+        else:
+            start = self._save(new, move)
+        return None if over is not None and start >= over else new
+
+    def _forward(self, new: Times, move: Move) -> int:
+        one = self.kept[move.way.stage]
+        soonest = new[one.comes].pop(0) if one.before is not None else 0 if self.owner is not None else one.times.begins
+        start, end = self._step(new, one.device, one.device, (soonest, one.times.forward, 0), move.open_)
+        if one.after is not None:
+            after = self.kept[one.after]
+            new[after.comes].append(end + after.times.begins - one.times.begins - one.times.forward)
+        new[move.way.ready].append(end + one.times.turns - one.times.begins - one.times.forward)
+        if move.way.waits:
+            new[move.way.waits].append(end)
+        return start
+
+    def _gradient(self, new: Times, move: Move) -> int:
+        one = self.kept[move.way.stage]
+        soonest = max(new[move.way.ready].pop(0), new[one.turns].pop(0) if one.after is not None else 0)
+        start, end = self._step(new, one.device, one.device, (soonest, one.times.gradient, one.later), move.open_)
+        if one.before is not None:
+            before = self.kept[one.before]
+            new[before.turns].append(end + before.times.turns - one.times.returned)
+        elif self.owner is None and sum_over(one.left, move.state) == 0:
+            new[END][0] = max(new[END][0], end + one.back)
+        return start
+
+    def _save(self, new: Times, move: Move) -> int:
+        """A copy, or what is computed again: of those of the way the oldest, before which others may be so far."""
+        way, one = move.way, self.kept[move.way.stage]
+        if way.waits and move.phase == 0:
+            start, end = self._step(new, way.out[0], one.device, (new[way.waits].pop(0), way.out[1], 0), move.open_)
+            new[way.ran].append(end)
+            return start
+        stream, ticks = way.back if way.waits else (one.device, way.work[0])
+        soonest = new[FREE][one.device] if move.behind else 0
+        start, end = self._step(new, stream, one.device, (soonest, ticks, 0), move.open_)
+        nth = move.state[way.slots[-1]] - 1
+        new[way.ready][nth] = max(new[way.ready][nth], end)
+        return start
+
+    def _step(self, new: Times, stream: int, device: int, what: tuple[int, int, int], open_: int) -> tuple[int, int]:
+        """Start and end on a stream, no sooner than a time, of so many ticks, with so much that may be put off."""
+        soonest, ticks, later = what
+        start = max(new[FREE][stream], soonest)
+        if stream == device:
+            if open_ != _ANY:
+                start = max(start, new[RUN][device] - open_ * self._longest[device])
+            new[RUN][device] = max(new[RUN][device], start) + ticks + later
+        new[FREE] = [max(one, start) for one in new[FREE]]
+        new[FREE][stream] = start + ticks
+        return start, start + ticks
