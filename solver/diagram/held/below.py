@@ -34,10 +34,7 @@ def is_covered(problem: Problem) -> bool:
 def bounds_of_held(
     problem: Problem, stop: Event, open_ticks: Callable[[], tuple[float, float]], work: int
 ) -> Iterator[Certificate]:
-    """Above what is proved, up to the value of a schedule, in ticks; within so many labels. Each above those before.
-
-    Two devices together prove up to 2 % more, and take a hundred times as long.
-    """
+    """Above what is proved, up to the value of a schedule, in ticks; within so many labels. Each above those before."""
     if not is_covered(problem):
         return
     paths, best = Paths(problem.keeping_activations()), 0
@@ -49,8 +46,7 @@ def bounds_of_held(
 
     for device in devices_of(problem, [stage for chain in chains for stage in chain]):
         stages = tuple(stage for chain in chains for stage in stages_on(problem, chain, (device,)))
-        owner = device if owns else None
-        holding = holding_of(problem, paths, stages, owner)
+        holding = holding_of(problem, paths, stages)
 
         def least_below(value: int, work: int) -> Least:
             least = least_end(holding, value, min(_MOST, work // _EACH), stop)  # noqa: B023 - called in this round
@@ -61,7 +57,7 @@ def bounds_of_held(
             work -= found.work
             if found.ticks > between()[0]:
                 best = found.ticks
-                own = Diagram(stages, below=found.below, device=owner, tick=problem.tick, ways=True)
+                own = Diagram(stages, below=found.below, device=device if owns else None, tick=problem.tick, ways=True)
                 yield Certificate(KIND, best, _text(problem, device, best), device, own)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from solver.diagram.held.holding import Holding, KeptStage
+from solver.diagram.held.holding import COMPUTE, Holding
 
 
 class State(NamedTuple):
@@ -17,14 +17,14 @@ class State(NamedTuple):
 
 
 class Label(NamedTuple):
-    """When each stream is free, when each device would be had it run all weight passes, and times in queues.
+    """When each stream is free, when that of the passes would be had all weight passes run, and times in queues.
 
     The oldest first: of micro-batches between two kept stages when they come to each stage forwards, and back; of those
     held in each way when their gradients may begin, and when their last step ended, if that has to be known.
     """
 
     free: tuple[int, ...]
-    over: tuple[int, ...]
+    with_weights: int
     queues: tuple[tuple[int, ...], ...]
 
 
@@ -32,9 +32,9 @@ class Move(NamedTuple):
     """What may be next in a state, to which one it leads, and how it changes a label.
 
     It starts no sooner than `since` and than the oldest of the queues that it `takes` from, or than the step before
-    that is at `after`, a queue and a place, where its own end is noted; and when all work of the `device` but `slack`
-    ticks is done. It takes `ticks` of a `stream` and is `work` of the device. Queues get its end, and so many ticks.
-    What counts has ended `ends` ticks behind its end.
+    that is at `after`, a queue and a place, where its own end is noted; and when all work that could have run but
+    `slack` ticks is done. It takes `ticks` of a `stream`, and `later` ticks of a weight pass can run from then on.
+    Queues get its end, and so many ticks. What counts has ended `ends` ticks behind its end.
     """
 
     state: State
@@ -42,10 +42,9 @@ class Move(NamedTuple):
     takes: tuple[int, ...]
     after: tuple[int, int] | None
     slack: int | None
-    device: int | None
     stream: int | None
     ticks: int
-    work: int
+    later: int
     puts: tuple[tuple[int, int], ...]
     ends: int | None
 
@@ -65,7 +64,7 @@ class States:
         """Before the first forward."""
         own = self._holding
         state = State((0,) * len(own.stages), tuple((0,) * (1 + len(way.steps)) for way in own.ways))
-        return state, Label((0,) * own.streams, (0,) * len(own.devices), ((),) * (self._steps + len(own.ways)))
+        return state, Label((0,) * own.streams, 0, ((),) * (self._steps + len(own.ways)))
 
     def rank(self, state: State) -> int:
         """Each move leads to a higher one."""
@@ -77,104 +76,100 @@ class States:
         """When all passes of kept stages have run."""
         return self._done * sum(stage.microbatches for stage in self._holding.stages)
 
-    def left(self, state: State) -> list[tuple[int, int]]:
-        """By device what it computes until its last gradient has ended, at least, and what all weight passes take."""
-        own, found = self._holding, [(0, 0)] * len(self._holding.devices)
-        again = [
-            [step.ticks if step.stream == own.stages[way.stage].device else 0 for step in way.steps] for way in own.ways
-        ]
+    def left(self, state: State) -> tuple[int, int]:
+        """The least ticks until the last gradient has ended, and what all weight passes take that are behind."""
+        own, until, weights = self._holding, 0, 0
+        again = [sum(step.ticks for step in way.steps if step.stream == COMPUTE) for way in own.ways]
         for at, stage in enumerate(own.stages):
             here = [n for n, way in enumerate(own.ways) if way.stage == at]
             ahead = stage.microbatches - state.begun[at]
             behind = ahead + sum(state.in_flight[n][0] for n in here)
-            until, weights = found[stage.device]
-            until += ahead * (stage.forward + min(sum(again[n]) for n in here)) + behind * stage.gradient
-            for n in here:
-                flying, *done = state.in_flight[n]
-                until += sum((flying - one) * ticks for one, ticks in zip(done, again[n], strict=True))
-            found[stage.device] = until, weights + behind * stage.later
-        return found
+            until += ahead * (stage.forward + min(again[n] for n in here)) + behind * stage.gradient
+            weights += behind * stage.later
+        for way, (flying, *done) in zip(own.ways, state.in_flight, strict=True):
+            until += sum((flying - n) * s.ticks for n, s in zip(done, way.steps, strict=True) if s.stream == COMPUTE)
+        return until, weights
 
     def moves(self, state: State, queues: Sequence[Sequence[int]]) -> Iterator[Move]:
         """Every forward, step and gradient that memory admits; of the queues their lengths alone are read."""
-        held = [0] * len(self._holding.devices)
+        held = 0
         for way, (flying, *done) in zip(self._holding.ways, state.in_flight, strict=True):
-            steps = sum(one * step.takes for one, step in zip(done, way.steps, strict=True))
-            held[self._holding.stages[way.stage].device] += flying * way.stays + steps
+            held += flying * way.stays + sum(n * step.takes for n, step in zip(done, way.steps, strict=True))
         for n, way in enumerate(self._holding.ways):
-            stage = self._holding.stages[way.stage]
-            yield from self._forward(state, n, stage, queues, held[stage.device])
+            yield from self._forward(state, n, queues, held)
             for number in range(len(way.steps)):
-                yield from self._step(state, n, number, held[stage.device])
-            yield from self._gradient(state, n, stage, queues, held[stage.device])
+                yield from self._step(state, n, number, held)
+            yield from self._gradient(state, n, queues, held)
 
-    def _forward(
-        self, state: State, n: int, stage: KeptStage, queues: Sequence[Sequence[int]], held: int
-    ) -> Iterator[Move]:
-        way, begun = self._holding.ways[n], state.begun
-        at = way.stage
+    def _forward(self, state: State, n: int, queues: Sequence[Sequence[int]], held: int) -> Iterator[Move]:
+        way, begun, at = self._holding.ways[n], state.begun, self._holding.ways[n].stage
+        stage = self._holding.stages[at]
         comes = begun[at] < stage.microbatches if stage.before is None else len(queues[at]) > 0
-        slack = self._slack(stage, held + stage.activation)
-        if not comes or (slack is not None and slack < 0):
+        if not comes or not self._fits(more := held + stage.activation):
             return
-        after = State((*begun[:at], begun[at] + 1, *begun[at + 1 :]), _more(state.in_flight, n, (0,)))
         puts = [(self._turn + n, stage.turns)]
         puts += [] if stage.behind is None else [(stage.behind, self._holding.stages[stage.behind].comes)]
         puts += [(self._steps + n, 0)] if way.timed else []
-        ends = stage.turns + stage.gradient + stage.tail
-        takes = () if stage.before is None else (at,)
-        since = stage.comes if stage.before is None else 0
         yield Move(
-            after,
-            since,
-            takes,
-            None,
-            slack,
-            stage.device,
-            stage.device,
-            stage.forward,
-            stage.forward,
-            tuple(puts),
-            ends,
+            State((*begun[:at], begun[at] + 1, *begun[at + 1 :]), _more(state.in_flight, n, (0,))),
+            since=stage.comes if stage.before is None else 0,
+            takes=() if stage.before is None else (at,),
+            after=None,
+            slack=self._slack(more),
+            stream=COMPUTE,
+            ticks=stage.forward,
+            later=0,
+            puts=tuple(puts),
+            ends=stage.turns + stage.gradient + stage.tail,
         )
 
     def _step(self, state: State, n: int, number: int, held: int) -> Iterator[Move]:
         way, own = self._holding.ways[n], state.in_flight[n]
-        step, stage = way.steps[number], self._holding.stages[way.stage]
-        slack = self._slack(stage, held + step.takes)
-        if own[number] == own[number + 1] or (step.takes > 0 and slack is not None and slack < 0):
+        step = way.steps[number]
+        if own[number] == own[number + 1] or (step.takes > 0 and not self._fits(held + step.takes)):
             return
-        after = state._replace(in_flight=_more(state.in_flight, n, (number + 1,)))
-        computes = step.stream == stage.device
-        timed = (self._steps + n, own[number + 1]) if way.timed else None
-        device, slack = (stage.device, slack) if computes else (None, None)
-        yield Move(after, 0, (), timed, slack, device, step.stream, step.ticks, step.ticks, (), None)
+        yield Move(
+            state._replace(in_flight=_more(state.in_flight, n, (number + 1,))),
+            since=0,
+            takes=(),
+            after=(self._steps + n, own[number + 1]) if way.timed else None,
+            slack=self._slack(held + step.takes) if step.stream == COMPUTE else None,
+            stream=step.stream,
+            ticks=step.ticks,
+            later=0,
+            puts=(),
+            ends=None,
+        )
 
-    def _gradient(
-        self, state: State, n: int, stage: KeptStage, queues: Sequence[Sequence[int]], held: int
-    ) -> Iterator[Move]:
+    def _gradient(self, state: State, n: int, queues: Sequence[Sequence[int]], held: int) -> Iterator[Move]:
         way, at = self._holding.ways[n], self._holding.ways[n].stage
-        slack = self._slack(stage, held)
+        stage = self._holding.stages[at]
         comes = stage.behind is None or len(queues[self._back + at]) > 0
-        if not state.in_flight[n][-1] or not comes or (slack is not None and slack < 0):
+        if not state.in_flight[n][-1] or not comes or not self._fits(held):
             return
-        after = state._replace(in_flight=_more(state.in_flight, n, range(1 + len(way.steps)), -1))
         takes = [self._turn + n]
         takes += [] if stage.behind is None else [self._back + at]
         takes += [self._steps + n] if way.timed else []
-        puts = () if stage.before is None or stage.back is None else ((self._back + stage.before, stage.back),)
-        ends = stage.back if stage.before is None else None
-        work = stage.gradient + stage.later
-        yield Move(after, 0, tuple(takes), None, slack, stage.device, stage.device, stage.gradient, work, puts, ends)
+        yield Move(
+            state._replace(in_flight=_more(state.in_flight, n, range(1 + len(way.steps)), -1)),
+            since=0,
+            takes=tuple(takes),
+            after=None,
+            slack=self._slack(held),
+            stream=COMPUTE,
+            ticks=stage.gradient,
+            later=stage.later,
+            puts=() if stage.before is None or stage.back is None else ((self._back + stage.before, stage.back),),
+            ends=stage.back if stage.before is None else None,
+        )
 
-    def _slack(self, stage: KeptStage, held: int) -> int | None:
-        """The ticks of weight passes that may be left where so much is held besides; below 0 where that is too much."""
-        device = self._holding.devices[stage.device]
-        if device.room is None:
-            return None
-        if held > device.room:
-            return -1
-        return None if device.waiting <= 0 else (device.room - held) // device.waiting * device.longest
+    def _fits(self, held: int) -> bool:
+        return self._holding.room is None or held <= self._holding.room
+
+    def _slack(self, held: int) -> int | None:
+        """The ticks of weight passes that may be left where so much is held besides; None without a limit."""
+        own = self._holding
+        return None if own.room is None or own.waiting <= 0 else (own.room - held) // own.waiting * own.longest
 
 
 def _more(

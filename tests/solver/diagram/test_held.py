@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from random import Random
@@ -21,9 +21,11 @@ from pipesched.problem.memory_options import Recomputation
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.stage import Stage
 from pipesched.results.certificate import Certificate
+from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.saving.certificates import certificates
 from solver.diagram.held import below
 from solver.diagram.held.below import bounds_of_held
+from solver.diagram.held.holding import Holding
 from solver.limits import Limits
 from solver.solve import solve
 from tests.support.small_memory import small_memory
@@ -104,23 +106,18 @@ def test_each_step_of_the_argument_is_needed(part: str, monkeypatch: pytest.Monk
     """What is a tick or a unit too strict claims more than the optimum somewhere."""
     real = below.holding_of
 
-    def stricter(*given: object) -> object:
-        own = real(*given)  # type: ignore[arg-type]
-        devices = [_stricter(one, part) for one in own.devices]
-        stages = [one._replace(turns=one.turns + 1) if part == "turns" else one for one in own.stages]
-        ways = [
-            way._replace(steps=tuple(s._replace(takes=max(0, s.takes)) for s in way.steps)) if part == "copies" else way
-            for way in own.ways
-        ]
-        return own._replace(devices=tuple(devices), stages=tuple(stages), ways=tuple(ways))
+    def stricter(problem: Problem, paths: Paths, stages: Sequence[int]) -> Holding:
+        own = real(problem, paths, stages)
+        stages = [one._replace(turns=one.turns + 1) for one in own.stages]
+        ways = [way._replace(steps=tuple(s._replace(takes=max(0, s.takes)) for s in way.steps)) for way in own.ways]
+        changed = {
+            "room": {"room": None if own.room is None else own.room - 1},
+            "longest": {"longest": 0},
+            "turns": {"stages": tuple(stages)},
+            "tail": {"tail": own.tail + 1},
+            "copies": {"ways": tuple(ways)},
+        }
+        return own._replace(**changed[part])
 
     monkeypatch.setattr(below, "holding_of", stricter)
     assert _too_high(120) > 0
-
-
-def _stricter(one, part: str):  # type: ignore[no-untyped-def]
-    if part == "room":
-        return one._replace(room=None if one.room is None else one.room - 1)
-    if part == "longest":
-        return one._replace(longest=0)
-    return one._replace(tail=one.tail + 1) if part == "tail" else one
