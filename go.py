@@ -102,7 +102,7 @@ def check() -> int:
 def main() -> int:
     """Pick the job by the first word."""
     if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
-        print(__doc__)
+        print(__doc__, flush=True)
         return 0
     if sys.argv[1] == "test":
         return test(sys.argv[2:])
@@ -121,3 +121,6 @@ if __name__ == "__main__":
         sys.exit(main())
     except KeyboardInterrupt:
         sys.exit(130)
+    except BrokenPipeError:  # who reads the help, as `| head`, has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
-from benchmarks.proofs import memory_options, plan_attack, spans, unequal_problems
+from benchmarks.proofs import held_activations, memory_options, plan_attack, spans, unequal_problems
 from benchmarks.reporting.page import exit_code, show, table
 from pipesched.errors import Deadlock, Disagreement
 from pipesched.files.atomic_write import write_whole
@@ -49,13 +49,18 @@ def _pieces(make: Callable[[Random], Problem], number: int) -> tuple[Sequence[st
         return features(one), (TOO_MANY,)
 
 
-def _alone(compare: Callable[[int], Sequence[str]], number: int) -> tuple[Sequence[str], Sequence[str]]:
-    """Of a kind whose problems all count alike."""
+def _told_apart(compare: Compare, number: int) -> tuple[Sequence[str], Sequence[str]]:
+    """Of a kind that says itself what its problems have."""
     try:
-        return (ALL,), compare(number)
+        return compare(number)
     except (AssertionError, Deadlock, Disagreement) as wrong:
         print(f"number {number}: {wrong}", file=sys.stderr, flush=True)
         return (ALL,), (PROBLEMS, WRONG)
+
+
+def _alone(compare: Callable[[int], Sequence[str]], number: int) -> tuple[Sequence[str], Sequence[str]]:
+    """Of a kind whose problems all count alike."""
+    return _told_apart(lambda drawn: ((ALL,), compare(drawn)), number)
 
 
 KINDS: Mapping[str, Compare] = {
@@ -67,6 +72,7 @@ KINDS: Mapping[str, Compare] = {
     "memory": partial(_alone, memory_options.every_way),
     "unequal-memory": partial(_alone, lambda number: memory_options.brute_force(tiny_unequal_memory(Random(number)))),
     "memory-bounds": partial(_alone, memory_options.strongest_bound),
+    "held-activations": partial(_told_apart, held_activations.held_activations),
     "unequal": partial(_alone, unequal_problems.orders_and_modes),
     "spans": partial(_alone, spans.compare),
     "plans": partial(_alone, plan_attack.compare),

@@ -49,7 +49,7 @@ def brute_force(problem: Problem) -> Outcome:
         best = optimum(problem, problem.objective, _MOST_WAITS)
     except ValueError:
         return ("left out: too many waits",)
-    found = _exact(problem)
+    found = exact(problem)
     if best is None:
         assert found is None
         return "problems", "nothing fits"
@@ -69,8 +69,8 @@ def bounds(problem: Problem) -> Outcome:
     found = certificates(problem, problem.objective)
     if found[0].kind != KIND or found[0].value_ticks == found[1].value_ticks:
         return ()
-    exact = _exact(problem)
-    return () if exact is None else ("problems", *_against(found, exact[0], problem))
+    known = exact(problem)
+    return () if known is None else ("problems", *_against(found, known[0], problem))
 
 
 def _against(found: list[Certificate], best: Fraction | int, problem: Problem) -> Outcome:
@@ -80,7 +80,7 @@ def _against(found: list[Certificate], best: Fraction | int, problem: Problem) -
     return ("strongest bound attained",) * (found[0].value_ticks == best)
 
 
-def _exact(problem: Problem) -> tuple[Fraction | int, Fraction | int] | None:
+def exact(problem: Problem) -> tuple[Fraction | int, Fraction | int] | None:
     """The value of the model's best schedule, whose memory is safe, and the model's bound; None if nothing fits."""
     chains = microbatch_chains(problem) if problem.microbatch_scale else None
     asked = problem if chains is None else chains.problem

@@ -44,7 +44,10 @@ def test_the_ablation_takes_problems_of_every_kind() -> None:
     kinds = " ".join(problem.name for problem in problems)
     assert all(
         kind in kinds
-        for kind in ("linear", "wave", "interleaved", "V", "bidirectional", "blocks", "fused", "zb-", "DynaPipe")
+        for kind in (
+            *("linear", "wave", "interleaved", "V", "bidirectional", "blocks", "fused", "zb-", "DynaPipe"),
+            *("exchange", "offload", "recompute", "both", "gathers"),
+        )
     )
     assert any(3 * problem.placement.stages * problem.microbatches > MANY_PASSES for problem in problems)
 

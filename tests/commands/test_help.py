@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -115,3 +116,12 @@ def test_a_word_too_many_is_said_with_what_the_command_takes(capsys: pytest.Capt
         main(["check", "a.json", "b.json"])
     said = "pipesched: found b.json too; allowed: pipesched check SCHEDULE (see `pipesched check --help`)\n"
     assert (left.value.code, capsys.readouterr().err) == (2, said)
+
+
+def test_who_reads_the_help_of_go_may_stop() -> None:
+    process = subprocess.Popen(
+        [sys.executable, ROOT / "go.py", "--help"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    assert (process.wait(60), process.stderr.read() if process.stderr else None) == (141, b"")

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from benchmarks.proofs.memory_options import _exact
+from benchmarks.proofs.memory_options import exact
 from pipesched.checking.check import check_bound
 from pipesched.checking.diagram import held_activations as check
 from pipesched.checking.diagram.held_activations import held_activations
@@ -53,7 +53,7 @@ def brute_force(one: Problem) -> Fraction | int | None:
 
 
 def by_model(one: Problem) -> Fraction | int | None:
-    found = None if why_infeasible(one) else _exact(one)
+    found = None if why_infeasible(one) else exact(one)
     return found[0] if found else None
 
 

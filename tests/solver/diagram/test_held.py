@@ -11,15 +11,11 @@ from threading import Event
 import pytest
 
 from benchmarks.cases.drawn_tasks import drawn_tasks
-from benchmarks.proofs.memory_options import _exact
+from benchmarks.proofs.memory_options import exact
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
-from pipesched.problem import placement
 from pipesched.problem.feasibility import why_infeasible
-from pipesched.problem.features.device_resources import Pool
-from pipesched.problem.memory_options import Recomputation
-from pipesched.problem.problem import Objective, Problem
-from pipesched.problem.stage import Stage
+from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.saving.certificates import certificates
@@ -28,6 +24,7 @@ from solver.diagram.held.below import bounds_of_held
 from solver.diagram.held.holding import Holding
 from solver.limits import Limits
 from solver.solve import solve
+from tests.support.held_problems import putting_off
 from tests.support.small_memory import small_memory
 from tests.support.tiny_memory import tiny_memory
 
@@ -46,18 +43,9 @@ def _small(count: int) -> list[tuple[Problem, float, float]]:
 
 def _draw(count: int) -> Iterator[tuple[Problem, float, float]]:
     for number in range(count):
-        problem = (small_memory, tiny_memory, _putting_off)[number % 3](Random(number))
-        if not problem.microbatch_scale and why_infeasible(problem) is None and (exact := _exact(problem)) is not None:
-            yield problem, float(certificates(problem, problem.objective)[0].value_ticks), float(exact[0])
-
-
-def _putting_off(rng: Random) -> Problem:
-    """Long weight passes, some of which memory lets wait until the gradients are on their way back."""
-    forward, backward, weight = rng.randint(1, 3), rng.randint(1, 3), rng.randint(3, 9)
-    again = (Recomputation("full", rng.randint(1, 3), 0),)
-    stage = Stage(forward, backward, weight, backward + weight, rng.randint(0, 3), recompute=again)
-    room = Pool(rng.choice((1, 2, 2, 3)))
-    return Problem(placement.linear(2), 3, (stage, stage), (room, room), Objective.MAKESPAN)
+        problem = (small_memory, tiny_memory, putting_off)[number % 3](Random(number))
+        if not problem.microbatch_scale and why_infeasible(problem) is None and (known := exact(problem)) is not None:
+            yield problem, float(certificates(problem, problem.objective)[0].value_ticks), float(known[0])
 
 
 def _too_high(count: int) -> int:

@@ -1,0 +1,73 @@
+"""Small problems aimed at how activations are held on one device: V shapes, weight passes that wait, several ways."""
+
+from __future__ import annotations
+
+from random import Random
+
+from pipesched.problem import placement
+from pipesched.problem.features.device_resources import Pool
+from pipesched.problem.memory_options import Offload, Recomputation
+from pipesched.problem.placement import Placement
+from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.stage import COMPUTE, Stage
+from tests.support.small_memory import small_memory
+from tests.support.tiny_memory import tiny_memory
+
+_V, _UNEVEN = placement.explicit(2, [0, 1, 1, 0]), placement.explicit(2, [0, 1, 0])
+# Placements with the most micro-batches.
+_SHAPES: tuple[tuple[Placement, int], ...] = (
+    (placement.linear(1), 4),
+    (placement.linear(2), 3),
+    (placement.linear(3), 2),
+    (placement.explicit(1, [0, 0]), 2),
+    (_V, 2),
+    (_UNEVEN, 2),
+    (placement.bidirectional(2), 2),
+)
+_STREAMS = (("d2h", "h2d"), ("copy", "copy"), ("copy", COMPUTE), (COMPUTE, "copy"))
+
+
+def held_problem(rng: Random) -> Problem:
+    """Of one of four kinds."""
+    return rng.choice((small_memory, tiny_memory, putting_off, _tight))(rng)
+
+
+def putting_off(rng: Random) -> Problem:
+    """Long weight passes, some of which memory lets wait until the gradients are on their way back."""
+    forward, backward, weight = rng.randint(1, 3), rng.randint(1, 3), rng.randint(3, 9)
+    again = (Recomputation("full", rng.randint(1, 3), 0),)
+    stage = Stage(forward, backward, weight, backward + weight, rng.randint(0, 3), recompute=again)
+    room = Pool(rng.choice((1, 2, 2, 3)))
+    return Problem(placement.linear(2), 3, (stage, stage), (room, room), Objective.MAKESPAN)
+
+
+def _tight(rng: Random) -> Problem:
+    """Room for little more than one activation of each stage, several ways, stages on the way that are delays."""
+    where, most = rng.choice(_SHAPES)
+    splits, longest, streams = rng.random() < 0.5, rng.choice((2, 4, 8)), rng.choice(_STREAMS)
+
+    def some() -> int:
+        return rng.randint(0, longest)
+
+    def one() -> Stage:
+        whole, backward, weight = rng.randint(1, 4), some(), some()
+        offload = Offload(some(), some(), *streams, rng.randint(1, whole)) if rng.random() < 0.5 else None
+        again = [Recomputation(f"way-{n}", some(), rng.randint(0, whole)) for n in range(rng.choice((0, 1, 2)))]
+        return Stage(
+            some(),
+            backward,
+            weight if splits else None,
+            rng.choice((backward + weight, rng.randint(0, backward + weight))) if splits else backward,
+            rng.choice((0, some())),
+            activation=whole,
+            freed=rng.choice((0, rng.randint(-1, whole))) if splits else 0,
+            offload=offload,
+            recompute=tuple(again),
+            may_keep=rng.random() < 0.75 or not (offload or again),
+        )
+
+    stages = tuple(one() for _ in range(where.stages))
+    own = [[stages[s].activation for s in held] for held in where.stages_of]
+    pools = tuple(Pool(sum(held) + rng.choice((0, 0, 1, 2, max(held)))) for held in own)
+    objective = rng.choice((Objective.MAKESPAN, Objective.MAKESPAN, Objective.SPAN))
+    return Problem(where, rng.randint(min(2, most), most), stages, pools, objective)
