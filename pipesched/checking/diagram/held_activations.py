@@ -12,7 +12,9 @@ alone. So a state is how many have, way by way.
 Steps are taken by their starts over all streams, and none starts before the last. A copy out gives back
 what it copied when it ends, which is an event by itself; the sooner the better, so that one that can be over is. What
 is left of a backward behind its gradient is put off: as many as memory has room for beside all that is held. All others
-have run: the compute stream was in use for so long, from the start of any of its steps on.
+have run: the compute stream was in use for so long, from the start of any of its steps on. The same holds when a copy
+back takes its memory. It starts behind the end of the last step of the compute stream, or while that runs: then memory
+holds what a gradient has that runs there, and all weight passes but its own and those put off end before it does.
 
 With times that are nowhere later nothing that follows is later: of each state only such times are kept.
 

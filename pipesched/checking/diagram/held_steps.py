@@ -90,7 +90,8 @@ class Kept(NamedTuple):
 class Move(NamedTuple):
     """A step of a micro-batch, by what it has run since the forward, and the state behind it.
 
-    So many weight passes may be open beside it. A copy back starts when no gradient runs if it comes `behind`.
+    So many weight passes may be open beside it. A copy back starts when no step of the compute stream runs if it comes
+    `behind`; else while one does, which has so much `later` if it is a gradient.
     """
 
     way: Way
@@ -98,6 +99,7 @@ class Move(NamedTuple):
     state: State
     open_: int = _ANY
     behind: bool = False
+    later: int = 0
 
 
 class Orders:
@@ -222,8 +224,14 @@ class Orders:
         elif phase < _BACK:
             yield Move(way, phase, _changed(state, *on))
         elif self._fits(more):
-            runs = self.kept[state[_RUNS] - 1].activation if state[_RUNS] else 0
-            yield Move(way, phase, _changed(state, *on), behind=not self._fits(more + runs))
+            new = _changed(state, *on)
+            yield Move(way, phase, new, self._beside(more), behind=True)
+            runs, later = 0, 0
+            if state[_RUNS]:
+                one = self.kept[state[_RUNS] - 1]
+                runs, later = one.activation, one.later
+            if self._fits(more + runs):
+                yield Move(way, phase, new, self._beside(more + runs), later=later)
 
     def _computes(self, state: State, *changes: tuple[int, int]) -> State:
         """The state with entries changed by a step of the compute stream, on which what ran before is over."""
@@ -282,8 +290,12 @@ class Orders:
             new[way.ran].append(end)
             return start
         stream, ticks = way.back if way.waits else (COMPUTE, way.work[0])
-        soonest = new[FREE][COMPUTE] if move.behind else 0
-        start, end = self._step(new, stream, (soonest, ticks, 0), move.open_)
+        put_off = new[RUN][0] - move.open_ * self._longest if move.open_ != _ANY else 0
+        start, end = self._step(
+            new, stream, (max(put_off, new[FREE][COMPUTE]) if move.behind else 0, ticks, 0), move.open_
+        )
+        if stream != COMPUTE and not move.behind:
+            new[FREE][COMPUTE] = max(new[FREE][COMPUTE], put_off - move.later)
         nth = move.state[way.slots[-1]] - 1
         new[way.ready][nth] = max(new[way.ready][nth], end)
         return start

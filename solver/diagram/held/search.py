@@ -59,7 +59,9 @@ def _sum(row: tuple[tuple[int, ...], Label]) -> int:
 def _start(label: Label, move: Move) -> int:
     """Of a move, at the earliest."""
     start = move.since if move.stream is None else max(move.since, label.free[move.stream])
-    if move.slack is not None:
+    if move.behind:
+        start = max(start, label.free[COMPUTE])
+    if move.slack is not None and not move.beside:
         start = max(start, label.with_weights - move.slack)
     for queue in move.takes:
         start = max(start, label.queues[queue][0])
@@ -69,7 +71,9 @@ def _start(label: Label, move: Move) -> int:
 def _after(label: Label, move: Move, start: int) -> Label:
     """Moves are taken in the order of their starts, so that no other one starts before."""
     end = start + move.ticks
-    free = tuple(end if n == move.stream else max(time, start) for n, time in enumerate(label.free))
+    free = [end if n == move.stream else max(time, start) for n, time in enumerate(label.free)]
+    if move.slack is not None and move.beside:
+        free[COMPUTE] = max(free[COMPUTE], label.with_weights - move.slack)
     with_weights = max(label.with_weights, start) + (move.ticks + move.later if move.stream == COMPUTE else 0)
     queues = [tuple(max(time, start) for time in queue) for queue in label.queues]
     for queue in move.takes:
@@ -79,7 +83,7 @@ def _after(label: Label, move: Move, start: int) -> Label:
     if move.after is not None:
         queue, place = move.after
         queues[queue] = (*queues[queue][:place], end, *queues[queue][place + 1 :])
-    return Label(free, with_weights, tuple(queues))
+    return Label(tuple(free), with_weights, tuple(queues))
 
 
 def _end(holding: Holding, label: Label, until: int, weights: int) -> int:

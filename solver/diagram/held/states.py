@@ -10,10 +10,15 @@ from solver.diagram.held.holding import COMPUTE, Holding
 
 
 class State(NamedTuple):
-    """By kept stage how many forwards have begun; by way how many in flight have done each step, forward first."""
+    """By kept stage how many forwards have begun; by way how many in flight have done each step, forward first.
+
+    `runs` is the kept stage whose gradient is the last step of the passes' stream so far, None where it is another one
+    or no copy back is in question.
+    """
 
     begun: tuple[int, ...]
     in_flight: tuple[tuple[int, ...], ...]
+    runs: int | None = None
 
 
 class Label(NamedTuple):
@@ -35,6 +40,9 @@ class Move(NamedTuple):
     that is at `after`, a queue and a place, where its own end is noted; and when all work that could have run but
     `slack` ticks is done. It takes `ticks` of a `stream`, and `later` ticks of a weight pass can run from then on.
     Queues get its end, and so many ticks. What counts has ended `ends` ticks behind its end.
+
+    A copy back runs either `behind` the last step of the passes' stream, or `beside` it: then that step ends no sooner
+    than all work but `slack` ticks.
     """
 
     state: State
@@ -47,6 +55,8 @@ class Move(NamedTuple):
     later: int
     puts: tuple[tuple[int, int], ...]
     ends: int | None
+    behind: bool = False
+    beside: bool = False
 
 
 class States:
@@ -58,6 +68,8 @@ class States:
         self._turn = 2 * self._back
         self._steps = self._turn + len(holding.ways)
         self._done = 2 + max(len(way.steps) for way in holding.ways)
+        # Whether a step may take memory while a gradient runs.
+        self._watched = any(step.takes > 0 and step.stream != COMPUTE for way in holding.ways for step in way.steps)
 
     @property
     def first(self) -> tuple[State, Label]:
@@ -128,18 +140,27 @@ class States:
         step = way.steps[number]
         if own[number] == own[number + 1] or (step.takes > 0 and not self._fits(held + step.takes)):
             return
-        yield Move(
-            state._replace(in_flight=_more(state.in_flight, n, (number + 1,))),
+        flying, computes = _more(state.in_flight, n, (number + 1,)), step.stream == COMPUTE
+        behind = step.takes > 0 and not computes
+        move = Move(
+            State(state.begun, flying, None if computes else state.runs),
             since=0,
             takes=(),
             after=(self._steps + n, own[number + 1]) if way.timed else None,
-            slack=self._slack(held + step.takes) if step.stream == COMPUTE else None,
+            slack=self._slack(held + step.takes) if computes or behind else None,
             stream=step.stream,
             ticks=step.ticks,
             later=0,
             puts=(),
             ends=None,
+            behind=behind,
         )
+        yield move
+        runs = None if state.runs is None else self._holding.stages[state.runs]
+        also, later = (0, 0) if runs is None else (runs.activation, runs.later)
+        if behind and self._fits(more := held + step.takes + also):
+            slack = self._slack(more)
+            yield move._replace(slack=None if slack is None else slack + later, behind=False, beside=True)
 
     def _gradient(self, state: State, n: int, queues: Sequence[Sequence[int]], held: int) -> Iterator[Move]:
         way, at = self._holding.ways[n], self._holding.ways[n].stage
@@ -151,7 +172,7 @@ class States:
         takes += [] if stage.behind is None else [self._back + at]
         takes += [self._steps + n] if way.timed else []
         yield Move(
-            state._replace(in_flight=_more(state.in_flight, n, range(1 + len(way.steps)), -1)),
+            State(state.begun, _more(state.in_flight, n, range(1 + len(way.steps)), -1), at if self._watched else None),
             since=0,
             takes=tuple(takes),
             after=None,
