@@ -28,8 +28,8 @@ _STREAMS = (("d2h", "h2d"), ("copy", "copy"), ("copy", COMPUTE), (COMPUTE, "copy
 
 
 def held_problem(rng: Random) -> Problem:
-    """Of one of four kinds."""
-    return rng.choice((small_memory, tiny_memory, putting_off, _tight))(rng)
+    """Of one of five kinds."""
+    return rng.choice((small_memory, tiny_memory, putting_off, copying_back, _tight))(rng)
 
 
 def putting_off(rng: Random) -> Problem:
@@ -39,6 +39,32 @@ def putting_off(rng: Random) -> Problem:
     stage = Stage(forward, backward, weight, backward + weight, rng.randint(0, 3), recompute=again)
     room = Pool(rng.choice((1, 2, 2, 3)))
     return Problem(placement.linear(2), 3, (stage, stage), (room, room), Objective.MAKESPAN)
+
+
+def copying_back(rng: Random) -> Problem:
+    """Copies on streams of their own that come back beside long passes, as far as memory has room.
+
+    Of two devices the first one has memory and a long way back, during which weight passes of the second may run.
+    """
+    splits, whole = rng.random() < 0.8, rng.choice((1, 2))
+    backward, weight = rng.randint(1, 4), rng.randint(1, 8)
+    offload = Offload(rng.randint(0, 1), rng.randint(1, 4), "d2h", "h2d", rng.randint(1, whole))
+    stage = Stage(
+        rng.randint(0, 3),
+        backward,
+        weight if splits else None,
+        backward + (weight if splits else 0),
+        activation=whole,
+        freed=rng.choice((0, 0, whole)) if splits else 0,
+        offload=offload,
+        may_keep=rng.random() < 0.3,
+    )
+    room, objective = Pool(rng.randint(whole, 3 * whole)), rng.choice((Objective.MAKESPAN, Objective.SPAN))
+    if rng.random() < 0.3:
+        return Problem(placement.linear(1), rng.choice((3, 4)), (stage,), (room,), objective)
+    back = rng.randint(4, 24)
+    first = Stage(rng.randint(0, 2), back, 0 if splits else None, back, activation=0)
+    return Problem(placement.linear(2), 3, (first, stage), (Pool(None), room), Objective.MAKESPAN)
 
 
 def _tight(rng: Random) -> Problem:

@@ -127,6 +127,13 @@ def test_a_copy_back_waits_for_the_memory_of_a_gradient_that_runs() -> None:
     assert held_activations(two_stages(replace(copied, may_keep=False), 2), ways(0)) == 9 + 4 + 4
 
 
+def test_a_copy_back_waits_for_the_memory_of_weight_passes() -> None:
+    """One activation: F, O, L, B, W of one micro-batch after the other. Two: L1 beside B0 from 6 on, both W behind B1."""
+    copied = Stage(1, 4, 3, 7, offload=Offload(2, 3, "d2h", "h2d", 1), may_keep=False)
+    found = [held_activations(Problem(placement.linear(1), 2, (copied,), (Pool(n),)), ways(0)) for n in (1, 2)]
+    assert found == [2 * (1 + 2 + 3 + 4 + 3), 6 + 2 * 4 + 2 * 3]
+
+
 def test_weight_passes_run_where_what_they_hold_is_needed() -> None:
     """B0 until 10, W0 until 15, F1 until 16, B1 until 25, W1 until 30; or F1 at 10, B1 until 20, W1 until 25."""
     split = Stage(1, 1, 5, 6, activation=1)

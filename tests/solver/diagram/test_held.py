@@ -22,9 +22,10 @@ from solver.bounds.saving.certificates import certificates
 from solver.diagram.held import below
 from solver.diagram.held.below import bounds_of_held
 from solver.diagram.held.holding import Holding
+from solver.diagram.held.states import Move, State, States
 from solver.limits import Limits
 from solver.solve import solve
-from tests.support.held_problems import putting_off
+from tests.support.held_problems import copying_back, putting_off
 from tests.support.small_memory import small_memory
 from tests.support.tiny_memory import tiny_memory
 
@@ -43,7 +44,7 @@ def _small(count: int) -> list[tuple[Problem, float, float]]:
 
 def _draw(count: int) -> Iterator[tuple[Problem, float, float]]:
     for number in range(count):
-        problem = (small_memory, tiny_memory, putting_off)[number % 3](Random(number))
+        problem = (small_memory, tiny_memory, putting_off, copying_back)[number % 4](Random(number))
         if not problem.microbatch_scale and why_infeasible(problem) is None and (known := exact(problem)) is not None:
             yield problem, float(certificates(problem, problem.objective)[0].value_ticks), float(known[0])
 
@@ -59,7 +60,7 @@ def _too_high(count: int) -> int:
 
 def test_no_claim_is_above_the_optimum_and_each_is_verified() -> None:
     stronger = 0
-    for problem, proved, optimum in _small(120):
+    for problem, proved, optimum in _small(160):
         for claim in _claims(problem, max(0.0, proved - 4), optimum + 4):
             assert claim.value_ticks <= optimum
             assert check_bound(problem, claim).verdict is Verdict.VERIFIED, claim
@@ -72,6 +73,11 @@ def test_values_that_another_model_proves() -> None:
     recompute = drawn_tasks(13)[9]
     assert [claim.value_ticks for claim in _claims(recompute, 357, 404)][-1] == 404
     assert [claim.value_ticks for claim in _claims(drawn_tasks(13)[11], 631, 716)][-1] == 676
+
+
+def test_copies_back_wait_for_memory_that_passes_hold() -> None:
+    """Room for one activation: 9 micro-batches, each of which takes it for F, the copies, B and W, 63 ticks."""
+    assert [claim.value_ticks for claim in _claims(drawn_tasks(1)[13], 366, 567)][-1] == 9 * 63
 
 
 def test_a_solve_proves_what_no_bound_in_words_does() -> None:
@@ -108,4 +114,27 @@ def test_each_step_of_the_argument_is_needed(part: str, monkeypatch: pytest.Monk
         return own._replace(**changed[part])
 
     monkeypatch.setattr(below, "holding_of", stricter)
-    assert _too_high(120) > 0
+    assert _too_high(160) > 0
+
+
+@pytest.mark.parametrize("part", ["beside", "put off", "its own"])
+def test_copies_back_run_beside_what_memory_has_room_for(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Never while a pass runs, never while a weight pass is put off, or only when that of a gradient had run before."""
+    real = States.moves
+
+    def stricter(own: States, state: State, queues: Sequence[Sequence[int]]) -> Iterator[Move]:
+        for move in real(own, state, queues):
+            later = 0 if state.runs is None else own._holding.stages[state.runs].later
+            slack = move.slack
+            if (move.behind or move.beside) and slack is not None:
+                slack = 0 if part == "put off" else slack - later * (move.beside and part == "its own")
+            if not (move.beside and part == "beside"):
+                yield move._replace(slack=slack)
+
+    problem = copying_back(Random({"beside": 37, "put off": 538, "its own": 712}[part]))
+    optimum = exact(problem)
+    assert optimum is not None
+    claims = _claims(problem, 0, float(optimum[0]) + 4)
+    assert claims[-1].value_ticks <= optimum[0]
+    monkeypatch.setattr(States, "moves", stricter)
+    assert _claims(problem, 0, float(optimum[0]) + 4)[-1].value_ticks > optimum[0]
