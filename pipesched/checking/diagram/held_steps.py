@@ -1,4 +1,4 @@
-"""The steps of a device whose activations are held in ways: states, what may be next, and the times it leads to."""
+"""The steps of kept stages whose activations are held in ways: states, what may be next, and the times it leads to."""
 
 from __future__ import annotations
 
@@ -17,12 +17,10 @@ _FORWARD, _COPIED, _BACK = -1, 1, 2
 
 State = tuple[int, ...]
 Label = tuple[int, ...]
-# Free times by stream, that of the passes first; when it has run all it could; the end so far; then queues of times,
-# oldest first.
+# Free times by stream, compute streams first; when each device has run all it could; the end so far; then queues of
+# times, oldest first.
 Times = list[list[int]]
 FREE, RUN, END, _QUEUES = 0, 1, 2, 3
-# The stream of the passes; and where a state says which stage's gradient runs there, counted from 1.
-COMPUTE = _RUNS = 0
 # A number, and how much each of these entries of a state adds to it.
 Sum = tuple[int, list[tuple[int, int]]]
 
@@ -65,6 +63,7 @@ class Kept(NamedTuple):
     are the kept stages next to it on its chain, if any.
     """
 
+    device: int
     number: int
     activation: int
     times: LeastTimes
@@ -103,37 +102,38 @@ class Move(NamedTuple):
 
 
 class Orders:
-    """The steps of a device's kept stages: what may be next, and the times that it leads to.
+    """The steps of kept stages: what may be next, and the times that it leads to."""
 
-    `from_start` where time 0 is that of the makespan, else it is the start of the device's first pass.
-    """
-
-    def __init__(self, problem: Problem, stages: tuple[int, ...], from_start: bool) -> None:
-        plain = least_times(problem.keeping_activations())
-        self.from_start, self.kept, self._entries = from_start, list[Kept](), _RUNS + 1
-        self._streams = [problem.stages[stages[0]].stream]
+    def __init__(self, problem: Problem, stages: tuple[int, ...], owner: int | None) -> None:
+        where, plain = problem.placement, least_times(problem.keeping_activations())
+        self.devices = list(dict.fromkeys(where.stage_device[s] for s in stages))
+        self.owner = None if owner is None else self.devices.index(owner)
+        # A state begins with the stage, counted from 1, whose gradient each device runs.
+        self.kept, self._entries = list[Kept](), len(self.devices)
+        self._streams = [(n, problem.stages[0].stream) for n in range(len(self.devices))]
         # The stream that waits for the times of a queue, if any.
         self.waiting: list[int | None] = [None] * _QUEUES
-        for along in problem.placement.chains:
+        for along in where.chains:
             own = [s for s in along if s in stages]
             for n, s in enumerate(own):
                 first, last, whole = n == 0, n + 1 == len(own), plain[along[0]]
                 self._add(problem, s, plain[s], whole.turns + whole.backward, first, last)
-        self.ways = [way for one in self.kept for way in one.ways]
-        # Whether a copy back may start while a gradient runs.
-        self._watched = any(way.waits and way.back[0] != COMPUTE for way in self.ways)
+        self.of_device = [[one for one in self.kept if one.device == d] for d in range(len(self.devices))]
+        self.streams_of = [[n for n, (on, _) in enumerate(self._streams) if on == d] for d in range(len(self.devices))]
         self._limits(problem, stages)
         self._sums()
         self.first: State = (0,) * self._entries
-        numbers = {one.begun: one.number for one in self.kept}
-        self.last: State = tuple(numbers.get(entry, 0) for entry in range(self._entries))
+        self.last = self.first[: len(self.devices)] + tuple(
+            next((one.number for one in self.kept if one.begun == entry), 0)
+            for entry in range(len(self.devices), self._entries)
+        )
 
     def _add(self, problem: Problem, s: int, times: LeastTimes, done: int, first: bool, last: bool) -> None:
         """A kept stage, behind those before it on its chain; a micro-batch is `done` so long after it begins."""
-        stage, number = problem.stages[s], len(self.kept)
-        begun, comes, turns, ways = self._entry(), self._queue(), self._queue(), list[Way]()
+        stage, number, device = problem.stages[s], len(self.kept), self.devices.index(problem.placement.stage_device[s])
+        begun, comes, turns, ways = self._entry(), self._queue(device), self._queue(device), list[Way]()
         for kind, (keeps, _) in stage.held_until_backward.items():
-            whole, ready = stage.activation, self._queue()
+            whole, ready = stage.activation, self._queue(device)
             if kind is None:
                 ways.append(Way(number, self._entry(), (whole,), (0,), ready))
             elif kind in RECOMPUTATIONS:
@@ -141,44 +141,50 @@ class Orders:
                 ways.append(Way(number, self._entry(2), (keeps, whole), (again, 0), ready))
             else:
                 assert stage.offload is not None
-                out = self._stream(stage.offload.out_stream), stage.offload.out_ticks
-                back = self._stream(stage.offload.in_stream), stage.offload.in_ticks
-                a, b = (ticks if stream == COMPUTE else 0 for stream, ticks in (out, back))
+                out = self._stream(device, stage.offload.out_stream), stage.offload.out_ticks
+                back = self._stream(device, stage.offload.in_stream), stage.offload.in_ticks
+                a, b = (ticks if stream == device else 0 for stream, ticks in (out, back))
                 holds, queues = (whole, whole, keeps, whole), (self._queue(out[0]), self._queue(None))
                 ways.append(Way(number, self._entry(4), holds, (a + b, b, b, 0), ready, *queues, out, back))
         near = None if first else number - 1, None if last else number + 1
         count, back_to_first = len(problem.microbatches_of[s]), done - times.returned
-        self.kept.append(Kept(count, stage.activation, times, back_to_first, begun, comes, turns, *near, ways))
+        self.kept.append(Kept(device, count, stage.activation, times, back_to_first, begun, comes, turns, *near, ways))
 
     def _entry(self, number: int = 1) -> int:
         self._entries += number
         return self._entries - number
 
-    def _queue(self, waiting: int | None = COMPUTE) -> int:
+    def _queue(self, waiting: int | None) -> int:
         self.waiting.append(waiting)
         return len(self.waiting) - 1
 
-    def _stream(self, name: str) -> int:
-        if name not in self._streams:
-            self._streams.append(name)
-        return self._streams.index(name)
+    def _stream(self, device: int, name: str) -> int:
+        if (device, name) not in self._streams:
+            self._streams.append((device, name))
+        return self._streams.index((device, name))
 
     def _limits(self, problem: Problem, stages: tuple[int, ...]) -> None:
-        """Room, the least memory of a weight pass that is put off, and the longest one."""
-        own = [problem.stages[s] for s in stages]
-        self._room = problem.room[problem.placement.stage_device[stages[0]]]
-        self._longest = max(one.later for one in self.kept)
-        self._open = min((one.activation - one.freed for one in own if one.weight is not None), default=0)
+        """By device: room, the least memory of a weight pass that is put off, and the longest one."""
+        self._rooms = [problem.room[device] for device in self.devices]
+        self._longest = [max(one.later for one in own) for own in self.of_device]
+        self._open = list[int]()
+        for device in self.devices:
+            own = [problem.stages[s] for s in stages if problem.placement.stage_device[s] == device]
+            self._open.append(min((one.activation - one.freed for one in own if one.weight is not None), default=0))
+        self.ways = [way for one in self.kept for way in one.ways]
+        # Where a copy back may start while a gradient runs.
+        compute = len(self.devices)
+        self._watched = {self.kept[way.stage].device for way in self.ways if way.waits and way.back[0] >= compute}
 
     def _sums(self) -> None:
-        """Sums over states: how far it is, what is held, how many times each queue has."""
+        """Sums over states: how far it is, what each device holds, how many times each queue has."""
         self.rank: Sum = 0, [(one.begun, _DONE) for one in self.kept]
-        self._held: Sum = 0, []
+        self._held: list[Sum] = [(0, []) for _ in self.devices]
         lengths: list[Sum] = [(0, [])] * len(self.waiting)
-        lengths[FREE], lengths[RUN], lengths[END] = (len(self._streams), []), (1, []), (1, [])
+        lengths[FREE], lengths[RUN], lengths[END] = (len(self._streams), []), (len(self.devices), []), (1, [])
         for way in self.ways:
             self.rank[1].extend((slot, n + 1 - _DONE) for n, slot in enumerate(way.slots))
-            self._held[1].extend(zip(way.slots, way.holds, strict=True))
+            self._held[self.kept[way.stage].device][1].extend(zip(way.slots, way.holds, strict=True))
             lengths[way.ready] = 0, [(slot, 1) for slot in way.slots]
             if way.waits:
                 lengths[way.waits], lengths[way.ran] = (0, [(way.slot, 1)]), (0, [(way.slot + 1, 1)])
@@ -190,7 +196,7 @@ class Orders:
         self._lengths = lengths
 
     def begin(self) -> Label:
-        return (0,) * (len(self._streams) + 2)
+        return (0,) * (len(self._streams) + len(self.devices) + 1)
 
     def cuts(self, state: State) -> list[int]:
         """Where each of the times begins in a label, and the end."""
@@ -198,51 +204,63 @@ class Orders:
 
     def moves(self, state: State) -> Iterator[Move]:
         """What may be next: a forward in any way, a gradient, what saves memory between them."""
-        held = sum_over(self._held, state)
+        held = [sum_over(one, state) for one in self._held]
         for way in self.ways:
             one, last = self.kept[way.stage], len(way.holds) - 1
+            device = one.device
             came = one.number if one.before is None else state[self.kept[one.before].begun]
-            if state[one.begun] < came and self._fits(more := held + one.activation):
-                yield Move(way, _FORWARD, self._computes(state, (one.begun, 1), (way.slot, 1)), self._beside(more))
+            if state[one.begun] < came and self._fits(device, more := held[device] + one.activation):
+                new = self._behind(state, device, (one.begun, 1), (way.slot, 1))
+                yield Move(way, _FORWARD, new, self._beside(device, more))
             turned = one.after is None or sum_over(one.left, state) > sum_over(self.kept[one.after].left, state)
-            if state[way.slot + last] and turned and self._fits(held):
-                runs = way.stage + 1 if self._watched and sum(sum_over(own.left, state) for own in self.kept) > 1 else 0
-                new = self._computes(state, (way.slot + last, -1), (_RUNS, runs))
-                yield Move(way, last, new, self._beside(held))
+            if state[way.slot + last] and turned and self._fits(device, held[device]):
+                runs = way.stage + 1 if sum(sum_over(own.left, state) for own in self.of_device[device]) > 1 else 0
+                new = self._behind(state, device, (way.slot + last, -1), (device, runs))
+                yield Move(way, last, new, self._beside(device, held[device]))
             for phase in range(last):
                 if state[way.slot + phase]:
-                    yield from self._saving(state, way, phase, held)
+                    yield from self._saving(state, way, phase, held[device])
 
     def _saving(self, state: State, way: Way, phase: int, held: int) -> Iterator[Move]:
         """A step of what is held in a way: of a copy out its end as well, which takes no stream."""
-        stream = (way.out[0], None, way.back[0])[phase] if way.waits else COMPUTE
+        device, streams = self.kept[way.stage].device, (way.out[0], None, way.back[0]) if way.waits else (None,)
+        stream = streams[phase] if way.waits else device
         on = (way.slot + phase, -1), (way.slot + phase + 1, 1)
         more = held + max(0, way.holds[phase + 1] - way.holds[phase])
-        if stream == COMPUTE:
-            if self._fits(more):
-                yield Move(way, phase, self._computes(state, *on), self._beside(more))
-        elif phase < _BACK:
-            yield Move(way, phase, _changed(state, *on))
-        elif self._fits(more):
-            new = _changed(state, *on)
-            yield Move(way, phase, new, self._beside(more), behind=True)
+        if stream == device:
+            if self._fits(device, more):
+                yield Move(way, phase, self._behind(state, device, *on), self._beside(device, more))
+            return
+        new = self._behind(state, None, *on)
+        if phase < _BACK:
+            yield Move(way, phase, new)
+        elif self._fits(device, more):
+            yield Move(way, phase, new, self._beside(device, more), behind=True)
             runs, later = 0, 0
-            if state[_RUNS]:
-                one = self.kept[state[_RUNS] - 1]
+            if state[device]:
+                one = self.kept[state[device] - 1]
                 runs, later = one.activation, one.later
-            if self._fits(more + runs):
-                yield Move(way, phase, new, self._beside(more + runs), later=later)
+            if self._fits(device, more + runs):
+                yield Move(way, phase, new, self._beside(device, more + runs), later=later)
 
-    def _computes(self, state: State, *changes: tuple[int, int]) -> State:
-        """The state with entries changed by a step of the compute stream, on which what ran before is over."""
-        return _changed(state, (_RUNS, -state[_RUNS]), *changes)
+    def _behind(self, state: State, device: int | None, *changes: tuple[int, int]) -> State:
+        """The state with entries changed; what a compute stream ran before is over where a step of it is the change."""
+        new = list(state)
+        if device is not None:
+            new[device] = 0
+        for entry, change in changes:
+            if entry >= len(self.devices) or entry in self._watched:
+                new[entry] += change
+        return tuple(new)
 
-    def _fits(self, held: int) -> bool:
-        return self._room is None or held <= self._room
+    def _fits(self, device: int, held: int) -> bool:
+        room = self._rooms[device]
+        return room is None or held <= room
 
-    def _beside(self, held: int) -> int:
+    def _beside(self, device: int, held: int) -> int:
         """How many weight passes may be open beside what is held."""
-        return _ANY if self._room is None or self._open <= 0 else (self._room - held) // self._open
+        room, each = self._rooms[device], self._open[device]
+        return _ANY if room is None or each <= 0 else (room - held) // each
 
     def run(self, times: Times, move: Move, over: int | None) -> Times | None:
         """The times behind a move; none where a copy out can be over before it, of which the first is at `over`."""
@@ -261,8 +279,8 @@ class Orders:
 
     def _forward(self, new: Times, move: Move) -> int:
         one = self.kept[move.way.stage]
-        soonest = new[one.comes].pop(0) if one.before is not None else one.times.begins if self.from_start else 0
-        start, end = self._step(new, COMPUTE, (soonest, one.times.forward, 0), move.open_)
+        soonest = new[one.comes].pop(0) if one.before is not None else 0 if self.owner is not None else one.times.begins
+        start, end = self._step(new, one.device, one.device, (soonest, one.times.forward, 0), move.open_)
         if one.after is not None:
             after = self.kept[one.after]
             new[after.comes].append(end + after.times.begins - one.times.begins - one.times.forward)
@@ -274,48 +292,40 @@ class Orders:
     def _gradient(self, new: Times, move: Move) -> int:
         one = self.kept[move.way.stage]
         soonest = max(new[move.way.ready].pop(0), new[one.turns].pop(0) if one.after is not None else 0)
-        start, end = self._step(new, COMPUTE, (soonest, one.times.gradient, one.later), move.open_)
+        start, end = self._step(new, one.device, one.device, (soonest, one.times.gradient, one.later), move.open_)
         if one.before is not None:
             before = self.kept[one.before]
             new[before.turns].append(end + before.times.turns - one.times.returned)
-        elif self.from_start and sum_over(one.left, move.state) == 0:
+        elif self.owner is None and sum_over(one.left, move.state) == 0:
             new[END][0] = max(new[END][0], end + one.back)
         return start
 
     def _save(self, new: Times, move: Move) -> int:
         """A copy, or what is computed again: of those of the way the oldest, before which others may be so far."""
-        way = move.way
+        way, one = move.way, self.kept[move.way.stage]
         if way.waits and move.phase == 0:
-            start, end = self._step(new, way.out[0], (new[way.waits].pop(0), way.out[1], 0), move.open_)
+            start, end = self._step(new, way.out[0], one.device, (new[way.waits].pop(0), way.out[1], 0), move.open_)
             new[way.ran].append(end)
             return start
-        stream, ticks = way.back if way.waits else (COMPUTE, way.work[0])
-        put_off = new[RUN][0] - move.open_ * self._longest if move.open_ != _ANY else 0
-        start, end = self._step(
-            new, stream, (max(put_off, new[FREE][COMPUTE]) if move.behind else 0, ticks, 0), move.open_
-        )
-        if stream != COMPUTE and not move.behind:
-            new[FREE][COMPUTE] = max(new[FREE][COMPUTE], put_off - move.later)
+        stream, ticks = way.back if way.waits else (one.device, way.work[0])
+        free, put_off = new[FREE], new[RUN][one.device] - move.open_ * self._longest[one.device]
+        put_off = put_off if move.open_ != _ANY else 0
+        soonest = max(put_off, free[one.device]) if move.behind else 0
+        start, end = self._step(new, stream, one.device, (soonest, ticks, 0), move.open_)
+        if stream != one.device and not move.behind:
+            new[FREE][one.device] = max(new[FREE][one.device], put_off - move.later)
         nth = move.state[way.slots[-1]] - 1
         new[way.ready][nth] = max(new[way.ready][nth], end)
         return start
 
-    def _step(self, new: Times, stream: int, what: tuple[int, int, int], open_: int) -> tuple[int, int]:
+    def _step(self, new: Times, stream: int, device: int, what: tuple[int, int, int], open_: int) -> tuple[int, int]:
         """Start and end on a stream, no sooner than a time, of so many ticks, with so much that may be put off."""
         soonest, ticks, later = what
         start = max(new[FREE][stream], soonest)
-        if stream == COMPUTE:
+        if stream == device:
             if open_ != _ANY:
-                start = max(start, new[RUN][0] - open_ * self._longest)
-            new[RUN][0] = max(new[RUN][0], start) + ticks + later
+                start = max(start, new[RUN][device] - open_ * self._longest[device])
+            new[RUN][device] = max(new[RUN][device], start) + ticks + later
         new[FREE] = [max(one, start) for one in new[FREE]]
         new[FREE][stream] = start + ticks
         return start, start + ticks
-
-
-def _changed(state: State, *changes: tuple[int, int]) -> State:
-    """The state with some entries changed by so much."""
-    new = list(state)
-    for entry, change in changes:
-        new[entry] += change
-    return tuple(new)

@@ -1,8 +1,9 @@
-"""Bounds below a value, of how activations are held on one device after the other."""
+"""Bounds below a value, of how activations are held: on one device after the other, then on two together."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import combinations
 from math import ceil
 from threading import Event
 
@@ -38,15 +39,14 @@ def bounds_of_held(
     if not is_covered(problem):
         return
     paths, best = Paths(problem.keeping_activations()), 0
-    chains, owns = [*walked_chains(problem)], problem.objective is Objective.SPAN
 
     def between() -> tuple[int, int]:
         proved, known = open_ticks()
         return max(best, ceil(proved)), ceil(known)
 
-    for device in devices_of(problem, [stage for chain in chains for stage in chain]):
-        stages = tuple(stage for chain in chains for stage in stages_on(problem, chain, (device,)))
-        holding = holding_of(problem, paths, stages)
+    for devices, owner in _kept(problem):
+        stages = tuple(stage for chain in walked_chains(problem) for stage in stages_on(problem, chain, devices))
+        holding = holding_of(problem, paths, stages, owner)
 
         def least_below(value: int, work: int) -> Least:
             least = least_end(holding, value, min(_MOST, work // _EACH), stop)  # noqa: B023 - called in this round
@@ -57,13 +57,27 @@ def bounds_of_held(
             work -= found.work
             if found.ticks > between()[0]:
                 best = found.ticks
-                own = Diagram(stages, below=found.below, device=device if owns else None, tick=problem.tick, ways=True)
-                yield Certificate(KIND, best, _text(problem, device, best), device, own)
+                own = Diagram(stages, below=found.below, device=owner, tick=problem.tick, ways=True)
+                yield Certificate(KIND, best, _text(problem, devices, best), devices[0], own)
 
 
-def _text(problem: Problem, device: int, least: int) -> str:
+def _kept(problem: Problem) -> Iterator[tuple[tuple[int, ...], int | None]]:
+    """Each device, then two together, with the one whose span counts: of two that on which the only chain begins."""
+    chains, ends = [*walked_chains(problem)], problem.objective is Objective.MAKESPAN
+    every = devices_of(problem, [stage for chain in chains for stage in chain])
+    for device in every:
+        yield (device,), None if ends else device
+    for two in combinations(every, 2):
+        if ends:
+            yield two, None
+        elif len(chains) == 1 and two[0] == every[0]:
+            yield two, every[0]
+
+
+def _text(problem: Problem, devices: tuple[int, ...], least: int) -> str:
+    on = " and ".join(f"device {device}" for device in devices)
     return (
-        f"Forwards, backwards, copies and recomputations take turns on device {device}: each starts only while memory "
+        f"Forwards, backwards, copies and recomputations take turns on {on}: each starts only while memory "
         "has room for what it holds besides all other activations, each of which is held in one of its ways; a "
         "micro-batch is away for as long as other stages take. In whichever order they run, and whichever way each "
         f"activation is held, all take at least {amount(problem, least)}."

@@ -1,4 +1,4 @@
-"""What a problem is relaxed to: how the activations of one device's stages are held, and when the passes there run.
+"""What a problem is relaxed to: how the activations of some stages are held, and when the passes there run.
 
 On each kept stage micro-batches exchange names by the order in which they run, those that are held in the same way
 among themselves: memory holds as much at every instant, and what they wait for is still before them. So a state of an
@@ -8,17 +8,14 @@ A stage that is left out is a delay, as in `solver.diagram.steps`; there an acti
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from pipesched.problem.passes import OFFLOAD, PassKind
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.problem.stage import Stage
 from solver.bounds.analytic.critical_paths import Paths, durations
-from solver.diagram.kept_stages import by_chain
-
-# The stream of the passes.
-COMPUTE = 0
+from solver.diagram.kept_stages import by_chain, devices_of
 
 
 class Step(NamedTuple):
@@ -45,13 +42,14 @@ class Way(NamedTuple):
 
 
 class KeptStage(NamedTuple):
-    """A stage's ticks, its memory, and where its chain leads.
+    """A stage's device, which has the number of its stream, its ticks, its memory, and where its chain leads.
 
     `before` and `behind` are the kept stages next to it on its chain; `comes` the ticks from the end of the forward
     before, or until the first one of all; `back` those from the end of a gradient to the one on the stage before, or to
     the end of what counts, None where nothing does; `turns` those from a forward to its gradient.
     """
 
+    device: int
     forward: int
     gradient: int
     later: int
@@ -65,81 +63,102 @@ class KeptStage(NamedTuple):
     tail: int
 
 
-class Holding(NamedTuple):
-    """The kept stages of a device with their ways, and how many streams.
+class KeptDevice(NamedTuple):
+    """Room for activations, None without a limit; the least that a weight pass holds, and the longest one.
 
-    `room` for activations, None without a limit; `waiting` is the least that a weight pass holds that is put off, and
-    `longest` the longest of them. What counts ends so long (`tail`) after the last gradient at least.
+    Whether the end of its work counts, and how long after its last gradient what counts ends at least (`tail`).
     """
 
-    stages: tuple[KeptStage, ...]
-    ways: tuple[Way, ...]
-    streams: int
     room: int | None
     waiting: int
     longest: int
+    counts: bool
     tail: int
 
 
-def holding_of(problem: Problem, paths: Paths, stages: Sequence[int]) -> Holding:
-    """Of stages of one device, chain by chain; the `paths` are of the problem that keeps all activations.
+class Holding(NamedTuple):
+    """Kept stages with their ways, by kept device what it has, and how many streams, those of passes first."""
 
-    Of a span the time of the device counts, from its first pass on.
+    stages: tuple[KeptStage, ...]
+    ways: tuple[Way, ...]
+    devices: tuple[KeptDevice, ...]
+    streams: int
+
+
+def holding_of(problem: Problem, paths: Paths, stages: Sequence[int], owner: int | None) -> Holding:
+    """Of stages chain by chain, in the order of each; the `paths` are of the problem that keeps all activations.
+
+    Of a span the time of the `owner` counts, from its first kept pass on, or from the first forward of a chain that
+    begins there.
     """
-    streams: dict[str, int] = {problem.stages[stages[0]].stream: COMPUTE}
+    where, devices = problem.placement.stage_device, devices_of(problem, stages)
+    chains = by_chain(problem, stages)
+    streams: dict[tuple[int, str | None], int] = {(device, None): n for n, device in enumerate(devices)}
     kept, ways = list[KeptStage](), list[Way]()
-    for own in by_chain(problem, stages):
-        for place, stage in enumerate(own):
-            ways += _ways(problem.stages[stage], len(kept), streams)
-            kept.append(_kept_stage(problem, paths, own, place, len(kept)))
-    every, ends = [problem.stages[stage] for stage in stages], problem.objective is Objective.MAKESPAN
-    return Holding(
-        stages=tuple(kept),
-        ways=tuple(ways),
-        streams=len(streams),
-        room=problem.room[problem.placement.stage_device[stages[0]]],
-        waiting=min(stage.activation - (stage.freed if problem.splittable else 0) for stage in every),
-        longest=max(stage.later for stage in kept),
-        tail=min(map(paths.tail, stages)) if ends else 0,
-    )
+    for own in chains:
+        since = len(kept)
+        for place, number in enumerate(own):
+            at = len(kept)
+            kept.append(_kept_stage(problem, paths, own, place, since, devices, owner))
+            ways += _ways(problem.stages[number], at, where[number], kept[at].device, streams)
+    here = [[number for number in stages if where[number] == device] for device in devices]
+    rooms = [_kept_device(problem, paths, own, owner) for own in here]
+    return Holding(tuple(kept), tuple(ways), tuple(rooms), len(streams))
 
 
-def _kept_stage(problem: Problem, paths: Paths, own: Sequence[int], place: int, number: int) -> KeptStage:
-    """The stage at a place of its chain's kept ones, of all the one of this number."""
-    stage, ends = own[place], problem.objective is Objective.MAKESPAN
+def _kept_stage(
+    problem: Problem,
+    paths: Paths,
+    own: Sequence[int],
+    place: int,
+    since: int,
+    devices: Sequence[int],
+    owner: int | None,
+) -> KeptStage:
+    stage, device = own[place], problem.placement.stage_device[own[place]]
     forward, gradient, whole = durations(problem, stage, ())
-    tail = paths.tail(stage) if ends else 0
+    before, behind = own[place - 1] if place else None, own[place + 1] if place + 1 < len(own) else None
+    tail = paths.tail(stage)
     back: int | None
-    if place:
-        before = own[place - 1]
+    if before is not None:
         comes = paths.head[stage] - paths.head[before] - paths.forward[before]
         back = paths.back[stage] - paths.back[before] - paths.gradient[before]
     else:
-        comes, back = (paths.head[stage], tail) if ends else (0, None)
+        comes, back = (0 if owner is not None else paths.head[stage]), (None if owner is not None else tail)
     return KeptStage(
+        device=devices.index(device),
         forward=forward,
         gradient=gradient,
         later=whole - gradient,
         activation=problem.stages[stage].activation,
         microbatches=len(problem.microbatches_of[stage]),
-        before=number - 1 if place else None,
-        behind=number + 1 if place + 1 < len(own) else None,
+        before=None if before is None else since + place - 1,
+        behind=None if behind is None else since + place + 1,
         comes=comes,
         back=back,
         turns=paths.round_trip[stage],
-        tail=tail,
+        tail=0 if owner is not None else tail,
     )
 
 
-def _ways(stage: Stage, at: int, streams: dict[str, int]) -> Iterator[Way]:
+def _kept_device(problem: Problem, paths: Paths, stages: Sequence[int], owner: int | None) -> KeptDevice:
+    own, device = [problem.stages[stage] for stage in stages], problem.placement.stage_device[stages[0]]
+    waiting = min(stage.activation - (stage.freed if problem.splittable else 0) for stage in own)
+    later = [whole - gradient for _, gradient, whole in (durations(problem, stage, ()) for stage in stages)]
+    tail = min(map(paths.tail, stages)) if owner is None else 0
+    return KeptDevice(problem.room[device], waiting, max(later), owner in (None, device), tail)
+
+
+def _ways(stage: Stage, at: int, device: int, compute: int, streams: dict[tuple[int, str | None], int]) -> list[Way]:
     """Each way that the stage has; streams that are met first get a number."""
 
     def on(name: str) -> int:
-        return streams.setdefault(name, len(streams))
+        return compute if name == stage.stream else streams.setdefault((device, name), len(streams))
 
+    found = list[Way]()
     for way, (keeps, moves) in stage.held_until_backward.items():
         if way is None:
-            yield Way(at, stage.activation, (), False)
+            found.append(Way(at, stage.activation, (), False))
         elif way is OFFLOAD and stage.offload is not None:
             out, back = stage.offload.out_ticks, stage.offload.in_ticks
             steps = (
@@ -147,9 +166,11 @@ def _ways(stage: Stage, at: int, streams: dict[str, int]) -> Iterator[Way]:
                 Step(None, 0, -moves),
                 Step(on(stage.offload.in_stream), back, moves),
             )
-            yield Way(at, stage.activation, steps, True)
+            found.append(Way(at, stage.activation, steps, True))
         else:
-            yield Way(at, keeps, (Step(COMPUTE, _ticks(stage, way), stage.activation - keeps),), False)
+            again = Step(compute, _ticks(stage, way), stage.activation - keeps)
+            found.append(Way(at, keeps, (again,), False))
+    return found
 
 
 def _ticks(stage: Stage, way: PassKind) -> int:

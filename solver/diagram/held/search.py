@@ -6,11 +6,11 @@ follows the same orders proves the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from threading import Event
 
-from solver.diagram.held.holding import COMPUTE, Holding
+from solver.diagram.held.holding import Holding
 from solver.diagram.held.states import Label, Move, State, States
 from solver.diagram.layers import Least
 
@@ -32,7 +32,7 @@ def least_end(holding: Holding, below: int, work: int, stop: Event) -> Least:
                 for one in labels:
                     start = _start(one, move)
                     new = _after(one, move, start)
-                    end = max(_end(holding, new, *left), 0 if move.ends is None else start + move.ticks + move.ends)
+                    end = max(_end(holding, new, left), 0 if move.ends is None else start + move.ticks + move.ends)
                     if end < below:
                         own.append(new)
                         least = min(least, end) if states.rank(move.state) == states.last_rank else least
@@ -44,7 +44,7 @@ def least_end(holding: Holding, below: int, work: int, stop: Event) -> Least:
 
 def earliest(labels: Iterable[Label]) -> list[Label]:
     """Those than which no other one is nowhere later."""
-    rows = sorted({((*one.free, one.with_weights, *chain(*one.queues))): one for one in labels}.items(), key=_sum)
+    rows = sorted({tuple(chain(one.free, one.over, *one.queues)): one for one in labels}.items(), key=_sum)
     kept = list[tuple[tuple[int, ...], Label]]()
     for row, label in rows:
         if not any(all(x <= y for x, y in zip(other, row, strict=True)) for other, _ in kept):
@@ -59,10 +59,10 @@ def _sum(row: tuple[tuple[int, ...], Label]) -> int:
 def _start(label: Label, move: Move) -> int:
     """Of a move, at the earliest."""
     start = move.since if move.stream is None else max(move.since, label.free[move.stream])
-    if move.behind:
-        start = max(start, label.free[COMPUTE])
-    if move.slack is not None and not move.beside:
-        start = max(start, label.with_weights - move.slack)
+    if move.behind and move.device is not None:
+        start = max(start, label.free[move.device])
+    if move.slack is not None and move.device is not None and not move.beside:
+        start = max(start, label.over[move.device] - move.slack)
     for queue in move.takes:
         start = max(start, label.queues[queue][0])
     return start if move.after is None else max(start, label.queues[move.after[0]][move.after[1]])
@@ -72,9 +72,9 @@ def _after(label: Label, move: Move, start: int) -> Label:
     """Moves are taken in the order of their starts, so that no other one starts before."""
     end = start + move.ticks
     free = [end if n == move.stream else max(time, start) for n, time in enumerate(label.free)]
-    if move.slack is not None and move.beside:
-        free[COMPUTE] = max(free[COMPUTE], label.with_weights - move.slack)
-    with_weights = max(label.with_weights, start) + (move.ticks + move.later if move.stream == COMPUTE else 0)
+    if move.slack is not None and move.device is not None and move.beside:
+        free[move.device] = max(free[move.device], label.over[move.device] - move.slack)
+    over = tuple(max(time, start) + (move.work if n == move.device else 0) for n, time in enumerate(label.over))
     queues = [tuple(max(time, start) for time in queue) for queue in label.queues]
     for queue in move.takes:
         queues[queue] = queues[queue][1:]
@@ -83,11 +83,15 @@ def _after(label: Label, move: Move, start: int) -> Label:
     if move.after is not None:
         queue, place = move.after
         queues[queue] = (*queues[queue][:place], end, *queues[queue][place + 1 :])
-    return Label(tuple(free), with_weights, tuple(queues))
+    return Label(tuple(free), over, tuple(queues))
 
 
-def _end(holding: Holding, label: Label, until: int, weights: int) -> int:
-    """When all that counts has ended at the earliest, with so much left until the last gradient, and behind them."""
-    found = label.with_weights + until + weights
-    # What comes behind the last gradient; that of one that is through may have begun.
-    return max(found, label.free[COMPUTE] + until + holding.tail) if until else found
+def _end(holding: Holding, label: Label, left: Sequence[tuple[int, int]]) -> int:
+    """When all that counts has ended at the earliest, with what devices have left until their last gradient."""
+    found = 0
+    for n, (device, (until, weights)) in enumerate(zip(holding.devices, left, strict=True)):
+        if device.counts:
+            found = max(found, label.over[n] + until + weights)
+        if device.counts and until:  # what comes behind its last gradient; that of one that is through may have begun
+            found = max(found, label.free[n] + until + device.tail)
+    return found

@@ -35,13 +35,15 @@ def ways(*stages: int, below: int = 1_000, device: int | None = None) -> Diagram
 
 
 def diagrams(one: Problem, below: int) -> list[Diagram]:
-    """Of each device's stages."""
+    """Of each device's stages, and of all where that is one of the problem."""
     where, makespan = one.placement, one.objective is Objective.MAKESPAN
     every = [stage for chain in where.chains for stage in chain if one.microbatches_of[stage]]
     found = list[Diagram]()
     for device in range(where.devices):
         own = [stage for stage in every if where.stage_device[stage] == device]
         found += [ways(*own, below=below, device=None if makespan else device)] if own else []
+    if makespan or len(where.chains) == 1:
+        found.append(ways(*every, below=below, device=None if makespan else where.stage_device[every[0]]))
     return found
 
 
@@ -143,19 +145,21 @@ def test_weight_passes_run_where_what_they_hold_is_needed() -> None:
     assert held_activations(two_stages(replace(split, backward=6, fused=6, weight=None), 1), ways(0)) == 30
 
 
-def test_each_device_is_told_of_its_own() -> None:
+def test_two_devices_wait_for_each_other() -> None:
     """Room for one activation each: R1 until 13, and B1 of the second stage until 13, a tick away from the first."""
     stage = Stage(2, 3, None, 3, transfer=1)
     again = replace(stage, recompute=(Recomputation("full", 1, 0),))
     one = Problem(placement.linear(2), 2, (again, stage), (Pool(1), Pool(1)))
-    assert [held_activations(one, ways(stage)) for stage in (0, 1)] == [16, 17]
+    assert [held_activations(one, ways(*kept)) for kept in ((0,), (1,), (0, 1))] == [16, 17, 17]
+    assert held_activations(one.keeping_activations(), ways(0, 1)) == 24
     span = replace(one, objective=Objective.SPAN)
+    assert held_activations(span, ways(0, 1, device=0)) == 17
     assert held_activations(span, ways(1, device=1)) == 10
 
 
 def test_nothing_that_takes_no_time_or_no_memory_is_in_the_way() -> None:
     nothing = Stage(0, 0, None, 0, activation=0, offload=Offload(0, 0, "copy", "copy", 0), may_keep=False)
-    assert held_activations(Problem(placement.linear(2), 3, (nothing, nothing), (Pool(0), Pool(0))), ways(0)) == 0
+    assert held_activations(Problem(placement.linear(2), 3, (nothing, nothing), (Pool(0), Pool(0))), ways(0, 1)) == 0
 
 
 def test_what_ends_at_the_value_or_later_is_left_out() -> None:
@@ -181,7 +185,6 @@ def test_where_nothing_fits_no_order_ends_before_any_value() -> None:
         replace(ways(0), guide=(0,)),
         replace(ways(0), rows=8),
         ways(0, device=0),
-        ways(0, 1),
     ],
 )
 def test_what_is_no_such_diagram_is_refused(diagram: Diagram) -> None:
@@ -191,12 +194,12 @@ def test_what_is_no_such_diagram_is_refused(diagram: Diagram) -> None:
 
 def test_what_counts_is_what_the_objective_says() -> None:
     span = v_shape(2, 2, 3)
-    for diagram in (ways(0, 3, device=0), ways(1, 2, device=1), ways(0, device=0), ways(3, device=0)):
+    for diagram in (ways(0, 3, device=0), ways(1, 2, device=1), ways(0, 1, 2, 3, device=0), ways(0, 2, device=0)):
         assert held_activations(span, diagram) > 0
     for diagram in (ways(0, 3), *(ways(*kept, device=n) for kept, n in (((1, 2), 0), ((0, 3), 7), ((1, 3), 0)))):
         with pytest.raises(RefusedEvidenceError):
             held_activations(span, diagram)
-    for diagram in (ways(0, 1, 2, 3, device=0), ways(0, 2, device=0), ways(0, 1, device=1)):
+    for diagram in (ways(0, 1, device=1), ways(1, 2, 3, device=1)):
         with pytest.raises(RefusedEvidenceError):
             held_activations(span, diagram)
     for other in (Objective.PERIOD, Objective.ITERATION):

@@ -21,7 +21,7 @@ from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.saving.certificates import certificates
 from solver.diagram.held import below
 from solver.diagram.held.below import bounds_of_held
-from solver.diagram.held.holding import Holding
+from solver.diagram.held.holding import Holding, KeptDevice
 from solver.diagram.held.states import Move, State, States
 from solver.limits import Limits
 from solver.solve import solve
@@ -72,12 +72,21 @@ def test_values_that_another_model_proves() -> None:
     """Of CP-SAT's exact model of one device, with the other stages as delays."""
     recompute = drawn_tasks(13)[9]
     assert [claim.value_ticks for claim in _claims(recompute, 357, 404)][-1] == 404
-    assert [claim.value_ticks for claim in _claims(drawn_tasks(13)[11], 631, 716)][-1] == 676
+    found = bounds_of_held(drawn_tasks(13)[11], Event(), lambda: (631, 716), 3 * 10**5)
+    assert [claim.value_ticks for claim in found if len(claim.evidence.stages) == 1][-1] == 676
 
 
 def test_copies_back_wait_for_memory_that_passes_hold() -> None:
     """Room for one activation: 9 micro-batches, each of which takes it for F, the copies, B and W, 63 ticks."""
     assert [claim.value_ticks for claim in _claims(drawn_tasks(1)[13], 366, 567)][-1] == 9 * 63
+
+
+def test_two_devices_prove_more_than_one() -> None:
+    problem = drawn_tasks(62)[8]
+    by_one, by_two = ([*bounds_of_held(problem, Event(), lambda: (200, 315), work)] for work in (10**4, 6 * 10**5))
+    assert [len(claims[-1].evidence.stages) for claims in (by_one, by_two)] == [1, 2]
+    assert by_two[-1].value_ticks > by_one[-1].value_ticks
+    assert check_bound(problem, by_two[-1]).verdict is Verdict.VERIFIED
 
 
 def test_a_solve_proves_what_no_bound_in_words_does() -> None:
@@ -100,21 +109,21 @@ def test_each_step_of_the_argument_is_needed(part: str, monkeypatch: pytest.Monk
     """What is a tick or a unit too strict claims more than the optimum somewhere."""
     real = below.holding_of
 
-    def stricter(problem: Problem, paths: Paths, stages: Sequence[int]) -> Holding:
-        own = real(problem, paths, stages)
-        stages = [one._replace(turns=one.turns + 1) for one in own.stages]
+    def stricter(problem: Problem, paths: Paths, stages: Sequence[int], owner: int | None) -> Holding:
+        own = real(problem, paths, stages, owner)
+        turns = tuple(one._replace(turns=one.turns + (part == "turns")) for one in own.stages)
         ways = [way._replace(steps=tuple(s._replace(takes=max(0, s.takes)) for s in way.steps)) for way in own.ways]
-        changed = {
-            "room": {"room": None if own.room is None else own.room - 1},
-            "longest": {"longest": 0},
-            "turns": {"stages": tuple(stages)},
-            "tail": {"tail": own.tail + 1},
-            "copies": {"ways": tuple(ways)},
-        }
-        return own._replace(**changed[part])
+        devices = tuple(_stricter(one, part) for one in own.devices)
+        return own._replace(stages=turns, ways=tuple(ways) if part == "copies" else own.ways, devices=devices)
 
     monkeypatch.setattr(below, "holding_of", stricter)
     assert _too_high(160) > 0
+
+
+def _stricter(one: KeptDevice, part: str) -> KeptDevice:
+    if part == "room":
+        return one._replace(room=None if one.room is None else one.room - 1)
+    return {"longest": one._replace(longest=0), "tail": one._replace(tail=one.tail + 1)}.get(part, one)
 
 
 @pytest.mark.parametrize("part", ["beside", "put off", "its own"])
@@ -124,8 +133,8 @@ def test_copies_back_run_beside_what_memory_has_room_for(part: str, monkeypatch:
 
     def stricter(own: States, state: State, queues: Sequence[Sequence[int]]) -> Iterator[Move]:
         for move in real(own, state, queues):
-            later = 0 if state.runs is None else own._holding.stages[state.runs].later
-            slack = move.slack
+            last = None if move.device is None else state.runs[move.device]
+            later, slack = 0 if last is None else own._holding.stages[last].later, move.slack
             if (move.behind or move.beside) and slack is not None:
                 slack = 0 if part == "put off" else slack - later * (move.beside and part == "its own")
             if not (move.beside and part == "beside"):
