@@ -30,6 +30,7 @@ from operator import le
 
 from pipesched.checking.coverage import require_covered
 from pipesched.checking.diagram.held_steps import END, FREE, RUN, Label, Orders, State, Times, sum_over
+from pipesched.checking.diagram.held_times import run
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.diagram_evidence import Diagram
@@ -89,7 +90,7 @@ def _least_end(orders: Orders, below: int) -> int:
                 times = [list(label[start:end]) for start, end in pairwise(cuts)]
                 over = min((times[way.ran][0] for way in orders.ways if way.ran and times[way.ran]), default=None)
                 for move, left in moves:
-                    found = orders.run(times, move, over)
+                    found = run(orders, times, move, over)
                     if found is None or left.least_end(found) >= below:
                         continue
                     seen += 1

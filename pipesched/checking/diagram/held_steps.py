@@ -1,4 +1,4 @@
-"""The steps of kept stages whose activations are held in ways: states, what may be next, and the times it leads to."""
+"""The steps of kept stages whose activations are held in ways: states, and what may be next in each."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pipesched.problem.passes import RECOMPUTATIONS
 from pipesched.problem.problem import Problem
 
 # Beside any number of weight passes; and more than a micro-batch counts under way.
-_ANY, _DONE = -1, 5
+ANY, _DONE = -1, 5
 # What a micro-batch has run: nothing; a copy out that has not ended; one that has, so that the copy back is next.
-_FORWARD, _COPIED, _BACK = -1, 1, 2
+FORWARD, COPIED, _BACK = -1, 1, 2
 
 State = tuple[int, ...]
 Label = tuple[int, ...]
@@ -96,13 +96,13 @@ class Move(NamedTuple):
     way: Way
     phase: int
     state: State
-    open_: int = _ANY
+    open_: int = ANY
     behind: bool = False
     later: int = 0
 
 
 class Orders:
-    """The steps of kept stages: what may be next, and the times that it leads to."""
+    """The steps of kept stages, and what may be next."""
 
     def __init__(self, problem: Problem, stages: tuple[int, ...], owner: int | None) -> None:
         where, plain = problem.placement, least_times(problem.keeping_activations())
@@ -166,7 +166,7 @@ class Orders:
     def _limits(self, problem: Problem, stages: tuple[int, ...]) -> None:
         """By device: room, the least memory of a weight pass that is put off, and the longest one."""
         self._rooms = [problem.room[device] for device in self.devices]
-        self._longest = [max(one.later for one in own) for own in self.of_device]
+        self.longest = [max(one.later for one in own) for own in self.of_device]
         self._open = list[int]()
         for device in self.devices:
             own = [problem.stages[s] for s in stages if problem.placement.stage_device[s] == device]
@@ -211,7 +211,7 @@ class Orders:
             came = one.number if one.before is None else state[self.kept[one.before].begun]
             if state[one.begun] < came and self._fits(device, more := held[device] + one.activation):
                 new = self._behind(state, device, (one.begun, 1), (way.slot, 1))
-                yield Move(way, _FORWARD, new, self._beside(device, more))
+                yield Move(way, FORWARD, new, self._beside(device, more))
             turned = one.after is None or sum_over(one.left, state) > sum_over(self.kept[one.after].left, state)
             if state[way.slot + last] and turned and self._fits(device, held[device]):
                 runs = way.stage + 1 if sum(sum_over(own.left, state) for own in self.of_device[device]) > 1 else 0
@@ -260,72 +260,4 @@ class Orders:
     def _beside(self, device: int, held: int) -> int:
         """How many weight passes may be open beside what is held."""
         room, each = self._rooms[device], self._open[device]
-        return _ANY if room is None or each <= 0 else (room - held) // each
-
-    def run(self, times: Times, move: Move, over: int | None) -> Times | None:
-        """The times behind a move; none where a copy out can be over before it, of which the first is at `over`."""
-        way, new = move.way, [one[:] for one in times]
-        if way.waits and move.phase == _COPIED:
-            end = new[way.ran].pop(0)
-            new[FREE] = [max(one, end) for one in new[FREE]]
-            return new if end == over else None
-        if move.phase == _FORWARD:
-            start = self._forward(new, move)
-        elif move.phase == len(way.holds) - 1:
-            start = self._gradient(new, move)
-        else:
-            start = self._save(new, move)
-        return None if over is not None and start >= over else new
-
-    def _forward(self, new: Times, move: Move) -> int:
-        one = self.kept[move.way.stage]
-        soonest = new[one.comes].pop(0) if one.before is not None else 0 if self.owner is not None else one.times.begins
-        start, end = self._step(new, one.device, one.device, (soonest, one.times.forward, 0), move.open_)
-        if one.after is not None:
-            after = self.kept[one.after]
-            new[after.comes].append(end + after.times.begins - one.times.begins - one.times.forward)
-        new[move.way.ready].append(end + one.times.turns - one.times.begins - one.times.forward)
-        if move.way.waits:
-            new[move.way.waits].append(end)
-        return start
-
-    def _gradient(self, new: Times, move: Move) -> int:
-        one = self.kept[move.way.stage]
-        soonest = max(new[move.way.ready].pop(0), new[one.turns].pop(0) if one.after is not None else 0)
-        start, end = self._step(new, one.device, one.device, (soonest, one.times.gradient, one.later), move.open_)
-        if one.before is not None:
-            before = self.kept[one.before]
-            new[before.turns].append(end + before.times.turns - one.times.returned)
-        elif self.owner is None and sum_over(one.left, move.state) == 0:
-            new[END][0] = max(new[END][0], end + one.back)
-        return start
-
-    def _save(self, new: Times, move: Move) -> int:
-        """A copy, or what is computed again: of those of the way the oldest, before which others may be so far."""
-        way, one = move.way, self.kept[move.way.stage]
-        if way.waits and move.phase == 0:
-            start, end = self._step(new, way.out[0], one.device, (new[way.waits].pop(0), way.out[1], 0), move.open_)
-            new[way.ran].append(end)
-            return start
-        stream, ticks = way.back if way.waits else (one.device, way.work[0])
-        free, put_off = new[FREE], new[RUN][one.device] - move.open_ * self._longest[one.device]
-        put_off = put_off if move.open_ != _ANY else 0
-        soonest = max(put_off, free[one.device]) if move.behind else 0
-        start, end = self._step(new, stream, one.device, (soonest, ticks, 0), move.open_)
-        if stream != one.device and not move.behind:
-            new[FREE][one.device] = max(new[FREE][one.device], put_off - move.later)
-        nth = move.state[way.slots[-1]] - 1
-        new[way.ready][nth] = max(new[way.ready][nth], end)
-        return start
-
-    def _step(self, new: Times, stream: int, device: int, what: tuple[int, int, int], open_: int) -> tuple[int, int]:
-        """Start and end on a stream, no sooner than a time, of so many ticks, with so much that may be put off."""
-        soonest, ticks, later = what
-        start = max(new[FREE][stream], soonest)
-        if stream == device:
-            if open_ != _ANY:
-                start = max(start, new[RUN][device] - open_ * self._longest[device])
-            new[RUN][device] = max(new[RUN][device], start) + ticks + later
-        new[FREE] = [max(one, start) for one in new[FREE]]
-        new[FREE][stream] = start + ticks
-        return start, start + ticks
+        return ANY if room is None or each <= 0 else (room - held) // each

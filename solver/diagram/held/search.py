@@ -59,9 +59,9 @@ def _sum(row: tuple[tuple[int, ...], Label]) -> int:
 def _start(label: Label, move: Move) -> int:
     """Of a move, at the earliest."""
     start = move.since if move.stream is None else max(move.since, label.free[move.stream])
-    if move.behind and move.device is not None:
+    if move.behind:
         start = max(start, label.free[move.device])
-    if move.slack is not None and move.device is not None and not move.beside:
+    if move.slack is not None and not move.beside:
         start = max(start, label.over[move.device] - move.slack)
     for queue in move.takes:
         start = max(start, label.queues[queue][0])
@@ -72,7 +72,7 @@ def _after(label: Label, move: Move, start: int) -> Label:
     """Moves are taken in the order of their starts, so that no other one starts before."""
     end = start + move.ticks
     free = [end if n == move.stream else max(time, start) for n, time in enumerate(label.free)]
-    if move.slack is not None and move.device is not None and move.beside:
+    if move.slack is not None and move.beside:
         free[move.device] = max(free[move.device], label.over[move.device] - move.slack)
     over = tuple(max(time, start) + (move.work if n == move.device else 0) for n, time in enumerate(label.over))
     queues = [tuple(max(time, start) for time in queue) for queue in label.queues]

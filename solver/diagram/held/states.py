@@ -50,7 +50,7 @@ class Move(NamedTuple):
     takes: tuple[int, ...]
     after: tuple[int, int] | None
     slack: int | None
-    device: int | None
+    device: int
     stream: int | None
     ticks: int
     work: int
@@ -154,25 +154,27 @@ class States:
         )
 
     def _step(self, state: State, n: int, number: int, held: int) -> Iterator[Move]:
-        way, own = self._holding.ways[n], state.in_flight[n]
-        own_stages = self._holding.stages
-        step, stage = way.steps[number], own_stages[way.stage]
+        way, own, stages = self._holding.ways[n], state.in_flight[n], self._holding.stages
+        step, stage = way.steps[number], stages[way.stage]
         slack = self._slack(stage, held + step.takes)
         if own[number] == own[number + 1] or (step.takes > 0 and slack is not None and slack < 0):
             return
-        computes, takes = step.stream == stage.device, step.takes > 0
+        computes, last = step.stream == stage.device, state.runs[stage.device]
         runs = self._runs(state, stage.device, None) if computes else state.runs
         after = State(state.begun, _more(state.in_flight, n, (number + 1,)), runs)
         timed = (self._steps + n, own[number + 1]) if way.timed else None
-        device, slack = (stage.device, slack) if computes or takes else (None, None)
-        work, behind = (step.ticks if computes else 0), takes and not computes
-        move = Move(after, 0, (), timed, slack, device, step.stream, step.ticks, work, (), None, behind)
-        yield move
-        last = runs[stage.device]
-        also, later = (0, 0) if last is None else (own_stages[last].activation, own_stages[last].later)
-        slack = self._slack(stage, held + step.takes + also)
-        if behind and (slack is None or slack >= 0):
-            yield move._replace(slack=None if slack is None else slack + later, behind=False, beside=True)
+        work = step.ticks if computes else 0
+        move = Move(after, 0, (), timed, slack, stage.device, step.stream, step.ticks, work, (), None)
+        if computes:
+            yield move
+        elif step.takes <= 0:
+            yield move._replace(slack=None)
+        else:
+            yield move._replace(behind=True)
+            also, later = (0, 0) if last is None else (stages[last].activation, stages[last].later)
+            slack = self._slack(stage, held + step.takes + also)
+            if slack is None or slack >= 0:
+                yield move._replace(slack=None if slack is None else slack + later, beside=True)
 
     def _gradient(
         self, state: State, n: int, stage: KeptStage, queues: Sequence[Sequence[int]], held: int

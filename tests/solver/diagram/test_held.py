@@ -133,8 +133,8 @@ def test_copies_back_run_beside_what_memory_has_room_for(part: str, monkeypatch:
 
     def stricter(own: States, state: State, queues: Sequence[Sequence[int]]) -> Iterator[Move]:
         for move in real(own, state, queues):
-            last = None if move.device is None else state.runs[move.device]
-            later, slack = 0 if last is None else own._holding.stages[last].later, move.slack
+            last, slack = state.runs[move.device], move.slack
+            later = 0 if last is None else own._holding.stages[last].later
             if (move.behind or move.beside) and slack is not None:
                 slack = 0 if part == "put off" else slack - later * (move.beside and part == "its own")
             if not (move.beside and part == "beside"):
