@@ -53,8 +53,6 @@ WAITS = (0, *(200 >> halvings for halvings in range(FEW, -1, -1)))
 FIRST_WAIT = WAITS[len(WAITS) // 2]
 # Micro-batches in flight, in percent of what Little's law gives, None without limit.
 IN_FLIGHT = (*(100 + wait for wait in WAITS), None)
-# Serial generation of tasks: periods between micro-batches, and how much later weight tasks come up.
-APART, LATER = (1 / 2, 1), (0, 1)
 
 # Annealing: the temperature of the first move, in mean lengths of a pass, run after run; the last one's is so much
 # lower. The gentlest first is .3 % worse.

@@ -25,7 +25,6 @@ from solver.engine.finish import finished
 from solver.engine.kernels import ALL_KERNELS
 from solver.engine.opening.analytic_bounds import AnalyticBounds
 from solver.engine.opening.published import Published
-from solver.engine.opening.serial_schedules import SerialSchedules
 from solver.engine.parts.local_search import LocalSearch
 from solver.engine.parts.tasks.policies import TaskPolicies
 from solver.engine.parts.tasks.ranks import TaskRanks
@@ -49,7 +48,7 @@ _WITH_TASKS = _PROBLEM | {
 _LIMITS = Limits(workers=1, deterministic=40)  # each of the annealings that differ in the types of their numbers
 _ENGINE = Engine(
     AnalyticBounds(load_only=True),
-    (Published(), SerialSchedules()),
+    (Published(),),
     (
         LocalSearch(),
         TaskPolicies(rounds=1, tries=1),

@@ -12,7 +12,6 @@ from solver.engine.opening.microbatch_orders import MicrobatchOrders
 from solver.engine.opening.published import Published
 from solver.engine.opening.published_extended import PublishedExtended
 from solver.engine.opening.sequential import Sequential
-from solver.engine.opening.serial_schedules import SerialSchedules
 from solver.engine.opening.task_schedules import TaskSchedules
 from solver.engine.parts.beam_schedules import BeamSchedules
 from solver.engine.parts.bounds.all_orders import AllOrders
@@ -26,7 +25,6 @@ from solver.engine.parts.local_search import LocalSearch
 from solver.engine.parts.mirrored_schedules import MirroredSchedules
 from solver.engine.parts.step_orders import StepOrders
 from solver.engine.parts.tasks.critical_blocks import CriticalBlocks
-from solver.engine.parts.tasks.decisions import TaskDecisions
 from solver.engine.parts.tasks.policies import TaskPolicies
 from solver.engine.parts.tasks.ranks import TaskRanks
 from solver.engine.parts.tuned_lists import RulesOfShorter, TunedListSchedules
@@ -74,7 +72,6 @@ ENGINE = Engine(
         RulesOfShorter(),
         Published(),
         MicrobatchOrders(),
-        SerialSchedules(),
         TaskSchedules(),
         Sequential(),
         FirstSchedule(),
@@ -84,7 +81,7 @@ ENGINE = Engine(
         MirroredSchedules(_SCHEDULES_ONLY),
         TaskPolicies(),
         Windows(),
-        InTurn("annealing of tasks", (TaskRanks(), TaskDecisions())),
+        TaskRanks(),
     ),
     finish=finished,
     own_core=_FROM_BELOW,

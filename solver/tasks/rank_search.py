@@ -114,17 +114,6 @@ class Serial:
         """The least time to each job along its micro-batch, in steps."""
         return np.array([self._heads[n] for n in self.running], np.float64)
 
-    def by_microbatch(self, apart: float, weights: float) -> Ranks:
-        """Ranks by the least times to each job, micro-batches so far `apart`, weight tasks so much later.
-
-        Both are parts of the time that the busiest stream needs for a micro-batch.
-        """
-        jobs = [self.jobs.jobs[n] for n in self.running]
-        period = np.bincount(self.shop.stream, self.shop.steps).max() / max(1, self.jobs.problem.microbatches)
-        later = np.array([apart * job.task.of.microbatch + weights * (job.task.of.kind is W) for job in jobs])
-        found: Ranks = self.heads + period * later
-        return found
-
 
 class RankSearch:
     """`best` are the starts of the schedule that ends first, `ends` is when."""

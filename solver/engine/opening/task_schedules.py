@@ -27,8 +27,8 @@ from solver.tuning import FEW, FEW_PASSES, GRACE, SHARE
 class TaskSchedules:
     """The first schedules of a search at task level: of published orders, then of list schedules of passes.
 
-    One micro-batch after the other, as the first of all, always fits. Of so many passes each takes seconds, and serial
-    generation has found better ones.
+    One micro-batch after the other, as the first of all, always fits. Of so many passes each takes seconds: none where
+    one is known.
     """
 
     name: str = "list scheduling of tasks"

@@ -83,7 +83,7 @@ def test_parts_that_cannot_serve_a_problem_have_no_slice() -> None:
     search = open_search(COUNTED, ENGINE)
     served = {way.part.name for arm in Allocation(search, ENGINE.parts).arms for way in arm.ways}
     assert "local search" in served
-    assert not served & {"annealing of decisions", "diagrams of all chains"}
+    assert not served & {"annealing of tasks", "diagrams of held activations"}
 
 
 def _fake(search_orders: Run) -> type:
