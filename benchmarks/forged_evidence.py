@@ -24,11 +24,13 @@ from benchmarks.proofs.bound_branches import BRANCHES
 from benchmarks.proofs.bound_problems import draw
 from benchmarks.proofs.evidence_mutations import mutated
 from benchmarks.proofs.exhaustive.optimum import NotTiny, least_value
+from benchmarks.proofs.memory_options import exact
 from benchmarks.reporting.page import exit_code, machine, show, table
 from pipesched.checking.check import ARGUMENTS, OF_PERIODS, check_bound
 from pipesched.checking.diagram.argument import decision_diagram
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError, Verdict
 from pipesched.problem.attainable_spans import simplest
+from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.diagram_evidence import Diagram
@@ -38,13 +40,16 @@ from solver.cyclic.period_bounds import period_certificates
 from solver.diagram.all_orders import bounds_of_all_orders
 from solver.diagram.below import bounds_of_devices, bounds_of_stages
 from solver.diagram.by_device import bounds_by_device
+from solver.diagram.held.below import bounds_of_held
 from solver.diagram.raising import Raising
+from tests.support.held_problems import held_problem
 from tests.support.rows_of_tasks import carried, random_rows, tiny_mirrored
 from tests.support.task_brute_force import TooManyOrdersError, optimum, tiny_gathers, tiny_reductions
 
 COMMAND = "python -m benchmarks.forged_evidence --write docs/results/forged-evidence.md"
-# Mutations of one certificate, and values up to which an exhaustive search of a tiny problem looks.
-_EACH, _AT_MOST = 40, 10_000
+# Mutations of one certificate; values up to which an exhaustive search of a tiny problem looks; labels of one bound of
+# how activations are held.
+_EACH, _AT_MOST, _LABELS = 40, 10_000, 100_000
 # Those of several streams and of unequal micro-batches.
 _NOT_DRAWN = (
     *("stream heads and tails", "stream memory", "memory over time of tasks"),
@@ -53,7 +58,8 @@ _NOT_DRAWN = (
 KINDS = tuple(kind for kind in ARGUMENTS if kind not in _NOT_DRAWN)
 _ITERATIONS = "all kinds, of iterations"
 _TASKS = "all kinds, of tasks as stages"
-ROWS = (*KINDS, *(f"{kind}, of periods" for kind in OF_PERIODS), _ITERATIONS, _TASKS)
+_HELD = "decision diagram, of how activations are held"
+ROWS = (*KINDS, *(f"{kind}, of periods" for kind in OF_PERIODS), _ITERATIONS, _TASKS, _HELD)
 
 
 @dataclass
@@ -81,8 +87,8 @@ def forge(count: int, seed: int, each: int = _EACH) -> Tally:
     of_kind = [[branch for branch in BRANCHES if branch.kind == kind] for kind in kinds]
     while tally.mutations < count or not all(tally.false_refused[row] + tally.false_accepted[row] for row in ROWS):
         objective = random.choice(tuple(Objective))
-        if random.random() < 0.1:
-            problem = tiny_mirrored(random)
+        if random.random() < 0.3:
+            problem = random.choice((tiny_mirrored, held_problem, held_problem))(random)
         elif objective is Objective.ITERATION:
             problem = random.choice((tiny_gathers, tiny_reductions))(random)
         else:
@@ -99,6 +105,9 @@ def forge(count: int, seed: int, each: int = _EACH) -> Tally:
 def _least(problem: Problem) -> Fraction | None:
     """The optimum; of a period, what is known of it: batches may run one behind another, so the makespan of one of
     them, a micro-batch, is no less."""
+    if problem.network.options:
+        found = None if why_infeasible(problem) is not None else exact(problem)
+        return None if found is None else Fraction(found[0])
     if problem.network.has_collectives or any(stage.tasks for stage in problem.stages):
         return optimum(problem, problem.objective)
     if problem.objective is not Objective.PERIOD:
@@ -117,6 +126,7 @@ def attack(problem: Problem, best: Fraction, random: Random, tally: Tally, each:
         row = f"{genuine.kind}, of periods" if of_period else genuine.kind
         row = _ITERATIONS if problem.network.has_collectives else row
         row = _TASKS if isinstance(genuine.evidence, TasksAsStages) else row
+        row = _HELD if problem.network.options else row
         if check_bound(problem, genuine).verdict is not Verdict.VERIFIED:
             tally.unproved.append(f"{genuine} of {problem}")
         for _ in range(each):
@@ -138,6 +148,11 @@ def _period_certificates(problem: Problem) -> Iterator[Certificate]:
 
 
 def _certificates(problem: Problem, best: Fraction, random: Random) -> Iterator[Certificate]:
+    if problem.network.options:
+        proved = float(max((one.value_ticks for one in certificates(problem, problem.objective)), default=0))
+        around = min(proved, float(best) - 1), float(best) + random.choice((0, 1, 20))
+        yield from bounds_of_held(problem, Event(), lambda: around, _LABELS)
+        return
     if not problem.network.has_collectives and any(stage.tasks for stage in problem.stages):
         yield from carried(problem, random_rows(random, problem))
         return
