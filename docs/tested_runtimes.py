@@ -233,6 +233,11 @@ SETTINGS = (
      Cell(READ, PLANS + "test_plan_settings.py::test_what_settings_say_is_what_their_runtime_takes")),
     ("torchtitan: what its chunked loss does to a split last stage",
      Cell(TRAINED, PYT + "test_chunked_loss.py::test_a_chunked_loss_needs_whole_backwards_of_the_last_stage")),
+    ("torchtitan: sequence and micro-batch of 0.3.0 and of main",
+     Cell(MODEL, PLANS + "test_runtime_rules.py::"
+          "test_what_the_file_says_of_training_is_in_the_settings_of_every_runtime")),
+    ("FlagScale: one mesh of all devices",
+     Cell(MODEL, PLANS + "test_runtime_rules.py::test_flagscale_is_told_of_one_mesh_of_all_devices")),
     ("DeepSpeed: where layers are cut",
      Cell(MODEL, PLANS + "test_partition_formats.py::test_deepspeed_module_cuts_where_the_plan_does")),
     ("orders that a runtime's settings cannot say",
@@ -242,6 +247,8 @@ SETTINGS = (
     ("sends and receives as PyTorch places them", Cell(READ, PLACED)),
     ("traces of PyTorch's pipeline runtime, with waits of known length",
      Cell(READ, TRACED + "test_torch_profiler.py::test_a_wait_inside_a_pass_is_no_work")),
+    ("traces on the host: a pass that did nothing",
+     Cell(MODEL, TRACED + "test_traces.py::test_on_the_host_a_pass_that_did_nothing_takes_no_time")),
     ("traces of torchtitan's profiler", Cell(BY_HAND, TRAINER)),
     ("traces of Primus: two public runs",
      Cell(READ, "tests/pipesched/measurement/test_late_starts.py::"

@@ -9,16 +9,25 @@ Since 0.3.0 its trainer refuses pipelines unless CUDA graphs are disabled. Split
   the last stage therefore need the loss without chunks, which holds all logits of a micro-batch at once.
 """
 
-# `split` are the stages whose backwards are split, `last` is the last stage; a size of None keeps the configuration's.
-PIPELINED = '''def pipelined(config, microbatches, size, split, last):
+# `split` are the stages whose backwards are split, `last` is the last stage; a size or a sequence (sequences of a
+# micro-batch, tokens of a sequence) of None keeps the configuration's. Main counts a micro-batch in tokens, 0.3.0 in
+# sequences.
+PIPELINED = '''def pipelined(config, microbatches, size, split, last, sequence=None):
     """What torchtitan needs for this pipeline, whichever its version."""
     parallelism, training = config.parallelism, config.training
     if hasattr(parallelism, "num_pp_microbatches"):
         parallelism.num_pp_microbatches = microbatches
+        if sequence:
+            training.max_context_length = sequence
+            training.num_tokens_per_microbatch_per_dp_rank = size * sequence
+            training.num_tokens_per_train_step = -1  # these micro-batches once
     elif hasattr(parallelism, "pipeline_parallel_microbatch_size"):
         size = size or parallelism.pipeline_parallel_microbatch_size
         parallelism.pipeline_parallel_microbatch_size = size
         training.local_batch_size = microbatches * size
+        if sequence:
+            training.seq_len = sequence
+            training.global_batch_size = -1  # these micro-batches once
     else:
         raise ValueError("this torchtitan names the number of micro-batches in a way that pipesched does not know")
     if hasattr(training, "disable_cuda_graphs"):

@@ -4,13 +4,16 @@ The file is for `_PipelineScheduleRuntime._load_csv(path, format="compute_comms"
 as it stands: a send in another order than its receive, or a missing REDUCE_GRAD (it also divides the gradients by the
 number of micro-batches), gives wrong gradients without a word. Hence the checks here. Rows are of different lengths:
 torch refuses empty cells at their ends. From 2.15 on a WAIT_REDUCE_GRAD follows each reduction, and a row ends with a
-WAIT_SEND for each of its sends; older versions do not know them.
+WAIT_SEND for each of its sends; older versions do not know them, and 2.15 refuses a row without. Hence the version is
+an option, and not that of the PyTorch installed where the file is written.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
+from pipesched.errors import BadInput
 from pipesched.problem.passes import BW, REDUCE, RESHARD, STEP, UNSHARD, Pass, W
 from pipesched.schedule.timeline import Timeline
 from runtime.exporters.catalogue import EXPORTERS, Exporter, Files, Option, Settings
@@ -21,6 +24,11 @@ from runtime.lowering.programs import Compute, Instruction, Program, Send, Tenso
 _NAME = "torch-csv-comms"
 _CSV, _META = ".comms.csv", ".comms.meta.json"
 _OF_PARAMETERS = {UNSHARD: "UNSHARD", RESHARD: "RESHARD", REDUCE: "REDUCE_GRAD"}
+_FORM = {False: "For torch 2.13 and 2.14; 2.15 refuses it.", True: "For torch from 2.15 on; 2.14 and older refuse it."}
+_CHOSEN = (
+    "The file is for the torch of --option torch=VERSION, 2.13 unless given: one form for 2.13 and 2.14, another from "
+    "2.15 on, and each refuses the other's."
+)
 _LETTER = {Tensor.ACTIVATION: "F", Tensor.GRADIENT: "B"}
 
 
@@ -29,11 +37,24 @@ def _write(timeline: Timeline, settings: Settings) -> Files:
     label = last_stage_labels(timeline)
     program = lower(timeline)
     gathers = any(stage.gather for stage in timeline.problem.stages)
-    fsdp, waits = settings["fsdp"] == "on" and not gathers, settings["torch"] == "2.15"
+    fsdp, waits = settings["fsdp"] == "on" and not gathers, _waits(settings["torch"])
     rows = [list(_row(program, device, label, _words(fsdp, waits))) for device in range(timeline.problem.devices)]
     csv = "".join(",".join(row) + "\n" for row in rows)
-    said = [*notes(timeline), _fsdp_note(fsdp or gathers)]
+    said = [_FORM[waits], *notes(timeline), _fsdp_note(fsdp or gathers)]
     return {_CSV: csv, _META: side_file(timeline, _NAME, "compute_comms", label, _proof(timeline), said)}
+
+
+def _waits(version: str) -> bool:
+    """Whether a version has waits for reductions and sends; `BadInput` for one before 2.13."""
+    found = re.fullmatch(r"(\d{1,4})\.(\d{1,4})([.+].*)?", version)
+    number = (int(found[1]), int(found[2])) if found else (0, 0)
+    if number < (2, 13):
+        raise BadInput(f"{_NAME}: found torch={version}; allowed: 2.13 or a later version, such as 2.15")
+    return number >= (2, 15)
+
+
+def _notes(timeline: Timeline) -> list[str]:
+    return [_CHOSEN, *notes(timeline)]
 
 
 def _proof(timeline: Timeline) -> str:
@@ -119,7 +140,7 @@ EXPORTERS.register(
         description="PyTorch's _PipelineScheduleRuntime: passes, sends, receives and reductions (compute_comms)",
         suffix=_CSV,
         write=_write,
-        warnings=notes,
+        warnings=_notes,
         proof=_proof,
         options=(
             Option(
@@ -130,9 +151,8 @@ EXPORTERS.register(
             ),
             Option(
                 name="torch",
-                description="the version from which on the file is for: 2.15 has waits for reductions and sends",
+                description="the version that will load it; from 2.15 on with waits for reductions and sends",
                 default="2.13",
-                allowed=("2.13", "2.15"),
             ),
         ),
     )

@@ -17,6 +17,7 @@ from runtime.partitions.setting_limits import first_recomputed, known_ways, loop
 from runtime.partitions.staged_model import StagedModel
 
 _NAME = "flagscale"
+_DEVICE = "gpu"
 # Of Megatron's flags those that FlagScale has under `model`; the others are under `system`.
 _OF_MODEL = ("seq-length", "micro-batch-size", "global-batch-size")
 
@@ -37,6 +38,12 @@ def _write(model: StagedModel) -> PartitionSettings:
         *(f"  {name.replace('-', '_')}: {str(value).lower()}" for name, value in step.items() if name not in _OF_MODEL),
         "  hetero:",
         "    enable_hetero: true",
+        "    # one mesh of all devices: tensor, context, expert, data and pipeline parallel size",
+        *([] if model.step else ["    # assumed, as the plan's file says nothing of the first four: put in the job's"]),
+        f"    hetero_process_meshes: {_mesh(model)}",
+        "    # a name for all devices; where the host file has `type=NAME`, that name in both lines",
+        f"    hetero_device_types: [{_DEVICE}]",
+        f"    hetero_current_device_type: {_DEVICE}",
         f"    hetero_pipeline_layer_split: {split}",
     ]
     if any(recomputed):
@@ -55,6 +62,15 @@ def _write(model: StagedModel) -> PartitionSettings:
     if model.mtp:
         lines.append(f"  mtp_num_layers: {model.mtp}")
     return PartitionSettings(values, "\n".join(lines) + "\n", order_notes(model))
+
+
+def _mesh(model: StagedModel) -> list[int]:
+    """The sizes of the only mesh; FlagScale takes parallelism from here, whatever the keys of Megatron's flags say."""
+    if model.step is None:
+        return [1, 1, 1, 1, model.devices]
+    shared = model.step.parallel
+    expert = shared.expert if model.step.experts else 1
+    return [shared.tensor, shared.context, expert, shared.data, model.devices]
 
 
 def recompute_table(recomputed: list[int], microbatches: int) -> list[list[int]]:

@@ -43,7 +43,8 @@ def apply(config, csv="", microbatch_size=None):
     parallelism.pipeline_parallel_schedule_csv = csv
     parallelism.module_fqns_per_model_part = MODULES_OF_STAGE
 {sizes}    split = split_stages(csv) if csv else {own_split}
-    return pipelined(config, MICROBATCHES, microbatch_size{own_size}, split, last=len(MODULES_OF_STAGE) - 1)
+    size, sequence = {own_size}
+    return pipelined(config, MICROBATCHES, size, split, last=len(MODULES_OF_STAGE) - 1, sequence=sequence)
 
 
 def split_stages(csv):
@@ -70,7 +71,7 @@ def _write(model: StagedModel) -> PartitionSettings:
         size_said="is the plan's unless given" if model.step else "stays as it is unless given",
         degree=model.devices,
         microbatches=model.microbatches,
-        own_size="" if model.step is None else f" or {model.step.microbatch_size}",
+        own_size=_own_size(model),
         sizes="".join(f"    {name} = {value}\n" for name, value in _sizes(model).items()),
         own_split=list(range(len(modules))) if schedule in _SPLITS else [],
         pipelined=PIPELINED,
@@ -87,8 +88,14 @@ def _sizes(model: StagedModel) -> dict[str, int]:
     if step is None:
         return {}
     sizes = {name: getattr(step.parallel, name) for name in ("tensor", "context", "expert")}
-    found = {f"parallelism.{name}_parallel_degree": size for name, size in sizes.items()}
-    return found | {"config.training.seq_len": step.sequence}
+    return {f"parallelism.{name}_parallel_degree": size for name, size in sizes.items()}
+
+
+def _own_size(model: StagedModel) -> str:
+    """Sequences of a micro-batch and tokens of a sequence, in the words of the written function."""
+    if model.step is None:
+        return 'microbatch_size, microbatch_size and getattr(config.training, "max_context_length", None)'
+    return f"microbatch_size or {model.step.microbatch_size}, {model.step.sequence}"
 
 
 def _modules(counts: tuple[StageCounts, ...]) -> list[list[str]]:

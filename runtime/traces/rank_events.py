@@ -56,7 +56,8 @@ class RankEvents:
         """The passes, without the time in which they wait for their tensors.
 
         Of a pass with kernels it is from the first to the last of those launched in it; on the host alone from its
-        first operation, since waiting for a message is none.
+        first operation, since waiting for a message is none. A pass that did nothing takes no time, at its end: torch's
+        input backward of stage 0 waits for a gradient, and leaves the work to its W.
         """
         launched = [one.launched for one in self.kernels]
         begun = [one.start for one in self.operations]
@@ -70,9 +71,9 @@ class RankEvents:
             start, end = one.start, one.end
             if self.kernels:
                 start, end = (min(k.start for k in own), max(k.end for k in own)) if own else (start, start)
-            else:
+            elif self.operations:
                 first = bisect_left(begun, one.start)
-                start = begun[first] if first < len(begun) and begun[first] <= one.end else start
+                start = begun[first] if first < len(begun) and begun[first] <= one.end else end
             taken = self.memory[bisect_left(times, one.start) : bisect_right(times, one.end)]
             p = Pass(_KINDS[said[2]], int(said[1]), int(said[3]))
             found.append(RanPass(p, start, end, sum(size for _, size in taken) if self.memory else None))

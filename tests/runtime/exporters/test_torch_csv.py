@@ -156,6 +156,29 @@ def test_a_row_for_torch_2_15_waits_for_reductions_and_sends() -> None:
     assert read_back(new) == read_back(old)
 
 
+@pytest.mark.parametrize("installed", ["2.13.0", "2.15.0"])
+def test_the_form_is_that_of_the_version_said_whatever_is_installed(
+    installed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.metadata.version", lambda _: installed)
+    timeline = simulate(problem(2, 1), schedule("F0.0 BW0.0", "F1.0 BW1.0"))
+
+    def written(**options: str) -> tuple[bool, str]:
+        files = EXPORTERS["torch-csv-comms"].export(timeline, options)
+        return "WAIT_SEND" in files[".comms.csv"], json.loads(files[".comms.meta.json"])["notes"][0]
+
+    old, new = (
+        (False, "For torch 2.13 and 2.14; 2.15 refuses it."),
+        (True, "For torch from 2.15 on; 2.14 and older refuse it."),
+    )
+    assert [written(), written(torch="2.14.1"), written(torch="2.13")] == [old] * 3
+    assert [written(torch="2.15"), written(torch="2.15.0+cu130"), written(torch="3.0")] == [new] * 3
+    assert "--option torch=VERSION" in EXPORTERS["torch-csv-comms"].warnings(timeline)[0]
+    for wrong in ("2.12", "2", "main", ""):
+        with pytest.raises(BadInput, match=f"^torch-csv-comms: found torch={wrong}; allowed: 2.13 or a later"):
+            written(torch=wrong)
+
+
 def read_back(rows: list[str]) -> object:
     text = "\n".join(rows) + "\n"
     (importer,) = (found for found in IMPORTERS if found.recognises(text))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 
 from pipesched.errors import BadInput
 from pipesched.files.plan_file import plan_problem_from
@@ -205,14 +206,66 @@ def test_what_the_file_says_of_training_is_in_the_settings_of_every_runtime() ->
     )
     assert "  model_parallel: 4\n  context_parallel: 2\n  expert_parallel: 8\n" in flags("mindformers", one)
     assert "'tp_size': 4" in flags("colossalai", one) and "'ep_size': 8" in flags("colossalai", one)
-    config = SimpleNamespace(
-        parallelism=SimpleNamespace(pipeline_parallel_microbatch_size=1), training=SimpleNamespace()
-    )
+    mesh = yaml.safe_load(flags("flagscale", one))["system"]["hetero"]["hetero_process_meshes"]
+    assert mesh == [4, 2, 8, 3, 4]  # tensor, context, expert, data, pipeline: an order of FlagScale's own
+    found = titan_config(flags("torchtitan", one), TitanRelease(), TitanReleaseSizes())
+    assert (found.parallelism.tensor_parallel_degree, found.training.seq_len) == (4, 4096)
+    assert (found.parallelism.expert_parallel_degree, found.training.local_batch_size) == (8, 16)
+    found = titan_config(flags("torchtitan", one), TitanMain(), TitanMainSizes())
+    assert found.training == TitanMainSizes(8192, -1, 4096)
+    assert found.parallelism.num_pp_microbatches == 8
+
+
+@dataclass(slots=True)
+class TitanReleaseSizes:
+    """The sizes in torchtitan 0.3.0's TrainingConfig; like that, it takes no other name."""
+
+    local_batch_size: int = 8
+    global_batch_size: int = 64
+    seq_len: int = 2048
+
+
+@dataclass(slots=True)
+class TitanMainSizes:
+    """Those in torchtitan's main of 2026-08-21."""
+
+    num_tokens_per_microbatch_per_dp_rank: int = 16384
+    num_tokens_per_train_step: int = 64
+    max_context_length: int = 2048
+
+
+@dataclass
+class TitanRelease:
+    pipeline_parallel_microbatch_size: int = 1
+
+
+@dataclass
+class TitanMain:
+    num_pp_microbatches: int = 1
+
+
+def titan_config(text: str, parallelism: Any, training: Any, **given: int) -> Any:
+    """The configuration after the written module's `apply`."""
     made: dict[str, Any] = {}
-    exec(flags("torchtitan", one), made)
-    made["apply"](config)
-    assert (config.parallelism.tensor_parallel_degree, config.training.seq_len) == (4, 4096)
-    assert (config.parallelism.expert_parallel_degree, config.training.local_batch_size) == (8, 16)
+    exec(text, made)
+    return made["apply"](SimpleNamespace(parallelism=parallelism, training=training), **given)
+
+
+def test_torchtitan_keeps_its_sequence_where_the_plan_says_nothing_of_it() -> None:
+    text = flags("torchtitan", model(problem([layer("moe", 8)]), 2, 2, 2, 2, schedule="1f1b"))
+    assert titan_config(text, TitanRelease(), TitanReleaseSizes()).training == TitanReleaseSizes(8)
+    assert titan_config(text, TitanMain(), TitanMainSizes()).training == TitanMainSizes()
+    assert titan_config(text, TitanRelease(), TitanReleaseSizes(), microbatch_size=3).training.local_batch_size == 24
+    found = titan_config(text, TitanMain(), TitanMainSizes(), microbatch_size=3).training
+    assert found.num_tokens_per_microbatch_per_dp_rank == 3 * 2048
+
+
+def test_flagscale_is_told_of_one_mesh_of_all_devices() -> None:
+    """Its pre_validate_args wants five sizes a mesh, pipeline sizes that add up, and a name of devices for each mesh."""
+    text = flags("flagscale", model(problem([layer("moe", 8)]), 2, 2, 2, 2, schedule="1f1b"))
+    hetero = yaml.safe_load(text)["system"]["hetero"]
+    assert hetero["hetero_process_meshes"] == [1, 1, 1, 1, 4] and "# assumed" in text
+    assert [hetero["hetero_current_device_type"]] == hetero["hetero_device_types"]
 
 
 def test_the_number_of_microbatches_is_said_to_every_runtime() -> None:

@@ -23,6 +23,7 @@ from pipesched.simulation.simulator import simulate
 from runtime.traces.catalogue import TRACES, Hints, read_traces
 from runtime.traces.pipeline_trace import BlockTrace, PipelineTrace
 from runtime.traces.problem_of_trace import measured_run, trace_text
+from runtime.traces.rank_events import RankEvents, Span
 from solver.construction.list_scheduling import sequential
 from tests.support.makers import problem, random_order
 from tests.support.traces import megatron_log, write_kineto, write_nsys, write_primus
@@ -225,3 +226,14 @@ def test_one_command_says_measured_this_order_and_the_optimum(
     assert main(["profile", "--from-trace", *paths, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["format"] == "kineto" and document["run"][0]["steps"] == 2
+
+
+def test_on_the_host_a_pass_that_did_nothing_takes_no_time() -> None:
+    """The input backward of torch's stage 0 waits for a gradient, and has no operation: its W does the work."""
+    spans = [Span("PP:0F0", 0, 2), Span("PP:0I0", 2, 12), Span("PP:0W0", 12, 15)]
+    operations = [Span("aten::mm", 0.5, 2), Span("aten::mm", 12.5, 15)]
+    for order in (spans, [*reversed(spans)]):
+        ran = {str(one.of): (one.start, one.end) for one in RankEvents(0, order, operations=operations).passes()}
+        assert ran == {"F0.0": (0.5, 2), "B0.0": (12, 12), "W0.0": (12.5, 15)}
+    # Without any operation recorded there is nothing better than the annotation.
+    assert [(one.start, one.end) for one in RankEvents(0, spans).passes()] == [(0, 2), (2, 12), (12, 15)]
