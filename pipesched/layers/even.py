@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from itertools import pairwise
 
 from pipesched.layers.model import Model
+from pipesched.layers.roles import Role, role_of
 
 
 def even_counts(model: Model, stages: int) -> tuple[int, ...] | None:
-    """Layers of each stage where the repeated layers are spread evenly, the first stages with one more.
+    """Layers of each stage where the transformer layers are spread evenly, the first stages with one more.
 
-    Layers of which there is one alone, such as an embedding or a head, go with their neighbours. None where a stage
+    Dense layers and layers with experts count alike; embedding, head and multi-token prediction go with their
+    neighbours. Where only all layers together divide among the stages, embedding and head count too, as in Megatron
+    with `--account-for-embedding-in-pipeline-split` and `--account-for-loss-in-pipeline-split`. None where a stage
     would be empty, or where layers that must share a stage would not.
     """
-    number = Counter(layer.name for layer in model.sequence)
-    repeated = [at for at, layer in enumerate(model.sequence) if number[layer.name] > 1]
-    repeated = repeated or list(range(len(model.sequence)))
-    if len(repeated) < stages:
+    every = list(range(len(model.sequence)))
+    counted = [at for at in every if role_of(model.sequence[at].name) is Role.TRANSFORMER] or every
+    if len(counted) % stages and len(every) % stages == 0:
+        counted = every
+    if len(counted) < stages:
         return None
-    share, more = divmod(len(repeated), stages)
-    starts = [0, *(repeated[stage * share + min(stage, more)] for stage in range(1, stages)), len(model.sequence)]
+    share, more = divmod(len(counted), stages)
+    starts = [0, *(counted[stage * share + min(stage, more)] for stage in range(1, stages)), len(every)]
     if any(start not in model.cuts for start in starts):
         return None
     return tuple(b - a for a, b in pairwise(starts))

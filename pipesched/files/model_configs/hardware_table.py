@@ -25,5 +25,15 @@ DEVICES: Mapping[str, Device] = {
     "b200-180gb": Device(
         2250, 178, 900, 50, "NVIDIA DGX B200 data sheet: NVLink 1800 GB/s both ways; 400 Gb/s a device"
     ),
+    "b300-288gb": Device(
+        2250, 268, 900, 100, "NVIDIA DGX B300 data sheet: NVLink 1800 GB/s both ways; 800 Gb/s a device"
+    ),
+    "gb200-186gb": Device(2500, 184, 900, 50, "NVIDIA GB200 NVL72 data sheet: NVLink 1800 GB/s; 400 Gb/s a device"),
+    "gb300-288gb": Device(2500, 277, 900, 100, "NVIDIA GB300 NVL72 data sheet: NVLink 1800 GB/s; 800 Gb/s a device"),
+    "h100-96gb": Device(989, 94, 450, 50, "H100 with HBM2e, 500 W, as pytorch/torchtitan benchmarks name it"),
+    "h20-96gb": Device(148, 95, 450, 50, "NVIDIA H20 data sheet: NVLink 900 GB/s both ways; 400 Gb/s a device"),
+    "a800-80gb": Device(312, 79, 200, 25, "NVIDIA A800 data sheet: NVLink 400 GB/s both ways; 200 Gb/s a device"),
+    "mi325x-256gb": Device(1307, 255, 448, 50, "AMD MI325X data sheet: Infinity Fabric 896 GB/s; 400 Gb/s a device"),
+    "mi355x-288gb": Device(2500, 287, 538, 50, "AMD MI355X data sheet: Infinity Fabric 1075 GB/s; 400 Gb/s a device"),
     "mi300x-192gb": Device(1307, 191, 448, 50, "AMD MI300X data sheet: Infinity Fabric 896 GB/s; 400 Gb/s a device"),
 }

@@ -1,0 +1,101 @@
+"""The table of published measurements: a layout of a model on so many GPUs, and its step's seconds or "out of memory".
+
+Columns and sources: benchmarks/data/README.md.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipesched.errors import BadInput
+from pipesched.files.model_configs.hardware_table import DEVICES
+
+DATA = Path(__file__).parents[1] / "data"
+TABLE, CONFIGS = DATA / "measured.csv", DATA / "configs"
+
+_GIB = {"GiB": 1.0, "GB": 1e9 / 2**30}
+# Of memory columns, those that count what tensors hold; others also count the CUDA context and unused blocks.
+_ALLOCATED = ("GiB, max allocated", "GiB, peak allocated")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A published measurement; `seconds` is None where the run was out of memory.
+
+    `gpu` is a name of the hardware table, `partition` None where layers are cut evenly. `allocated` are GiB of tensors
+    at the peak, where known. `runtime` is what the table says of options beyond the layout, in its own words.
+    """
+
+    id: str
+    model: str
+    source: str
+    gpu: str
+    gpus: int
+    sizes: tuple[tuple[str, int], ...]  # tensor, context, expert, data
+    pipeline: int
+    chunks: int
+    microbatch_size: int
+    microbatches: int
+    sequence: int
+    recompute: str
+    precision: str
+    schedule: str
+    flash: bool
+    sequence_parallel: bool
+    seconds: float | None
+    allocated: float | None
+    partition: tuple[int, ...] | None
+    group: str
+    runtime: str
+
+    @property
+    def bf16(self) -> bool:
+        return self.precision == "bf16"
+
+    @property
+    def moe(self) -> bool:
+        return any(part in self.model for part in ("deepseek", "qwen3-30b", "qwen3-235b", "gpt-oss", "mixtral", "moon"))
+
+
+def read_table(path: Path = TABLE) -> list[Row]:
+    """All rows of a table; `BadInput` for one that cannot be read."""
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            return [_row(one) for one in csv.DictReader(file)]
+    except (OSError, KeyError, ValueError) as error:
+        raise BadInput(f"{path}: is no table of measurements: {error!r}") from None
+
+
+def _row(cells: dict[str, str]) -> Row:
+    tensor, context, expert, data = (int(cells[key]) for key in ("tp", "cp", "ep", "dp"))
+    size, batch = int(cells["mbs"]), int(cells["gbs"])
+    said = f"{cells['expressible']}; {cells['note']}"
+    kind, amount = cells["memory_kind"], cells["measured_memory"]
+    part = cells["partition"]
+    return Row(
+        id=cells["id"], model=cells["model"], source=cells["source"], gpu=_gpu(cells["gpu"]), gpus=int(cells["gpus"]),
+        sizes=(("tensor", tensor), ("context", context), ("expert", expert), ("data", data)),
+        pipeline=int(cells["pp"]), chunks=int(cells["vp"]), microbatch_size=size, microbatches=batch // (size * data),
+        sequence=int(cells["seq"]), recompute=cells["recompute"], precision=cells["precision"],
+        schedule=cells["schedule"], flash=cells["flash"] != "False",
+        sequence_parallel=_sequence_parallel(cells["sequence_parallel"], cells["source"], said),
+        seconds=None if cells["measured_oom"] == "1" else float(cells["measured_step_s"]),
+        allocated=float(amount) * _GIB[kind[:3].strip(" ,")] if amount and kind in _ALLOCATED else None,
+        partition=None if part == "even" else tuple(map(int, part.strip("[]").split(","))),
+        group=cells["group"], runtime=said,
+    )  # fmt: skip
+
+
+def _gpu(name: str) -> str:
+    """The name in the hardware table of what a source calls its GPUs: `h100-96gb 500W`, `mi355x?`, `gb200`."""
+    plain = name.partition(" ")[0].rstrip("?")
+    return next((known for known in DEVICES if known.startswith(plain)), plain)
+
+
+def _sequence_parallel(cell: str, source: str, said: str) -> bool:
+    """Aleph Alpha's sweeps without the option are without it; so is what says so, or is older than arXiv 2205.05198."""
+    if cell in ("True", "False"):
+        return cell == "True"
+    return cell != "None" and "no sequence parallel" not in said and not source.startswith("arXiv 2104.04473")
