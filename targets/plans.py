@@ -17,16 +17,24 @@ from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat
 from runtime.partitions.plan_limits import restricted
 from runtime.partitions.plan_settings import PlanSettings, settings_of
 from solver.limits import Limits
+from solver.parameters import tunable, tuned
 from solver.planning.plan import plan
 from solver.planning.progress import PlanProgress, Report
 from solver.planning.time_shares import TimeShares
 from targets.plan_runtimes import runtimes_of
 from targets.schedules import written_for
 
-# Of the time limit, the part for what the runtime of `--for` can run, and for those of `--settings`; the rest is for
-# all plans.
-_OWN_SHARE = 0.7
-_SETTINGS_SHARE = 0.3
+
+@dataclass(frozen=True)
+@tunable
+class TargetParams:
+    """Shares of the time limit of a plan search for runtimes; the rest is for all plans."""
+
+    own_share: float = tuned(0.7, "of the limit, for what the runtime of `--for` can run", 0, 1)
+    settings_share: float = tuned(0.3, "of the limit, for those of `--settings`; half of it with `--for` given", 0, 1)
+
+
+_PARAMS = TargetParams()
 
 
 @dataclass(frozen=True)
@@ -77,10 +85,10 @@ def planned(
     """
     search = _Searches(problem, limits, stop)
     given = problem != whole
-    own = None if target is None else search.restricted(PARTITION_FORMATS[target], _OWN_SHARE, report, start)
-    asked = own.plan if own is not None else search.given(_OWN_SHARE, report) if given else None
+    own = None if target is None else search.restricted(PARTITION_FORMATS[target], _PARAMS.own_share, report, start)
+    asked = own.plan if own is not None else search.given(_PARAMS.own_share, report) if given else None
     others = [form for form in forms if form.name != target]
-    first, share = (0.0, _SETTINGS_SHARE) if asked is None else (_OWN_SHARE, _SETTINGS_SHARE / 2)
+    first, share = (0.0, _PARAMS.settings_share) if asked is None else (_PARAMS.own_share, _PARAMS.settings_share / 2)
     told: dict[str, _Own | str] = {}
     for number, form in enumerate(others, 1):
         try:

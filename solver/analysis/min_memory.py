@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from threading import Event
 
@@ -26,7 +26,19 @@ from solver.bounds.saving.certificates import certificates
 from solver.construction.timing import best_times, times_within
 from solver.engine.incumbent.common_ticks import in_common_ticks
 from solver.limits import Limits
-from solver.tuning import KEPT
+from solver.parameters import tunable, tuned
+
+
+@dataclass(frozen=True)
+@tunable
+class MinMemoryParams:
+    """Time of the search for the least memory at a value."""
+
+    questions: int = tuned(6, "solves among which the time is shared", 1, 100)
+
+
+_PARAMS = MinMemoryParams()
+
 
 # Called with the level found, the bound proved, and the level in question.
 OnProgress = Callable[[MemoryScale, Fraction, Fraction, Fraction], None]
@@ -63,7 +75,7 @@ class _Search:
         if solution.problem.objective is Objective.PERIOD:
             raise ValueError("memory is reduced for makespan or span")
         self.begun, self.problem, self.within, self.on_progress = solution, solution.problem, within, on_progress
-        self.budget = Budget(limits, KEPT, stop)
+        self.budget = Budget(limits, _PARAMS.questions, stop)
         self.levels = MemoryLevels(self.problem)
         self.scale = self.levels.scale
         self.timeline: Timeline = solution.timeline

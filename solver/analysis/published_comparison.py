@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
 from threading import Event
@@ -16,9 +16,20 @@ from pipesched.results.comparison import OURS, Comparison, with_solution
 from pipesched.results.solution import Solution, Status
 from solver.backends.interruptible import run_within
 from solver.limits import Limits
+from solver.parameters import tunable, tuned
 from solver.published import candidate
 from solver.solve import solve
-from solver.tuning import SHARE
+
+
+@dataclass(frozen=True)
+@tunable
+class ComparisonParams:
+    """Time for published schedules that a search has not tried."""
+
+    least_share: float = tuned(0.2, "of the time limit, even where the search has used all of it", 0, 1)
+
+
+_PARAMS = ComparisonParams()
 
 
 def compare(problem: Problem, limits: Limits | None = None, schedules: Sequence[str] | None = None) -> Comparison:
@@ -40,7 +51,7 @@ def all_tried(solution: Solution, names: Sequence[str], limits: Limits) -> Solut
     found is the solution's schedule.
     """
     untried = sorted({*names} - {one.name for one in solution.candidates})
-    left = max(limits.seconds - solution.wall_seconds, SHARE * limits.seconds)
+    left = max(limits.seconds - solution.wall_seconds, _PARAMS.least_share * limits.seconds)
     until = inf if limits.deterministic is not None else time.monotonic() + left
     published: list[Candidate] = []
     for name in untried:

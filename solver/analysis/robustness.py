@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count, islice
 from math import inf, sqrt
 from threading import Event
@@ -27,9 +27,31 @@ from solver.engine.kernels import kernels_for
 from solver.limits import Limits
 from solver.local_search.equal_value import halted, with_timeline
 from solver.local_search.moves import Array
+from solver.parameters import tunable, tuned
 from solver.tasks.dispatch import listed
 from solver.tasks.job_units import equal_value_search
-from solver.tuning import COLDER, COUNTED_MOVES, HEATS, KEPT, LEVELS, MANY_PASSES, WALK_MOVES
+
+
+@dataclass(frozen=True)
+@tunable
+class RobustnessParams:
+    """Walks towards a smaller mean under random durations, and the schedules that are compared under noise."""
+
+    most_published: int = tuned(6, "published schedules compared under noise", 0, 100)
+    most_passes: int = tuned(20_000, "passes of all schedules compared under noise", 100, 10**7)
+    samples: int = tuned(64, "samples of the noise while walking", 8, 10_000)
+    temperatures: tuple[float, ...] = tuned(
+        (1 / 4, 1 / 32, 1, 1 / 16), "mean durations of a pass, at first, walk after walk", 1e-3, 10
+    )
+    cooling: float = tuned(8.0, "times lower at the end of a walk", 1, 1000)
+    walk_moves: int = tuned(20_000, "moves of a walk", 100, 10**6)
+    moves_per_work: int = tuned(5_000, "moves in a unit of counted work", 100, 10**6)
+    list_schedules: int = tuned(12, "list schedules to start from", 0, 1000)
+    kept: int = tuned(6, "orders of least mean kept", 1, 100)
+
+
+_PARAMS = RobustnessParams()
+
 
 # The noise that a solve tells of.
 USUAL = Noise(0.05, BATCH, 0)
@@ -49,7 +71,7 @@ def _robustness(solution: Solution, noise: Noise) -> Robustness | None:
     timeline, problem = solution.timeline, solution.problem
     if timeline is None or problem.objective is Objective.PERIOD or solution.value_ticks is None:
         return None
-    most = min(KEPT, MANY_PASSES // max(1, sum(map(len, timeline.schedule.orders))))
+    most = min(_PARAMS.most_published, _PARAMS.most_passes // max(1, sum(map(len, timeline.schedule.orders))))
     if not most:
         return None
     near = [c for c in solution.candidates if c.fits and _value(c) <= (1 + noise.deviation) * solution.value_ticks]
@@ -120,7 +142,7 @@ class _Search:
             solution, solution.problem, noise, limits, on_progress,
         )  # fmt: skip
         self.workers = limits.workers or os.cpu_count() or 1
-        self.walking = noise._replace(samples=min(noise.samples, LEVELS))
+        self.walking = noise._replace(samples=min(noise.samples, _PARAMS.samples))
         self.pool: list[tuple[float, Timeline]] = []
         self.keep([solution.timeline])
 
@@ -133,7 +155,11 @@ class _Search:
         units = self.limits.deterministic
         if units is None and not kernels_for(self.problem).wait(lambda: bool(halt[0])):
             return
-        rounds = count() if units is None else range(max(1, int(units * COUNTED_MOVES) // (WALK_MOVES * self.workers)))
+        rounds = (
+            count()
+            if units is None
+            else range(max(1, int(units * _PARAMS.moves_per_work) // (_PARAMS.walk_moves * self.workers)))
+        )
         with ThreadPoolExecutor(self.workers) as threads:
             for number in rounds:
                 if halt[0]:
@@ -145,7 +171,7 @@ class _Search:
     def starts(self) -> Sequence[Timeline]:
         """Orders that fit; under the span also with no device held back, as that may be what makes one fragile."""
         fitting = [c.timeline.schedule for c in self.solution.candidates if c.fits and c.timeline is not None]
-        lists = islice(listed(self.problem), 2 * KEPT)
+        lists = islice(listed(self.problem), _PARAMS.list_schedules)
         timings = (best_times, simulate) if self.problem.objective is Objective.SPAN else (simulate,)
         assert self.solution.timeline is not None
         return [
@@ -153,12 +179,12 @@ class _Search:
         ]
 
     def walk(self, job: int, halt: Array) -> Timeline | None:
-        start = self.pool[job // len(HEATS) % len(self.pool)][1]
+        start = self.pool[job // len(_PARAMS.temperatures) % len(self.pool)][1]
         seed, search = self.limits.seed * 1_000_003 + job, equal_value_search(start)
         if search is None:
             return None
-        heat = HEATS[job % len(HEATS)]
-        return search.for_mean(self.walking, None, (heat, heat / COLDER), WALK_MOVES, seed, halt)
+        heat = _PARAMS.temperatures[job % len(_PARAMS.temperatures)]
+        return search.for_mean(self.walking, None, (heat, heat / _PARAMS.cooling), _PARAMS.walk_moves, seed, halt)
 
     def keep(self, timelines: Sequence[Timeline]) -> None:
         """The few of least mean, each order once."""
@@ -169,7 +195,7 @@ class _Search:
             if mean not in known:
                 known.add(mean)
                 self.pool.append((mean, timeline))
-        self.pool = sorted(self.pool, key=lambda one: one[0])[:KEPT]
+        self.pool = sorted(self.pool, key=lambda one: one[0])[: _PARAMS.kept]
         if before is None or self.pool[0][0] < before:
             self.on_progress(self.pool[0][0])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from threading import Event
 
 from pipesched.errors import defect_note
@@ -22,8 +22,21 @@ from solver.engine.engine import ENGINE
 from solver.engine.incumbent.common_ticks import in_common_ticks
 from solver.engine.search import Search
 from solver.limits import Limits
+from solver.parameters import tunable, tuned
 from solver.solve import solve
-from solver.tuning import FEW, SHARE
+
+
+@dataclass(frozen=True)
+@tunable
+class TimeBudgetParams:
+    """Shares of the time of several solves."""
+
+    longest: float = tuned(3.0, "times its part of the time, after which a solve is ended", 1, 10)
+    lists_share: float = tuned(0.2, "of the time limit, for list schedules where a solve was ended", 0, 1)
+
+
+_PARAMS = TimeBudgetParams()
+
 
 _POLL = 0.05  # seconds between looks at the clock
 
@@ -63,7 +76,7 @@ class Budget:
         part = replace(self.limits, seconds=left / max(1, self._questions - self._asked), target=target)
         self._asked += 1
         # Published schedules take no notice of the time limit, and are worth a little more than their part.
-        with _stopping_after(min(FEW * part.seconds, left), self.stop) as stop:
+        with _stopping_after(min(_PARAMS.longest * part.seconds, left), self.stop) as stop:
             found = solve(problem, part, None, stop, engine=_VALUE_ALONE)
             cut_short = stop.is_set() and not self.stop.is_set()
         if cut_short and not why_infeasible(problem):
@@ -85,7 +98,7 @@ def with_list_schedule(solution: Solution, limits: Limits, stop: Event) -> Solut
 def _best_list_schedule(problem: Problem, limits: Limits, stop: Event) -> Timeline:
     best = best_times(problem, sequential(problem))
     value = value_of(problem, best)
-    until = time.monotonic() + SHARE * limits.seconds
+    until = time.monotonic() + _PARAMS.lists_share * limits.seconds
     for schedule in list_schedules(problem):
         timeline = best_times(problem, schedule)
         if value_of(problem, timeline) < value:

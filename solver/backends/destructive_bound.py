@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from math import floor
 from threading import Event
 from typing import NamedTuple
@@ -27,7 +28,24 @@ from pipesched.schedule.schedule import Schedule
 from solver.backends.cp_sat import Answer, Parameters, solve_model
 from solver.bounds.analytic.critical_paths import blocks_outlast_passes
 from solver.limits import Limits
-from solver.tuning import FEW_LITERALS, LEVELS, SHARE
+from solver.parameters import tunable, tuned
+
+
+@dataclass(frozen=True)
+@tunable
+class DestructiveParams:
+    """Thresholds that CP-SAT is asked to refute; steps are parts of the gap."""
+
+    first_step: float = tuned(
+        1 / 2, "of the gap", 0.01, 1, "a value near the bound takes almost as long to refute as one halfway up"
+    )
+    job_shop_step: float = tuned(1 / 32, "of the gap, without order literals: halfway up nothing is refuted", 0.001, 1)
+    least_step: float = tuned(1 / 64, "of the gap, below which no smaller step is tried", 0.001, 1)
+    share_of_call: float = tuned(0.2, "of the time or counted work, for one call on some devices", 0.01, 1)
+    most_literals: int = tuned(12_000, "order literals, beyond which nothing is refuted in a minute", 100, 10**6)
+
+
+_PARAMS = DestructiveParams()
 
 
 class RefutedValue(NamedTuple):
@@ -78,7 +96,7 @@ class _Refuting:
         self._groups = [[*range(problem.devices)]] if self._intervals or every else _groups(problem)
         # What is near the bound takes almost as long to refute as what is halfway up; of a job shop it takes a moment,
         # and what is halfway up is not refuted at all.
-        self._share = 2 / LEVELS if self._intervals else 1 / 2
+        self._share = _PARAMS.job_shop_step if self._intervals else _PARAMS.first_step
         self._proved: Value = 0
         self._found: Value | None = None
 
@@ -105,10 +123,10 @@ class _Refuting:
                 schedule = model.decode(answer.value_of)
                 assert schedule is not None, "the model keeps the memory at every start"
                 yield schedule
-            elif self._share <= 1 / LEVELS:
+            elif self._share <= _PARAMS.least_step:
                 return
             else:
-                self._share = max(1 / LEVELS, self._share / 2)
+                self._share = max(_PARAMS.least_step, self._share / 2)
 
     def _open(self) -> tuple[Value, Value]:
         """What is proved, and the value to stay below: the consumer may not have processed the latest results yet."""
@@ -121,7 +139,7 @@ class _Refuting:
         return self._whole - (self._spent if counted else time.monotonic() - self._started)
 
     def _answer(self, model: ExactModel) -> Answer:
-        effort = self._left() if self._every else min(SHARE * self._whole, self._left())
+        effort = self._left() if self._every else min(_PARAMS.share_of_call * self._whole, self._left())
         work = None if self._limits.deterministic is None else effort
         parameters = Parameters(effort, work, self._limits.seed, first_solution=True, clauses_only=not self._intervals)
         answer = solve_model(model.cp, parameters, self._stop)
@@ -158,7 +176,7 @@ def _groups(problem: Problem) -> list[list[int]]:
     steps = [step for step in (2, 4, 8, 16, 32) if step < 2 * devices] if blocks_outlast_passes(problem) else []
 
     def small(group: list[int]) -> bool:
-        return literal_count(problem, group) <= FEW_LITERALS
+        return literal_count(problem, group) <= _PARAMS.most_literals
 
     some = next((group for group in (sorted(along[::step]) for step in steps) if small(group)), None)
     every = sorted(along)

@@ -19,9 +19,9 @@ from solver.beam.nodes import offsets
 from solver.beam.tables import Numbers, Walks
 from solver.diagram.completion import Rests, completion, numbers_of
 from solver.diagram.kept_stages import devices_of
+from solver.diagram.params import DIAGRAMS
 from solver.diagram.steps import NOTHING
 from solver.step_orders.search import all_steps, only_chain
-from solver.tuning import FEW, MOST_NUMBERS
 
 _LEFT_OUT = np.inf
 
@@ -42,9 +42,9 @@ def what_follows(problem: Problem, stop: Event) -> Below | None:
     """None where there are several chains or too many states, or after a stop."""
     chain = only_chain(problem)
     kept = None if chain is None else all_steps(problem, chain)
-    if kept is None or numbers_of(kept) > FEW * MOST_NUMBERS:
+    if kept is None or numbers_of(kept) > DIAGRAMS.completion_numbers * DIAGRAMS.most_numbers:
         return None
-    rest = completion(kept.steps, MOST_NUMBERS, stop)
+    rest = completion(kept.steps, DIAGRAMS.most_numbers, stop)
     if rest is None:
         return None
     devices = devices_of(problem, kept.stages)

@@ -19,8 +19,7 @@ from pipesched.problem.problem import Problem
 from pipesched.schedule.chain_timelines import schedule_back
 from pipesched.schedule.schedule import Schedule, schedule_of
 from solver.construction.lists.tables import list_run, rules_of, schedule_of_run, shop_of
-from solver.construction.policy import Policy
-from solver.tuning import FIRST_WAIT, WAITS
+from solver.construction.policy import LISTS, Policy
 
 
 def list_schedules(problem: Problem, compiled: bool = False) -> Iterator[Schedule]:
@@ -72,10 +71,12 @@ def families(problem: Problem) -> list[list[Policy]]:
     plain = [
         Policy(way, patience, later, deepest)
         for way, (later, deepest) in product((True, False) if split else (False,), ties)
-        for patience in (WAITS if way else (0,))
+        for patience in (LISTS.waits if way else (0,))
     ]
     sharing = [policy._replace(shares=True) for policy in plain] if _stages_compete(problem) else []
-    warming = [Policy(split, patience, later, False, warm_up=True) for patience in WAITS for later in (True, False)]
+    warming = [
+        Policy(split, patience, later, False, warm_up=True) for patience in LISTS.waits for later in (True, False)
+    ]
     return [
         *([warming] if split and fixes_warm_up(problem) else []),
         *([sharing] if sharing else []),
@@ -90,8 +91,8 @@ def block_policies(problem: Problem) -> list[Policy]:
         return []
     ties = product((True, False), (True, False))
     return [
-        Policy(problem.splittable, FIRST_WAIT, later, deepest, wait, shares)
-        for wait, shares, (later, deepest) in product(WAITS, (True, False), ties)
+        Policy(problem.splittable, LISTS.first_wait, later, deepest, wait, shares)
+        for wait, shares, (later, deepest) in product(LISTS.waits, (True, False), ties)
     ]
 
 

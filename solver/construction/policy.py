@@ -2,7 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
+
+from solver.parameters import tunable, tuned
+
+
+@dataclass(frozen=True)
+@tunable
+class ListParams:
+    """Parameters of list scheduling and of the search over its rules."""
+
+    waits: tuple[int, ...] = tuned(
+        (0, 25, 50, 100, 200), "percent of a pass, or of what a block saves", 0, 400,
+        "waits tried by each policy; leaving out 25 and 200 gave schedules .7 % longer",
+    )  # fmt: skip
+    first_wait: int = tuned(50, "percent", 0, 400, "the middle one of the waits")
+    in_flight: tuple[int | None, ...] = tuned(
+        (100, 125, 150, 200, 300, None), "percent of Little's law, None without limit", 100, 1000
+    )
+    most_extra: int = tuned(3, "micro-batches in flight beyond the share", 0, 10)
+    most_changes: int = tuned(3, "random changes of the rules at once", 1, 20)
+    most_in_flight_step: int = tuned(3, "micro-batches that a random change adds or removes", 1, 20)
+    in_flight_ceiling: int = tuned(3, "times Little's law, where memory sets no limit", 1, 10)
+    ranked_runs: int = tuned(200, "random rules by ranks", 1, 10_000)
+
+
+LISTS = ListParams()
 
 
 class Policy(NamedTuple):

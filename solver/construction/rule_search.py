@@ -34,7 +34,7 @@ from solver.construction.lists.layout import (
     Shop,
 )
 from solver.construction.lists.tables import ANY
-from solver.tuning import FEW, FIRST_WAIT, IN_FLIGHT, WAITS
+from solver.construction.policy import LISTS
 
 
 class Simple(NamedTuple):
@@ -49,14 +49,17 @@ class Simple(NamedTuple):
 
     def each_number(self) -> Iterator[list[Simple]]:
         """For each number, the most important first, what these rules would be with another."""
-        yield [self._replace(share=share) for share in IN_FLIGHT]
-        yield [self._replace(more=more) for more in range(FEW + 1)]
-        yield [self._replace(patience=patience) for patience in WAITS]
-        yield [self._replace(yields=yields) for yields in WAITS]
+        yield [self._replace(share=share) for share in LISTS.in_flight]
+        yield [self._replace(more=more) for more in range(LISTS.most_extra + 1)]
+        yield [self._replace(patience=patience) for patience in LISTS.waits]
+        yield [self._replace(yields=yields) for yields in LISTS.waits]
 
 
 # The better of these is where the search begins.
-FIRST_RULES = Simple(None, 0, 0, FIRST_WAIT), Simple(100, FEW, FIRST_WAIT, FIRST_WAIT)
+FIRST_RULES = (
+    Simple(None, 0, 0, LISTS.first_wait),
+    Simple(100, LISTS.most_extra, LISTS.first_wait, LISTS.first_wait),
+)
 
 
 class RuleMaker:
@@ -74,7 +77,8 @@ class RuleMaker:
         self._chunk = np.zeros(len(device), np.int64)
         for held in problem.placement.stages_of:
             self._chunk[list(held)] = np.arange(len(held))
-        self._ceiling = np.where(limited, np.maximum(1, room), np.ceil(FEW * self._in_flight).astype(np.int64) + FEW)
+        ample = np.ceil(LISTS.in_flight_ceiling * self._in_flight).astype(np.int64) + LISTS.most_extra
+        self._ceiling = np.where(limited, np.maximum(1, room), ample)
         self._ahead = problem.microbatches
 
     def simple(self, of: Simple) -> Rules:
@@ -97,8 +101,8 @@ class RuleMaker:
         rules[:, MOST] = ANY
         if random.integers(2):
             rules[self._first, MOST] = random.integers(max(2, devices // 2), 2 * devices + 1)
-        rules[:, PATIENCE] = self._ticks[:, WEIGHT] * random.choice(WAITS) // 100
-        rules[:, YIELDS] = self._ticks[:, FORWARD] * random.choice(WAITS) // 100
+        rules[:, PATIENCE] = self._ticks[:, WEIGHT] * random.choice(LISTS.waits) // 100
+        rules[:, YIELDS] = self._ticks[:, FORWARD] * random.choice(LISTS.waits) // 100
         ranks = random.permutation(2 * (self._chunk.max() + 1)).reshape(2, -1)
         rules[:, RANKS], rules[:, RANKS + 1] = ranks[0, self._chunk], ranks[1, self._chunk]
         rules[:, AHEAD] = -self._ahead * self._chunk * random.integers(2)
@@ -109,27 +113,28 @@ class RuleMaker:
         flags, table = rules.flags.copy(), rules.stages.copy()
         stages = len(table)
         kinds = [MOST, PATIENCE, YIELDS, *((RANKS, RANKS + 1, AHEAD) if flags[RANKED] else ())]
-        for _ in range(random.integers(1, FEW + 1)):
+        for _ in range(random.integers(1, LISTS.most_changes + 1)):
             what, first = random.choice(kinds), random.integers(stages)
             several = slice(first, first + (1 + random.integers(stages) if random.integers(2) else 1))
             if what == MOST:
                 ceiling = self._ceiling[several]
-                moved = np.minimum(table[several, MOST], ceiling) + random.integers(-FEW, FEW + 1)
+                step = LISTS.most_in_flight_step
+                moved = np.minimum(table[several, MOST], ceiling) + random.integers(-step, step + 1)
                 table[several, MOST] = np.clip(moved, 1, ceiling)
             elif what == PATIENCE and self._split:
-                table[several, PATIENCE] = self._ticks[several, WEIGHT] * random.choice(WAITS) // 100
+                table[several, PATIENCE] = self._ticks[several, WEIGHT] * random.choice(LISTS.waits) // 100
             elif what in (RANKS, RANKS + 1):
                 table[several, what] = random.integers(2 * self._chunk.max() + 2)
             elif what == AHEAD:
                 table[several, AHEAD] = random.choice((-self._ahead, 0, self._ahead))
             else:
                 table[several, YIELDS] = (
-                    self._ticks[several, FORWARD] * random.choice(WAITS) // random.choice((-100, 100))
+                    self._ticks[several, FORWARD] * random.choice(LISTS.waits) // random.choice((-100, 100))
                 )
         if not random.integers(stages):
             flags[DEEPEST] = 1 - flags[DEEPEST]
         if flags[BLOCKS] >= 0 and not random.integers(stages):
-            flags[BLOCKS] = random.choice(WAITS)
+            flags[BLOCKS] = random.choice(LISTS.waits)
         return Rules(flags, table)
 
 

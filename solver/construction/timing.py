@@ -7,6 +7,7 @@ may be a fraction of a tick: the times are then in finer ticks.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 
 from pipesched.problem.attainable_spans import Value, simplest
@@ -18,7 +19,20 @@ from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.longest_path import Numbers, reached
 from pipesched.simulation.precedence_graph import Graph
 from pipesched.simulation.simulator import run_order, simulate, simulate_late
-from solver.tuning import MOST_NUMBERS
+from solver.parameters import tunable, tuned
+
+
+@dataclass(frozen=True)
+@tunable
+class TimingParams:
+    """Limit of the exact least span of an order."""
+
+    most_path_entries: int = tuned(
+        50_000_000, "passes x devices, beyond which the span stays that of late starts", 10**6, 10**9
+    )
+
+
+_PARAMS = TimingParams()
 
 # Before any time there is, as far as sums of times go.
 _NEVER = -(2**61)
@@ -36,7 +50,7 @@ def best_times(problem: Problem, schedule: Schedule) -> Timeline:
         return simulate(problem, schedule)
     graph = Graph(problem, schedule)
     timeline = simulate_late(problem, schedule, graph)
-    if problem.devices == 1 or len(graph.ticks) * problem.devices > MOST_NUMBERS:
+    if problem.devices == 1 or len(graph.ticks) * problem.devices > _PARAMS.most_path_entries:
         return timeline
     spans = _spans(timeline)
     span = max(spans)

@@ -16,9 +16,8 @@ from pipesched.schedule.schedule import Schedule
 from solver.construction.list_scheduling import block_policies, fixes_warm_up
 from solver.construction.lists.layout import Rules
 from solver.construction.lists.tables import list_run, rules_of, schedule_of_run, shop_of
-from solver.construction.policy import Policy
+from solver.construction.policy import LISTS, Policy
 from solver.construction.rule_search import FIRST_RULES, RuleMaker, Simple
-from solver.tuning import RUNS, WAITS
 
 
 class TunedLists:
@@ -47,9 +46,11 @@ class TunedLists:
         Then rules by ranks. A few policies of the list scheduler count too, those that form blocks among them, though
         nothing is changed in them yet.
         """
-        warming = [Policy(self.split, patience, True, False, warm_up=True) for patience in WAITS]
+        warming = [Policy(self.split, patience, True, False, warm_up=True) for patience in LISTS.waits]
         plain = [
-            Policy(self.split, patience, True, False, shares=shares) for patience in WAITS for shares in (True, False)
+            Policy(self.split, patience, True, False, shares=shares)
+            for patience in LISTS.waits
+            for shares in (True, False)
         ]
         blocks = [policy._replace(split=self.split) for policy in block_policies(self.problem)]
         for policy in (*(warming if fixes_warm_up(self.problem) else ()), *plain, *blocks):
@@ -74,7 +75,7 @@ class TunedLists:
             return
         random = self._randoms[0]
         with ThreadPoolExecutor(self.workers) as pool:
-            for _ in range(RUNS // self.workers):
+            for _ in range(LISTS.ranked_runs // self.workers):
                 deque(pool.map(self._try, [self._maker.ranked(random) for _ in range(self.workers)]), 0)
                 if over():
                     return

@@ -20,7 +20,20 @@ from pipesched.problem.mode_gains import block_length, fused_is_dominated, saved
 from pipesched.problem.passes import BW, B, F, Pass, W
 from pipesched.problem.problem import Problem
 from pipesched.results.evidence import ModeMultipliers
-from solver.tuning import GRACE, KEPT, LABELS_A_SECOND
+from solver.parameters import tunable, tuned
+
+
+@dataclass(frozen=True)
+@tunable
+class ModeBoundParams:
+    """Size and time of the linear program over modes; the bound is exact for any multipliers."""
+
+    most_terms: int = tuned(500_000, "nonzero coefficients of the linear program", 1_000, 10**7)
+    seconds: float = tuned(6.0, "s for the linear program", 0.1, 100)
+
+
+_PARAMS = ModeBoundParams()
+
 
 # Multipliers are taken as fractions with small denominators, which those of a vertex are, or else as multiples of this.
 _DENOMINATOR, _SMALLEST = 10_000, Fraction(1, 2**40)
@@ -68,7 +81,7 @@ def mode_bound(unit: Problem) -> ModeBound | None:
     if len(modes) == len(stages):
         return None
     rows = [*_loads(unit, modes), *_memory(unit, modes), *_shares(stages, modes)]
-    if sum(len(row.terms) for row in rows) > LABELS_A_SECOND:
+    if sum(len(row.terms) for row in rows) > _PARAMS.most_terms:
         return None
     multipliers = _multipliers(rows, modes)
     if multipliers is None:
@@ -179,7 +192,7 @@ def _multipliers(rows: list[_Row], modes: list[_Mode]) -> list[float] | None:
             model.helper.safe_add_term_to_constraint(at, number[mode], float(coefficient))
     model.helper.set_var_objective_coefficient(period.index, 1)
     solver = model_builder.Solver("glop")
-    solver.set_time_limit_in_seconds(KEPT * GRACE)
+    solver.set_time_limit_in_seconds(_PARAMS.seconds)
     if solver.solve(model) != model_builder.SolveStatus.OPTIMAL:
         return None
     return [float(y) for y in solver.dual_values(model.get_linear_constraints())]

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 
 from formulations.cyclic.block_graph import BlockGraph
 from formulations.cyclic.pattern import Copy, Pattern
 from pipesched.problem.passes import BW, B, F, Pass, Task, W
 from pipesched.schedule.timeline import Timeline
-from solver.tuning import COPIES
+from solver.parameters import tunable, tuned
+
+
+@dataclass(frozen=True)
+@tunable
+class ExtractionParams:
+    """Patterns looked for in a long schedule."""
+
+    most_copies: int = tuned(8, "micro-batches of each chain in one period", 1, 64)
+
+
+_PARAMS = ExtractionParams()
 
 
 def read_pattern(timeline: Timeline, graph: BlockGraph) -> Pattern | None:
@@ -34,7 +46,7 @@ def _readings(timeline: Timeline, graph: BlockGraph) -> Iterator[Pattern]:
     shares = [held for held in timeline.problem.microbatches_of if held]
     fewest = min(map(len, shares))
     partner = _partners(timeline)
-    for copies in range(1, COPIES + 1):
+    for copies in range(1, _PARAMS.most_copies + 1):
         middle = max(0, fewest // 2 - copies // 2)
         if middle + copies < fewest:
             pattern = _reading(timeline, partner, graph, middle, copies)

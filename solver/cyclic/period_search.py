@@ -17,7 +17,21 @@ from formulations.cyclic.sequential_pattern import sequential_pattern
 from pipesched.errors import Disagreement
 from solver.backends.cp_sat import Parameters, solve_model
 from solver.limits import Limits
-from solver.tuning import COPIES, FEW, GRACE, NEAR
+from solver.parameters import tunable, tuned
+
+
+@dataclass(frozen=True)
+@tunable
+class PeriodSearchParams:
+    """CP-SAT at decreasing lengths of the period, for one or more micro-batches."""
+
+    first_seconds: float = tuned(1.0, "s, or units of counted work, for one call in the first round", 0.01, 100)
+    growth: float = tuned(3.0, "times as long for a call in each later round", 1, 10)
+    most_copies: int = tuned(4, "micro-batches of each chain in one period", 1, 64)
+    near: float = tuned(0.001, "of the period: lengths closer than this are not told apart", 0, 0.1)
+
+
+_PARAMS = PeriodSearchParams()
 
 
 class Verdict(Enum):
@@ -102,16 +116,16 @@ class _Search:
         return reached or self.stop.is_set() or self.left <= 0
 
     def run(self) -> None:
-        effort = GRACE
+        effort = _PARAMS.first_seconds
         while not self.done():
             settled = True
-            for copies in range(1, COPIES // 2 + 1):
+            for copies in range(1, _PARAMS.most_copies + 1):
                 settled &= self._bisect(copies, effort)
                 if self.done():
                     return
             if settled:
                 return
-            effort *= FEW
+            effort *= _PARAMS.growth
 
     def _longest(self, copies: int) -> int:
         """Just below what is known, or a length in which any micro-batches can repeat one after another."""
@@ -129,7 +143,7 @@ class _Search:
         settled = True
         while not self.done():
             high = self._longest(copies)
-            if low > high or (self.best is not None and high - low < NEAR * low):
+            if low > high or (self.best is not None and high - low < _PARAMS.near * low):
                 break
             answer = self._attempt(copies, min(length, high), effort)
             if answer is Verdict.NONE:

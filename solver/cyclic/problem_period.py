@@ -32,10 +32,26 @@ from solver.cyclic.pattern_extraction import read_pattern
 from solver.cyclic.period_bounds import PeriodCertificate, period_certificates
 from solver.cyclic.period_search import PeriodSolution, best_pattern
 from solver.limits import Limits
+from solver.parameters import tunable, tuned
 from solver.tasks.dispatch import listed
 from solver.tasks.job_graph import arcs_of_orders
 from solver.tasks.job_graph import graph_of as jobs_in_order
-from solver.tuning import FEW_PASSES, KEPT, SHARE
+
+
+@dataclass(frozen=True)
+@tunable
+class ProblemPeriodParams:
+    """Long runs that patterns are read off, and the time of periods with overlapped blocks."""
+
+    reading_share: float = tuned(0.2, "of the time limit, for patterns of known schedules", 0, 1)
+    blocks_share: float = tuned(0.2, "of the time limit, for overlapped blocks, after a search without them", 0, 1)
+    least_microbatches: int = tuned(24, "micro-batches of a long run", 4, 1000)
+    microbatches_per_device: int = tuned(8, "micro-batches a device of a long run, at most", 1, 100)
+    most_passes: int = tuned(5_000, "passes of a long run, if more than the least micro-batches", 100, 10**6)
+    lists_per_family: int = tuned(6, "list schedules of each family of policies", 1, 100)
+
+
+_PARAMS = ProblemPeriodParams()
 
 
 @dataclass(frozen=True)
@@ -81,7 +97,7 @@ def best_period(
         return ProblemPeriod(problem, PeriodSolution(None, bound, 0.0), certificates)
     graph = graph_of(problem)
     known: list[Pattern] = []
-    soon = inf if limits.deterministic is not None else started + SHARE * limits.seconds
+    soon = inf if limits.deterministic is not None else started + _PARAMS.reading_share * limits.seconds
 
     def read() -> None:
         long = long_run(problem, graph)
@@ -102,9 +118,9 @@ def best_period(
 
     defects, share = tuple[str, ...](), 1.0
     if graph.overlaps and not stop.is_set():
-        plain = _without_blocks(problem, part(1 - SHARE), known, stop)
+        plain = _without_blocks(problem, part(1 - _PARAMS.blocks_share), known, stop)
         known += [replace(plain.pattern, graph=graph)] if plain.pattern is not None else []
-        defects, share = plain.defects, SHARE if limits.deterministic is not None else 1.0
+        defects, share = plain.defects, _PARAMS.blocks_share if limits.deterministic is not None else 1.0
     found = best_pattern(graph, bound, part(share), known, stop, on_progress)
     found = replace(found, defects=(*defects, *found.defects))
     return ProblemPeriod(problem, replace(found, seconds=time.monotonic() - started), certificates)
@@ -127,7 +143,8 @@ def _runs_in(graph: BlockGraph, pattern: Pattern) -> bool:
 def long_run(problem: Problem, graph: BlockGraph) -> Problem:
     """The problem with so many micro-batches that a schedule is steady in its middle."""
     each = 3 * problem.placement.stages // graph.microbatches
-    many = max(24, min(8 * problem.devices, FEW_PASSES // each))
+    own = _PARAMS
+    many = max(own.least_microbatches, min(own.microbatches_per_device * problem.devices, own.most_passes // each))
     return replace(problem, microbatches=many - many % graph.microbatches)
 
 
@@ -138,7 +155,7 @@ def _schedules(long: Problem) -> Iterator[Schedule]:
             yield heuristic.order(long)
         except DoesNotApply:
             continue
-    yield from islice(listed(long), KEPT * len(families(long)))
+    yield from islice(listed(long), _PARAMS.lists_per_family * len(families(long)))
 
 
 def unroll(pattern: Pattern, problem: Problem, first: int = 0) -> Schedule:

@@ -8,7 +8,7 @@ precedences hold, and the memory is the same at both instants. Warm-up and cool-
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -22,7 +22,21 @@ from pipesched.schedule.pass_table import Ints, PassTable
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from solver.construction.timing import best_times
-from solver.tuning import COPIES, FEW, FEW_PASSES
+from solver.parameters import tunable, tuned
+
+
+@dataclass(frozen=True)
+@tunable
+class ReplicationParams:
+    """Shorter problems whose schedules are extended by repeating a period."""
+
+    short_passes: int = tuned(5_000, "passes of the shorter problem", 100, 10**6)
+    least_per_device: int = tuned(3, "micro-batches a device and chain, whatever the passes", 1, 100)
+    most_per_device: int = tuned(8, "micro-batches a device and chain", 1, 100)
+    most_copies: int = tuned(8, "micro-batches of one period", 1, 64)
+
+
+_PARAMS = ReplicationParams()
 
 
 class Cut(NamedTuple):
@@ -40,8 +54,9 @@ class Cut(NamedTuple):
 def shortened(problem: Problem) -> Problem | None:
     """The same problem with just enough micro-batches to be stretched; None unless that is half of them or less."""
     chains = len(problem.placement.chains)
-    most = FEW_PASSES // (3 * problem.placement.stages)
-    few = chains * max(FEW * problem.devices, min(COPIES * problem.devices, most))
+    most = _PARAMS.short_passes // (3 * problem.placement.stages)
+    least, ample = _PARAMS.least_per_device * problem.devices, _PARAMS.most_per_device * problem.devices
+    few = chains * max(least, min(ample, most))
     # Chains share micro-batches evenly here, and where the problem's do not the rest is dropped at the end.
     return replace(problem, microbatches=few) if 2 * few <= problem.microbatches else None
 
@@ -91,7 +106,7 @@ def _repeating(timeline: Timeline) -> Iterator[tuple[Cut, Cut]]:
     for cut in cuts:
         alike.setdefault(cut.begun, []).append(cut)
     found: list[int] = []
-    for copies in range(1, COPIES + 1):
+    for copies in range(1, _PARAMS.most_copies + 1):
         if any(copies % smaller == 0 for smaller in found):
             continue
         pairs = [(a, b) for a in cuts for b in alike[a.begun] if b.through - a.through == copies]

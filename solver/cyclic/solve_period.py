@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from math import ceil, floor, inf, lcm
@@ -32,8 +32,22 @@ from solver.cyclic.pattern_extraction import read_pattern
 from solver.cyclic.period_bounds import PeriodCertificate, period_certificates
 from solver.cyclic.problem_period import best_period, best_unrolled, long_run
 from solver.limits import Limits
+from solver.parameters import tunable, tuned
 from solver.published import candidate
-from solver.tuning import GRACE, SECONDS_A_PASS, SHARE
+
+
+@dataclass(frozen=True)
+@tunable
+class SolvePeriodParams:
+    """Time for unrolling a pattern and for the published schedules beside it."""
+
+    extra_seconds: float = tuned(1.0, "s beyond the time limit for the published schedules", 0, 10)
+    seconds_per_pass: float = tuned(1e-4, "s to unroll a pattern, time and validate it", 1e-6, 1e-2)
+    own_share: float = tuned(0.2, "of the time limit at most, kept for that", 0, 1)
+
+
+_PARAMS = SolvePeriodParams()
+
 
 Report = Callable[[Progress], None]
 
@@ -80,7 +94,7 @@ def solve_period(
     if pattern is not None and timeline is not None:
         metrics = _with_period(measure(timeline), pattern, parts)
     bound, argument = _in_ticks(certificate, parts)
-    more = GRACE
+    more = _PARAMS.extra_seconds
     until = inf if counts_work else max(latest, min(time.monotonic(), latest) + more)
     optimal = pattern is not None and pattern.period == certificate.value
     status = Status.UNKNOWN if timeline is None else Status.OPTIMAL if optimal else Status.FEASIBLE
@@ -106,7 +120,7 @@ def _moment(problem: Problem, seconds: float, period: Fraction, bound: Fraction)
 def _to_search(problem: Problem, limits: Limits) -> Limits:
     """The limits less the seconds that it takes to unroll what is found."""
     passes = 3 * sum(map(len, problem.microbatches_of))
-    own = min(passes * SECONDS_A_PASS, SHARE * limits.seconds)
+    own = min(passes * _PARAMS.seconds_per_pass, _PARAMS.own_share * limits.seconds)
     return replace(limits, seconds=limits.seconds - own)
 
 

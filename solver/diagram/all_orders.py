@@ -17,14 +17,14 @@ from solver.diagram.follow import least_end
 from solver.diagram.guide import guides_of
 from solver.diagram.kept_stages import owner_of, walked_chains
 from solver.diagram.kept_steps import kept_steps
-from solver.tuning import MOST_LABELS, WIDTH
+from solver.diagram.params import DIAGRAMS
 
 
 def bounds_of_all_orders(
     problem: Problem,
     stop: Event,
-    width: int = WIDTH,
-    work: int = MOST_LABELS,
+    width: int = DIAGRAMS.width,
+    work: int = DIAGRAMS.most_labels,
     done: MutableMapping[Trial, int] | None = None,
 ) -> Iterator[Certificate]:
     """On more and more devices of each chain, while that takes no more than so much work; each above those before.

@@ -14,8 +14,8 @@ from pipesched.results.certificate import Certificate
 from solver.diagram.all_orders import plain_passes
 from solver.diagram.device_sets import in_even_steps
 from solver.diagram.kept_stages import owner_of, stages_on, walked_chains
+from solver.diagram.params import DIAGRAMS
 from solver.diagram.raising import Raising
-from solver.tuning import TOGETHER, VALUE_SHORTEST, VALUE_STEP
 
 
 def bounds_of_devices(raising: Raising) -> Iterator[Certificate]:
@@ -27,7 +27,7 @@ def bounds_of_devices(raising: Raising) -> Iterator[Certificate]:
     if not plain_passes(problem):
         return
     for chain in walked_chains(problem):
-        for stages in in_even_steps(problem, chain, TOGETHER // 2 if problem.overlaps else TOGETHER):
+        for stages in in_even_steps(problem, chain, _most_devices(problem)):
             by = None if raising.over else raising.guiding(stages, owner_of(problem, chain, stages))
             if by is None:
                 continue
@@ -46,7 +46,7 @@ def bounds_of_stages(raising: Raising, device: int) -> Iterator[Certificate]:
         return
     for chain in walked_chains(problem):
         kept = stages_on(problem, chain, (device,))
-        for _ in range(TOGETHER // 2 if kept else 0):
+        for _ in range(DIAGRAMS.most_devices // 2 if kept else 0):
             before = kept
             for stages in _with_one_more(chain, before):
                 by = raising.guiding(stages, owner_of(problem, chain, stages))
@@ -73,8 +73,8 @@ def bounds_of_more_stages(raising: Raising, stages: tuple[int, ...]) -> Iterator
         by = raising.guiding(stages, owner_of(problem, chain, stages)) if set(stages) <= set(chain) else None
         if by is None:
             continue
-        step, behind = raising.step(VALUE_SHORTEST), _behind(problem, chain, stages)
-        first, shortest = stages, max(1, step // VALUE_STEP)
+        step, behind = raising.step(DIAGRAMS.shortest_value_step), _behind(problem, chain, stages)
+        first, shortest = stages, max(1, step // DIAGRAMS.value_step)
         counts = stages_on(
             problem, stages, (by.kept.device,)
         )  # of the device whose time does, a guide knows all stages
@@ -91,8 +91,12 @@ def bounds_of_more_stages(raising: Raising, stages: tuple[int, ...]) -> Iterator
                     return
             if best is None:
                 break
-            step = max(1, step // VALUE_SHORTEST)
+            step = max(1, step // DIAGRAMS.shortest_value_step)
             first, behind, candidates, shortest = best, None, [*_with_one_more(chain, best)], step
+
+
+def _most_devices(problem: Problem) -> int:
+    return DIAGRAMS.most_devices // 2 if problem.overlaps else DIAGRAMS.most_devices
 
 
 def _with(chain: Sequence[int], stages: Sequence[int], more: int) -> tuple[int, ...]:

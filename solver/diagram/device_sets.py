@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pipesched.problem.problem import Problem
 from solver.diagram.kept_stages import devices_of, stages_on, state_count
-from solver.tuning import FEW_STATES, LABELS_A_SECOND
+from solver.diagram.params import DIAGRAMS
 
 
 class Trial(NamedTuple):
@@ -30,10 +30,10 @@ def trials(problem: Problem, chains: Iterable[tuple[int, ...]]) -> list[Trial]:
         for some in dict.fromkeys((*_rows(problem, chain), *_device_sets(problem, chain))):
             stages = stages_on(problem, chain, some)
             states = state_count(problem, stages)
-            if states <= LABELS_A_SECOND:
+            if states <= DIAGRAMS.most_states:
                 found.append((states * len(some), Trial(chain, stages)))
         stages = stages_on(problem, chain, (devices[0], devices[-1]))
-        if problem.overlaps and len(devices) > 1 and state_count(problem, stages) <= FEW_STATES:
+        if problem.overlaps and len(devices) > 1 and state_count(problem, stages) <= DIAGRAMS.quick:
             ends.append(Trial(chain, stages))
     return [*ends, *(trial for _, trial in sorted(found) if trial not in ends)]
 

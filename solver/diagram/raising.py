@@ -21,9 +21,9 @@ from solver.diagram.follow import least_end
 from solver.diagram.guide import Guiding, guides_of
 from solver.diagram.kept_steps import kept_steps
 from solver.diagram.layers import Labels, Least
+from solver.diagram.params import DIAGRAMS
 from solver.diagram.steps import Kept
 from solver.diagram.values import raised
-from solver.tuning import FEW, MOST_LABELS, MOST_NUMBERS, VALUE_SHORTEST, VALUE_STEP, WIDTH
 
 # What is proved by now, and the value of a schedule that is known by now, in ticks.
 Open = Callable[[], tuple[float, float]]
@@ -40,9 +40,9 @@ class Raising:
         problem: Problem,
         stop: Event,
         open_ticks: Open,
-        width: int = WIDTH,
-        work: int = MOST_LABELS,
-        numbers: int = MOST_NUMBERS,
+        width: int = DIAGRAMS.width,
+        work: int = DIAGRAMS.most_labels,
+        numbers: int = DIAGRAMS.most_numbers,
     ) -> None:
         self.problem, self.stop, self.paths = problem, stop, Paths(problem)
         self.work, self.numbers, self._width = work, numbers, width
@@ -68,7 +68,7 @@ class Raising:
     def guiding(self, stages: Sequence[int], owner: int | None) -> Guiding | None:
         """A pass backwards over some stages; None where it has too many numbers, or after a stop."""
         kept = self.kept(stages, owner)
-        if kept is None or numbers_of(kept) > FEW * self.numbers:
+        if kept is None or numbers_of(kept) > DIAGRAMS.completion_numbers * self.numbers:
             return None
         rest = completion(kept.steps, self.numbers, self.stop)
         if rest is None:
@@ -107,14 +107,14 @@ class Raising:
                 self._best = found.ticks
                 yield certificate_of(self.problem, kept, found.ticks, self._width, found.below, guide, rows)
 
-    def step(self, share: int = VALUE_STEP) -> int:
+    def step(self, share: int = DIAGRAMS.value_step) -> int:
         """From a value to the next one at first."""
         proved, known = self.between
         return max(1, (known - proved) // share)
 
     def shortest(self) -> int:
         """The least of them."""
-        return max(1, self.step() // VALUE_SHORTEST)
+        return max(1, self.step() // DIAGRAMS.shortest_value_step)
 
     def _below(self, by: Guiding, value: int, rows: int, work: int, numbers: int) -> tuple[Guiding | None, int]:
         """So many ways on of each state that orders of the guide come to, which may end below the value; the work."""

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 from solver.diagram.layers import Layer
 from solver.diagram.steps import Steps
+from solver.parameters import tunable, tuned
 
-# After so many rounds, each with every step once, one looks back: over few, where labels may come again just so, and
-# over many, which lose less.
-ROUNDS, BACK = 96, (*range(1, 17), 24, 32, 48, 64, 80)
+
+@dataclass(frozen=True)
+@tunable
+class RepetitionParams:
+    """Rounds of a diagram, each with every step once, after which many are skipped."""
+
+    rounds: int = tuned(96, "rounds compiled before", 8, 10_000)
+    lengths: tuple[int, ...] = tuned(
+        (*range(1, 17), 24, 32, 48, 64, 80),
+        "rounds of a period looked for: few, where labels repeat exactly, and many, which lose less", 1, 1000,
+    )  # fmt: skip
+
+
+_PARAMS = RepetitionParams()
+ROUNDS = _PARAMS.rounds
 
 
 def skip(rounds: Sequence[Layer], steps: Steps, most: int) -> tuple[int, int]:
@@ -21,7 +35,9 @@ def skip(rounds: Sequence[Layer], steps: Steps, most: int) -> tuple[int, int]:
     a round is taken.
     """
     found = [
-        (_delay(rounds[-1 - back], rounds[-1], steps), back) for back in BACK if back <= min(most, len(rounds) - 1)
+        (_delay(rounds[-1 - back], rounds[-1], steps), back)
+        for back in _PARAMS.lengths
+        if back <= min(most, len(rounds) - 1)
     ]
     if not found:
         return 0, 0

@@ -7,7 +7,7 @@ from threading import Event
 from typing import NamedTuple
 
 from solver.diagram.layers import Least
-from solver.tuning import FEW_STATES
+from solver.diagram.params import DIAGRAMS
 
 
 class Reached(NamedTuple):
@@ -39,7 +39,7 @@ def raised(
         yield Reached(ticks, value, least.work)
         if ticks < value:
             step //= 2 if ticks > proved else 4
-        elif least.work <= FEW_STATES:
+        elif least.work <= DIAGRAMS.quick:
             step *= 2
         now, known = between()
         proved = max(proved, ticks, now)

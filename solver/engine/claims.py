@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from threading import Event
 from typing import NamedTuple
@@ -12,9 +13,25 @@ from pipesched.checking.check import check_bound
 from pipesched.results.certificate import Certificate
 from pipesched.results.gap import gap
 from solver.backends.interruptible import run_within
+from solver.diagram.params import DIAGRAMS
 from solver.engine.search import Search
 from solver.engine.slices import Work, in_slices
-from solver.tuning import FEW, GRACE, LABELS_A_SECOND, MOST_LABELS
+from solver.parameters import tunable, tuned
+
+
+@dataclass(frozen=True)
+@tunable
+class CheckTimeParams:
+    """Time for the checks of bounds from their evidence, and the work that a slice stands for."""
+
+    check_over_search: float = tuned(3.0, "times as long as the bound took to find, until one check was timed", 0.1, 20)
+    shortest_timed: float = tuned(1.0, "s, the shortest check that says something of the next", 0.01, 10)
+    extra_seconds: float = tuned(1.0, "s that a check may take beyond the time limit", 0, 5)
+    labels_per_unit: int = tuned(500_000, "labels of a diagram in a unit of counted work", 10_000, 10**7)
+    share_of_rest: float = tuned(0.5, "of the time left, for a slice before its check", 0.1, 1)
+
+
+_PARAMS = CheckTimeParams()
 
 
 class _Timed(NamedTuple):
@@ -32,9 +49,15 @@ def claimed(search: Search, bounds: Bounds) -> Work:
     """The bounds: a slice goes on where the one before ended; where work is counted it begins anew, and has more."""
     while search.clock.counts_work:
         slice_ = yield
-        claim_found(search, bounds(search.stop, slice_.counted(LABELS_A_SECOND) or MOST_LABELS))
+        claim_found(search, bounds(search.stop, slice_.counted(_PARAMS.labels_per_unit) or DIAGRAMS.most_labels))
     found = Found(search)
-    yield from in_slices(search.stop, lambda stop: found.look_for(bounds(stop, MOST_LABELS)), found.claim, 1 / 2)
+    yield from in_slices(
+        search.stop, lambda stop: found.look_for(bounds(stop, DIAGRAMS.most_labels)), found.claim, _PARAMS.share_of_rest
+    )
+
+
+def _look(found: Found, bounds: Bounds, stop: Event) -> None:
+    found.look_for(bounds(stop, DIAGRAMS.most_labels))
 
 
 def claim_found(search: Search, bounds: Iterator[Certificate]) -> None:
@@ -52,7 +75,7 @@ class Found:
     """
 
     def __init__(self, search: Search) -> None:
-        self._search, self._bounds, self._times = search, list[_Timed](), float(FEW)
+        self._search, self._bounds, self._times = search, list[_Timed](), _PARAMS.check_over_search
 
     def look_for(self, bounds: Iterator[Certificate]) -> None:
         """All of them, up to the first that leaves no more than the gap asked for."""
@@ -71,7 +94,7 @@ class Found:
             strongest, began = max(fitting, key=lambda one: one.certificate.value_ticks), time.monotonic()
             claim(search, [one.certificate for one in fitting])
             checked = time.monotonic() - began
-            if checked >= GRACE and strongest.seconds > 0:
+            if checked >= _PARAMS.shortest_timed and strongest.seconds > 0:
                 self._times = min(self._times, 2 * checked / strongest.seconds)
             self._bounds = [
                 one for one in self._bounds if one.certificate.value_ticks > strongest.certificate.value_ticks
@@ -87,7 +110,7 @@ def claim(search: Search, found: Sequence[Certificate]) -> None:
     finding = None
     if strongest.value_ticks > incumbent.lower_bound:
         check = partial(check_bound, search.problem, strongest)
-        finding = run_within(search.clock.allowed() + GRACE, search.stop, check)
+        finding = run_within(search.clock.allowed() + _PARAMS.extra_seconds, search.stop, check)
         if finding is None:
             return
     for certificate in found:

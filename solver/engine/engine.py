@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import inf
 
 from solver.engine.finish import finished
@@ -30,8 +30,19 @@ from solver.engine.parts.tasks.ranks import TaskRanks
 from solver.engine.parts.tuned_lists import RulesOfShorter, TunedListSchedules
 from solver.engine.parts.windows import Windows
 from solver.engine.search import Engine, InTurn, Search
-from solver.tuning import FEW, LEVELS, SHARE
+from solver.parameters import tunable, tuned
 
+
+@dataclass(frozen=True)
+@tunable
+class EngineParams:
+    """Shares of the time limit for published schedules where the engine departs from the default of the opening."""
+
+    very_long_published_share: float = tuned(1 / 15, "of the limit, of very long problems", 0, 1)
+    relaxed_published_share: float = tuned(1 / 64, "of the limit, of the problem without its extra tasks", 0, 1)
+
+
+_PARAMS = EngineParams()
 _DIAGRAMS = (
     AllOrders(),
     BelowOnStages(),
@@ -68,7 +79,7 @@ ENGINE = Engine(
     bounds=AnalyticBounds(),
     opening=(
         PublishedExtended(),
-        Published(share=SHARE / FEW, very_long=True),
+        Published(share=_PARAMS.very_long_published_share, very_long=True),
         RulesOfShorter(),
         Published(),
         MicrobatchOrders(),
@@ -87,7 +98,7 @@ ENGINE = Engine(
     own_core=_FROM_BELOW,
     relaxed=replace(
         _SCHEDULES_ONLY,
-        opening=(Published(share=1 / LEVELS, compare_up_to_passes=0), Sequential()),
+        opening=(Published(share=_PARAMS.relaxed_published_share, compare_up_to_passes=0), Sequential()),
         raise_bounds=True,
     ),
     as_stages=replace(_SCHEDULES_ONLY, parts=_DIAGRAMS, raise_bounds=True),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from math import inf
@@ -18,27 +18,38 @@ from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.noise import Noise, under_noise
 from solver.backends.interruptible import run_within
 from solver.construction.timing import best_times
-from solver.engine.search import Search
+from solver.engine.search import SEARCH, Search
 from solver.local_search.equal_value import halted, with_timeline
 from solver.local_search.moves import Array
 from solver.memory_weights import weights_of
+from solver.parameters import tunable, tuned
 from solver.published import candidate
 from solver.tasks.job_units import equal_value_search
-from solver.tuning import (
-    COLDER,
-    GRACE,
-    HEATS,
-    LEVELS,
-    SECONDS_A_PASS,
-    SHARE,
-    WALK_MOVES,
-)
 
 _NOT_COMPILED = (
     "no search for less memory and more slack: its code was still being compiled, as on a first run; solve again for it"
 )
-# What stands for slack while they last.
-_SLACK = Noise(0.05, LEVELS, 0)
+
+
+@dataclass(frozen=True)
+@tunable
+class FinishParams:
+    """Walks among schedules of the value found, towards less memory and more slack, and the table of published ones."""
+
+    table_share: float = tuned(0.2, "of the time limit, for published schedules not tried so far", 0, 1)
+    extra_seconds: float = tuned(1.0, "s beyond the time limit in which a walk that ends by itself may end", 0, 5)
+    least_seconds: float = tuned(1.0, "s left, below which there is no walk", 0, 10)
+    wait_share: float = tuned(0.2, "of the time left, to wait for compilation", 0, 1)
+    walk_moves: int = tuned(20_000, "moves of a walk", 100, 10**6)
+    temperature: float = tuned(1 / 32, "mean durations of a pass, at first", 1e-3, 1)
+    cooling: float = tuned(8.0, "times lower at the end", 1, 1000)
+    noise: float = tuned(0.05, "standard deviation of durations that stands for slack", 0.01, 0.5)
+    noise_samples: int = tuned(64, "samples of it", 8, 1000)
+
+
+_PARAMS = FinishParams()
+# Stands for slack while walks last.
+_SLACK = Noise(_PARAMS.noise, _PARAMS.noise_samples, 0)
 
 
 def finished(search: Search) -> Solution:
@@ -53,7 +64,7 @@ def finished(search: Search) -> Solution:
     if not solution.interrupted:
         try:
             # A moment more than the walks in it have, which end by themselves.
-            within = max(search.clock.allowed(), 0.0) + GRACE
+            within = max(search.clock.allowed(), 0.0) + _PARAMS.extra_seconds
             solution = run_within(within, search.stop, lambda: refined(solution, search)) or solution
         except Disagreement as defect:
             solution = replace(solution, notes=(*solution.notes, defect_note(str(defect))))
@@ -64,12 +75,12 @@ def complete_table(search: Search) -> None:
     """The published schedules that the search has not tried, searched ones last; a note counts those left out."""
     tried = {one.name for one in search.candidates}
     clock, limit = search.clock, search.limits.seconds
-    until = inf if clock.counts_work else min(limit, clock.seconds + clock.share(SHARE))
+    until = inf if clock.counts_work else min(limit, clock.seconds + clock.share(_PARAMS.table_share))
     left_out = 0
     for heuristic in sorted(HEURISTICS, key=lambda one: one.searched):
         if heuristic.name in tried:
             continue
-        if search.stop.is_set() or clock.seconds + SECONDS_A_PASS * search.passes > until:
+        if search.stop.is_set() or clock.seconds + SEARCH.seconds_per_task * search.passes > until:
             left_out += 1
             continue
         found = run_within(
@@ -96,15 +107,15 @@ def refined(solution: Solution, search: Search) -> Solution:
     if solution.timeline is None or solution.problem.objective is Objective.PERIOD:
         return solution
     fitting = sum(one.fits for one in solution.candidates)
-    if not search.clock.counts_work and search.clock.left() < fitting * search.passes * SECONDS_A_PASS:
+    if not search.clock.counts_work and search.clock.left() < fitting * search.passes * SEARCH.seconds_per_task:
         return solution
     known = [solution, *(with_timeline(solution, one) for one in _as_good(solution))]
     best = min(known, key=_rank)
     deadline = None if search.clock.counts_work else search.clock.left()
-    if search.very_long or (deadline is not None and deadline < GRACE):
+    if search.very_long or (deadline is not None and deadline < _PARAMS.least_seconds):
         return best
     search.incumbent.enter("less memory and more slack")
-    if not search.wait_for(search.kernels, SHARE):
+    if not search.wait_for(search.kernels, _PARAMS.wait_share):
         return replace(best, notes=(*best.notes, _NOT_COMPILED))
     deadline = None if search.clock.counts_work else search.clock.left()
 
@@ -131,7 +142,7 @@ def _less_memory(solution: Solution, seed: int, halt: Array) -> Solution:
     search = equal_value_search(solution.timeline)
     if search is None:
         return solution
-    found = search.for_memory(solution.value_ticks, weights_of(solution.problem), WALK_MOVES, seed, halt)
+    found = search.for_memory(solution.value_ticks, weights_of(solution.problem), _PARAMS.walk_moves, seed, halt)
     return solution if found is None else min(solution, with_timeline(solution, found), key=_rank)
 
 
@@ -144,7 +155,8 @@ def _more_slack(solution: Solution, seed: int, halt: Array) -> Solution:
     search = equal_value_search(replace(timeline, problem=held))
     if search is None:
         return solution
-    found = search.for_mean(_SLACK, solution.value_ticks, (HEATS[1], HEATS[1] / COLDER), WALK_MOVES, seed, halt)
+    heats = _PARAMS.temperature, _PARAMS.temperature / _PARAMS.cooling
+    found = search.for_mean(_SLACK, solution.value_ticks, heats, _PARAMS.walk_moves, seed, halt)
     if found is None:
         return solution
     other = with_timeline(solution, replace(found, problem=problem))

@@ -30,8 +30,27 @@ from solver.engine.kernels import Kernels, kernels_for
 from solver.engine.slices import Work
 from solver.limits import Limits
 from solver.local_search.portfolio import OrderSearch
+from solver.parameters import tunable, tuned
 from solver.tasks.job_units import start_of
-from solver.tuning import KEPT, MANY_PASSES, SECONDS_A_PASS, STATING_SECONDS_A_PASS
+
+
+@dataclass(frozen=True)
+@tunable
+class SearchParams:
+    """Sizes and times by which a search decides what there is time for."""
+
+    very_long: int = tuned(
+        20_000, "passes, from which schedules of fewer micro-batches are extended", 1_000, 200_000,
+        "writing down one published schedule of so many passes takes a part of a second",
+    )  # fmt: skip
+    seconds_per_task: float = tuned(
+        1e-4, "s to time and validate a schedule, and before local search makes its first move", 1e-6, 1e-2
+    )
+    stating_seconds_per_task: float = tuned(1e-3, "s to state the exact model", 1e-5, 1e-1)
+    starts: int = tuned(6, "schedules that local search starts from", 1, 50)
+
+
+SEARCH = SearchParams()
 
 
 class Opening(Protocol):
@@ -175,7 +194,7 @@ class Search:
 
     @property
     def very_long(self) -> bool:
-        return self.passes > MANY_PASSES
+        return self.passes > SEARCH.very_long
 
     @property
     def plain_passes(self) -> bool:
@@ -199,7 +218,7 @@ class Search:
     @property
     def can_improve_orders(self) -> bool:
         """Whether there is time for a first move."""
-        return self.clock.allowed() > self.tasks * SECONDS_A_PASS
+        return self.clock.allowed() > self.tasks * SEARCH.seconds_per_task
 
     def open_ticks(self) -> tuple[float, float]:
         """What is proved, and the value of a schedule that is known."""
@@ -210,7 +229,7 @@ class Search:
     @property
     def takes_long_to_state(self) -> bool:
         """Whether stating a model of all passes takes more than what is left of the time, and gigabytes."""
-        return self.clock.left() <= self.tasks * STATING_SECONDS_A_PASS
+        return self.clock.left() <= self.tasks * SEARCH.stating_seconds_per_task
 
     def over(self) -> bool:
         """Whether no part has another slice."""
@@ -295,7 +314,7 @@ class Search:
 
     def starts(self) -> list[Timeline]:
         """The best of the schedules to start from."""
-        return [self._starts[value] for value in sorted(self._starts)[:KEPT]]
+        return [self._starts[value] for value in sorted(self._starts)[: SEARCH.starts]]
 
     def prove_infeasible(self, reason: str) -> None:
         """There is no schedule, for this reason: nothing is left to search."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -18,9 +19,20 @@ from solver.local_search.modes import BACKWARD, FORWARD, FUSED, ROLE, WEIGHT, Mo
 from solver.local_search.moves import Array, Shop
 from solver.local_search.units.operation_units import NONE, Operations
 from solver.local_search.units.order_units import Orders
-from solver.tuning import REACH
+from solver.parameters import tunable, tuned
 
 _NO_MODES = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True)
+@tunable
+class AnnealParams:
+    """Defaults of the simulated annealing of orders."""
+
+    reach: int = tuned(8, "places that a unit is moved by at most", 1, 1000)
+
+
+ANNEALING = AnnealParams()
 
 
 class AnnealingParameters(NamedTuple):
@@ -36,7 +48,7 @@ class AnnealingParameters(NamedTuple):
     cold: float
     evenness: float
     filling: float
-    reach: int = REACH
+    reach: int = ANNEALING.reach
     changing: float = 0.0
     leaving: bool = False
 

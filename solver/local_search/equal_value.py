@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from threading import Event, Timer
 from typing import Protocol, TypeVar
 
@@ -25,9 +25,23 @@ from solver.local_search.equal_value_kernel import Goal, Heat, Work, settle
 from solver.local_search.incremental_simulation import times_of
 from solver.local_search.moves import Array
 from solver.local_search.units.order_units import Orders
-from solver.tuning import REACH
+from solver.parameters import tunable, tuned
 
 Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+@tunable
+class EqualValueParams:
+    """Annealing at a given value; temperatures of memory are in activations of the largest device's weight."""
+
+    reach: int = tuned(8, "places that a unit is moved by at most", 1, 1000)
+    memory_temperature: float = tuned(0.1, "activations, at first", 1e-3, 10)
+    last_memory_temperature: float = tuned(0.002, "activations, at the end", 1e-6, 1)
+    idle_moves: float = tuned(0.1, "of moves towards a smaller mean, bring a unit into an idle time", 0, 1)
+
+
+EQUAL_VALUE = EqualValueParams()
 
 
 class FixedModes(Movable, Protocol):
@@ -66,7 +80,8 @@ class EqualValueSearch:
         unit = max(self.problem.network.held_in_flight, default=0) / max(1, *weights) or 1.0
         shares = np.array([1 / weights[d] if weights[d] else 1.0 for d in self.units.owner])
         none = np.zeros((len(self.units.tasks), 0))
-        return self._walk(self._goal(none, most, shares), 0.1 * unit, 0.002 * unit, 0.0, moves, seed, halt)
+        hot, cold = EQUAL_VALUE.memory_temperature * unit, EQUAL_VALUE.last_memory_temperature * unit
+        return self._walk(self._goal(none, most, shares), hot, cold, 0.0, moves, seed, halt)
 
     def for_mean(
         self, noise: Noise, most: int | None, temperatures: tuple[float, float], moves: int, seed: int, halt: Array
@@ -74,7 +89,7 @@ class EqualValueSearch:
         """Towards a smaller mean; at most `most` ticks without noise. First and last temperature in mean durations."""
         hot, cold = (temperature * self.annealer.mean for temperature in temperatures)
         goal = self._goal(self._samples(noise), -1 if most is None else most, np.ones(len(self.units.owner)))
-        return self._walk(goal, hot, cold, 0.1, moves, seed, halt)
+        return self._walk(goal, hot, cold, EQUAL_VALUE.idle_moves, moves, seed, halt)
 
     def _goal(self, ticks: Floats, most: int, weights: Floats) -> Goal:
         scale, owner = self.units.scale, np.array(self.units.owner, np.int64)
@@ -85,7 +100,7 @@ class EqualValueSearch:
         self, goal: Goal, hot: float, cold: float, filling: float, moves: int, seed: int, halt: Array
     ) -> Timeline | None:
         """The best timeline met; None if the one begun with is not allowed, or it is not safe."""
-        heat = Heat(max(hot, 1e-9), max(cold, 1e-12), REACH, filling)
+        heat = Heat(max(hot, 1e-9), max(cold, 1e-12), EQUAL_VALUE.reach, filling)
         found, orders = self._settled(goal, heat, moves, seed, halt)
         schedule = None if found < 0 else self.units.schedule(orders)
         return None if schedule is None else simulate(self.problem, schedule, self.openings)

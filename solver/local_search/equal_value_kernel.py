@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +11,18 @@ import numpy as np
 from pipesched.compiled import inlined, inner
 from solver.local_search.incremental_simulation import evaluate, simulate_from
 from solver.local_search.moves import NOTHING, Array, Move, critical_path, fill, pick, shift
+from solver.parameters import tunable, tuned
+
+
+@dataclass(frozen=True)
+@tunable
+class EqualValueMoveParams:
+    """Random moves at a given value."""
+
+    far: float = tuned(0.2, "of moves, of any length; the others are short", 0, 1)
+
+
+_FAR_MOVES = EqualValueMoveParams().far
 
 
 class Goal(NamedTuple):
@@ -128,7 +141,7 @@ def draw_move(shop, rows, times, work, critical, waiting, heat):  # type: ignore
     if np.random.random() < heat.filling:
         d, source, target = fill(shop, order, count, times.start)
     else:
-        d, source, target = pick(shop, count, place, work.path, critical, work.gaps, waiting, heat.reach, 0.2)
+        d, source, target = pick(shop, count, place, work.path, critical, work.gaps, waiting, heat.reach, _FAR_MOVES)
     if source == target:
         return Move(NOTHING, 0, 0, 0, 0, 0, 0, 0, False)
     shift(shop, order, place, d, source, target)

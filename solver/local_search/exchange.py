@@ -5,14 +5,25 @@ Where their order is free, which of them goes first decides much, and no short m
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from pipesched.compiled import inner
 from solver.local_search.moves import Array
 from solver.local_search.units.order_units import Units
+from solver.parameters import tunable, tuned
 
-# Of all moves, where there is something to exchange; each is simulated whole.
-EXCHANGING = 0.02
+
+@dataclass(frozen=True)
+@tunable
+class ExchangeParams:
+    """Exchange of two micro-batches in all orders."""
+
+    moves: float = tuned(0.02, "of all moves, where there is something to exchange; each is simulated in full", 0, 1)
+
+
+EXCHANGING = ExchangeParams().moves
 NOTHING = np.zeros((0, 0), np.int64)
 
 

@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from pipesched.compiled import inner
 from solver.local_search.mode_edits import carry, cut, fuse, join, split
 from solver.local_search.modes import BACKWARD, FORWARD, FREE, FUSED, OTHER, ROLE, WEIGHT
 from solver.local_search.moves import distance
+from solver.parameters import tunable, tuned
+
+
+@dataclass(frozen=True)
+@tunable
+class ModeMoveParams:
+    """Shares of random changes of modes."""
+
+    critical: float = tuned(0.7, "of changes, on the critical path; the others anywhere", 0, 1)
+    paired_again: float = tuned(0.35, "of dissolved blocks, for each of the two passes: joined to another one", 0, 0.5)
+    carried: float = tuned(0.15, "of dissolved blocks, one of whose passes moves away", 0, 1)
+
+
+_PARAMS = ModeMoveParams()
+_CRITICAL, _FORWARD_PAIRED = _PARAMS.critical, _PARAMS.paired_again
+_BACKWARD_PAIRED = 2 * _PARAMS.paired_again
+_CARRIED = _BACKWARD_PAIRED + _PARAMS.carried
 
 
 @inner
 def change_mode(shop, modes, rows, path, critical, reach):  # type: ignore[no-untyped-def]
     """Change how one operation is joined, mostly one on the critical path; its device. The log tells what was done."""
     node = np.random.randint(shop.ticks.shape[0])
-    if critical > 0 and np.random.random() < 0.7:
+    if critical > 0 and np.random.random() < _CRITICAL:
         node = path[np.random.randint(critical)]
     d, k = shop.device[node], rows.place[node]
     if k < 0:
@@ -42,11 +61,11 @@ def _dissolve(shop, modes, rows, d, b, reach):  # type: ignore[no-untyped-def]
     f = modes.mate[b]
     cut(shop, modes, rows, d, rows.place[b], forward_first)
     draw = np.random.random()
-    if draw < 0.35:
+    if draw < _FORWARD_PAIRED:
         _pair(shop, modes, rows, d, f, b, reach)
-    elif draw < 0.7:
+    elif draw < _BACKWARD_PAIRED:
         _pair(shop, modes, rows, d, b, f, reach)
-    elif draw < 0.85:
+    elif draw < _CARRIED:
         # What comes first goes forward, or what comes second goes back.
         k = min(rows.place[f], rows.place[b])
         far = np.random.randint(1, reach + 1)

@@ -11,11 +11,28 @@ they are fixed; else the needs of what is joined to a unit are that unit's too.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pipesched.compiled import inlined
+from solver.parameters import tunable, tuned
+
+
+@dataclass(frozen=True)
+@tunable
+class MoveParams:
+    """Shares of random moves along the critical path."""
+
+    several: float = tuned(0.6, "of moves, jump over up to `reach` units; the others over one", 0, 1)
+    into_gaps: float = tuned(0.05, "of moves, bring a later unit to where its device waits", 0, 1)
+    critical: float = tuned(0.9, "of moves, less those into gaps, along the critical path; the others anywhere", 0, 1)
+
+
+_PARAMS = MoveParams()
+_SEVERAL, _INTO_GAPS, _CRITICAL = _PARAMS.several, _PARAMS.into_gaps, _PARAMS.critical
+
 
 Array = Any  # numpy arrays of int64, one dimension unless said
 
@@ -124,16 +141,16 @@ def pick(shop, count, place, path, critical, gaps, waiting, reach, distant):  # 
     far = 1
     if np.random.random() < distant:
         far = distance(n)
-    elif np.random.random() < 0.6:
+    elif np.random.random() < _SEVERAL:
         far = np.random.randint(1, reach + 1)
     draw = np.random.random()
-    if waiting > 0 and draw < 0.05:
+    if waiting > 0 and draw < _INTO_GAPS:
         # Something later fills the time in which the device waits.
         unit = gaps[np.random.randint(waiting)]
         d, target = shop.device[unit], place[unit]
         source, earlier = min(count[d] - 1, target + far), True
     else:
-        unit = path[np.random.randint(critical)] if critical > 0 and draw < 0.9 else np.random.randint(n)
+        unit = path[np.random.randint(critical)] if critical > 0 and draw < _CRITICAL else np.random.randint(n)
         d, behind = shop.device[unit], place[unit]
         if behind <= 0:
             return d, 0, 0

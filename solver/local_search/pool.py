@@ -10,7 +10,19 @@ from dataclasses import dataclass
 
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.timeline import Timeline
-from solver.tuning import FEW, KEPT
+from solver.parameters import tunable, tuned
+
+
+@dataclass(frozen=True)
+@tunable
+class PoolParams:
+    """Schedules that local search goes on from besides the best one."""
+
+    size: int = tuned(6, "schedules", 1, 100)
+    patience: int = tuned(3, "runs without gain, after which a schedule is left", 1, 100)
+
+
+POOL = PoolParams()
 
 
 @dataclass
@@ -23,7 +35,7 @@ class Member:
 
     @property
     def stuck(self) -> bool:
-        return self.stale >= FEW
+        return self.stale >= POOL.patience
 
     def became(self, timeline: Timeline | None) -> None:
         """Go on from what a run came to: if it is better, or in any case if it had to leave."""
@@ -37,12 +49,12 @@ class Pool:
     """Members are taken in turn."""
 
     def __init__(self, best: Timeline, others: Sequence[Timeline]) -> None:
-        given = [*others, *[best] * KEPT][:KEPT]
+        given = [*others, *[best] * POOL.size][: POOL.size]
         self.members = [Member(one, length(one)) for one in given]
 
     def member(self, number: int, best: Timeline) -> Member:
         """The one whose turn it is; a copy of the best, to be left at once, where it is stuck."""
-        one = self.members[number % KEPT]
+        one = self.members[number % POOL.size]
         if one.stuck:
             one.timeline, one.value = best, length(best)
         return one

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
@@ -22,13 +23,38 @@ from solver.local_search.pool import Member, Pool
 from solver.local_search.pool import length as length_of
 from solver.local_search.units.operation_units import Operations, dominated_split, modes_matter
 from solver.local_search.units.order_units import Units
-from solver.tuning import COLDER, COUNTED_MOVES, EVENNESS, GROWTH, HEATS, LITTLE, RUNS, SHARE
+from solver.parameters import tunable, tuned
+
+
+@dataclass(frozen=True)
+@tunable
+class PortfolioParams:
+    """Annealing runs in rounds."""
+
+    temperatures: tuple[float, ...] = tuned(
+        (1 / 4, 1 / 32, 1, 1 / 16), "mean durations of a pass, at first, run after run", 1e-3, 10,
+        "the gentlest first is .3 % worse",
+    )  # fmt: skip
+    cooling: float = tuned(8.0, "times lower at the end of a run", 1, 1000)
+    evenness: float = tuned(0.3, "weight of the mean over devices in the energy", 0, 1)
+    idle_moves: float = tuned(0.1, "of moves, bring a unit from anywhere into an idle time", 0, 1)
+    mode_moves: float = tuned(0.2, "of moves, change modes where these are open", 0, 1)
+    moves_per_unit: int = tuned(200, "moves of the first round, and after each gain", 1, 10**5)
+    round_growth: float = tuned(1.1, "times as many moves after a round without gain", 1, 4)
+    moves_per_work: int = tuned(5_000, "moves in a unit of counted work", 100, 10**6)
+
+
+PORTFOLIO = PortfolioParams()
 
 
 def parameters_for(open_modes: bool) -> tuple[AnnealingParameters, ...]:
     """What jobs anneal with, in turn: low temperatures refine an order, high ones leave it."""
-    changing = SHARE if open_modes else 0.0
-    return tuple(AnnealingParameters(hot, hot / COLDER, EVENNESS, LITTLE, changing=changing) for hot in HEATS)
+    own = PORTFOLIO
+    changing = own.mode_moves if open_modes else 0.0
+    return tuple(
+        AnnealingParameters(hot, hot / own.cooling, own.evenness, own.idle_moves, changing=changing)
+        for hot in own.temperatures
+    )
 
 
 # What annealing moves of a schedule, and when each of its devices may start.
@@ -68,7 +94,7 @@ class OrderSearch:
         self._annealers: dict[int, tuple[Timeline, Annealer | None, Sequence[int]]] = {}
         self._number = 0  # of the next job
         annealer, _ = self._annealer(best)
-        self._first_round = 0 if annealer is None else RUNS * len(annealer.units.device)
+        self._first_round = 0 if annealer is None else PORTFOLIO.moves_per_unit * len(annealer.units.device)
         open_modes = annealer is not None and isinstance(annealer.units, Operations)
         self._parameters = parameters_for(open_modes)
         self._leaving = max(self._parameters, key=lambda one: one.hot)._replace(leaving=True)
@@ -99,10 +125,10 @@ class OrderSearch:
                 before, fitting = self.best, moves
                 if self.limits.deterministic is None:
                     # The first job says how fast the others are.
-                    fitting = int(min(moves, left * self._per_second)) or self._first_round // RUNS
+                    fitting = int(min(moves, left * self._per_second)) or self._first_round // PORTFOLIO.moves_per_unit
                 self._round(pool, fitting, deadline, offer)
                 better = length_of(self.best) < length_of(before)
-                moves = self._first_round if better else int(moves * GROWTH)
+                moves = self._first_round if better else int(moves * PORTFOLIO.round_growth)
         return True
 
     def _round(self, pool: Executor, moves: int, deadline: float, offer: Callable[[Schedule], Timeline | None]) -> None:
@@ -142,7 +168,9 @@ class OrderSearch:
     def _rounds(self) -> Sequence[int] | count[int]:
         if self.limits.deterministic is None:
             return count()
-        return range(max(1, int(self.limits.deterministic * COUNTED_MOVES) // (self._first_round * self.workers)))
+        return range(
+            max(1, int(self.limits.deterministic * PORTFOLIO.moves_per_work) // (self._first_round * self.workers))
+        )
 
     def _member(self, number: int, best: Timeline) -> Member | None:
         """Whom a job goes on from: every third from the pool, the others from the best."""

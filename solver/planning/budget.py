@@ -5,13 +5,29 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count, repeat
 from threading import Event
 
 from solver.backends.cp_sat import Parameters
 from solver.limits import Limits
-from solver.tuning import GRACE, RUNS, SHARE
+from solver.parameters import tunable, tuned
+
+
+@dataclass(frozen=True)
+@tunable
+class BudgetParams:
+    """Steps in which the time of a plan search is given out; `deterministic` work is in CP-SAT's units."""
+
+    least_step: float = tuned(0.2, "s or units, and of shorter limits this share of the whole", 0.01, 1)
+    reason_seconds: float = tuned(1.0, "s or units at least, for the reason why there is no plan", 0.1, 100)
+    reason_share: float = tuned(0.2, "of the whole, for the same", 0, 1)
+    counted_tries: int = tuned(200, "quick tries, where work is counted", 1, 10**5)
+    steps_per_work: int = tuned(200, "steps of annealing in a unit of counted work", 1, 10**6)
+    solve_uses: float = tuned(0.9, "of its counted work, that a solve does not use: given back", 0, 1)
+
+
+_PARAMS = BudgetParams()
 
 
 class Budget:
@@ -40,7 +56,7 @@ class Budget:
     @property
     def least_step(self) -> float:
         """The least that is given to a search at once: of a short limit so little that several have a turn."""
-        return SHARE * min(GRACE, self.whole)
+        return _PARAMS.least_step * min(1.0, self.whole)
 
     @property
     def workers(self) -> int:
@@ -60,7 +76,7 @@ class Budget:
 
     def for_reason(self) -> Parameters:
         """For one call of CP-SAT that says why there is no plan, after the search."""
-        most = max(GRACE, SHARE * self.whole)
+        most = max(_PARAMS.reason_seconds, _PARAMS.reason_share * self.whole)
         return Parameters(most, None if self._units is None else most, self.limits.seed, 1)
 
     def give_back(self, parameters: Parameters, used: float) -> None:
@@ -71,7 +87,7 @@ class Budget:
     def tries(self, most: float) -> Iterator[bool]:
         """True as often as there is time for a try of something quick: so many seconds, or a set number of times."""
         until = self.left - most
-        for _ in repeat(True) if self._units is None else repeat(True, RUNS if most > 0 else 0):
+        for _ in repeat(True) if self._units is None else repeat(True, _PARAMS.counted_tries if most > 0 else 0):
             if self.over() or (self._units is None and self.left <= until):
                 return
             yield True
@@ -96,7 +112,7 @@ class Budget:
         given, begin, steps = self._take(most), time.monotonic(), count()
         if self._units is None:
             return lambda: 1.0 if self.stop.is_set() else (time.monotonic() - begin) / max(given, 1e-9)
-        most_steps = max(1, int(given * RUNS))
+        most_steps = max(1, int(given * _PARAMS.steps_per_work))
         return lambda: 1.0 if self.stop.is_set() else next(steps) / most_steps
 
     def of_solve(self, most: float) -> Limits:
@@ -109,7 +125,7 @@ class Budget:
     def solved(self, limits: Limits, optimal: bool) -> None:
         """Most of the units of a solve that came to its end."""
         if self._units is not None and limits.deterministic is not None and optimal:
-            self._units += 0.9 * limits.deterministic
+            self._units += _PARAMS.solve_uses * limits.deterministic
 
     def _take(self, most: float) -> float:
         given = max(0.0, min(most, self.left))

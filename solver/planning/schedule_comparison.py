@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from threading import Event
 
@@ -17,13 +17,26 @@ from pipesched.results.plan import Candidate
 from pipesched.results.solution import Status
 from pipesched.schedule.microbatch_groups import ORDER, group_sizes, order_of
 from solver.limits import Limits
+from solver.parameters import tunable, tuned
 from solver.planning.bounds_of_plans import with_bounds_of
 from solver.planning.compared_schedule import ComparedSchedule
 from solver.planning.lacking import least_lacking
 from solver.planning.plan import plan, plan_from
 from solver.planning.progress import PlanProgress, Report
 from solver.planning.time_shares import TimeShares, named
-from solver.tuning import SHARE
+
+
+@dataclass(frozen=True)
+@tunable
+class ComparedPlansParams:
+    """Time of the comparison of published schedules on one model."""
+
+    unfit_until: float = tuned(0.2, "of the time limit, until which those without a plan that fits are searched", 0, 1)
+    until: float = tuned(0.6, "of the time limit, until which published ones are searched; then any order", 0, 1)
+
+
+COMPARED = ComparedPlansParams()
+
 
 _NO_TIME = "not tried: no time was left; a longer --time-limit, or this one by --schedules"
 FREE = "free"  # the row of any order, as in a plan file
@@ -55,7 +68,7 @@ def compared_schedules(
     """
     time = TimeShares(limits)
     rows, asked = _first(problem, orders, time, report, stop, every, elsewhere)
-    for fits, until in ((False, SHARE), (True, 1 - 2 * SHARE)):
+    for fits, until in ((False, COMPARED.unfit_until), (True, COMPARED.until)):
         left = [row for row in rows.values() if row.fits is fits and _is_open(row)]
         for at, row in enumerate(left):
             if row.plan is not None and not (stop.is_set() or time.spent(until)):

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from time import monotonic
 
 from solver.limits import Limits
+from solver.parameters import tunable, tuned
 from solver.planning.progress import Report
-from solver.tuning import GRACE, SHARE
+
+
+@dataclass(frozen=True)
+@tunable
+class TimeSharesParams:
+    """One time limit for several searches."""
+
+    least_seconds: float = tuned(0.2, "s for one search, even where the time is over", 0, 10)
+
+
+_PARAMS = TimeSharesParams()
 
 
 class TimeShares:
@@ -35,7 +46,7 @@ class TimeShares:
     def part(self, share: float, among: int) -> Limits:
         """For the next of so many searches, which together end when this share of all is spent."""
         limits = self._limits
-        seconds = max(SHARE * GRACE, (share * limits.seconds - self.seconds) / among)
+        seconds = max(_PARAMS.least_seconds, (share * limits.seconds - self.seconds) / among)
         if limits.deterministic is None:
             return replace(limits, seconds=seconds)
         units = max(0.0, (share * limits.deterministic - self._units) / among)

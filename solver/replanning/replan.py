@@ -25,10 +25,26 @@ from pipesched.schedule.schedule import Wait
 from pipesched.validation.state_rules import validate_from_state
 from solver.backends.cp_sat import Parameters, solve_model
 from solver.limits import Limits
+from solver.parameters import tunable, tuned
 from solver.replanning.first_orders import first_orders
 from solver.tasks.placing import placed_at
 from solver.tasks.window_search import WindowSearch
-from solver.tuning import FEW_LITERALS, FEW_PASSES, KEPT, SHARE
+
+
+@dataclass(frozen=True)
+@tunable
+class ReplanParams:
+    """The exact model and windows for what is left of an iteration."""
+
+    most_jobs: int = tuned(5_000, "jobs of the exact model", 10, 10**6)
+    most_literals: int = tuned(12_000, "order literals, beyond which nothing is refuted in a minute", 100, 10**6)
+    first_share: float = tuned(0.2, "of the time, for the exact model before windows", 0, 1)
+    patience: int = tuned(12, "windows without gain, before the exact model has the rest", 1, 1000)
+    counted_windows: int = tuned(6, "windows, where work is counted", 1, 1000)
+
+
+_PARAMS = ReplanParams()
+
 
 Report = Callable[[Replanned], None]
 
@@ -71,11 +87,11 @@ class _Search:
             placed = self._placed_at(starts)
             if placed is not None and (self.best is None or not self._done):
                 self._keep(placed)
-        exact = len(self.jobs.jobs) <= FEW_PASSES
-        exact = exact and open_pairs(KnownOrder(Operations(self.jobs))) <= FEW_LITERALS
+        exact = len(self.jobs.jobs) <= _PARAMS.most_jobs
+        exact = exact and open_pairs(KnownOrder(Operations(self.jobs))) <= _PARAMS.most_literals
         if exact:
-            self._exact(SHARE if self.placed is not None else 1.0)
-        self._windows(2 * KEPT if exact else None)
+            self._exact(_PARAMS.first_share if self.placed is not None else 1.0)
+        self._windows(_PARAMS.patience if exact else None)
         if exact:
             self._exact(1.0)
 
@@ -156,7 +172,11 @@ class _Search:
             return
         search, vain, counted = WindowSearch(self.placed, self.limits), 0, self.limits.deterministic is not None
         solved = 0
-        while not self._done and (patience is None or vain < patience) and not (counted and solved >= KEPT):
+        while (
+            not self._done
+            and (patience is None or vain < patience)
+            and not (counted and solved >= _PARAMS.counted_windows)
+        ):
             better = search.step(self._end - time.monotonic(), self.stop)
             vain, solved = 0 if better else vain + 1, solved + 1
             if better:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from pipesched.compiled import compiled, inlined
@@ -10,9 +12,19 @@ from solver.diagram.moves import fill_waiting, moves_from
 from solver.diagram.reduction import nowhere_later
 from solver.diagram.steps import NEVER, Numbers, Steps
 from solver.diagram.transitions import end_of, raise_times
+from solver.parameters import tunable, tuned
 from solver.step_orders.weights import Weights, advance_whole
-from solver.tuning import FEW
 
+
+@dataclass(frozen=True)
+@tunable
+class StepOrderParams:
+    """Rank of an order of steps among those that come equally far."""
+
+    completion_weight: int = tuned(3, "of its completion bound, beside the sum of all its times", 0, 100)
+
+
+_COMPLETION_WEIGHT = StepOrderParams().completion_weight
 # A step waits for no weight pass, or for one besides those that end before it anyway, and a backward may be a full one:
 # `(step * MODES + full) * DELAYS + delay`.
 DELAYS, MODES = 2, 2
@@ -114,7 +126,7 @@ def _least(label, times, rests, since, until):  # type: ignore[no-untyped-def]
 
 @inlined
 def _rank(label, flying, times, rests, since, until):  # type: ignore[no-untyped-def]
-    rank = FEW * _least(label, times, rests, since, until)
+    rank = _COMPLETION_WEIGHT * _least(label, times, rests, since, until)
     for entry in range(times):
         if entry < flying or entry >= flying + (times - flying) // 2:
             rank += label[entry]

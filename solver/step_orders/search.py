@@ -13,10 +13,10 @@ from solver.bounds.analytic.critical_paths import Paths
 from solver.diagram.completion import Rests, completion
 from solver.diagram.kept_stages import owner_of, state_count, walked_chains
 from solver.diagram.kept_steps import kept_steps
+from solver.diagram.params import DIAGRAMS
 from solver.diagram.steps import NEVER, NOTHING, Kept, Numbers, Steps, without_blocks
 from solver.step_orders.labels import DELAYS, MODES, best_of, longer
 from solver.step_orders.weights import Weights, weights_of
-from solver.tuning import MOST_NUMBERS
 
 
 class Taken(NamedTuple):
@@ -67,7 +67,7 @@ def diagram_of(problem: Problem, stop: Event) -> Diagram | None:
     steps, weights = without_blocks(kept.steps), weights_of(problem, chain, kept.steps)
     # Weight passes that wait here take as long as they do, even where a full backward would take less.
     steps = steps._replace(longest=weights.longest())
-    return Diagram(chain, steps, weights, completion(steps, MOST_NUMBERS, stop))
+    return Diagram(chain, steps, weights, completion(steps, DIAGRAMS.most_numbers, stop))
 
 
 def step_order(diagram: Diagram, width_of: Callable[[int, int], int], below: int = NEVER) -> list[Taken] | None:

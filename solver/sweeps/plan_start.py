@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from threading import Event
 
@@ -18,9 +18,20 @@ from pipesched.validation.validator import validate
 from solver.analysis.published_comparison import all_tried
 from solver.construction.timing import best_times
 from solver.limits import Limits
+from solver.parameters import tunable, tuned
 from solver.planning.schedule_comparison import compared_schedules
 from solver.sweeps.outcomes import published, published_timeline
-from solver.tuning import SHARE
+
+
+@dataclass(frozen=True)
+@tunable
+class PlanStartParams:
+    """Time in a cell of a sweep over plans."""
+
+    published_share: float = tuned(0.2, "of the limit, for published schedules on partitions of their own", 0, 1)
+
+
+_PARAMS = PlanStartParams()
 
 
 def plan_start(problem: PlanProblem, known: Outcome | None) -> Candidate | None:
@@ -52,8 +63,8 @@ def published_beside(
     names = problem.schedules or HEURISTICS.names()
     here = Solution(plan.best.timeline.problem, Status.FEASIBLE, 0, None)
     found = {one.name: published(one) for one in all_tried(here, names, limits).candidates}
-    work = None if limits.deterministic is None else SHARE * limits.deterministic
-    part = replace(limits, seconds=SHARE * limits.seconds, deterministic=work)
+    work = None if limits.deterministic is None else _PARAMS.published_share * limits.deterministic
+    part = replace(limits, seconds=_PARAMS.published_share * limits.seconds, deterministic=work)
     rows = compared_schedules(
         problem, {name: (name,) for name in names}, None, part, lambda _: None, stop, elsewhere=False
     )

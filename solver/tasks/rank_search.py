@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass
 from math import exp
 from random import Random
 
@@ -17,9 +18,23 @@ from numpy.typing import NDArray
 
 from formulations.jobs.jobs import Jobs
 from pipesched.problem.passes import BW, B, F, W
+from solver.parameters import tunable, tuned
 from solver.tasks.job_graph import JobArc, graph_of
 from solver.tasks.serial_kernel import Gaps, Shop, generate
-from solver.tuning import FEW, KEPT, SHARE
+
+
+@dataclass(frozen=True)
+@tunable
+class RankParams:
+    """Random changes of the ranks of jobs."""
+
+    most_doublings: int = tuned(3, "doublings of the mean job's duration, by which a rank moves at most", 0, 20)
+    longest_interval: float = tuned(0.2, "of the value: length of the interval whose jobs are moved", 0, 1)
+    most_jobs: int = tuned(6, "jobs that are moved one by one", 1, 1000)
+
+
+_PARAMS = RankParams()
+
 
 Ranks = NDArray[np.float64]
 _Rows = Sequence[Sequence[tuple[int, int]]]
@@ -147,18 +162,21 @@ class RankSearch:
     def _moved(self) -> Ranks:
         """The ranks of the schedule so far, some of them moved."""
         random, ranks = self._random, self._now.copy()
-        far, kind = 2.0 ** random.randint(-1, FEW) * self._mean, random.randrange(3)
+        far, kind = 2.0 ** random.randint(-1, _PARAMS.most_doublings) * self._mean, random.randrange(3)
         if kind == 0:
             inside = random.choice(self._kinds) & self._between(self._stage) & self._between(self._microbatch)
             ranks[inside] += random.gauss(0, far)
         elif kind == 1:
-            since, length = random.uniform(0, self._now_ends), random.uniform(0, SHARE) * self._now_ends
+            since, length = (
+                random.uniform(0, self._now_ends),
+                random.uniform(0, _PARAMS.longest_interval) * self._now_ends,
+            )
             inside = (ranks >= since) & (ranks <= since + length)
             if random.randrange(2):
                 inside &= self._device == random.randrange(self._serial.jobs.problem.devices)
             ranks[inside] += self._draw.normal(0, far, int(inside.sum()))
         else:
-            some = self._draw.integers(0, len(ranks), random.randint(1, KEPT))
+            some = self._draw.integers(0, len(ranks), random.randint(1, _PARAMS.most_jobs))
             ranks[some] += self._draw.normal(0, far, len(some))
         return ranks
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from dataclasses import dataclass
 from itertools import pairwise
 from random import Random
 from threading import Event
@@ -11,8 +12,23 @@ from formulations.jobs.placed_jobs import PlacedJobs
 from formulations.window.task_window import TaskWindow
 from solver.backends.cp_sat import Parameters, solve_model
 from solver.limits import Limits
+from solver.parameters import tunable, tuned
 from solver.tasks.placing import put_back
-from solver.tuning import FEW, GRACE, GROWTH, LEVELS, SHARE
+
+
+@dataclass(frozen=True)
+@tunable
+class WindowParams:
+    """Windows of large-neighbourhood search, each solved by CP-SAT."""
+
+    first_size: int = tuned(64, "tasks of the first window", 2, 10_000)
+    growth: float = tuned(1.1, "times larger after a window solved to its end, smaller after another", 1.01, 4)
+    seconds: float = tuned(1.0, "s for one window", 0.05, 60)
+    counted_work: float = tuned(0.2, "units of CP-SAT's deterministic time for one window", 0.01, 60)
+    among_longest: int = tuned(3, "1 / this of the streams, the busiest: windows are placed there", 1, 100)
+
+
+_PARAMS = WindowParams()
 
 
 class WindowSearch:
@@ -20,17 +36,21 @@ class WindowSearch:
 
     def __init__(self, placed: PlacedJobs, limits: Limits) -> None:
         self.placed = placed
-        self._limits, self._random, self._size = limits, Random(limits.seed), float(LEVELS)
+        self._limits, self._random, self._size = limits, Random(limits.seed), float(_PARAMS.first_size)
 
     def step(self, left: float, stop: Event) -> bool:
         """Solve one window within so many seconds; whether the value is better now."""
         model = self._choose()
-        deterministic = None if self._limits.deterministic is None else SHARE
+        deterministic = None if self._limits.deterministic is None else _PARAMS.counted_work
         parameters = Parameters(
-            min(GRACE, left), deterministic, self._random.randrange(2**31), self._limits.workers, symmetry=False
+            min(_PARAMS.seconds, left),
+            deterministic,
+            self._random.randrange(2**31),
+            self._limits.workers,
+            symmetry=False,
         )
         answer = solve_model(model.cp, parameters, stop)
-        self._size = self._size * (GROWTH if answer.complete else 1 / GROWTH)
+        self._size = self._size * (_PARAMS.growth if answer.complete else 1 / _PARAMS.growth)
         if not answer.has_solution:
             return False
         placed = put_back(model.window, model.starts(answer.value_of))
@@ -60,7 +80,7 @@ class WindowSearch:
 def _waiting(placed: PlacedJobs, random: Random) -> int:
     """A job that its resource waits for, on one of the devices that take longest; any job there if none waits."""
     took = {where: placed.end(order[-1]) - placed.opening[where.device] for where, order in placed.orders.items()}
-    longest = sorted(took, key=lambda where: -took[where])[: max(1, len(took) // FEW)]
+    longest = sorted(took, key=lambda where: -took[where])[: max(1, len(took) // _PARAMS.among_longest)]
     order = placed.orders[random.choice(longest)]
     waiting = [n for b, n in pairwise(order) if placed.start[n] > placed.end(b)]
     return random.choice(waiting or list(order))

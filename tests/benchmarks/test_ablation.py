@@ -19,10 +19,9 @@ from pipesched.results.solution import Solution
 from solver.bounds.analytic.catalogue import BOUNDS
 from solver.engine.clock import Clock
 from solver.engine.engine import ENGINE
-from solver.engine.search import Engine
+from solver.engine.search import SEARCH, Engine
 from solver.limits import Limits
 from solver.solve import solve
-from solver.tuning import MANY_PASSES
 
 BY_NAME = {part.name: part for part in PARTS}
 
@@ -49,7 +48,7 @@ def test_the_ablation_takes_problems_of_every_kind() -> None:
             *("exchange", "offload", "recompute", "both", "gathers"),
         )
     )
-    assert any(3 * problem.placement.stages * problem.microbatches > MANY_PASSES for problem in problems)
+    assert any(3 * problem.placement.stages * problem.microbatches > SEARCH.very_long for problem in problems)
 
 
 def test_a_run_measures_what_is_not_there_and_writes_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ the device's work came before. The bound is the least over the numbers of backwa
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -23,12 +24,25 @@ from solver.bounds.analytic.critical_paths import Paths, visited
 from solver.bounds.analytic.idle_time.busy_interval import BusyIntervals
 from solver.bounds.analytic.idle_time.knapsack import most_value
 from solver.bounds.analytic.modes.counts import Numbers
-from solver.tuning import FEW_STATES
+from solver.parameters import tunable, tuned
+
+
+@dataclass(frozen=True)
+@tunable
+class CoolDownParams:
+    """Work of the cool-down bound."""
+
+    most_pairs: int = tuned(
+        2_000, "pairs of numbers of backwards left on a device; beyond that nothing is claimed, nor by the check",
+        100, 10**5,
+    )  # fmt: skip
+    most_pairs_of_all: int = tuned(20_000, "pairs on all devices, a knapsack each: half a second", 100, 10**6)
+
+
+_PARAMS = CoolDownParams()
+
 
 _NAME = "cool-down"
-# Of a device on which more pairs of numbers of backwards may be left nothing is said, as by the check; nor where there
-# are many devices and more on all of them, a knapsack each: 20,000 take half a second.
-_MOST_PAIRS = 2_000
 
 
 class _Left(NamedTuple):
@@ -97,7 +111,7 @@ def _left(problem: Problem, device: int, stages: Sequence[int]) -> _Left | None:
     room, held = problem.room[device], problem.network.held_in_flight
     microbatches = len(problem.microbatches_of[stages[0]])
     later = sum(held[s] for s in stages[1:])
-    pairs, most = list[tuple[int, int, int]](), min(_MOST_PAIRS, 2 * FEW_STATES // problem.devices)
+    pairs, most = list[tuple[int, int, int]](), min(_PARAMS.most_pairs, _PARAMS.most_pairs_of_all // problem.devices)
     for first in range(1, microbatches + 1):
         # On a single stage the two are the same.
         for last in range(1 if len(stages) > 1 else first, first + 1):

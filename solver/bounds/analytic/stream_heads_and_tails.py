@@ -9,6 +9,7 @@ another chain is for r of them, the k-th is no sooner than its (k/r)-th, rounded
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +21,18 @@ from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import StreamTasks
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
 from solver.bounds.analytic.stream_chains import StreamChains, Ways, stream_chains
-from solver.tuning import LEVELS
+from solver.parameters import tunable, tuned
+
+
+@dataclass(frozen=True)
+@tunable
+class StreamHeadsAndTailsParams:
+    """Resolution of the bound."""
+
+    most_tails: int = tuned(64, "different tails tried as the least one of a set of tasks", 2, 10_000)
+
+
+_PARAMS = StreamHeadsAndTailsParams()
 
 
 class _Found(NamedTuple):
@@ -61,8 +73,8 @@ def _strongest(chains: StreamChains, tasks: Sequence[TaskType], heads: Ways, tai
     order = np.argsort(-head, kind="stable")
     head, tail, ticks = head[order], tail[order], ticks[order]
     levels = np.unique(tail)
-    if len(levels) > LEVELS:
-        levels = levels[np.linspace(0, len(levels) - 1, LEVELS).astype(np.int64)]
+    if len(levels) > _PARAMS.most_tails:
+        levels = levels[np.linspace(0, len(levels) - 1, _PARAMS.most_tails).astype(np.int64)]
     best: _Found | None = None
     for level in levels:
         inside = tail >= level

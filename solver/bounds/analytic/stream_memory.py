@@ -8,6 +8,7 @@ later. All else of the stream runs after h, one task at a time.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +23,19 @@ from pipesched.results.evidence import StreamMemory
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
 from solver.bounds.analytic.idle_time.knapsack import most_value
 from solver.bounds.analytic.stream_chains import StreamChains, Ways, stream_chains
-from solver.tuning import LEVELS
+from solver.parameters import tunable, tuned
+
+
+@dataclass(frozen=True)
+@tunable
+class StreamMemoryParams:
+    """Resolution of the bound."""
+
+    most_tails: int = tuned(64, "different tails tried as the least one of a set of tasks", 2, 10_000)
+
+
+_PARAMS = StreamMemoryParams()
+
 
 _Times = NDArray[np.int64]
 
@@ -105,8 +118,8 @@ def _strongest(
         return None
     most = gifts.most_forwards(chains, tasks, at)
     levels = np.unique(np.concatenate([forward.tails, other.tails]))
-    if len(levels) > LEVELS:
-        levels = levels[np.linspace(0, len(levels) - 1, LEVELS).astype(np.int64)]
+    if len(levels) > _PARAMS.most_tails:
+        levels = levels[np.linspace(0, len(levels) - 1, _PARAMS.most_tails).astype(np.int64)]
     best: _Found | None = None
     for level in levels:
         later = np.maximum(forward.work(level) - most, forward.work_from(at, level))

@@ -8,6 +8,7 @@ weight tasks are left on it than its memory holds. All others have run before, o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import NamedTuple
 
@@ -23,7 +24,19 @@ from pipesched.results.evidence import StreamWeights
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
 from solver.bounds.analytic.idle_time.knapsack import most_value
 from solver.bounds.analytic.stream_chains import StreamChains, Ways, stream_chains
-from solver.tuning import FEW
+from solver.parameters import tunable, tuned
+
+
+@dataclass(frozen=True)
+@tunable
+class StreamWeightsParams:
+    """Resolution of the bound."""
+
+    levels: int = tuned(3, "smallest heads and largest tails tried, in all pairs", 1, 100)
+
+
+_PARAMS = StreamWeightsParams()
+
 
 # The name of its certificates.
 NAME = "waiting weight tasks"
@@ -81,9 +94,9 @@ class _Stream:
 
     def strongest(self, known: int) -> _Found | None:
         """Of a few heads and tails those that prove most, if that is more than is known."""
-        heads = self._levels(self._heads, slice(None, 1))[:FEW]
+        heads = self._levels(self._heads, slice(None, 1))[: _PARAMS.levels]
         best = None
-        for head, tail in product(heads, self._levels(self._tails, slice(-FEW, None))):
+        for head, tail in product(heads, self._levels(self._tails, slice(-_PARAMS.levels, None))):
             found = self._between(head, tail, known)
             if found is not None and found.value > known:
                 best, known = found, found.value

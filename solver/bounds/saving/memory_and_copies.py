@@ -12,6 +12,7 @@ computed exactly: each micro-batch then takes the way that is cheapest under the
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 from pipesched.problem.attainable_spans import largest_denominator, least_from
@@ -22,7 +23,19 @@ from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import ResourceWeights
 from solver.bounds.analytic.critical_paths import Paths, visited
 from solver.bounds.saving.rows_of_device import Needs, Row, rows_of_device
-from solver.tuning import GRACE, KEPT
+from solver.parameters import tunable, tuned
+
+
+@dataclass(frozen=True)
+@tunable
+class MemoryAndCopiesParams:
+    """Limit of the linear program for multipliers; the bound is exact for any multipliers."""
+
+    seconds: float = tuned(6.0, "s for the linear program", 0.1, 100)
+
+
+_PARAMS = MemoryAndCopiesParams()
+
 
 KIND = "memory and copies"
 # Multipliers are taken as whole numbers of this many parts.
@@ -89,7 +102,7 @@ def _dual_values(rows: Sequence[Row], ways: Sequence[tuple[Needs, int]]) -> list
         model.add(sum(own) == 1)
     model.minimize(value)
     solver = model_builder.Solver("glop")
-    solver.set_time_limit_in_seconds(KEPT * GRACE)
+    solver.set_time_limit_in_seconds(_PARAMS.seconds)
     if solver.solve(model) != model_builder.SolveStatus.OPTIMAL:
         return None
     return [float(y) for y in solver.dual_values(model.get_linear_constraints())][: len(rows)]

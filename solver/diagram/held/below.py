@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import combinations
 from math import ceil
 from threading import Event
@@ -17,11 +18,21 @@ from solver.diagram.held.holding import holding_of
 from solver.diagram.held.search import least_end
 from solver.diagram.kept_stages import devices_of, stages_on, walked_chains
 from solver.diagram.layers import Least
+from solver.diagram.params import DIAGRAMS
 from solver.diagram.values import raised
-from solver.tuning import VALUE_STEP
+from solver.parameters import tunable, tuned
 
-# Labels beyond which a check would take minutes; as many of compiled code are looked at in the time of one here.
-_MOST, _EACH = 1_000_000, 10
+
+@dataclass(frozen=True)
+@tunable
+class HeldParams:
+    """Work of diagrams of how activations are held."""
+
+    most_labels: int = tuned(1_000_000, "labels of a diagram, beyond which its check takes minutes", 1_000, 10**8)
+    label_cost: int = tuned(10, "labels of compiled diagrams looked at in the time of one label here", 1, 1000)
+
+
+_PARAMS = HeldParams()
 
 
 def is_covered(problem: Problem) -> bool:
@@ -49,11 +60,11 @@ def bounds_of_held(
         holding = holding_of(problem, paths, stages, owner)
 
         def least_below(value: int, work: int) -> Least:
-            least = least_end(holding, value, min(_MOST, work // _EACH), stop)  # noqa: B023 - called in this round
-            return least._replace(work=least.work * _EACH)
+            least = least_end(holding, value, min(_PARAMS.most_labels, work // _PARAMS.label_cost), stop)  # noqa: B023 - called in this round
+            return least._replace(work=least.work * _PARAMS.label_cost)
 
         proved, known = between()
-        for found in raised(least_below, between, (max(1, (known - proved) // VALUE_STEP), 1), work, stop):
+        for found in raised(least_below, between, (max(1, (known - proved) // DIAGRAMS.value_step), 1), work, stop):
             work -= found.work
             if found.ticks > between()[0]:
                 best = found.ticks

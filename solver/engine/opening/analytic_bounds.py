@@ -13,14 +13,15 @@ from solver.backends.interruptible import run_within
 from solver.bounds.analytic.catalogue import Certify
 from solver.bounds.saving.certificates import certificates
 from solver.engine.clock import Clock
-from solver.tuning import SHARE
+from solver.parameters import tunable, tuned
 
 
 @dataclass(frozen=True)
+@tunable
 class AnalyticBounds:
     """Bounds that take longer than a share of the time, and those named, are left out; the load is always there."""
 
-    share: float = SHARE
+    share: float = tuned(0.2, "of the time limit", 0, 1)
     load_only: bool = False
     left_out: frozenset[str] = frozenset()
 

@@ -13,20 +13,22 @@ from pipesched.problem.problem import Problem
 from solver.backends.exact_search import first
 from solver.backends.interruptible import run_within
 from solver.engine.search import Search
-from solver.tuning import GRACE
+from solver.parameters import tunable, tuned
 
 
 @dataclass(frozen=True)
+@tunable
 class FirstSchedule:
     """Where the memory of hosts, or how often parameters may be gathered, leaves few schedules or none."""
 
+    least_seconds: float = tuned(1.0, "s, even beyond the time limit", 0, 10)
     name: str = "CP-SAT, a first schedule"
 
     def applies(self, search: Search) -> bool:
         return search.incumbent.timeline is None and not search.takes_long_to_state
 
     def run(self, search: Search) -> None:
-        seconds = max(GRACE, search.clock.left())
+        seconds = max(self.least_seconds, search.clock.left())
         run_within(seconds, search.stop, partial(self._solve, search, seconds))
 
     def _solve(self, search: Search, seconds: float) -> None:

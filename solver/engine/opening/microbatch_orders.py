@@ -12,13 +12,17 @@ from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from solver.backends.interruptible import run_within
 from solver.engine.search import Search
-from solver.tuning import GRACE, KEPT, SHARE
+from solver.parameters import tunable, tuned
 
 
 @dataclass(frozen=True)
+@tunable
 class MicrobatchOrders:
     """The best of the published schedules that fit, of so many; local search may go on from each."""
 
+    share: float = tuned(0.2, "of the time limit", 0, 1)
+    least_seconds: float = tuned(1.0, "s, even beyond the time limit", 0, 10)
+    tried: int = tuned(6, "published schedules, best first", 1, 50)
     name: str = "orders of micro-batches"
 
     def applies(self, search: Search) -> bool:
@@ -26,14 +30,14 @@ class MicrobatchOrders:
         return chains is not None and not chains.of.queues and len(chains.of.placement.chains) == 1
 
     def run(self, search: Search) -> None:
-        run_within(max(GRACE, search.clock.allowed(SHARE)), search.stop, lambda: self._try(search))
+        run_within(max(self.least_seconds, search.clock.allowed(self.share)), search.stop, lambda: self._try(search))
 
     def _try(self, search: Search) -> None:
         assert search.chains is not None
         fitting = [one for one in search.candidates if one.fits and one.timeline is not None]
         value = search.problem.objective
         fitting.sort(key=lambda one: one.metrics.value_ticks(value) if one.metrics is not None else 0)
-        for one in fitting[:KEPT]:
+        for one in fitting[: self.tried]:
             assert one.timeline is not None
             search.start_from_timeline(one.timeline)
             for timeline in _reordered(search.chains, one.timeline):

@@ -9,12 +9,13 @@ from heuristics.catalogue import HEURISTICS, Heuristic
 from pipesched.problem.problem import Objective
 from pipesched.results.candidate import Candidate
 from solver.backends.interruptible import run_within
-from solver.engine.search import Search
+from solver.engine.search import SEARCH, Search
+from solver.parameters import tunable, tuned
 from solver.published import candidate
-from solver.tuning import GRACE, MANY_PASSES, SHARE
 
 
 @dataclass(frozen=True)
+@tunable
 class Published:
     """No more are tried after a share of the time, nor, in problems of many passes, once nothing is left to search.
 
@@ -22,8 +23,9 @@ class Published:
     `very_long` it is for such problems alone.
     """
 
-    share: float = SHARE
-    compare_up_to_passes: float = MANY_PASSES
+    share: float = tuned(0.2, "of the time limit", 0, 1)
+    first_seconds: float = tuned(1.0, "s for a schedule while none is known, even beyond the time limit", 0, 10)
+    compare_up_to_passes: float = SEARCH.very_long
     very_long: bool = False
     name: str = "published schedules"
 
@@ -43,7 +45,7 @@ class Published:
                 continue
             incumbent.enter(self.name)
             part = 1 if search.very_long and heuristic.standing.written is not None else 2
-            seconds = max(clock.allowed(self.share) / part, GRACE if incumbent.timeline is None else 0.0)
+            seconds = max(clock.allowed(self.share) / part, self.first_seconds if incumbent.timeline is None else 0.0)
             with incumbent.defects_noted():
                 found = run_within(seconds, search.stop, partial(_try, search, heuristic))
                 if found is not None and found.fits:

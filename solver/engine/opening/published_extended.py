@@ -14,11 +14,12 @@ from pipesched.problem.problem import Problem
 from solver.backends.interruptible import run_within
 from solver.cyclic.replication import best_stretch, repeated_note, shortened
 from solver.engine.search import Search
+from solver.parameters import tunable, tuned
 from solver.published import candidate
-from solver.tuning import SHARE
 
 
 @dataclass(frozen=True)
+@tunable
 class PublishedExtended:
     """Of those that lose least time the one of most memory that fits; within the gap it ends the search.
 
@@ -27,7 +28,7 @@ class PublishedExtended:
     Not for unequal micro-batches, which repeat nothing.
     """
 
-    share: float = 1 - SHARE
+    share: float = tuned(0.8, "of the time limit", 0, 1)
     name: str = "published schedules extended"
 
     def applies(self, search: Search) -> bool:

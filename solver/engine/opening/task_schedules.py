@@ -18,12 +18,13 @@ from solver.backends.interruptible import run_within
 from solver.construction.grouped import in_groups
 from solver.construction.list_scheduling import list_schedules, sequential
 from solver.engine.search import Search
+from solver.parameters import tunable, tuned
 from solver.tasks.dispatch import expanded
 from solver.tasks.memory_decisions import rules, with_decisions
-from solver.tuning import FEW, FEW_PASSES, GRACE, SHARE
 
 
 @dataclass(frozen=True)
+@tunable
 class TaskSchedules:
     """The first schedules of a search at task level: of published orders, then of list schedules of passes.
 
@@ -31,15 +32,21 @@ class TaskSchedules:
     one is known.
     """
 
+    most_passes: int = tuned(5_000, "passes, beyond which each schedule takes seconds", 100, 10**6)
+    share: float = tuned(0.2, "of the time limit", 0, 1)
+    least_seconds: float = tuned(1.0, "s, even beyond the time limit", 0, 10)
+    rooms: tuple[int | None, ...] = tuned(
+        (1, 2, 3, None), "times the memory, for orders whose activations are then offloaded or recomputed", 1, 10
+    )
     name: str = "list scheduling of tasks"
 
     def applies(self, search: Search) -> bool:
-        few = search.passes <= FEW_PASSES or search.incumbent.timeline is None
+        few = search.passes <= self.most_passes or search.incumbent.timeline is None
         return few and not search.plain_passes
 
     def run(self, search: Search) -> None:
-        seconds = search.clock.allowed(SHARE)
-        run_within(max(seconds, GRACE), search.stop, lambda: self._try(search))
+        seconds = search.clock.allowed(self.share)
+        run_within(max(seconds, self.least_seconds), search.stop, lambda: self._try(search))
 
     def _try(self, search: Search) -> None:
         jobs = jobs_of(search.problem)
@@ -55,7 +62,7 @@ class TaskSchedules:
             published = [one.timeline for one in search.candidates if one.timeline is not None]
             published = [timeline for timeline in published if _keeps_all(timeline.schedule)]
             published.sort(key=lambda timeline: measure(timeline).makespan_ticks)
-            yield from _decided(search.problem, [timeline.schedule for timeline in published])
+            yield from _decided(search.problem, [timeline.schedule for timeline in published], self.rooms)
             return
         passes = without_parameters(search.problem, max)
         yield sequential(passes)
@@ -75,11 +82,11 @@ def _keeps_all(schedule: Schedule) -> bool:
     return all(p.kind not in SAVING for p in schedule.passes())
 
 
-def _decided(problem: Problem, published: Sequence[Schedule]) -> Iterator[Schedule]:
+def _decided(problem: Problem, published: Sequence[Schedule], rooms: Sequence[int | None]) -> Iterator[Schedule]:
     """Orders of a problem with more memory, their activations offloaded or recomputed until they fit its own.
 
-    First one micro-batch after the other, then published orders, then list schedules of up to three times the memory,
-    and without a limit.
+    First one micro-batch after the other, then published orders, then list schedules of several times the memory
+    (`rooms`; None: without a limit).
     """
     kept = without_parameters(problem, max).keeping_activations()
     found = (with_decisions(problem, sequential(kept), rule) for rule in rules(problem))
@@ -90,7 +97,7 @@ def _decided(problem: Problem, published: Sequence[Schedule]) -> Iterator[Schedu
                 yield published_rule(problem, order)
         found = (with_decisions(problem, order, rule) for rule in rules(problem))
         yield from (one for one in found if one is not None)
-    for times in (1, 2, FEW, None):
+    for times in rooms:
         room = [None if own is None or times is None else own * times for own in problem.room]
         with suppress(Deadlock):
             for order in list_schedules(kept.with_room(room)):

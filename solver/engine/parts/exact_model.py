@@ -15,12 +15,13 @@ from solver.engine.exact_model import model_below, most_literals, take
 from solver.engine.kernels import Kernels
 from solver.engine.search import Search
 from solver.engine.slices import Slice, Work
-from solver.tuning import GRACE, SHARE
+from solver.parameters import tunable, tuned
 
 EXACT_MODEL = "CP-SAT"
 
 
 @dataclass(frozen=True)
+@tunable
 class ExactModel:
     """Begun anew in each slice, from the best schedule by then; of a job shop, or without `literals`, the model is
     plain intervals.
@@ -31,6 +32,7 @@ class ExactModel:
 
     literals: bool = True
     in_order: bool = False
+    extra_seconds: float = tuned(0.2, "s that a slice may take longer, to state a large model", 0, 10)
     name: str = EXACT_MODEL
     parallel: bool = True
     restarts: bool = True
@@ -47,7 +49,7 @@ class ExactModel:
             slice_ = yield
             try:
                 # Stating a large model takes seconds of its own.
-                run_within(slice_.left() + SHARE * GRACE, search.stop, partial(self._solve, search, slice_))
+                run_within(slice_.left() + self.extra_seconds, search.stop, partial(self._solve, search, slice_))
             except TooLong as reason:
                 search.incumbent.note(f"CP-SAT was not asked for a better schedule: {reason}")
                 return
@@ -56,7 +58,7 @@ class ExactModel:
 
     def _solve(self, search: Search, slice_: Slice) -> None:
         model = self._in_order(search) if self.in_order else model_below(search, self.literals)
-        left = max(SHARE * GRACE, min(slice_.left(), search.clock.left()))
+        left = max(self.extra_seconds, min(slice_.left(), search.clock.left()))
         outcome = improve(model, slice_.limits(search.limits), left, search.stop, partial(take, search))
         take(search, outcome.timeline, outcome.bound)
 

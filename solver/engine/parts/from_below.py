@@ -30,13 +30,19 @@ from solver.engine.refutation import fraction_left, refute
 from solver.engine.search import Search
 from solver.engine.slices import Slice, Work
 from solver.limits import Limits
-from solver.tuning import LITTLE, SHARE
+from solver.parameters import tunable, tuned
 
 
 @dataclass(frozen=True)
+@tunable
 class FromBelow:
     """On one core, as the bounds of all devices are."""
 
+    stating_share: float = tuned(
+        0.1, "of a slice at most, that stating the model took", 0.01, 1,
+        "the first report takes 4 to 7 times as long as stating on lines of 16 and 17 devices",
+    )  # fmt: skip
+    longest_share: float = tuned(0.2, "of the time limit, up to which a slice is lengthened for that", 0.01, 1)
     name: str = "CP-SAT from the bound up"
     parallel: bool = False
     restarts: bool = False
@@ -58,7 +64,7 @@ class FromBelow:
                     _improve(search, slice_.limits(search.limits), search.stop, partial(take, search))
                     slice_ = yield
                 else:
-                    slice_ = yield from _from_what_is_proved(search, slice_)
+                    slice_ = yield from _from_what_is_proved(self, search, slice_)
         except TooLong as reason:
             _note(search, reason)
 
@@ -110,7 +116,7 @@ def _improve_alone(search: Search, by: str) -> bool:
     return complete or in_vain()
 
 
-def _from_what_is_proved(search: Search, slice_: Slice) -> Generator[None, Slice, Slice | None]:
+def _from_what_is_proved(part: FromBelow, search: Search, slice_: Slice) -> Generator[None, Slice, Slice | None]:
     """By now, slice after slice, until others have proved more: the slice to begin anew in, or None at the end."""
     clock, reached = search.clock, search.incumbent.lower_bound
     began, stated, heard, least = clock.seconds, False, 0.0, 0.0  # the last report, and the shortest slice then
@@ -122,7 +128,7 @@ def _from_what_is_proved(search: Search, slice_: Slice) -> Generator[None, Slice
         heard = clock.seconds
         stating = 0.0 if stated else heard - began
         paced.is_set()
-        stated, least = True, max(least, min(stating / LITTLE, clock.share(SHARE)))
+        stated, least = True, max(least, min(stating / part.stating_share, clock.share(part.longest_share)))
 
     def over() -> bool:
         return clock.seconds > slice_.began + max(slice_.seconds, least)

@@ -8,17 +8,19 @@ from math import ceil
 from threading import Event
 
 from pipesched.schedule.schedule import Schedule
+from solver.diagram.params import DIAGRAMS
 from solver.diagram.steps import NEVER
 from solver.engine.kernels import ORDER_KERNELS, Kernels
 from solver.engine.search import Search
 from solver.engine.slices import Work, in_slices
 from solver.local_search.units.operation_units import modes_matter
+from solver.parameters import tunable, tuned
 from solver.step_orders.schedules import schedule_with
 from solver.step_orders.search import diagram_of, order_count, step_order
-from solver.tuning import LABELS_A_SECOND, WIDTH
 
 
 @dataclass(frozen=True)
+@tunable
 class StepOrders:
     """With twice as many orders of each state every time; where work is counted, with one.
 
@@ -26,6 +28,7 @@ class StepOrders:
     best schedule are left out. Not where it takes longer than the limit to look at one order of each state.
     """
 
+    orders_per_second: int = tuned(500_000, "orders looked at in a second, or unit of counted work", 1_000, 10**8)
     name: str = "orders of steps"
     parallel: bool = False
     restarts: bool = False
@@ -34,7 +37,8 @@ class StepOrders:
         if search.chains is not None or search.very_long or not search.plain_passes:
             return False
         orders = order_count(search.problem)
-        return orders is not None and orders <= LABELS_A_SECOND * (search.limits.deterministic or search.clock.left())
+        most = self.orders_per_second * (search.limits.deterministic or search.clock.left())
+        return orders is not None and orders <= most
 
     def kernels(self, _: Search) -> Kernels:
         return ORDER_KERNELS
@@ -57,7 +61,7 @@ class StepOrders:
 def _look_for(search: Search, found: list[Schedule], stop: Event) -> None:
     """The best order with one of each state, with two, and so on; where work is counted, with one."""
     diagram, width = diagram_of(search.problem, stop), 1
-    while diagram is not None and width <= WIDTH and not stop.is_set():
+    while diagram is not None and width <= DIAGRAMS.width and not stop.is_set():
         value, below = search.incumbent.value, NEVER
         if modes_matter(search.problem):
             if diagram.rest is None or value is None:
@@ -67,4 +71,4 @@ def _look_for(search: Search, found: list[Schedule], stop: Event) -> None:
         schedule = None if order is None else schedule_with(search.problem, diagram, order)
         if schedule is not None:
             found.append(schedule)
-        width = WIDTH + 1 if search.clock.counts_work else 2 * width
+        width = DIAGRAMS.width + 1 if search.clock.counts_work else 2 * width

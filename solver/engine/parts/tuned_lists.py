@@ -13,18 +13,19 @@ from solver.construction.tuned_lists import TunedLists, until
 from solver.engine.kernels import LIST_KERNELS, Kernels
 from solver.engine.search import Search
 from solver.engine.slices import Work
-from solver.tuning import FEW, FEW_PASSES, KEPT, RUNS, SHARE
+from solver.parameters import tunable, tuned
 
 
 @dataclass(frozen=True)
+@tunable
 class TunedListSchedules:
     """Rules are changed at random until `patience` runs a stage bring no gain; where work is counted, so many runs.
 
     With the backwards split, and fused where that may be shorter, in turn.
     """
 
-    counted_runs: int = RUNS
-    patience: int = RUNS
+    counted_runs: int = tuned(200, "runs, where work is counted", 1, 10_000)
+    patience: int = tuned(200, "runs a stage without gain", 1, 10_000)
     name: str = "tuned list schedules"
     parallel: bool = True
     restarts: bool = False
@@ -59,6 +60,7 @@ class TunedListSchedules:
 
 
 @dataclass(frozen=True)
+@tunable
 class RulesOfShorter:
     """An opening of very long problems: rules do not depend on the number of micro-batches, so that those of fewer do.
 
@@ -67,7 +69,11 @@ class RulesOfShorter:
     are made.
     """
 
-    counted_runs: int = RUNS
+    counted_runs: int = tuned(200, "runs, where work is counted", 1, 10_000)
+    share: float = tuned(0.2, "of the time limit; up to twice that while something better is found", 0, 0.5)
+    short_passes: int = tuned(5_000, "passes of the shorter problem", 100, 50_000)
+    microbatches_per_device: int = tuned(3, "of the shorter problem at least", 1, 20)
+    runs_left: float = tuned(6.0, "runs over all micro-batches that must fit into the time left", 1, 100)
     name: str = "tuned list schedules"
 
     def applies(self, search: Search) -> bool:
@@ -86,11 +92,11 @@ class RulesOfShorter:
         """What is as good for few micro-batches may be worse for many, so each change of the best rules is offered."""
         clock = search.clock
         lists = TunedLists(self._shorter(search.problem), split, search.workers, search.limits.seed)
-        begin, least = clock.seconds, part * clock.share(SHARE)
-        end = begin + part * clock.share(2 * SHARE)
+        begin, least = clock.seconds, part * clock.share(self.share)
+        end = begin + part * clock.share(2 * self.share)
 
         def over() -> bool:
-            late = clock.seconds >= end or clock.left() < KEPT * lists.seconds_a_pass * search.passes
+            late = clock.seconds >= end or clock.left() < self.runs_left * lists.seconds_a_pass * search.passes
             return search.stop.is_set() or (late and not clock.counts_work)
 
         lists.descend(over)
@@ -109,8 +115,8 @@ class RulesOfShorter:
     def _shorter(self, problem: Problem) -> Problem:
         """The problem whose schedules are tried."""
         chains = len(problem.placement.chains)
-        most = FEW_PASSES // (3 * problem.placement.stages)
-        few = chains * max(FEW * problem.devices, most)
+        most = self.short_passes // (3 * problem.placement.stages)
+        few = chains * max(self.microbatches_per_device * problem.devices, most)
         return replace(problem, microbatches=min(few, problem.microbatches), chain_shares=())
 
     def _offer(self, search: Search, lists: TunedLists) -> None:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 from solver.engine.kernels import Kernels
 from solver.engine.search import Search
 from solver.engine.slices import Work
+from solver.parameters import tunable, tuned
 from solver.tasks.placing import jobs_placed_as, schedule_of
 from solver.tasks.window_search import WindowSearch
-from solver.tuning import KEPT
 
 
 @dataclass(frozen=True)
+@tunable
 class Windows:
     """One after the other; of counted work a few a slice."""
 
+    counted_windows: int = tuned(6, "windows in a slice of counted work", 1, 1000)
     name: str = "windows"
     parallel: bool = True
     restarts: bool = False
@@ -35,8 +38,8 @@ class Windows:
                 if placed is None:
                     return
                 windows = WindowSearch(placed, search.limits)
-            solved = 0
-            while not search.done() and (solved < KEPT if search.clock.counts_work else not slice_.over()):
+            solved, most = 0, self.counted_windows if search.clock.counts_work else inf
+            while not search.done() and solved < most and not slice_.over():
                 solved += 1
                 better = windows.step(slice_.left(), search.stop)
                 schedule = schedule_of(windows.placed, "optimised") if better else None

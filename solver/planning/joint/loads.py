@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective
+from solver.parameters import tunable, tuned
 from solver.planning.joint.draft import Costs
-from solver.tuning import LITTLE
+
+
+@dataclass(frozen=True)
+@tunable
+class LoadsParams:
+    """Weight of uneven loads in the energy of a plan, which leads across plateaus."""
+
+    unevenness: float = tuned(0.1, "of the root mean square of the devices' loads", 0, 1)
+
+
+_PARAMS = LoadsParams()
 
 
 class Loads:
@@ -46,4 +58,4 @@ class Loads:
         forward, backward, weight, full = costs.ticks
         work = forward + np.minimum(backward + weight, full)
         loads = np.array([float(work[held].sum()) for held in self._held]) * self._each
-        return LITTLE * float(np.sqrt((loads * loads).mean()))
+        return _PARAMS.unevenness * float(np.sqrt((loads * loads).mean()))

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 from random import Random
 from typing import NamedTuple
 
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from solver.local_search.moves import Array
+from solver.parameters import tunable, tuned
 from solver.planning.joint.draft import Costs, Draft, StageSums
 from solver.planning.joint.orders import OrderArrays
 from solver.planning.joint.recomputation import recomputation_of
-from solver.tuning import KEPT
+
+
+@dataclass(frozen=True)
+@tunable
+class JointMoveParams:
+    """Random changes of a partition."""
+
+    most_trims: int = tuned(6, "stages, on which less is recomputed at once", 1, 100)
+
+
+_PARAMS = JointMoveParams()
 
 
 class Proposal(NamedTuple):
@@ -105,7 +117,7 @@ class Moves:
     def _trimmed(self, proposal: Proposal) -> Proposal:
         """Less recomputed on a few stages where the memory holds without."""
         draft, costs, order = proposal
-        for _ in range(KEPT):
+        for _ in range(_PARAMS.most_trims):
             less = self._again.less(draft)
             if less is draft:
                 break

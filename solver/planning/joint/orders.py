@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +18,21 @@ from solver.local_search.modes import Rows
 from solver.local_search.moves import Array
 from solver.local_search.units.operation_units import dominated_split
 from solver.local_search.units.order_units import Units
+from solver.parameters import tunable, tuned
 from solver.planning.joint.draft import KINDS, Costs
-from solver.tuning import LITTLE, REACH
+
+
+@dataclass(frozen=True)
+@tunable
+class PlanOrderParams:
+    """Short annealing of the order of a plan."""
+
+    cooling: float = tuned(10.0, "times lower at the end", 1, 1000)
+    evenness: float = tuned(0.1, "weight of the mean over devices in the energy", 0, 1)
+    reach: int = tuned(8, "places that a pass is moved by at most", 1, 1000)
+
+
+_PARAMS = PlanOrderParams()
 
 
 class Found(NamedTuple):
@@ -89,7 +103,7 @@ class OrderArrays:
         rows = Rows(order.copy(), self.count.copy(), place, np.zeros(n, np.int64))
         for device, number in enumerate(self.count.tolist()):
             place[order[device, :number]] = np.arange(number)
-        how = AnnealingParameters(temperature, LITTLE * temperature, LITTLE, 0.0, REACH)
+        how = AnnealingParameters(temperature, temperature / _PARAMS.cooling, _PARAMS.evenness, 0.0, _PARAMS.reach)
         mean = float(self._shop.ticks.mean())
         found = annealed(self._shop, None, rows, NOTHING, self._opening, how.in_ticks(mean), moves, seed)
         return None if found is None else Found(found[0], found[1].order)

@@ -8,6 +8,7 @@ a proof: every candidate is validated where it is offered.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import pairwise
 from math import log
 from random import Random
@@ -20,12 +21,39 @@ from pipesched.schedule.once_an_iteration import completed, uncompleted
 from pipesched.schedule.timeline import Timeline
 from solver.construction.timing import best_times
 from solver.engine.kernels import kernels_for
+from solver.parameters import tunable, tuned
 from solver.planning.joint.draft import StageSums
 from solver.planning.joint.given_order import GivenOrder
 from solver.planning.joint.loads import Loads
 from solver.planning.joint.moves import Moves, Proposal
 from solver.planning.joint.orders import Found, OrderArrays
-from solver.tuning import COLDER, COUNTED_MOVES, FEW, HEATS, JOINT_HEATS, LABELS_A_SECOND, PLAN_STEP, WALK_MOVES
+
+
+@dataclass(frozen=True)
+@tunable
+class JointParams:
+    """Annealing of partitions and orders together; temperatures are shares of the value unless said."""
+
+    temperatures: tuple[float, ...] = tuned(
+        (0.01 * 0.1**0.5, 0.01 * 0.1**1.5, 0.01, 0.01 * 0.1), "of the value, at first, round after round", 1e-6, 1
+    )
+    last_temperature: float = tuned(0.01 * 0.1**1.5 / 8, "of the value, at the end of each round", 1e-8, 1)
+    order_temperatures: tuple[float, ...] = tuned(
+        (1 / 4, 1 / 32), "mean durations of a pass, for the order of a good plan, drawn", 1e-3, 10
+    )
+    most_order_moves: int = tuned(5_000, "moves of that annealing", 10, 10**6)
+    order_work: int = tuned(1_500_000, "moves x passes of that annealing, at most", 1000, 10**9)
+    restart_moves: int = tuned(20_000, "moves for the order of the first partition, where a round restarts", 10, 10**7)
+    annealed_within: float = tuned(0.05, "of the best value: plans that much worse have their order annealed", 0, 1)
+
+
+_PARAMS = JointParams()
+
+
+def _order_moves(passes: int) -> int:
+    """Moves of a short annealing of so many passes."""
+    return min(_PARAMS.most_order_moves, _PARAMS.order_work // passes)
+
 
 # Sums of so many ticks fit the 64 bits of the compiled code.
 _MOST_TICKS = 2**60
@@ -70,7 +98,7 @@ class JointSearch:
         self._given = None if free_order else GivenOrder(timeline, length)
         self._orders = OrderArrays(timeline, length, lags, free_order)
         self._moves = Moves(plan, choice, self._sums, self._orders, free_order, self._random)
-        self._effort = min(COUNTED_MOVES, FEW * LABELS_A_SECOND // len(self._orders.units.slots)) if free_order else 0
+        self._effort = _order_moves(len(self._orders.units.slots)) if free_order else 0
         self._loads = Loads(plan, placement, lags)
         draft = self._sums.of_partition(start.partition)
         first = Proposal(draft, self._sums.costs(draft), self._orders.order)
@@ -88,12 +116,12 @@ class JointSearch:
 
         Rounds cool from higher and lower temperatures in turn; where the order is free, every second one begins anew.
         """
-        heats = JOINT_HEATS if self._effort else sorted(JOINT_HEATS)[:-1]
+        heats = _PARAMS.temperatures if self._effort else sorted(_PARAMS.temperatures)[:-1]
         anew, hot = bool(self._effort) and self._rounds % 2 == 0, heats[self._rounds % len(heats)]
         before = self.best
         self._now = self._anew() if anew else self.best
         while (over := progress()) < 1:
-            self._step(self.best.value * hot * (min(JOINT_HEATS) / COLDER / hot) ** over)
+            self._step(self.best.value * hot * (_PARAMS.last_temperature / hot) ** over)
         better = self.best is not before
         # Of a given order low temperatures are left when they find nothing more.
         self._rounds += bool(self._effort) or not better
@@ -102,10 +130,10 @@ class JointSearch:
     def _anew(self) -> _State:
         """The first partition, with its order annealed from a high temperature where it is short."""
         first = self._first
-        if self._effort < COUNTED_MOVES // 4:
+        if self._effort < _PARAMS.most_order_moves // 4:
             return first  # it would take too long
         self._orders.let(first.proposal.costs)
-        found = self._orders.annealed(first.proposal.order, WALK_MOVES, 1.0, self._random.randrange(2**31))
+        found = self._orders.annealed(first.proposal.order, _PARAMS.restart_moves, 1.0, self._random.randrange(2**31))
         if found is None:
             return first
         value, proposal = found.value, first.proposal._replace(order=found.order)
@@ -122,8 +150,8 @@ class JointSearch:
         if self._loads.bound(after.costs) > limit:
             return
         found = self._simulated(after)
-        if found is not None and self._effort and found.value < self.best.value * (1 + PLAN_STEP):
-            heat = random.choice(HEATS[:2])
+        if found is not None and self._effort and found.value < self.best.value * (1 + _PARAMS.annealed_within):
+            heat = random.choice(_PARAMS.order_temperatures)
             found = self._orders.annealed(found.order, self._effort, heat, random.randrange(2**31)) or found
         if found is None or found.value > limit:
             return

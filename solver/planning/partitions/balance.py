@@ -20,8 +20,7 @@ from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from solver.local_search.moves import Array
 from solver.planning.partitions.memory_fit import MemoryFit
-from solver.planning.partitions.nearby import recut
-from solver.tuning import PLAN_PAIRS
+from solver.planning.partitions.nearby import MOST_STAGES_FOR_PAIRS, recut
 
 
 def balanced(
@@ -70,7 +69,9 @@ def _moves(stages: int) -> tuple[Array, ...]:
     single = np.zeros((2 * (stages - 1), stages + 1), np.int64)
     for cut in range(1, stages):
         single[2 * cut - 2 : 2 * cut, cut] = -1, 1
-    pairs = [(a, b) for a, b in combinations(range(len(single)), 2) if a // 2 != b // 2 and stages <= PLAN_PAIRS]
+    pairs = [
+        (a, b) for a, b in combinations(range(len(single)), 2) if a // 2 != b // 2 and stages <= MOST_STAGES_FOR_PAIRS
+    ]
     passed = [
         single[a + k : b + k : 2].sum(axis=0) for a, b in combinations(range(0, 2 * stages, 2), 2) for k in (0, 1)
     ]

@@ -8,6 +8,7 @@ than without recomputation. No smaller label is worse. A value is refuted where 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,9 +16,23 @@ from formulations.partition.bound_rows import mean_load
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.problem.problem import Objective
 from solver.local_search.moves import Array
+from solver.parameters import tunable, tuned
 from solver.planning.partitions.device_rows import DeviceRows, Held
 from solver.planning.partitions.stage_tables import StageTables
-from solver.tuning import NEAR, PARTITION_STATES
+
+
+@dataclass(frozen=True)
+@tunable
+class PartitionBoundParams:
+    """Dynamic programming over devices."""
+
+    most_states: int = tuned(
+        400_000, "states, each with its recomputation, beyond which nothing is refuted", 1000, 10**8
+    )
+    near: float = tuned(0.001, "of the value: thresholds closer than this are not told apart", 0, 0.1)
+
+
+_PARAMS = PartitionBoundParams()
 
 
 def applies(plan: PlanProblem, choice: Choice) -> bool:
@@ -42,7 +57,7 @@ def bound_by_device(plan: PlanProblem, choice: Choice, below: int | None, late: 
         known, step = tried, 2 * step
     else:
         return known
-    while tried - known > max(1, int(NEAR * known)) and not late():
+    while tried - known > max(1, int(_PARAMS.near * known)) and not late():
         middle = (known + tried) // 2
         if search.refutes(middle - 1, late):
             known = middle
@@ -82,7 +97,7 @@ class ByDevice:
                     # What the other devices have no time for is done by those taken.
                     others = self._rows.most_work([other for other, _ in self._order[number + 1 :]], value)
                     rows = rows.take(rows.work + self._work(rows, k) >= self._work_of_all - others)
-                if rows.rows > PARTITION_STATES or late():
+                if rows.rows > _PARAMS.most_states or late():
                     return False
                 rows = self._rows.with_stage(rows, device, k, value)
             rows = self._rows.that_fit(rows, device, own, value)

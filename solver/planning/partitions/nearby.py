@@ -4,21 +4,33 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import accumulate, chain, combinations, pairwise, product
 
 from pipesched.layers.model import Model
 from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.plan_problem import Decide, PlanProblem
 from pipesched.layers.recompute_rule import RecomputeRule
+from solver.parameters import tunable, tuned
 from solver.planning.joint.told import fewer, told
-from solver.tuning import PLAN_PAIRS
+
+
+@dataclass(frozen=True)
+@tunable
+class NeighbourParams:
+    """Partitions next to a given one."""
+
+    most_stages_for_pairs: int = tuned(24, "stages, up to which two cuts are moved together", 2, 200)
+
+
+MOST_STAGES_FOR_PAIRS = NeighbourParams().most_stages_for_pairs
 
 
 def moved_cuts(model: Model, cuts: list[int], together: int) -> Iterator[list[int]]:
     """So many cuts moved to the next place before or after where the model may be cut; no stage is empty."""
     allowed = model.cuts
     place = {cut: at for at, cut in enumerate(allowed)}
-    if together > 1 and len(cuts) > PLAN_PAIRS + 1:
+    if together > 1 and len(cuts) > MOST_STAGES_FOR_PAIRS + 1:
         return
     for which in combinations(range(1, len(cuts) - 1), together):
         for steps in product((-1, 1), repeat=len(which)):

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import islice
 
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.results.plan import Candidate
 from solver.construction.list_scheduling import list_schedules
 from solver.construction.timing import best_times
+from solver.parameters import tunable, tuned
 from solver.planning.joint.search import JointSearch, applies, kernels_ready
 from solver.planning.partitions.nearby import nearby
 from solver.planning.search.choice_search import ChoiceSearch
 from solver.planning.search.fixed_order import provable
-from solver.tuning import KEPT
+
+
+@dataclass(frozen=True)
+@tunable
+class BetterPlansParams:
+    """Better plans of one placement from its best one."""
+
+    list_schedules: int = tuned(6, "list schedules of the first partition", 1, 100)
+    cuts_share: float = tuned(0.3, "of a step, for other cuts of the best order", 0, 1)
+
+
+_PARAMS = BetterPlansParams()
 
 
 class BetterPlans:
@@ -30,7 +43,7 @@ class BetterPlans:
         if self._refitted is not best:
             self._move_cuts(most)
             if self._of.best is best and provable(self._of.plan, self._of.choice):
-                self._of.best_of_order(best.timeline.schedule, most * 0.3)
+                self._of.best_of_order(best.timeline.schedule, most * _PARAMS.cuts_share)
             self._refitted = self._of.best
         if self._of.best is best and not self._of.budget.over():
             self._of.offer_solved(best.partition, self._of.solve(best.partition, most))
@@ -51,7 +64,7 @@ class BetterPlans:
         problem, found = self._of.plan.problem(self._of.choice, self._of.first), list[Candidate]()
         if why_infeasible(problem) is not None:
             return None
-        for schedule in islice(list_schedules(problem), KEPT):
+        for schedule in islice(list_schedules(problem), _PARAMS.list_schedules):
             found.append(Candidate(self._of.choice, self._of.first, best_times(problem, schedule), "pipesched"))
             if self._of.budget.over():
                 break

@@ -7,6 +7,7 @@ measured.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -22,10 +23,23 @@ from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule
 from pipesched.validation.validator import validate
 from solver.construction.timing import best_times
+from solver.parameters import tunable, tuned
 from solver.planning.joint.draft import StageSums
 from solver.planning.partitions.nearby import nearby
 from solver.planning.search.choice_search import ChoiceSearch
-from solver.tuning import PLAN_STEP, RUNS
+
+
+@dataclass(frozen=True)
+@tunable
+class EvennessParams:
+    """Walk among plans of equal value."""
+
+    steps: int = tuned(200, "plans simulated", 1, 10**5)
+    share: float = tuned(0.05, "of the whole time, even where it is over", 0, 1)
+
+
+_PARAMS = EvennessParams()
+
 
 _Key = tuple[Fraction, tuple[int, ...], tuple[int, ...]]
 
@@ -33,8 +47,8 @@ _Key = tuple[Fraction, tuple[int, ...], tuple[int, ...]]
 def evened(of: ChoiceSearch, best: Candidate) -> Candidate:
     """The most even plan that a walk from the best one meets without getting worse."""
     problem = best.timeline.problem
-    left = RUNS
-    sums, over = StageSums(of.plan, of.plan.slowness_of_places(problem.placement)), of.budget.extra(PLAN_STEP)
+    left = _PARAMS.steps
+    sums, over = StageSums(of.plan, of.plan.slowness_of_places(problem.placement)), of.budget.extra(_PARAMS.share)
     now, key, looked = best, _key(sums, best), {best.partition}
     moved = True
     while moved:

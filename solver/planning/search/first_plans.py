@@ -7,7 +7,7 @@ that lack it more room.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import repeat
 
 from heuristics.catalogue import Heuristic, schedule_named
@@ -20,12 +20,23 @@ from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from solver.construction.timing import best_times
+from solver.parameters import tunable, tuned
 from solver.planning.partitions.balance import balanced, balanced_loads
 from solver.planning.partitions.memory_fit import MemoryFit
 from solver.planning.partitions.nearby import recut
 from solver.planning.partitions.starting import starting_partitions
 from solver.planning.search.choice_search import ChoiceSearch
-from solver.tuning import KEPT
+
+
+@dataclass(frozen=True)
+@tunable
+class FirstPlansParams:
+    """First plans of a placement for one order."""
+
+    rounds: int = tuned(6, "balanced partitions, each with the memory taken away that the one before lacked", 1, 100)
+
+
+_PARAMS = FirstPlansParams()
 
 
 class FirstPlans:
@@ -93,7 +104,7 @@ class FirstPlans:
     def _make_room(self, plan: PlanProblem, known: Schedule, tries: Iterator[bool]) -> None:
         """Balanced partitions, each with the room taken away that the order lacked on the one before."""
         fit, partition = MemoryFit(plan, self._of.choice, known), None
-        for _ in range(KEPT):
+        for _ in range(_PARAMS.rounds):
             partition = balanced(plan, self._of.choice, fit, partition)
             if not self._may_be_better(plan.problem(self._of.choice, partition)) or not next(tries, False):
                 return

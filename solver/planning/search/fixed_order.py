@@ -7,6 +7,7 @@ the next cut. There are finitely many paths, and the last partition is proved th
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from formulations.partition.bound_rows import mean_load
 from pipesched.errors import Disagreement
@@ -18,11 +19,22 @@ from pipesched.results.plan_evidence import OrderPaths
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
+from solver.parameters import tunable, tuned
 from solver.planning.budget import Budget
 from solver.planning.joint.search import JointSearch, applies
 from solver.planning.partitions.critical_path import critical_path
 from solver.planning.partitions.master import Master
-from solver.tuning import PLAN_STEP
+
+
+@dataclass(frozen=True)
+@tunable
+class FixedOrderParams:
+    """Search for the best partition of an order that is the same whatever the stages cost."""
+
+    step: float = tuned(0.05, "of its time, for annealing and for one call of the master problem", 0, 1)
+
+
+_PARAMS = FixedOrderParams()
 
 
 def provable(plan: PlanProblem, choice: Choice) -> bool:
@@ -56,7 +68,7 @@ class FixedOrder:
         """Until the best partition is proved, or `most` seconds or units are spent; `first` is tried first."""
         if first not in self._tried:
             self._try(first, offer)
-        until, step = max(0.0, budget.left - most), max(budget.least_step, PLAN_STEP * most)
+        until, step = max(0.0, budget.left - most), max(budget.least_step, _PARAMS.step * most)
         self._anneal(budget, step, offer)
         while self.bound is not None and not self.proved and not budget.over() and budget.left > until:
             hint = None if self.best is None else self.best.partition

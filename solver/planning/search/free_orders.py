@@ -2,17 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from heuristics.catalogue import HEURISTICS, Heuristic
 from pipesched.errors import DoesNotApply
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
 from solver.construction.list_scheduling import list_schedules, sequential
+from solver.parameters import tunable, tuned
 from solver.planning.search.choice_search import ChoiceSearch
 from solver.planning.search.first_plans import FirstPlans, begin
 from solver.planning.search.joint_rounds import anneal_at_once, in_groups
 from solver.planning.search.placements import Placements
-from solver.tuning import FEW, PLAN_STEP, SHARE
+
+
+@dataclass(frozen=True)
+@tunable
+class FreeOrderParams:
+    """Time of a plan search with free orders, in shares of the whole."""
+
+    first_share: float = tuned(0.2, "of the whole, for first plans", 0, 1)
+    bounds_share: float = tuned(0.2, "of the whole, for bounds by devices", 0, 1)
+    relaxing_share: float = tuned(0.2, "of the whole, for bounds over all partitions", 0, 1)
+    raising_share: float = tuned(0.2, "of the whole, for the least bound once more", 0, 1)
+    annealing_share: float = tuned(0.4, "of the whole, for partitions and orders together", 0, 1)
+    least_rounds: int = tuned(3, "rounds of that, at least", 1, 100)
+    step: float = tuned(0.05, "of the whole, for one order or one placement", 0, 1)
+    visit_penalty: float = tuned(0.01, "of its value, for each time that a placement was searched", 0, 1)
+
+
+_PARAMS = FreeOrderParams()
 
 
 class FreeOrders:
@@ -41,9 +61,9 @@ class FreeOrders:
                 begin(choice, _starts())
         known, among = self._all.best, self._all.open()
         for choice in among:
-            most = SHARE * self._all.budget.whole / len(among)
+            most = _PARAMS.bounds_share * self._all.budget.whole / len(among)
             choice.bound_by_devices(most, None if known is None else known.value)
-        each = SHARE * self._all.budget.whole / max(1, len(without))
+        each = _PARAMS.first_share * self._all.budget.whole / max(1, len(without))
         orders = {choice.choice: self._first_plans(choice, each / 2) for choice in without}
         for choice in without:
             published = next((one for one in _starts() if one in orders[choice.choice]), None)
@@ -69,7 +89,7 @@ class FreeOrders:
         return applying
 
     def _relax_all(self) -> None:
-        each = SHARE * self._all.budget.whole / max(1, len(self._all.open()))
+        each = _PARAMS.relaxing_share * self._all.budget.whole / max(1, len(self._all.open()))
         for choice in self._all.open():
             self._all.say(f"{choice.choice}: bound over all partitions")
             self._all.relax(choice, each)
@@ -77,11 +97,12 @@ class FreeOrders:
     def _anneal(self) -> None:
         """Partitions and orders together, a round for each placement; then again for the better half, down to one."""
         left = self._all.open()
-        rounds = max(FEW, 1 + (len(left) - 1).bit_length())
+        rounds = max(_PARAMS.least_rounds, 1 + (len(left) - 1).bit_length())
         for _ in range(rounds):
             if self._all.done() or not left:
                 return
-            able = self._round(left, max(self._all.budget.least_step, 2 * SHARE * self._all.budget.whole / rounds))
+            share = _PARAMS.annealing_share / rounds
+            able = self._round(left, max(self._all.budget.least_step, share * self._all.budget.whole))
             left = sorted(able, key=_reached)[: max(1, -(-len(left) // 2))]
 
     def _round(self, choices: list[ChoiceSearch], most: float) -> list[ChoiceSearch]:
@@ -97,7 +118,7 @@ class FreeOrders:
     def _raise_bound(self) -> None:
         """The least bound once more, for longer and below a better plan; then the next, while the share lasts."""
         budget = self._all.budget
-        until = budget.left - SHARE * budget.whole
+        until = budget.left - _PARAMS.raising_share * budget.whole
         while not self._all.done() and budget.left > until:
             left = [each for each in self._all.open() if not each.bound_is_final]
             if not left:
@@ -108,14 +129,14 @@ class FreeOrders:
 
     def _visit_all(self) -> None:
         """An order for a partition of each placement: small problems are proved so."""
-        each = max(self._all.budget.least_step, PLAN_STEP * self._all.budget.whole / max(1, len(self._all.open())))
+        each = max(self._all.budget.least_step, _PARAMS.step * self._all.budget.whole / max(1, len(self._all.open())))
         for choice in sorted(self._all.open(), key=lambda choice: choice.stages):
             if not self._all.done():
                 self._visit(choice, each)
 
     def _search(self) -> None:
         """Orders for more partitions, in turn with better partitions and orders for the best plan."""
-        step, turn = max(self._all.budget.least_step, PLAN_STEP * self._all.budget.whole), 0
+        step, turn = max(self._all.budget.least_step, _PARAMS.step * self._all.budget.whole), 0
         while not self._all.done():
             turn += 1
             if self._all.best is not None and turn % 3 == 1:
@@ -164,7 +185,7 @@ def _promise(choice: ChoiceSearch) -> tuple[float, int]:
     """Where to look next: where plans are good, or may be, and where little was looked at."""
     value = choice.bound if choice.best is None else choice.best.value / choice.plan.tick
     visits = sum(choice.visits.values())
-    return float(value or 0) * (1 + 0.01 * visits), visits
+    return float(value or 0) * (1 + _PARAMS.visit_penalty * visits), visits
 
 
 def _starts() -> list[Heuristic]:

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
 from heuristics.catalogue import schedule_named
 from pipesched.layers.plan_problem import Choice
 from pipesched.results.gap import gap
+from solver.parameters import tunable, tuned
 from solver.planning.search.choice_search import ChoiceSearch
 from solver.planning.search.first_plans import begin
 from solver.planning.search.fixed_order import FixedOrder, provable
 from solver.planning.search.placements import Placements
 from solver.planning.search.published_climb import PublishedClimb
-from solver.tuning import PLAN_STEP, SHARE
+
+
+@dataclass(frozen=True)
+@tunable
+class PublishedOrderParams:
+    """Time of a plan search with published orders, in shares of the whole."""
+
+    first_share: float = tuned(0.2, "of the whole, for first plans", 0, 1)
+    relaxing_share: float = tuned(0.2, "of the whole, for bounds over all partitions and orders", 0, 1)
+    step: float = tuned(0.05, "of the whole, for one order", 0, 1)
+
+
+_PARAMS = PublishedOrderParams()
 
 
 class _Order(NamedTuple):
@@ -61,7 +75,7 @@ class PublishedOrders:
     def _begin(self, names: dict[Choice, list[str]]) -> dict[Choice, list[PublishedClimb]]:
         """The first plans of all orders on all placements."""
         climbs: dict[Choice, list[PublishedClimb]] = {}
-        each = SHARE * self._all.budget.whole / max(1, sum(map(len, names.values())))
+        each = _PARAMS.first_share * self._all.budget.whole / max(1, sum(map(len, names.values())))
         for choice in self._all.open():
             climbs[choice.choice] = [PublishedClimb(choice, name) for name in names[choice.choice]]
             for climb in climbs[choice.choice]:
@@ -99,7 +113,7 @@ class PublishedOrders:
         for choice in left:
             if not choice.settled and not self._all.done():
                 self._all.say(f"{choice.choice}: bound over all partitions and orders")
-                self._all.relax(choice, SHARE * self._all.budget.whole / len(left))
+                self._all.relax(choice, _PARAMS.relaxing_share * self._all.budget.whole / len(left))
 
     def _may_be_better(self, one: _Order) -> bool:
         """Whether it may have a better plan than any known."""
@@ -113,7 +127,7 @@ class PublishedOrders:
 
     def _costly(self, choice: ChoiceSearch, names: list[str], climbs: list[PublishedClimb]) -> None:
         """Where the order of some depends on the costs: better partitions of each, and those of the least bounds."""
-        step = max(self._all.budget.least_step, PLAN_STEP * self._all.budget.whole)
+        step = max(self._all.budget.least_step, _PARAMS.step * self._all.budget.whole)
         while not self._all.done() and not choice.settled:
             self._all.relax(choice, step)
             if choice.settled:

@@ -6,11 +6,24 @@ periods in the least time of one micro-batch from its first task to its last.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import inf
 from random import Random
 from typing import NamedTuple
 
-from solver.tuning import FEW, REACH
+from solver.parameters import tunable, tuned
+
+
+@dataclass(frozen=True)
+@tunable
+class PolicyParams:
+    """Random changes of a policy."""
+
+    most_changes: int = tuned(3, "numbers changed at once", 1, 30)
+    most_halvings: int = tuned(8, "halvings of a number, by which it changes at least", 1, 30)
+
+
+_PARAMS = PolicyParams()
 
 
 class Policy(NamedTuple):
@@ -67,11 +80,11 @@ class Policy(NamedTuple):
     def moved(self, random: Random, again: bool = True, back: bool = False) -> Policy:
         """Some of the numbers a little or far from here; those of stages `again` and of what comes `back` if any."""
         found, count = list(self), Policy._fields.index("reserve" if again else "slack_again")
-        for _ in range(random.randint(1, FEW)):
+        for _ in range(random.randint(1, _PARAMS.most_changes)):
             at = random.randrange(count + 2 * back)
             at = at if at < count else at - count + Policy._fields.index("reserve")
             # A little or far, by its own size.
-            found[at] += random.gauss(0, max(1.0, abs(found[at])) / 2 ** random.randint(0, REACH))
+            found[at] += random.gauss(0, max(1.0, abs(found[at])) / 2 ** random.randint(0, _PARAMS.most_halvings))
             found[at] = max(_LOWEST[at], found[at])
         return Policy(*found)
 

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from random import Random
 
+from solver.parameters import tunable, tuned
 from solver.tasks.policy.dispatcher import Dispatcher
 from solver.tasks.policy.policy import Policy
 from solver.tasks.rank_search import Ranks
-from solver.tuning import KEPT
+
+
+@dataclass(frozen=True)
+@tunable
+class PolicySearchParams:
+    """Search for a better policy of dispatching."""
+
+    tries_per_dispatcher: int = tuned(6, "tries on average, until another dispatcher is drawn", 1, 1000)
+
+
+_PARAMS = PolicySearchParams()
 
 
 class PolicySearch:
@@ -37,7 +49,7 @@ class PolicySearch:
 
     def _moved(self) -> tuple[Dispatcher, Policy]:
         dispatcher = self.dispatcher
-        if not self._random.randrange(KEPT):
+        if not self._random.randrange(_PARAMS.tries_per_dispatcher):
             dispatcher = self._random.choice(self._dispatchers)
         return dispatcher, (self.policy or self.start).moved(self._random, dispatcher.again, dispatcher.back)
 

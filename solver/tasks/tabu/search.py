@@ -7,6 +7,7 @@ that are a mean of those of two schedules keep every precedence.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from random import Random
 from threading import Lock
 
@@ -14,13 +15,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.jobs.jobs import Jobs
+from solver.parameters import tunable, tuned
 from solver.tasks.job_graph import graph_of
 from solver.tasks.tabu.kernel import Effort, tabu_search
 from solver.tasks.tabu.paths import BEFORE, BEHIND, Orders
-from solver.tuning import FEW, KEPT, REACH, WALK_MOVES
 
-# A run of the kernel.
-_EFFORT = Effort(FEW * WALK_MOVES, WALK_MOVES, REACH, 2 * REACH, far=REACH)
+
+@dataclass(frozen=True)
+@tunable
+class TabuParams:
+    """One run of tabu search, and the schedules that runs begin from."""
+
+    moves: int = tuned(60_000, "moves of a run", 100, 10**7)
+    patience: int = tuned(20_000, "moves without gain, after which a run ends", 100, 10**7)
+    shortest_tenure: int = tuned(8, "moves for which a move is not undone, at least", 1, 1000)
+    longest_tenure: int = tuned(16, "moves for which a move is not undone, at most", 1, 1000)
+    reach: int = tuned(8, "places that a job is moved by at most", 1, 1000)
+    elite: int = tuned(6, "best schedules kept to begin from", 1, 100)
+
+
+_PARAMS = TabuParams()
+_EFFORT = Effort(_PARAMS.moves, _PARAMS.patience, _PARAMS.shortest_tenure, _PARAMS.longest_tenure, far=_PARAMS.reach)
 
 Starts = NDArray[np.int64]
 
@@ -74,7 +89,7 @@ class TabuSearch:
         with self._lock:
             better = ends < self.ends
             if all(ends != known for known, _ in self._kept):
-                self._kept = sorted([*self._kept, (ends, starts)], key=lambda one: one[0])[:KEPT]
+                self._kept = sorted([*self._kept, (ends, starts)], key=lambda one: one[0])[: _PARAMS.elite]
         return better
 
     def _changed(self, starts: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -181,12 +181,12 @@ def test_the_span_of_every_published_schedule_that_applies_is_listed_or_counted(
 ) -> None:
     one = gpt_1_5b(4, 8, 4)
     # As if the problem were long: the search stops at the first optimum.
-    monkeypatch.setattr(search, "MANY_PASSES", 0)
+    monkeypatch.setattr(search, "SEARCH", replace(search.SEARCH, very_long=0))
     engine = replace(ENGINE, opening=(Published(compare_up_to_passes=0), Sequential()))
     done = solve(one, SURE, engine=engine)
     assert {candidate.name for candidate in done.candidates} == set(HEURISTICS.names())
     assert not any("not tried" in note for note in done.notes)
-    monkeypatch.setattr(finish, "SECONDS_A_PASS", 1e9)
+    monkeypatch.setattr(finish, "SEARCH", replace(search.SEARCH, seconds_per_task=1e9))
     done = solve(one, Limits(seconds=20, workers=1), engine=engine)
     untried = set(HEURISTICS.names()) - {candidate.name for candidate in done.candidates}
     (note,) = [note for note in done.notes if "not tried" in note]

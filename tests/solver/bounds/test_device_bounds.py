@@ -52,9 +52,9 @@ def test_nothing_is_said_of_blocks_of_two_chains_and_of_too_many_numbers(monkeyp
     assert verdict(blocks, found) is Verdict.REFUSED
     assert verdict(both_ways, found) is Verdict.REFUSED
     # Four pairs of numbers fit into memory: (1, 1), (2, 1), (2, 2) and (3, 1).
-    monkeypatch.setattr(module, "_MOST_PAIRS", 4)
+    monkeypatch.setattr(module, "_PARAMS", module.CoolDownParams(most_pairs=4))
     assert on_device(interleaved(), 1) == [found]
-    monkeypatch.setattr(module, "_MOST_PAIRS", 3)
+    monkeypatch.setattr(module, "_PARAMS", module.CoolDownParams(most_pairs=3))
     assert not on_device(interleaved(), 1)
 
 

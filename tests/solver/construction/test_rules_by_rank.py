@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -60,7 +61,7 @@ def test_ranks_help_where_devices_have_several_stages(monkeypatch: pytest.Monkey
     problem = build(placement.interleaved(8, 2), 16, costs, Memory((1,) * 16, (0,) * 16, (15,) * 8), Objective.SPAN)
     with_ranks = TunedLists(problem, True, 1, 0)
     with_ranks.descend(lambda: False)
-    monkeypatch.setattr(tuned_lists, "RUNS", 0)
+    monkeypatch.setattr(tuned_lists, "LISTS", replace(tuned_lists.LISTS, ranked_runs=0))
     without = TunedLists(problem, True, 1, 0)
     without.descend(lambda: False)
     assert with_ranks.rules is not None and with_ranks.rules.flags[RANKED]

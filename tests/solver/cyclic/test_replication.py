@@ -13,10 +13,9 @@ from pipesched.results.solution import Status
 from pipesched.validation.validator import validate
 from solver.construction.list_scheduling import list_schedules
 from solver.construction.timing import best_times
-from solver.cyclic.replication import best_stretch, shortened
+from solver.cyclic.replication import ReplicationParams, best_stretch, shortened
 from solver.limits import Limits
 from solver.solve import solve
-from solver.tuning import FEW_PASSES
 from tests.support.makers import problem
 
 PLACEMENTS: tuple[dict[str, object], ...] = (
@@ -76,7 +75,7 @@ def test_only_much_longer_problems_are_shortened() -> None:
     assert short.microbatches == 64
     many = shortened(problem(16, 1000))
     assert many is not None
-    assert many.microbatches == FEW_PASSES // (3 * 16)
+    assert many.microbatches == ReplicationParams().short_passes // (3 * 16)
 
 
 def test_a_long_problem_is_proved_optimal_by_way_of_a_shorter_one() -> None:

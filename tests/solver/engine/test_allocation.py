@@ -185,7 +185,9 @@ def test_what_had_a_slice_waits_for_some_of_the_time_until_what_had_none_is_comp
     first.took(0.1, 0.0)
     assert allocation._next() is second
     looks.clear()
-    monkeypatch.setattr(allocation_module, "WAITING", 0.0)
+    monkeypatch.setattr(
+        allocation_module, "ALLOCATION", replace(allocation_module.ALLOCATION, waits_for_compilation=0.0)
+    )
     assert allocation._next() is first
 
 

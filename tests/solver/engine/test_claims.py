@@ -49,7 +49,7 @@ def test_a_bound_whose_check_does_not_end_in_time_is_not_claimed(late: bool, mon
         return check_bound(*given)
 
     monkeypatch.setattr(claims, "check_bound", check)
-    monkeypatch.setattr(claims, "GRACE", -59.0)
+    monkeypatch.setattr(claims, "_PARAMS", replace(claims._PARAMS, extra_seconds=-59.0, shortest_timed=-59.0))
     started = monotonic()
     claims.claim_found(search, iter(found))
     assert monotonic() - started < 30

@@ -104,8 +104,7 @@ def test_it_goes_on_from_slice_to_slice_and_begins_anew_where_others_prove_more(
         return exact_model.model_below(search)
 
     monkeypatch.setattr(from_below, "model_below", model_below)
-    monkeypatch.setattr(from_below, "LITTLE", inf)  # slices of any length
-    work = FromBelow().work(search)
+    work = FromBelow(stating_share=inf).work(search)  # slices of any length
     next(work)
     proved = [search.incumbent.lower_bound]
     for _ in range(2):

@@ -109,8 +109,8 @@ def test_the_first_that_fits_is_not_lost_for_want_of_time(monkeypatch: pytest.Mo
         return judge(timeline)
 
     monkeypatch.setattr(incumbent, "validate", slowly)
-    monkeypatch.setattr(published, "GRACE", 0.2)
-    engine = replace(ENGINE, opening=(published.Published(share=0.2),), parts=(), finish=search.Search.solution)
+    opening = published.Published(share=0.2, first_seconds=0.2)
+    engine = replace(ENGINE, opening=(opening,), parts=(), finish=search.Search.solution)
     found = search.Search(problem(2, 3), Limits(seconds=5), lambda *_: None, Event(), engine)
     run(found)
     assert found.incumbent.timeline is not None
@@ -172,7 +172,7 @@ def test_kernels_are_compiled_by_another_process_which_no_one_waits_for_too_long
     # So is the end of a solve, whose value is what it is.
     begun = search.Search(problem(2, 3), Limits(workers=1), lambda _: None, Event(), ENGINE)
     begun.offer_order(HEURISTICS["1f1b"].order(begun.problem))
-    monkeypatch.setattr(finish, "SHARE", 0.0)
+    monkeypatch.setattr(finish, "_PARAMS", replace(finish._PARAMS, table_share=0.0, wait_share=0.0))
     assert any("less memory" in note for note in finish.finished(begun).notes)
     compiler.kill()
     compiler.wait()

@@ -27,9 +27,8 @@ from solver.planning.bounds_of_plans import with_bounds_of
 from solver.planning.budget import Budget
 from solver.planning.plan import plan
 from solver.planning.progress import PlanProgress, Report
-from solver.planning.schedule_comparison import FREE, compared_schedules
+from solver.planning.schedule_comparison import COMPARED, FREE, compared_schedules
 from solver.planning.search.fixed_order import FixedOrder
-from solver.tuning import SHARE
 
 LIMITS = Limits(seconds=600, deterministic=4, workers=1)
 NAMES = ("1f1b", "gpipe", "zbv", "interleaved-1f1b")
@@ -178,7 +177,7 @@ def test_without_time_the_best_known_orders_come_first_and_the_others_are_named(
 def test_no_schedule_is_worse_than_a_plan_of_it_alone_in_its_share(seed: int) -> None:
     problem, names = model(Random(seed)), ("1f1b", "zbv", "interleaved-1f1b")
     limits = Limits(seconds=600, deterministic=1, workers=1)
-    share = replace(limits, deterministic=(1 - 2 * SHARE) / len(names))
+    share = replace(limits, deterministic=COMPARED.until / len(names))
     for row in compared_schedules(problem, {name: [name] for name in names}, None, limits, lambda _: None, Event()):
         if row.plan is not None:
             alone = plan(replace(row.plan.problem, schedules=(row.name,)), share).value

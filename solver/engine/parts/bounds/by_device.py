@@ -10,10 +10,10 @@ from pipesched.problem.problem import Objective
 from pipesched.results.certificate import Certificate
 from solver.diagram.by_device import bounds_by_device
 from solver.diagram.kept_stages import walked_chains
+from solver.diagram.params import DIAGRAMS
 from solver.diagram.raising import Raising
 from solver.engine.diagram_bounds import DiagramBounds
 from solver.engine.search import Search
-from solver.tuning import TOGETHER
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class ByDevice(DiagramBounds):
         problem = search.problem
         if not super().serves(search) or problem.objective is Objective.PERIOD:
             return False
-        return len([*walked_chains(problem)]) <= TOGETHER
+        return len([*walked_chains(problem)]) <= DIAGRAMS.most_devices
 
     def bounds(self, search: Search, stop: Event, work: int, /) -> Iterator[Certificate]:
         return bounds_by_device(Raising(search.problem, stop, search.open_ticks, work=work))

@@ -11,15 +11,18 @@ from formulations.jobs.schedule_of_starts import schedule_of_starts
 from solver.engine.kernels import TABU_KERNELS, Kernels
 from solver.engine.search import Search
 from solver.engine.slices import Slice, Work
+from solver.parameters import tunable, tuned
 from solver.tasks.placing import placed_in
 from solver.tasks.tabu.search import TabuSearch, limits_nothing
-from solver.tuning import FEW_PASSES, KEPT
 
 
 @dataclass(frozen=True)
+@tunable
 class CriticalBlocks:
     """On every thread; of counted work so many tries a slice. It makes the last end small."""
 
+    most_jobs: int = tuned(5_000, "jobs, beyond which it does not run", 100, 10**6)
+    counted_runs: int = tuned(6, "runs in a slice of counted work", 1, 1000)
     name: str = "tabu search of critical blocks"
     parallel: bool = True
     restarts: bool = False
@@ -33,7 +36,7 @@ class CriticalBlocks:
     def work(self, search: Search) -> Work:
         slice_ = yield
         jobs = jobs_of(search.problem)
-        if len(jobs.jobs) > FEW_PASSES or search.incumbent.timeline is None:
+        if len(jobs.jobs) > self.most_jobs or search.incumbent.timeline is None:
             return
         placed = placed_in(jobs, search.incumbent.timeline)
         if placed is None or not limits_nothing(jobs, list(placed.start)):
@@ -41,7 +44,7 @@ class CriticalBlocks:
         tabu = TabuSearch(placed.jobs, placed.start, search.limits.seed)
         while True:
             if search.clock.counts_work:
-                for _ in range(KEPT):
+                for _ in range(self.counted_runs):
                     if not search.done() and tabu.step():
                         _offer(search, jobs, tabu)
             else:

@@ -12,23 +12,24 @@ from formulations.jobs.schedule_of_starts import schedule_of_starts
 from solver.engine.kernels import Kernels
 from solver.engine.search import Search
 from solver.engine.slices import Slice, Work
+from solver.parameters import tunable, tuned
 from solver.tasks.policy.dispatcher import Dispatcher
 from solver.tasks.policy.policy import EAGER, STEADY
 from solver.tasks.policy.search import PolicySearch
 from solver.tasks.rank_search import Serial
 from solver.tasks.ways_to_run import ways_to_run
-from solver.tuning import FEW
 
 
 @dataclass(frozen=True)
+@tunable
 class TaskPolicies:
     """From each of two policies, on every thread, in rounds that go on from its best so far.
 
     Either may lead far below the other, whichever is better itself. Of counted work so many tries a round.
     """
 
-    rounds: int = FEW
-    tries: int = FEW
+    rounds: int = tuned(3, "rounds of counted work", 1, 100)
+    tries: int = tuned(3, "tries a round of counted work", 1, 1000)
     name: str = "policies of dispatching"
     parallel: bool = True
     restarts: bool = False

@@ -13,19 +13,21 @@ from solver.engine.cooling import falling_temperatures
 from solver.engine.kernels import Kernels
 from solver.engine.search import Search
 from solver.engine.slices import Slice, Work
+from solver.parameters import tunable, tuned
 from solver.tasks.placing import placed_in
 from solver.tasks.rank_search import RankSearch, Serial
-from solver.tuning import RUNS, TEMPERATURE
 
 
 @dataclass(frozen=True)
+@tunable
 class TaskRanks:
     """Less and less hot within each slice, on every thread; of counted work so many tries.
 
     It makes the last end of all small, under the span too.
     """
 
-    tries: int = RUNS
+    tries: int = tuned(200, "tries of counted work", 1, 100_000)
+    temperature: float = tuned(0.005, "of the value, at first", 1e-4, 1)
     name: str = "annealing of tasks"
     parallel: bool = True
     restarts: bool = True
@@ -67,6 +69,6 @@ class TaskRanks:
         """The last end, and the starts of the best."""
         own = serial.twin()
         ranks = RankSearch(own, starts, seed)
-        for temperature in falling_temperatures(search, slice_, self.tries, TEMPERATURE):
+        for temperature in falling_temperatures(search, slice_, self.tries, self.temperature):
             ranks.step(temperature)
         return ranks.ends, serial.starts(ranks.best)
