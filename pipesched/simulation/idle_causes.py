@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from itertools import pairwise
+from heapq import heappop, heappush
+from itertools import accumulate, pairwise
 
 from pipesched.problem.passes import REDUCE, UNSHARD
 from pipesched.schedule.metrics import measure, memory_steps
@@ -108,18 +109,17 @@ class _Nodes:
         return found
 
     def idle(self, device: int, makespan: int) -> Idle:
-        """The device's idle ticks."""
+        """The device's idle ticks. Gaps are looked at in the order of time: of n passes that takes O(n log n)."""
         row, found = self._rows[device], Idle()
         if not row:
             return Idle({IdleCause.WARM_UP: makespan})
         for ticks, cause in self._outside(device, makespan):
             found[cause] += ticks
-        steps = memory_steps(self._timeline, device)
+        steps, waiting = memory_steps(self._timeline, device), _Waiting(row, self._arrives, self._takes)
         for at, (one, other) in enumerate(pairwise(row), start=1):
             since, until = self._end[one], self._start[other]
             if since < until:
-                later = sorted((self._arrives[node], node) for node in row[at:] if self._arrives[node] < until)
-                for ticks, cause in self._in_gap(device, since, until, later, steps):
+                for ticks, cause in self._in_gap(device, since, until, waiting.after(at), steps):
                     found[cause] += ticks
         return +found
 
@@ -136,23 +136,19 @@ class _Nodes:
         yield makespan - max(ended, reduced), IdleCause.COOL_DOWN
 
     def _in_gap(
-        self, device: int, since: int, until: int, later: list[tuple[int, int]], steps: list[tuple[int, int]]
+        self, device: int, since: int, until: int, waiting: _Waiting, steps: list[tuple[int, int]]
     ) -> Iterator[tuple[int, IdleCause]]:
-        """The parts of a gap with their causes; `later` are the nodes that could start in it, by when they could."""
-        first = later[0] if later else min((self._arrives[node], node) for node in self._after(device, until))
-        ready = min(max(first[0], since), until)
+        """The parts of a gap with their causes; `waiting` are the nodes that run after it."""
+        arrives, first = waiting.first
+        ready = min(max(arrives, since), until)
         if since < ready:
-            yield from self._before_any(device, since, ready, first[1])
-        edges = {ready, until} | {arrives for arrives, _ in later if ready < arrives}
-        edges |= {tick for tick, _ in steps if ready < tick < until}
+            yield from self._before_any(device, since, ready, first)
+        changes = (tick for tick, _ in _between(steps, ready, until))
+        edges = {ready, until, *waiting.arrivals(ready, until), *changes}
         for begin, end in pairwise(sorted(edges)):
-            able = [node for arrives, node in later if arrives <= begin]
-            level = steps[bisect_right(steps, begin, key=lambda step: step[0]) - 1][1]
-            fits = any(self._fits(node, device, level) for node in able)
+            level = steps[bisect_right(steps, begin, key=_tick) - 1][1]
+            fits = self._fits(waiting.least(begin), device, level)
             yield end - begin, IdleCause.ORDER if fits else IdleCause.MEMORY
-
-    def _after(self, device: int, until: int) -> Iterator[int]:
-        return (node for node in self._rows[device] if self._start[node] >= until)
 
     def _before_any(self, device: int, since: int, ready: int, first: int) -> Iterator[tuple[int, IdleCause]]:
         """Until the first of the nodes that could start has what it needs: it is computed, then on its way."""
@@ -165,14 +161,64 @@ class _Nodes:
         yield sent - since - pieces, beside if own else IdleCause.OTHER_DEVICES
         yield ready - sent, IdleCause.TRANSFER
 
-    def _fits(self, node: int, device: int, level: int) -> bool:
-        """Whether the device, which holds so much, has room for what the node's passes take when they start."""
+    def _fits(self, takes: Fraction, device: int, level: int) -> bool:
+        """Whether the device, which holds so much, has room for what takes so much when it starts."""
+        room = self._timeline.problem.room[device]
+        return room is None or takes == 0 or level + takes <= room
+
+    def _takes(self, node: int) -> Fraction:
+        """What the node's passes take when they start."""
         problem = self._timeline.problem
-        room, scale = problem.room[device], problem.microbatch_scale
-        if room is None:
-            return True
-        takes = Fraction(0)
+        scale, takes = problem.microbatch_scale, Fraction(0)
         for task in self._graph.tasks[node]:
             change = problem.network.change[task.of.kind, task.of.stage].at_start if task.part == 0 else 0
             takes += max(0, change) * (scale[task.of.microbatch] if scale else 1)
-        return takes == 0 or level + takes <= room
+        return takes
+
+
+class _Waiting:
+    """The nodes of one device that have not run yet, as time goes on: `after` and `least` are asked of later and later.
+
+    `row` are its nodes in their order, `arrives` says of each when all that it needs is there, `takes` how much memory.
+    """
+
+    def __init__(self, row: list[int], arrives: list[int], takes: Callable[[int], Fraction]) -> None:
+        self._takes, self._at, self._pushed = takes, 0, 0
+        self._sorted = sorted((arrives[node], node) for node in row)
+        self._place = {node: at for at, node in enumerate(row)}
+        # The least from each place on.
+        self._first = [*accumulate(((arrives[node], node) for node in reversed(row)), min)][::-1]
+        self._arrived: list[tuple[Fraction, int]] = []
+
+    def after(self, at: int) -> _Waiting:
+        """Those from this place of the row on."""
+        self._at = at
+        return self
+
+    @property
+    def first(self) -> tuple[int, int]:
+        """The one that has all that it needs soonest, with when that is."""
+        return self._first[self._at]
+
+    def arrivals(self, since: int, until: int) -> Iterator[int]:
+        """When those within this time have all that they need; the device idles in it, so that none runs before."""
+        return (arrives for arrives, _ in _between(self._sorted, since, until))
+
+    def least(self, moment: int) -> Fraction:
+        """The least memory that one takes which has all that it needs by then; there is one."""
+        while self._pushed < len(self._sorted) and self._sorted[self._pushed][0] <= moment:
+            node = self._sorted[self._pushed][1]
+            heappush(self._arrived, (self._takes(node), node))
+            self._pushed += 1
+        while self._place[self._arrived[0][1]] < self._at:
+            heappop(self._arrived)
+        return self._arrived[0][0]
+
+
+def _between(pairs: list[tuple[int, int]], since: int, until: int) -> list[tuple[int, int]]:
+    """Those of sorted pairs whose first number lies between two, neither of which counts."""
+    return pairs[bisect_right(pairs, since, key=_tick) : bisect_left(pairs, until, key=_tick)]
+
+
+def _tick(pair: tuple[int, int]) -> int:
+    return pair[0]

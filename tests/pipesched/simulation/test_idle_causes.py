@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from random import Random
 
@@ -11,6 +14,7 @@ from heuristics.catalogue import HEURISTICS
 from pipesched.problem.passes import Task, parse_pass
 from pipesched.problem.problem import Problem
 from pipesched.schedule.metrics import measure
+from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.critical_path import critical_path
 from pipesched.simulation.idle_causes import idle_times
@@ -138,3 +142,36 @@ def test_a_block_is_one_and_its_tasks_come_together() -> None:
     path = critical_path(simulate(one, HEURISTICS["1f1b-overlap"].order(one)))
     assert any(len(tasks) == 2 for tasks in path)
     assert all(isinstance(task, Task) for tasks in path for task in tasks)
+
+
+def test_the_work_grows_with_the_passes_and_not_with_their_square() -> None:
+    """Of 4,096 micro-batches that ran one after the other, each with a gap before it, it was minutes."""
+    calls = []
+    for microbatches in (50, 200):
+        one = problem(3, microbatches, times=FUSED | {"transfer": 1}, memory={"capacity": 1})
+        timeline = simulate(one, in_turn(microbatches))
+        calls.append(calls_of(partial(idle_times, timeline)))
+    assert calls[1] < 5 * calls[0]
+
+
+def in_turn(microbatches: int) -> Schedule:
+    """Of three devices, one micro-batch after the other."""
+    rows = (" ".join(f"F{d}.{i} BW{d}.{i}" for i in range(microbatches)) for d in range(3))
+    return schedule(*rows)
+
+
+def calls_of(work: Callable[[], object]) -> int:
+    """How often functions are called, and generators go on, in Python."""
+    calls = 0
+
+    def count(_: object, event: str, __: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return calls
