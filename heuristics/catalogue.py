@@ -95,7 +95,8 @@ _OTHER_NAMES = {
     "zero-bubble": "zb",
     "interleaved-zero-bubble": "interleaved-zb",
     "zero-bubble-v": "zbv",
-    "zbv-zero-bubble": "zbv",
+    "zbv-zero-bubble": "torch-zbv",
+    "zbv-formatted": "torch-zbv",
 }
 HEURISTICS: Registry[Heuristic] = Registry("heuristics", "schedule", _OTHER_NAMES)
 

@@ -44,7 +44,7 @@ def v_block(problem: Problem, name: str, offsets: Offsets) -> Schedule:
 def _orders(p: int, m: int, offsets: Offsets) -> tuple[tuple[Pass, ...], ...]:
     """The order of every device. It depends on nothing else, so that several schedules of a problem share it."""
     problem = _unit_problem(p, m)
-    starts = _block(p, *offsets)
+    starts = block(p, *offsets)
     rows = [_with_weights(row) for row in _repeated(starts, m)]
     begin, end = _steady(problem, rows)  # warm-up and cool-down first, every weight pass where the block has it ...
     draw_together(problem, rows, lambda at: at < begin or at > end, weights_give_way=False)
@@ -83,7 +83,7 @@ def _fits(problem: Problem, schedule: Schedule) -> bool:
     return True
 
 
-def _block(p: int, down: int, up: int) -> list[list[int]]:
+def block(p: int, down: int, up: int) -> list[list[int]]:
     """The slot of each leg on each device, for one micro-batch.
 
     Between legs a micro-batch waits 1 to 6 slots, so that no two passes meet on a device, modulo the period. Of all

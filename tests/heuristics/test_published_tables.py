@@ -122,7 +122,8 @@ FORMULAS: dict[str, tuple[str, str, Callable[[int, int], tuple[int, int]]]] = {
     "interleaved-1f1b": ("arXiv 2104.04473, section 2.2", "interleaved", lambda p, m: (3 * (2 * m + p - 1),) * 2),
     "zb-h2": ("arXiv 2401.10241, Table 1; makespans as the order gives them", "linear", lambda p, m: (3 * m + p - 1, 3 * m)),
     "interleaved-zb": ("torch 2.13's ScheduleInterleavedZeroBubble", "interleaved", lambda p, m: (6 * m + p - 1,) * 2),
-    "zbv": ("torch 2.13's ScheduleZBVZeroBubble", "v-shape", lambda p, m: (6 * m + p - 1, 6 * m)),
+    "zbv": ("arXiv 2401.10241, section 6", "v-shape", lambda p, m: (6 * m + p - 1, 6 * m)),
+    "torch-zbv": ("torch 2.13's ScheduleZBVZeroBubble", "v-shape", lambda p, m: (6 * m + p - 1, 6 * m)),
     "dualpipe": ("the eight steps of deepseek-ai/DualPipe", "bidirectional", lambda p, m: (3 * m + p // 2 - 1,) * 2),
     "dualpipe-v": ("torch 2.13's ScheduleDualPipeV", "v-shape", lambda p, m: (6 * m + p - 1,) * 2),
 }  # fmt: skip

@@ -1,0 +1,203 @@
+"""V-Half and V-Min as AMD's Primus runs them (`v-half`, `v-min`): the paper's blocks, drawn together in its own way.
+
+The paper's generator (arXiv 2405.15362; here `v-half`, `v-min`) draws warm-up and cool-down together device by device.
+Primus goes through all slots in turn, gives every pass of a slot the first free one that it can have on its device
+within the peak memory of the block, and then does so once more with what follows the last forward, there without
+minding memory and weight passes last. Slots are of one length: orders do not depend on times.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
+from itertools import count
+from typing import NamedTuple
+
+from heuristics.building.requirements import chunk_peaks, equal_costs, split_backward, v_of_stages
+from heuristics.building.v_blocks import B_UP, F_UP, LEGS, PERIOD, V_HALF, V_MIN, Offsets, block, on_leg
+from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
+from pipesched.problem.passes import B, F, Pass, W
+from pipesched.problem.problem import Problem
+from pipesched.schedule.schedule import Schedule, schedule_of
+
+_TAKEN = {F: 1, B: 0, W: -1}  # activations of a chunk
+
+
+def primus_v(problem: Problem, name: str, offsets: Offsets) -> Schedule:
+    """The order of every device; equal to Primus' own from two devices on."""
+    split_backward(problem)
+    return schedule_of(_orders(v_of_stages(problem), problem.microbatches, offsets), name)
+
+
+@lru_cache(maxsize=512)
+def _orders(p: int, m: int, offsets: Offsets) -> tuple[tuple[Pass, ...], ...]:
+    slots = _Slots(p, m, offsets)
+    slots.add_weight_passes()
+    slots.draw_together()
+    slots.draw_cool_down_together()
+    return tuple(tuple(q for _, q in sorted(row.items())) for row in slots.rows)
+
+
+class _Slots:
+    """The pass of each slot of each device, and the slot of each pass; `held` are activations by device and slot."""
+
+    def __init__(self, p: int, m: int, offsets: Offsets) -> None:
+        self.p, self.m = p, m
+        self.rows: list[dict[int, Pass]] = [
+            {slots[leg] + PERIOD * j: on_leg(p, leg, device, j) for leg in LEGS for j in range(m)}
+            for device, slots in enumerate(block(p, *offsets))
+        ]
+        self.at = {q: slot for row in self.rows for slot, q in row.items()}
+        self.held: list[list[int]] = []
+        self.cool_down: set[Pass] = set()
+
+    def add_weight_passes(self) -> None:
+        """Each in the first free slot after its B; the cool-down follows a device's last forward up."""
+        for device, row in enumerate(self.rows):
+            waiting: deque[Pass] = deque()
+            cooling, level, levels = False, 0, list[int]()
+            first, last = on_leg(self.p, B_UP, device, 0), on_leg(self.p, F_UP, device, self.m - 1)
+            slot, end = 0, max(row) + 2
+            while slot <= end or waiting:
+                if slot not in row and waiting:
+                    self._put(device, slot, waiting.popleft())
+                q = row.get(slot)
+                if q is not None:
+                    level += _TAKEN[q.kind]
+                    if cooling:
+                        self.cool_down.add(q)
+                    if q.kind is B:
+                        waiting.append(q._replace(kind=W))
+                    # With few micro-batches the first backward up follows the last forward, and is not yet cool-down.
+                    cooling = (cooling or q == last) and q != first
+                levels.append(level)
+                slot += 1
+            self.held.append(levels)
+
+    def draw_together(self) -> None:
+        """No device holds more than the block's most on any device."""
+        most = max(map(max, self.held))
+        for slot, device, q in self._in_turn():
+            level, taken = self.held[device], _TAKEN[q.kind]
+            fits = (new for new in self._free(device, q) if taken <= 0 or max(level[new:slot], default=0) < most)
+            new = min(next(fits), slot)
+            level[new:slot] = [one + taken for one in level[new:slot]]
+            self._move(device, q, slot, new)
+
+    def draw_cool_down_together(self) -> None:
+        """Weight passes of the cool-down give way, and take what is left."""
+        weights: list[tuple[int, Pass]] = []
+        for slot, device, q in self._in_turn():
+            if q not in self.cool_down:
+                continue
+            if q.kind is W:
+                weights.append((device, q))
+                del self.rows[device][slot]
+            else:
+                self._move(device, q, slot, min(next(self._free(device, q)), slot))
+        for device, q in weights:
+            self._put(device, next(self._free(device, q)), q)
+
+    def _in_turn(self) -> Iterator[tuple[int, int, Pass]]:
+        """Slot, device and pass, as they are when their turn comes: passes only ever move to earlier slots."""
+        for slot in range(1 + max(map(max, self.rows))):
+            for device, row in enumerate(self.rows):
+                if slot in row:
+                    yield slot, device, row[slot]
+
+    def _free(self, device: int, q: Pass) -> Iterator[int]:
+        """The free slots of a device in which a pass can run, without end."""
+        return (slot for slot in count(self._earliest(q)) if slot not in self.rows[device])
+
+    def _earliest(self, q: Pass) -> int:
+        """Behind what it needs, and behind the micro-batch before it."""
+        needed = [q._replace(microbatch=q.microbatch - 1)] if q.microbatch else []
+        if q.kind is F and q.stage:
+            needed.append(q._replace(stage=q.stage - 1))
+        if q.kind is B:
+            last = q.stage == 2 * self.p - 1
+            needed.append(q._replace(kind=F) if last else q._replace(stage=q.stage + 1))
+        if q.kind is W:
+            needed.append(q._replace(kind=B))
+        return 1 + max((self.at[one] for one in needed), default=0)
+
+    def _move(self, device: int, q: Pass, slot: int, new: int) -> None:
+        if new != slot:
+            del self.rows[device][slot]
+            self._put(device, new, q)
+
+    def _put(self, device: int, slot: int, q: Pass) -> None:
+        self.rows[device][slot] = q
+        self.at[q] = slot
+
+
+def _half_beyond(p: int) -> int:
+    """Slots of span beyond the work: the paper's rate of about p/2m, exact for the order."""
+    return max(0, 3 * p - (4 if p % 2 else 7))
+
+
+def _min_beyond(p: int) -> int:
+    """The paper's rate of about 2p/3m; one slot less than the paper's own order where p mod 3 is 2."""
+    return max(0, 4 * p - (7, 5, 6)[p % 3])
+
+
+def _closed_form(problem: Problem, beyond: Callable[[int], int], held: Callable[[int], int]) -> ClosedForm | None:
+    cost, p, m = equal_costs(problem), problem.devices, problem.microbatches
+    if cost is None or m <= 2 * p or any(problem.network.freed_by_backward):
+        return None
+    peak = chunk_peaks(problem, (held(p),) * p)
+    if not cost.F == cost.B == cost.W:
+        return ClosedForm(peak=peak)
+    work, idle = PERIOD * m, beyond(p)
+    return ClosedForm(makespan=(work + max(idle, p - 1)) * cost.F, span=(work + idle) * cost.F, peak=peak)
+
+
+def _half_held(p: int) -> int:
+    return 2 * ((p + 2) // 2)
+
+
+def _min_held(p: int) -> int:
+    return 2 * ((p + 4) // 3)
+
+
+class _Block(NamedTuple):
+    name: str
+    offsets: Offsets
+    beyond: Callable[[int], int]
+    held: Callable[[int], int]
+    bubble: str
+    peak: str
+
+
+_BLOCKS = (
+    _Block(
+        "v-half",
+        V_HALF,
+        _half_beyond,
+        _half_held,
+        "(3p-7)F for even p > 2, (3p-4)F for odd p > 1, if F = B = W and m > 2p",
+        "2*floor((p+2)/2) chunk activations",
+    ),
+    _Block(
+        "v-min",
+        V_MIN,
+        _min_beyond,
+        _min_held,
+        "(4p-7)F, (4p-5)F or (4p-6)F where p mod 3 is 0, 1 or 2, if F = B = W and m > 2p",
+        "2*floor((p+4)/3) chunk activations",
+    ),
+)
+for _one in _BLOCKS:
+    HEURISTICS.register(
+        Heuristic(
+            name=f"primus-{_one.name}",
+            reference=f"AMD Primus, {_one.name}; blocks of Qi et al., Controllable Memory, arXiv 2405.15362",
+            needs="v-shape placement; a backward that splits",
+            bubble=_one.bubble,
+            peak=_one.peak,
+            order=partial(primus_v, name=f"primus-{_one.name}", offsets=_one.offsets),
+            closed_form=partial(_closed_form, beyond=_one.beyond, held=_one.held),
+            same_for_all_costs=True,
+        )
+    )
