@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 import subprocess
 import sys
 import venv
@@ -43,8 +44,10 @@ def install(*extras: str) -> None:
     if not lacking:
         return
     name = f"[{','.join(filter(None, lacking))}]" if any(lacking) else ""
-    print(f"installing pipesched{name}, which takes a minute or more", file=sys.stderr)
-    command = [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--editable", f"{ROOT}{name}"]
+    print(f"installing pipesched{name}, which takes half a minute or more", file=sys.stderr)
+    # Python compiles what a command imports; pip would compile all that is installed, half of its time.
+    flags = ["--quiet", "--disable-pip-version-check", "--no-compile"]
+    command = [PYTHON, "-m", "pip", "install", *flags, "--editable", f"{ROOT}{name}"]
     if subprocess.run(command, check=False).returncode:
         sys.exit("the installation failed; what pip said is above")
     for extra in lacking:
@@ -113,6 +116,7 @@ def main() -> int:
         extras.append(words[1])
         words = words[2:]
     install(*extras)
+    os.environ["PIPESCHED_PROGRAM"] = shlex.join([Path(sys.executable).name, sys.argv[0]])  # for what it says to type
     return become("-P", "-m", "pipesched", *words)
 
 

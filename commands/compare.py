@@ -12,12 +12,11 @@ from commands.options.compared import add_schedules, imported, published
 from commands.options.plan_compare import is_plan_file, plan_rows
 from commands.options.search import add_limits, limits_of, refuse_period, search
 from commands.reports import schedule_table, side_by_side
-from commands.reports.measured import measured_table, traced
 from commands.reports.plans import plan_comparison
 from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_json, add_objective, problem_of
 from commands.shared.not_applicable import add_why_not
-from commands.shared.output import complain, files_written, note, write_json
+from commands.shared.output import complain, files_written, next_step, note, write_json
 from commands.shared.watch import add_watch
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
@@ -142,6 +141,8 @@ def _say(
                 problem, f"{problem.objective.value} under noise: {noise_options.settings(args)}", marked
             )
         files_written(files)
+        if any(one.fits for one in shown):
+            next_step(["solve", *args.problems, "-o", "results"], "writes the best schedule, pictures and a report")
 
 
 def _of_plan(args: Namespace) -> Exit:
@@ -150,7 +151,7 @@ def _of_plan(args: Namespace) -> Exit:
     if args.json:
         write_json(plan_comparison.document(found))
     else:
-        plan_comparison.show(found, FREE)
+        plan_comparison.show(found, FREE, args.problems[0])
     if found.interrupted:
         return Exit.INTERRUPTED
     return Exit.DONE if any(row.fits for row in found.rows) else Exit.NOT_FOUND
@@ -188,6 +189,8 @@ def _published(problem: Problem, args: Namespace) -> Solution:
 
 def _measured(args: Namespace) -> Exit:
     """Traces beside their prediction, and why they differ; of a single one the best order with its times, too."""
+    from commands.reports.measured import measured_table, traced
+
     problem = problem_of(args.problems[0], args.objective) if args.problems else None
     if args.output:
         measured_table.drawn_as(Path(args.output))  # a wrong ending is said before the search

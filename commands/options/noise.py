@@ -17,7 +17,6 @@ from pipesched.problem.formatting import counted, plain
 from pipesched.problem.problem import Problem
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.noise import DISTRIBUTION, Distribution, Noisy, under_noise
-from plots.noise import Spread, render_noise
 
 MOST_SAMPLES = 1_000_000
 COLUMNS = (
@@ -109,6 +108,8 @@ def draw(
     others: Sequence[str] = (),
 ) -> Path:
     """Write the picture; the file's ending says the format."""
+    from plots.noise import Spread, render_noise
+
     unit = f" ({problem.time_unit})" if problem.time_unit else ""
     spreads = [Spread(name, problem.in_units(one.nominal), one.samples * float(problem.tick)) for name, one in rows]
     return write_whole(path, render_noise(spreads, label + unit, title, picture_kind(path, *others)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +17,8 @@ from pipesched.results.schedule_figures import static_memory
 from pipesched.schedule.metrics import BUBBLE, IDLE, Metrics
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.idle_causes import idle_times
+
+PROGRAM = "PIPESCHED_PROGRAM"  # the variable by which `go.py` says how it was called
 
 
 def complain(line: str) -> None:
@@ -30,6 +34,11 @@ def note(line: str) -> None:
 def write_json(document: object) -> None:
     """The one object of a `--json` run."""
     print(simplejson.dumps(document, ignore_nan=True, indent=1))
+
+
+def next_step(words: Sequence[str], does: str) -> None:
+    """The command to type after this one, as this one was typed, and what it does."""
+    print(f"next: {os.environ.get(PROGRAM, 'pipesched')} {shlex.join(words)}\n      {does}")
 
 
 def files_written(paths: Sequence[Path]) -> None:

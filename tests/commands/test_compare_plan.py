@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from commands.main import main
+from commands.shared.parser import parser
 from heuristics.catalogue import HEURISTICS, schedule_named
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.partition import Partition, Recomputed
@@ -134,3 +136,22 @@ def test_where_no_plan_is_found_it_says_what_is_lacking() -> None:
         "of some plans tried without regard to memory linear with the order of 1f1b lacks least: device 0 needs 4.5 GB "
         "more than 4.5"
     )
+
+
+def test_the_table_says_how_far_each_is_from_the_best_which_runtimes_run_it_and_what_to_type_next(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also on a terminal of 80 columns; the command printed can be typed as it stands, by the program of the caller."""
+    rows = rows_of(PLAN, tmp_path, capsys, "--schedules", "1f1b,gpipe")
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("PIPESCHED_PROGRAM", "python3 go.py")
+    source = str(tmp_path / "plan.yaml")
+    assert main(["compare", source, "--schedules", "1f1b,gpipe", "--workers", "1", "--time-limit", "8"]) == 0
+    said = capsys.readouterr().out
+    over = {row["schedule"]: 100 * (row["value"] / rows[0]["value"] - 1) for row in rows if row["fits"]}
+    assert over["1f1b"] > 0
+    line = next(line for line in said.splitlines() if line.startswith("│ 1f1b "))
+    assert f" {over['1f1b']:.2f} % " in line and "colossalai" in line
+    typed = next(line for line in said.splitlines() if line.startswith("next: ")).removeprefix("next: python3 go.py ")
+    words = shlex.split(typed)
+    assert words[:2] == ["plan", source] and parser(words).parse_args(words).target in rows[0]["runtimes"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from commands.options.plan_compare import PlanRows
 from commands.reports.plans.plan import what_is_in_it
-from commands.shared.output import idle_shown, percent
+from commands.shared.output import idle_shown, next_step, percent
 from commands.shared.tables import Column, table
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.formatting import plain
@@ -12,26 +12,31 @@ from pipesched.results.plan import Candidate
 from pipesched.results.plan_figures import searched
 from pipesched.results.solution import Status
 from pipesched.schedule.metrics import BUBBLE, IDLE, measure
+from runtime.partitions.catalogue import PARTITION_FORMATS
 from solver.planning.compared_schedule import ComparedSchedule
 from solver.planning.lacking import lacking
 
 COLUMNS = [
     Column("schedule"),
     Column("time", True),
-    Column("bound of its plans", True, 2),
-    Column(IDLE, True),
-    Column(BUBBLE, True, 2),
-    Column("peak memory", True),
+    Column("over the best", True),
+    Column("bound of its plans", True, 5),
+    Column(IDLE, True, 3),
+    Column(BUBBLE, True, 6),
+    Column("peak memory", True, 2),
     Column("fits"),
-    Column("recomputed layers", True),
-    Column("placement"),
-    Column("layers of each stage", leave_out=1),
-    Column("runtimes", leave_out=3),
+    Column("recomputed layers", True, 4),
+    Column("placement", leave_out=4),
+    Column("layers of each stage", leave_out=7),
+    Column("runtimes", leave_out=1),
 ]
 
 
-def show(found: PlanRows, free: str) -> None:
-    """The verdict, the table, the best in bold; then what it was compared with, and what does not apply."""
+def show(found: PlanRows, free: str, path: str) -> None:
+    """The verdict, the table, the best in bold; then what it was compared with, and what does not apply.
+
+    At the end stands the command that writes such a plan for a runtime; `path` is the plan file's.
+    """
     problem, rows = found.problem, found.rows
     shown = [row for row in rows if row.best is not None]
     print(_verdict(problem, [row for row in shown if row.fits], free))
@@ -51,6 +56,19 @@ def show(found: PlanRows, free: str) -> None:
             unknown = row.plan is not None and row.plan.status is Status.UNKNOWN
             said = ["no plan found in the time given"] if unknown else []
             print(f"- {row.name}: {': '.join([*said, *([row.reason] if row.reason else [])])}")
+    if shown and shown[0].fits:
+        _next(found, path)
+
+
+def _next(found: PlanRows, path: str) -> None:
+    """For the best plan that a runtime with settings of its own runs, else for any order."""
+    for row in found.rows:
+        for name in found.runtimes.get(row.name, ()):
+            if name in PARTITION_FORMATS.names():
+                does = f"writes the best plan that {name} runs: its settings, and a report"
+                next_step(["plan", path, "--for", name, "-o", "out"], does)
+                return
+    next_step(["plan", path, "-o", "out"], "writes the best plan of any order, and a report")
 
 
 def _verdict(problem: PlanProblem, fitting: list[ComparedSchedule], free: str) -> str:
@@ -74,11 +92,13 @@ def _cells(found: PlanRows, row: ComparedSchedule) -> list[str]:
     one, metrics = best.timeline.problem, measure(best.timeline)
     counts = best.partition.recompute_counts()
     own = "" if best.schedule in (row.name, "") else f" ({best.schedule})"
+    least = found.rows[0].best.value if found.rows[0].best is not None else best.value
     optimal = row.fits and row.plan is not None and row.plan.status is Status.OPTIMAL
     bound = "optimal" if optimal else plain(float(row.plan.lower_bound)) if row.fits and row.plan is not None else ""
     return [
         row.name + own,
         plain(float(best.value)),
+        percent(float(best.value / least - 1)) if row.fits and least else "",
         bound,
         *(percent(share) for _, share in idle_shown(one, metrics)),
         plain(round(max(metrics.peak_memory), 3)),
