@@ -225,6 +225,11 @@ SETTINGS = (
     ("Megatron: numbers of micro-batches that it takes",
      Cell(MODEL, PLANS + "test_runtime_rules.py::test_a_group_that_megatron_refuses_is_not_written")),
     ("Megatron: layouts", Cell(MODEL, PLANS + "test_partition_formats.py::test_a_layout_means_what_megatron_says")),
+    ("Megatron: arguments of main that make other layers are refused or named",
+     Cell(MODEL, "tests/pipesched/files/test_model_configs.py::"
+          "test_arguments_that_make_other_layers_are_refused_by_name")),
+    ("Megatron: flags of the job that contradict the plan",
+     Cell(MODEL, PLANS + "test_runtime_rules.py::test_what_the_job_must_leave_out_is_listed_and_never_set_again")),
     ("Megatron: patterns of hybrid models",
      Cell(MODEL, PLANS + "test_runtime_rules.py::test_hybrid_models_have_a_pattern_and_no_layout")),
     ("Megatron: recomputed layers of each rank (hook)",

@@ -17,6 +17,7 @@ class TrainingStep:
     `reduction`: by name of a layer the time, in the file's unit, in which a device reduces its gradients and gathers
     its weights once a step; empty where the file says nothing of that. `operations`: floating-point operations of a
     micro-batch in the whole model, forward and backward, with nothing computed twice. `experts` of a layer: 0 for none.
+    `longest`: tokens of the longest sequence that the model's own configuration allows; None where nothing is said.
     """
 
     sequence: int
@@ -25,6 +26,7 @@ class TrainingStep:
     reduction: Mapping[str, Fraction]
     operations: Fraction
     experts: int = 0
+    longest: int | None = None
 
     def tokens(self, microbatches: int) -> int:
         """Of one step, with so many micro-batches on each replica."""

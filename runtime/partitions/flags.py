@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 
 from pipesched.version import VERSION
+from runtime.partitions.job_flags import leave_out_lines
 from runtime.partitions.staged_model import StagedModel
 
 
@@ -32,11 +33,12 @@ def _training(model: StagedModel) -> Iterator[str]:
 
 def flag_file(model: StagedModel, runtime: str, flags: Mapping[str, object]) -> str:
     """A file of flags, quoted for a shell: `--name value` a line, several values apart, `--name` alone for True."""
-    batch = f"# {model.microbatches} micro-batches: --global-batch-size is {model.microbatches} times"
-    batch += " --micro-batch-size times the data-parallel size"
+    said = f"# {model.microbatches} micro-batches: --global-batch-size is {model.microbatches} times"
+    said += " --micro-batch-size times the data-parallel size"
     flags = step_flags(model) | dict(flags)
+    batch = [said] if model.step is None else []
     lines = [f"--{name}" if value is True else f"--{name} {_values(value)}" for name, value in flags.items()]
-    return "\n".join([header(model, runtime), *([batch] if model.step is None else []), *lines]) + "\n"
+    return "\n".join([header(model, runtime), *batch, *leave_out_lines(model, flags), *lines]) + "\n"
 
 
 def step_flags(model: StagedModel) -> dict[str, object]:
@@ -48,15 +50,17 @@ def step_flags(model: StagedModel) -> dict[str, object]:
     flags: dict[str, object] = {"tensor-model-parallel-size": shared.tensor}
     if shared.tensor > 1:
         flags["sequence-parallel"] = True
-    if shared.context > 1:
-        flags["context-parallel-size"] = shared.context
+    flags["context-parallel-size"] = shared.context
     if step.experts:
         # Whole experts: Megatron's default cuts each by the tensor parallel size.
         flags |= {"expert-model-parallel-size": shared.expert, "expert-tensor-parallel-size": 1}
     if shared.sharded_optimizer:
         flags["use-distributed-optimizer"] = True
     batch = {"micro-batch-size": step.microbatch_size, "global-batch-size": step.sequences(model.microbatches)}
-    return flags | {"seq-length": step.sequence} | batch
+    flags["seq-length"] = step.sequence
+    if step.longest is not None and step.sequence > step.longest:
+        flags["max-position-embeddings"] = step.sequence
+    return flags | batch
 
 
 def _values(value: object) -> str:

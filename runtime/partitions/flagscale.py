@@ -10,6 +10,7 @@ from pipesched.layers.recompute_rule import FULL, RecomputeRule
 from pipesched.layers.roles import Role
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
 from runtime.partitions.flags import header, step_flags
+from runtime.partitions.job_flags import leave_out_lines
 from runtime.partitions.list_texts import layers_of_devices
 from runtime.partitions.megatron_flags import order_notes
 from runtime.partitions.plan_limits import MtpPlace, PlanLimits
@@ -18,8 +19,9 @@ from runtime.partitions.staged_model import StagedModel
 
 _NAME = "flagscale"
 _DEVICE = "gpu"
+_RECOMPUTATION = ("recompute-granularity", "recompute-method", "recompute-num-layers")
 # Of Megatron's flags those that FlagScale has under `model`; the others are under `system`.
-_OF_MODEL = ("seq-length", "micro-batch-size", "global-batch-size")
+_OF_MODEL = ("seq-length", "max-position-embeddings", "micro-batch-size", "global-batch-size")
 
 
 def _write(model: StagedModel) -> PartitionSettings:
@@ -30,9 +32,11 @@ def _write(model: StagedModel) -> PartitionSettings:
     recomputed = first_recomputed(_NAME, model, Role.TRANSFORMER)
     if any(first_recomputed(_NAME, model, Role.MTP)):
         raise BadInput(f"{_NAME}: not supported: recomputed multi-token prediction layers; it leaves them out")
+    again = dict.fromkeys(_RECOMPUTATION, True) if any(recomputed) else {}
     values: dict[str, object] = {"flagscale-layer-split": split}
     lines = [
         header(model, "FlagScale"),
+        *leave_out_lines(model, step | again, keys=True),
         "system:",
         f"  pipeline_model_parallel_size: {model.devices}",
         *(f"  {name.replace('-', '_')}: {str(value).lower()}" for name, value in step.items() if name not in _OF_MODEL),

@@ -61,7 +61,8 @@ class StagedModel:
 
     An embedding or a head that the model does not list is taken to be on the first or the last stage. `selections`:
     the ways in which types of layers can be recomputed by modules. `figures` are lines for the head of a file. `step`
-    is what the plan's file says of training around the pipeline; None where it lists layers.
+    is what the plan's file says of training around the pipeline; None where it lists layers. `decides_recomputation`:
+    some of its layers can be recomputed, so that the plan says of all whether they are.
     """
 
     placement: Placement
@@ -72,6 +73,7 @@ class StagedModel:
     selections: tuple[Mapping[str, str], ...] = ()
     figures: tuple[str, ...] = ()
     step: TrainingStep | None = None
+    decides_recomputation: bool = False
 
     @property
     def devices(self) -> int:
@@ -118,7 +120,10 @@ def staged(
         for at, (stage, layers) in enumerate(zip(placement.chains[0], held, strict=True))
     )
     said = tuple(selections(model.kinds))
-    return StagedModel(placement, microbatches, stages, schedule, name, said, tuple(figures))
+    decides = model.recomputes
+    return StagedModel(
+        placement, microbatches, stages, schedule, name, said, tuple(figures), decides_recomputation=decides
+    )
 
 
 def _runs(layers: Sequence[LayerType], recomputed: Sequence[Recomputed]) -> tuple[Run, ...]:

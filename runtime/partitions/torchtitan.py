@@ -20,6 +20,8 @@ _NAME = "torchtitan"
 # Of the orders of torch by whose names stages are placed, those with split backwards.
 _SPLITS = ("ZBVZeroBubble",)
 
+_CHECKPOINTING = "torchtitan.distributed.activation_checkpoint"
+
 _MODULE = '''{header}
 """Call `apply` on the trainer's configuration, in the function that `--config` names.
 
@@ -42,7 +44,7 @@ def apply(config, csv="", microbatch_size=None):
     parallelism.pipeline_parallel_schedule = {schedule!r}
     parallelism.pipeline_parallel_schedule_csv = csv
     parallelism.module_fqns_per_model_part = MODULES_OF_STAGE
-{sizes}    split = split_stages(csv) if csv else {own_split}
+{sizes}{checkpointing}    split = split_stages(csv) if csv else {own_split}
     size, sequence = {own_size}
     return pipelined(config, MICROBATCHES, size, split, last=len(MODULES_OF_STAGE) - 1, sequence=sequence)
 
@@ -73,12 +75,15 @@ def _write(model: StagedModel) -> PartitionSettings:
         microbatches=model.microbatches,
         own_size=_own_size(model),
         sizes="".join(f"    {name} = {value}\n" for name, value in _sizes(model).items()),
+        checkpointing=_checkpointing(model, recomputed),
         own_split=list(range(len(modules))) if schedule in _SPLITS else [],
         pipelined=PIPELINED,
     )
     notes = [f"torchtitan runs {schedule} unless it is given this plan's order as CSV (`export --format torchtitan`)."]
     if recomputed:
-        notes.append("Every layer is recomputed: choose torchtitan's full activation checkpointing.")
+        notes.append("Every layer is recomputed: `apply` chooses full activation checkpointing.")
+    elif model.decides_recomputation:
+        notes.append("No layer is recomputed: `apply` switches activation checkpointing off.")
     return PartitionSettings({"torchtitan-module-fqns": modules}, text, tuple(notes))
 
 
@@ -89,6 +94,13 @@ def _sizes(model: StagedModel) -> dict[str, int]:
         return {}
     sizes = {name: getattr(step.parallel, name) for name in ("tensor", "context", "expert")}
     return {f"parallelism.{name}_parallel_degree": size for name, size in sizes.items()}
+
+
+def _checkpointing(model: StagedModel, recomputed: bool) -> str:
+    """Lines of the written function; none where the plan does not decide of recomputation."""
+    if recomputed:
+        return f"    from {_CHECKPOINTING} import FullAC\n\n    config.activation_checkpoint = FullAC.Config()\n"
+    return "    config.activation_checkpoint = None\n" if model.decides_recomputation else ""
 
 
 def _own_size(model: StagedModel) -> str:

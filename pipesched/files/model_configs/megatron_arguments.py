@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pipesched.errors import BadInput
+from pipesched.files.model_configs.megatron_architecture import check_architecture, transformer_layers
 from pipesched.files.model_configs.model_config import Keys, ModelConfig, without_none
 
 _ASSIGNED = re.compile(r"^\s*(?:export\s+|local\s+)?([A-Za-z_]\w*)=(\"[^\"]*\"|'[^']*'|[^\s;()]*)\s*;?\s*(?:#.*)?$")
@@ -35,9 +36,10 @@ def arguments_of(script: str) -> dict[str, Any]:
 
 
 def _words(line: str) -> Iterator[str]:
-    """The words of a line, without brackets of arrays and a comment."""
+    """The words of a line, without brackets of arrays and a comment; `"--name value"` in an array is two."""
     try:
-        yield from (word.strip("()") for word in shlex.split(line, comments=True))
+        for word in shlex.split(line, comments=True):
+            yield from word.strip("()").split() if word.startswith("--") else [word.strip("()")]
     except ValueError:  # a quotation over several lines
         yield from (word.strip("()\"'") for word in line.split())
 
@@ -50,29 +52,36 @@ def flattened(document: Mapping[str, Any]) -> dict[str, Any]:
     """All values of a nested document by their last key; the first of a name counts."""
     found: dict[str, Any] = {}
     for key, value in document.items():
-        inner = flattened(value) if isinstance(value, Mapping) else {str(key).replace("-", "_"): value}
+        inner = flattened(value) if isinstance(value, Mapping) else {str(key).lstrip("-").replace("-", "_"): value}
         found = inner | found
     return found
 
 
 def from_megatron(values: Mapping[str, Any], source: str) -> ModelConfig:
-    """The model that Megatron's arguments describe, and what they say of training."""
+    """The model that Megatron's arguments describe, and what they say of training.
+
+    `BadInput` for arguments that make layers which `model` has no keys for; what else is left out is in `notes`.
+    """
+    notes = check_architecture(values, source)
     keys = Keys(source, values)
     hidden, heads = keys.number("hidden_size"), keys.number("num_attention_heads")
-    gated = _on(values, "swiglu", "gated_linear_unit")
+    gated = _on(values, "swiglu", "gated_linear_unit", "quick_geglu")
     inner = keys.optional("ffn_hidden_size") or (4 * hidden if not gated else round(8 * hidden / 3))
     number = keys.optional("num_experts", "num_moe_experts")
-    layers = keys.number("num_layers")
+    hybrid = _hybrid(values, source)
+    layers = keys.number("num_layers", "encoder_num_layers") if hybrid is None else hybrid[0]
     model: dict[str, Any] = {
         "layers": layers,
         "hidden": hidden,
         "vocabulary": keys.number("padded_vocab_size", "vocab_size"),
         "attention": _attention(keys, values, heads),
         "gated": None if gated else False,
-        "mtp_layers": keys.optional("mtp_num_layers"),
+        "mtp_layers": keys.optional("mtp_num_layers") if hybrid is None else hybrid[2] or None,
         "tied": None if _untied(values) else True,
     }
-    dense = layers if number is None else _dense_layers(values, layers, source)
+    dense = layers if number is None else _dense_layers(values, layers, source) if hybrid is None else hybrid[1]
+    if hybrid is not None and number is None and hybrid[1] < layers:
+        keys.mistakes.append(f"{source}: num_experts: missing; it is required with E in the pattern of layers")
     if number is not None:
         ffn = keys.optional("moe_ffn_hidden_size") or inner
         shared = keys.optional("moe_shared_expert_intermediate_size") or 0
@@ -97,11 +106,20 @@ def from_megatron(values: Mapping[str, Any], source: str) -> ModelConfig:
     longest = keys.optional("max_position_embeddings")
     keys.check()
     name = str(values.get("name") or source.rpartition("/")[2].partition(".")[0])
-    return ModelConfig(name, without_none(model), without_none(said), longest)
+    return ModelConfig(name, without_none(model), without_none(said), longest, notes)
+
+
+def _hybrid(values: Mapping[str, Any], source: str) -> tuple[int, int, int] | None:
+    """Layers, dense ones and those of multi-token prediction, by the pattern of a hybrid model; None without one."""
+    for name in ("hybrid_layer_pattern", "hybrid_override_pattern"):
+        if values.get(name):
+            return transformer_layers(str(values[name]), source, name)
+    return None
 
 
 def _attention(keys: Keys, values: Mapping[str, Any], heads: int) -> dict[str, int]:
-    if _on(values, "multi_latent_attention"):
+    pattern = str(values.get("hybrid_layer_pattern") or values.get("hybrid_override_pattern") or "")
+    if _on(values, "multi_latent_attention") or set(pattern) & {"+", "D"}:
         return without_none({
             "heads": heads, "query_rank": keys.optional("q_lora_rank"),
             "kv_rank": keys.number("kv_lora_rank", default=32),

@@ -78,6 +78,9 @@ def _training(config: ModelConfig, wanted: Wanted) -> Iterator[str]:
     known = wanted.sequence or said.get("sequence")
     comment = "tokens" if known else "assumed: tokens of a sequence (--sequence)"
     yield _line("sequence", sequence_of(config, wanted), comment)
+    longest = config.longest
+    if longest is not None and longest < sequence_of(config, wanted):
+        yield _line("max_position_embeddings", longest, "of the configuration, which settings raise to the sequence")
     size = wanted.microbatch_size or said.get("microbatch_size")
     yield _line("microbatch_size", size or 1, "sequences" if size else "assumed: sequences (--microbatch-size)")
     yield _line("dtype", "bf16", "assumed: 16-bit passes, gradients and Adam's state in 32 bits")

@@ -55,7 +55,15 @@ def derived_from(model: ModelSection, hardware: HardwareSection) -> tuple[Derive
     shared = Parallel(**parallel.model_dump())
     derived = derive(shape, training, shared, _hardware(hardware))
     experts = 0 if shape.experts is None else shape.experts.number
-    step = TrainingStep(model.sequence, model.microbatch_size, shared, derived.reduction, derived.operations, experts)
+    step = TrainingStep(
+        model.sequence,
+        model.microbatch_size,
+        shared,
+        derived.reduction,
+        derived.operations,
+        experts,
+        model.max_position_embeddings,
+    )
     return derived, step
 
 

@@ -72,6 +72,9 @@ class ModelSection(Section):
     mtp_layers: _Natural = Field(0, description="multi-token prediction layers; default 0")
     tied: field_types.YesOrNo = Field(False, description="the head has the embedding's parameters")
     sequence: field_types.Count | None = Field(None, description="tokens of a sequence")
+    max_position_embeddings: field_types.Count | None = Field(
+        None, description="tokens of the longest sequence in the model's own configuration; settings raise it if needed"
+    )
     microbatch_size: field_types.Count = Field(1, description="sequences of a micro-batch on one device; default 1")
     dtype: Annotated[str, field_types.one_of(*PRECISIONS)] = Field(
         "bf16", description="of parameters and activations in a pass"

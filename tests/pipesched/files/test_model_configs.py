@@ -98,6 +98,64 @@ def test_megatron_s_arguments() -> None:
         from_megatron(as_text | {"moe_layer_freq": "([1]*3+[0]*58)"}, "args.sh")
 
 
+PLAIN = {"hidden_size": "64", "num_attention_heads": "4", "vocab_size": "100", "seq_length": "128"}
+
+
+@pytest.mark.parametrize(
+    ("argument", "value", "said"),
+    [
+        ("hybrid_layer_pattern", "MEM*E", "found 'MEM\\*E' with Mamba; allowed: an attention"),
+        ("hybrid_override_pattern", "G-*-", "with gated delta net"),
+        ("hybrid_layer_pattern", "*-*E*-", "another order of layers"),
+        ("hybrid_layer_pattern", "*-*-/M-", "allowed behind each /: \\*-"),
+        ("hybrid_layer_pattern", "", "num_layers: missing"),
+        ("experimental_attention_variant", "gated_delta_net", "another attention"),
+        ("is_hybrid_model", True, "without its pattern"),
+        ("hybrid_attention_ratio", "0.5", "without its pattern"),
+        ("heterogeneous_layers_config_path", "x.json", "several shapes"),
+        ("moe_latent_size", 512, "another hidden size"),
+        ("enable_mhc_connections", True, "residual streams"),
+        ("spec", "my.module", "a specification in Python"),
+        ("yaml_cfg", "x.yaml", "another file"),
+        ("decoder_num_layers", "4", "an encoder and a decoder"),
+    ],
+)
+def test_arguments_that_make_other_layers_are_refused_by_name(argument: str, value: object, said: str) -> None:
+    """A pattern of 23 Mamba, 23 expert and 6 attention layers was read as 52 layers of attention and experts."""
+    with pytest.raises(BadInput, match=said) as refusal:
+        from_megatron(PLAIN | {argument: value}, "args.sh")
+    assert len(refusal.value.mistakes) == 1
+
+
+def test_the_pattern_of_a_transformer_is_read() -> None:
+    given = PLAIN | {"num_experts": "8", "moe_ffn_hidden_size": "32", "num_layers": "99"}
+    found = from_megatron(given | {"hybrid_layer_pattern": "'*-*-|*E*E|*E*E/*E/*E'", "spec": "mamba"}, "args.sh").model
+    assert (found["layers"], found["dense_layers"], found["mtp_layers"], found["experts"]["ffn"]) == (6, 2, 2, 32)
+    latent = from_megatron(PLAIN | {"hybrid_layer_pattern": "+-|+-"}, "args.sh").model
+    assert (latent["layers"], latent["attention"]["kv_rank"], latent.get("experts")) == (2, 32, None)
+    with pytest.raises(BadInput, match="num_experts: missing"):
+        from_megatron(PLAIN | {"hybrid_layer_pattern": "*E"}, "args.sh")
+
+
+def test_what_is_not_counted_is_said() -> None:
+    given = PLAIN | {"num_layers": "4", "--no-effect": "1"}
+    assert from_megatron(given | {"moe_router_dtype": "fp32", "lr": "1", "spec": "local"}, "args.sh").notes == ()
+    more = {"window_size": "(128,0)", "fp8_format": "hybrid", "experimental_attention_variant": "dsa",
+            "moe_new_kind": "3", "engram_layers": 2, "mtp_hsm": False, "gtp_weight_remat_size": 1}  # fmt: skip
+    assert [note.partition(":")[0] for note in from_megatron(given | more, "args.sh").notes] == [
+        "sparse attention is counted as over the whole sequence, without its indexer",
+        "window_size", "fp8_format", "moe_new_kind", "engram_layers",
+    ]  # fmt: skip
+
+
+def test_words_of_an_array_and_keys_with_dashes_are_read() -> None:
+    assert arguments_of('A=(\n  "--vocab-size 128256"\n  "--swiglu"\n)') == {"vocab_size": "128256", "swiglu": True}
+    assert flattened({"MODEL_ARGS": {"--num-layers": 4}}) == {"num_layers": 4}
+    plain = PLAIN | {"num_layers": "4"}
+    assert from_megatron(plain | {"quick_geglu": True}, "a.sh").model.get("gated") is None
+    assert from_megatron(plain, "a.sh").model["gated"] is False
+
+
 BILLIONS = {
     "8B": 8.03, "70B": 70.6, "405B": 405.9, "0.6B": 0.6, "1.7B": 1.72, "4B": 4.02, "14B": 14.8, "32B": 32.8,
     "30B-A3B": 30.5, "235B-A22B": 235.1, "16B": 15.7, "236B": 235.7, "671B": 671.0,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import takewhile
 from types import SimpleNamespace
 from typing import Any
 
@@ -146,7 +147,7 @@ def test_hybrid_models_have_a_pattern_and_no_layout() -> None:
     plan = problem(HYBRID)
     settings = PARTITION_FORMATS["megatron"].write(model(plan, 3, 3, 2, 2, schedule="1f1b"))
     assert settings.values == {"megatron-hybrid-layer-pattern": "MM|M*-|-M|M"}
-    words = settings.text.split()
+    words = given(settings.text).split()
     assert "--hybrid-layer-pattern" in words
     assert not {"--pipeline-model-parallel-layout", "--num-layers"} & set(words)
     read = PARTITION_FORMATS["megatron"].read("MM|M*-|-M|M", 4, 8)
@@ -181,7 +182,7 @@ def test_no_flag_beside_a_layout_that_megatron_refuses_there() -> None:
     plan = problem([layer("embedding"), layer("moe", 7), layer("head")])
     text = flags("megatron", model(plan, 3, 2, 2, 2, schedule="1f1b"))
     beside = ("num-layers-per-virtual", "num-virtual-stages", "decoder-first", "decoder-last", "account-for")
-    assert not any(flag in text for flag in beside)
+    assert not any(flag in given(text) for flag in beside)
 
 
 def test_what_the_file_says_of_training_is_in_the_settings_of_every_runtime() -> None:
@@ -258,6 +259,81 @@ def test_torchtitan_keeps_its_sequence_where_the_plan_says_nothing_of_it() -> No
     assert titan_config(text, TitanRelease(), TitanReleaseSizes(), microbatch_size=3).training.local_batch_size == 24
     found = titan_config(text, TitanMain(), TitanMainSizes(), microbatch_size=3).training
     assert found.num_tokens_per_microbatch_per_dp_rank == 3 * 2048
+
+
+def given(text: str) -> str:
+    """A written file without its comments."""
+    return "\n".join(line for line in text.splitlines() if not line.startswith("#"))
+
+
+def to_be_left_out(text: str) -> set[str]:
+    """The names that the head of a written file lists."""
+    lines = text.splitlines()
+    first = next(at for at, line in enumerate(lines) if "to be left out:" in line)
+    more = takewhile(lambda line: line.startswith("#   "), lines[first + 1 :])
+    return set(" ".join([lines[first].partition("left out:")[2], *(line[4:] for line in more)]).split())
+
+
+STAGE_FLAGS = {
+    "--num-layers-per-virtual-pipeline-stage", "--num-virtual-stages-per-pipeline-rank",
+    "--decoder-first-pipeline-num-layers", "--decoder-last-pipeline-num-layers",
+    "--account-for-embedding-in-pipeline-split", "--account-for-loss-in-pipeline-split",
+}  # fmt: skip
+
+
+def test_what_the_job_must_leave_out_is_listed_and_never_set_again() -> None:
+    """A job's --recompute-activations stayed in force where the plan recomputes nothing; its virtual stages too."""
+    measured = model(problem([layer("moe", 8)]), 2, 2, 2, 2, schedule="1f1b")
+    ways = model(problem([layer("moe", 8, ways=["full"])]), 2, 2, 2, 2, schedule="1f1b")
+    shared = Parallel(sharded_optimizer=False)
+    step = replace(ways, step=TrainingStep(4096, 2, shared, {}, Fraction(1)))
+    all_again = model(
+        problem([layer("moe", 8, ways=["selective"])]), 2, 2, 2, 2, schedule="1f1b",
+        again=[Recomputed("moe", "selective", 2)],
+    )  # fmt: skip
+    assert to_be_left_out(flags("megatron", measured)) == STAGE_FLAGS
+    again = {"--recompute-activations", "--recompute-granularity", "--recompute-method", "--recompute-num-layers",
+             "--recompute-modules", "--distribute-saved-activations", "--moe-layer-recompute"}  # fmt: skip
+    for name in ("megatron", "megatron-hook", "megatron-order", "mindspeed"):
+        found = to_be_left_out(flags(name, ways))
+        assert again <= found and STAGE_FLAGS - {"--num-layers-per-virtual-pipeline-stage"} <= found
+        assert to_be_left_out(flags(name, step)) > found | {"--sequence-parallel", "--use-distributed-optimizer"}
+        text = flags(name, step)
+        assert "--context-parallel-size 1" in text  # said although it is 1: a job's own would stay
+        assert "The job's --max-position-embeddings is at least 4096." in text
+        written = {line.split()[0] for line in text.replace("# --", "--").splitlines() if line.startswith("--")}
+        assert "--seq-length" in written and not written & to_be_left_out(text)
+    assert all_again.decides_recomputation
+    keys = to_be_left_out(flags("flagscale", ways))
+    assert {"num_layers_per_virtual_pipeline_stage", "recompute_granularity"} <= keys
+
+
+def test_a_sequence_above_the_configuration_s_longest_is_allowed_for() -> None:
+    one = model(problem([layer("moe", 8)]), 2, 2, 2, 2, schedule="1f1b")
+    for longest, said in ((2048, True), (4096, False), (8192, False)):
+        step = TrainingStep(4096, 2, Parallel(), {}, Fraction(1), longest=longest)
+        for name in ("megatron", "megatron-order", "mindspeed"):
+            text = flags(name, replace(one, step=step))
+            assert ("--max-position-embeddings 4096" in text.splitlines()) is said
+            assert "is at least" not in text
+        found = yaml.safe_load(flags("flagscale", replace(one, step=step)))["model"]
+        assert found.get("max_position_embeddings") == (4096 if said else None)
+
+
+def test_torchtitan_checkpoints_what_the_plan_recomputes() -> None:
+    """Its default, selective, stayed in force where the plan recomputes nothing."""
+    plan = problem([layer("moe", 8, ways=["full"])])
+    config = SimpleNamespace(activation_checkpoint="the job's")
+    config.parallelism, config.training = TitanRelease(), TitanReleaseSizes()
+    made: dict[str, Any] = {}
+    exec(flags("torchtitan", model(plan, 2, 2, 2, 2)), made)
+    assert made["apply"](config).activation_checkpoint is None
+    config.activation_checkpoint = "the job's"
+    exec(flags("torchtitan", model(problem([layer("moe", 8)]), 2, 2, 2, 2)), made)
+    assert made["apply"](config).activation_checkpoint == "the job's"
+    every = tuple((Recomputed("moe", "full", 2),) for _ in range(4))
+    all_again = staged(plan.model, Partition((2, 2, 2, 2), every), Choice("linear", 1).on(4), 8)
+    assert "config.activation_checkpoint = FullAC.Config()" in flags("torchtitan", all_again)
 
 
 def test_flagscale_is_told_of_one_mesh_of_all_devices() -> None:

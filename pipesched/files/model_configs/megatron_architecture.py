@@ -1,0 +1,160 @@
+"""Arguments of Megatron that change what a layer is or costs: refused by name, or named as not counted.
+
+By the argument lists of Megatron-LM's main of 2026-08-22 (training/arguments.py and TransformerConfig) and of
+Megatron-Core 0.16. What only trains otherwise (losses, routers' choices, kernels) costs the same here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pipesched.errors import BadInput
+from pipesched.files.schema_errors import shown
+
+_BY_HAND = "for this model write the layers of a plan file by hand (docs/plans.md)"
+_OFF = frozenset({"", "none", "null", "false", "0", "0.0", "[]"})
+
+# No key of `model` says what these make of a layer.
+_REFUSED: Mapping[str, str] = {
+    "experimental_attention_variant": "another attention than in all layers alike",
+    "linear_attention_type": "linear attention",
+    "heterogeneous_layers_config_path": "layers of several shapes, in a file of their own",
+    "heterogeneous_layers_config_encoded_json": "layers of several shapes",
+    "heterogeneous_block_specs": "layers of several shapes",
+    "spec": "layers of a specification in Python",
+    "is_hybrid_model": "a hybrid model without its pattern",
+    "hybrid_attention_ratio": "a hybrid model without its pattern",
+    "hybrid_mlp_ratio": "a hybrid model without its pattern",
+    "moe_latent_size": "experts of another hidden size",
+    "enable_mhc_connections": "several residual streams",
+    "enable_hyper_connections": "several residual streams",
+    "mtp_hybrid_override_pattern": "a pattern of multi-token prediction; it is part of --hybrid-layer-pattern",
+    "yaml_cfg": "arguments in another file: give that file",
+    "decoder_num_layers": "an encoder and a decoder",
+    "retro_add_retriever": "a retriever",
+    "vision_pretraining": "a vision model",
+}
+# Values with which these change nothing that is counted.
+_HARMLESS: Mapping[str, frozenset[str]] = {"spec": frozenset({"local", "te"})}
+
+# What is left out, in words; the plan is of the model without it.
+_NOT_COUNTED: Mapping[str, str] = {
+    "window_size": "attention in a sliding window is counted as over the whole sequence",
+    "attention_output_gate": "the gate of attention's output is not counted",
+    "moe_shared_expert_gate": "the gate of shared experts is not counted",
+    "moe_expert_capacity_factor": "every expert is counted with an equal share of the tokens, none dropped or padded",
+    "moe_expert_rank_capacity_factor": "every expert is counted with an equal share of the tokens, none dropped",
+    "mtp_use_repeated_layer": "multi-token prediction layers are counted with parameters of their own",
+    "mtp_hsm": "the mixing of hidden states for multi-token prediction is not counted",
+    "fp8_format": "passes in 8 bits are counted as in 16: choose the rate (--mfu) for them",
+    "fp8": "passes in 8 bits are counted as in 16: choose the rate (--mfu) for them",
+    "fp4_format": "passes in 4 bits are counted as in 16: choose the rate (--mfu) for them",
+    "fp4": "passes in 4 bits are counted as in 16: choose the rate (--mfu) for them",
+    "optimizer_cpu_offload": "the optimizer's state is counted on the device",
+    "use_megatron_fsdp": "weights and gradients are counted whole on each replica (no FSDP)",
+    "use_torch_fsdp2": "weights and gradients are counted whole on each replica (no FSDP)",
+    "gtp_weight_remat_size": "weights are counted whole on each replica",
+    "tensor_parallel_num_weight_shards": "weights are counted whole on each replica",
+    "expert_gtp_weight_remat_size": "weights are counted whole on each replica",
+    "expert_tensor_parallel_num_weight_shards": "weights are counted whole on each replica",
+    "vision_model_type": "the text model alone; what encodes images is left out",
+    "use_checkpoint_args": "arguments that the checkpoint replaces are read as they stand here",
+}
+_AS_ONE = frozenset(
+    {
+        "gtp_weight_remat_size", "tensor_parallel_num_weight_shards", "expert_gtp_weight_remat_size",
+        "expert_tensor_parallel_num_weight_shards",
+    }
+)  # fmt: skip
+
+_READ = frozenset(
+    {
+        "num_layers", "encoder_num_layers", "hidden_size", "num_attention_heads", "ffn_hidden_size", "kv_channels",
+        "num_query_groups", "group_query_attention", "vocab_size", "padded_vocab_size", "num_experts",
+        "num_moe_experts", "moe_ffn_hidden_size", "moe_shared_expert_intermediate_size", "moe_router_topk",
+        "moe_layer_freq", "mtp_num_layers", "multi_latent_attention", "q_lora_rank", "kv_lora_rank", "qk_head_dim",
+        "qk_pos_emb_head_dim", "v_head_dim", "hybrid_layer_pattern", "hybrid_override_pattern",
+        "encoder_seq_length", "expert_model_parallel_size",
+    }
+)  # fmt: skip
+# Names that sound of a layer's shape or work.
+_FAMILY = re.compile(
+    r"(moe|mtp|mamba|gdn|gdp|dsa|csa|mhc|hyper|hybrid|linear|heterogeneous|attention|attn|mla|qk?|kv|v|ffn|mlp|expert|"
+    r"experts|encoder|decoder|vision|img|retro|engram|latent|residual)_.*"
+    r"|num_.*(layers|heads|experts|groups|streams)|.*_(head_dim|hidden_size|lora_rank|num_layers|layer_pattern|variant|freq)"
+)
+# Of these what costs nothing here: the choice of experts, losses, kernels and exchanges; recomputation and placement,
+# which the plan decides; sizes of what is refused above, or of inference.
+_WITHOUT_COST = re.compile(
+    r"moe_(router|token|flex|deepep|enable|hybridep|ncclep|permute|paged_stash|use|single|upcycling|aux|z_loss|input"
+    r"|grouped|per_layer|layer_recompute|apply|shared_expert_(overlap|glu)|mlp|dispatch|combine|pad|extended|grad_scale"
+    r"|deepgemm).*"
+    r"|mtp_(loss|detach|standalone|grad_scale).*"
+    r"|(mamba|gdp|dsa|mhc|mup|dino|hybrid_context)_.*|linear_(attention_freq|conv_kernel_dim|(num_)?(key|value)_head.*)"
+    r"|attention_(dropout|softmax|backend).*|attn_.*|qk_(layernorm|l2_norm|clip).*|mla_down_proj_fusion"
+    r"|mlp_chunks.*|expert_tensor_parallel_size|encoder_(tensor|pipeline)_model_parallel_size"
+    r"|num_(virtual|layers_(per|in|at)|microbatches|distributed|dataset|workers).*|decoder_(first|last)_pipeline.*"
+    r"|decoder_seq_length|account_.*|recompute_.*|(cpu_offloading|mhc_recompute|relative_attention)_.*|num_heads"
+    r"|.*_(window|window_attn_skip|no_rope|linear_attention|topk|interval)_freq|window_attn_skip_freq|no_rope_freq"
+    r"|img_(h|w)|vision_(backbone|pretraining)_type|retro_.*|query_in_block_prob"
+)
+
+
+def check_architecture(values: Mapping[str, Any], source: str) -> tuple[str, ...]:
+    """What is left out of the model, a line each; `BadInput` with a line for each argument that no plan can say."""
+    pattern = bool(values.get("hybrid_layer_pattern") or values.get("hybrid_override_pattern"))
+    # A hybrid model's layers are those of its pattern, whatever these say.
+    said = {"spec", "is_hybrid_model", "hybrid_attention_ratio", "hybrid_mlp_ratio"} if pattern else set[str]()
+    given = {name: value for name, value in values.items() if _is_on(name, value) and name not in said}
+    sparse = str(given.get("experimental_attention_variant")) == "dsa"
+    refused = [
+        f"{source}: {name}: found {shown(value)}: {_REFUSED[name]}; allowed: without; {_BY_HAND}"
+        for name, value in given.items()
+        if name in _REFUSED and not (sparse and name == "experimental_attention_variant")
+    ]
+    if refused:
+        raise BadInput(*refused)
+    notes = ["sparse attention is counted as over the whole sequence, without its indexer"] if sparse else []
+    return tuple(dict.fromkeys([*notes, *_left_out(given)]))
+
+
+def _is_on(name: str, value: Any) -> bool:
+    text = str(value).strip().lower()
+    return text not in _OFF and text not in _HARMLESS.get(name, ()) and not (name in _AS_ONE and text == "1")
+
+
+def _left_out(given: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in given.items():
+        if name in _NOT_COUNTED:
+            yield f"{name}: {_NOT_COUNTED[name]}"
+        elif name == "expert_tensor_parallel_size" and str(value) != "1":
+            yield f"{name}: every expert is counted whole on its device"
+        elif (
+            name not in _READ and name not in _REFUSED and not _WITHOUT_COST.fullmatch(name) and _FAMILY.fullmatch(name)
+        ):
+            yield f"{name}: {shown(value)} is not known here, and is not counted"
+
+
+def transformer_layers(pattern: str, source: str, name: str) -> tuple[int, int, int]:
+    """Layers, those without experts, which come first, and multi-token prediction layers, of a hybrid model's pattern.
+
+    Only where it is that of a transformer: an attention (`*`, latent `+`, sparse `D`) and behind it an MLP `-` or
+    experts `E`. Bars between stages are left out: the plan decides them.
+    """
+    main, *mtp = pattern.strip().strip("'\"").split("/")
+    letters = main.replace("|", "")
+    pairs = re.fullmatch(r"((?:[*+D]-)*)((?:[*+D]E)*)", letters)
+    known = {"M": "Mamba", "G": "gated delta net"}
+    if pairs is None or not letters:
+        strange = next((known[letter] for letter in letters if letter in known), "another order of layers")
+        raise BadInput(
+            f"{source}: {name}: found {shown(pattern)} with {strange}; allowed: an attention (*, + or D) and behind it "
+            f"an MLP - or experts E in every layer, those with experts last; {_BY_HAND}"
+        )
+    depths = [one for one in mtp if one]
+    last = letters[-2:]
+    if any(one != last for one in depths):
+        raise BadInput(f"{source}: {name}: found {shown(pattern)}; allowed behind each /: {last}, as the last layer")
+    return len(letters) // 2, len(pairs[1]) // 2, len(depths)
