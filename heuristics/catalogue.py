@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from heuristics.building.shared_streams import in_turn
 from pipesched.errors import BadInput
 from pipesched.problem.problem import Problem
 from pipesched.problem.relaxed.without_parameters import without_parameters
@@ -83,9 +84,14 @@ class Heuristic:
     standing: Standing = _ORDINARY
 
     def __post_init__(self) -> None:
-        # Papers order the passes of micro-batches alone.
+        # Papers order the passes of micro-batches alone, on streams that devices do not share.
         own = self.order
-        object.__setattr__(self, "order", lambda problem: completed(problem, own(without_parameters(problem, max))))
+
+        def order(problem: Problem) -> Schedule:
+            schedule = completed(problem, own(without_parameters(problem, max)))
+            return schedule if schedule.task_orders else in_turn(problem, schedule)
+
+        object.__setattr__(self, "order", order)
 
 
 # What others call them; capitals, `-` and `_` make no difference.

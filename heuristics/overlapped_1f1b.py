@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from heuristics.building.copies_beside_slots import in_turn, with_copies, without_sharing
+from heuristics.building.copies_beside_slots import with_copies
 from heuristics.building.interleaved_walks import even_groups, lines, one_forward_one_backward, walks
 from heuristics.building.requirements import chunk_peaks, equal_costs
+from heuristics.building.shared_streams import in_turn, without_sharing
 from heuristics.building.task_interleaving import Weights, interleaved
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
 from pipesched.problem.passes import BW, B, Slot, W

@@ -13,14 +13,10 @@ beside it. In the warm-up there is nothing to bring back, in the cool-down nothi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from heuristics.building.requirements import all_may_offload
-from pipesched.problem.network.task_network import Resource
-from pipesched.problem.passes import OFFLOAD, RELOAD, F, Pass, Slot, Task
+from pipesched.problem.passes import OFFLOAD, RELOAD, F, Pass, Slot
 from pipesched.problem.problem import Problem
-from pipesched.schedule.schedule import Schedule
-from pipesched.simulation.simulator import simulate
 
 # A backward so many slots behind its forward still finds its activation among the four; copies would change nothing.
 NEAR = 3
@@ -49,20 +45,3 @@ def _beside(problem: Problem, order: Sequence[Slot]) -> list[Slot]:
         out.setdefault(gone, []).append((Pass(OFFLOAD, stage, microbatch),))
         back.setdefault(max(needed - 1, gone + 1), []).append((Pass(RELOAD, stage, microbatch),))
     return [each for k, slot in enumerate(order) for each in (*back.get(k, ()), slot, *out.get(k, ()))]
-
-
-def without_sharing(problem: Problem) -> Problem:
-    """The same problem with streams of each device's own instead of those that devices share."""
-    return replace(problem, shared_streams=())
-
-
-def in_turn(problem: Problem, schedule: Schedule) -> Schedule:
-    """A schedule of the problem without sharing, copies on shared streams in the order of their times."""
-    if not problem.shared_streams:
-        return schedule
-    starts = simulate(without_sharing(problem), schedule).starts
-    orders: dict[Resource, list[Task]] = {}
-    for where, tasks in schedule.task_orders.items():
-        orders.setdefault(problem.dependencies.resource(where.device, where.stream), []).extend(tasks)
-    merged = {where: tuple(sorted(tasks, key=starts.__getitem__)) for where, tasks in orders.items()}
-    return Schedule(schedule.orders, schedule.name, merged, schedule.waits)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil, floor, gcd
@@ -11,6 +12,7 @@ from pathlib import Path
 from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import read_json, read_yaml
 from pipesched.files.fields.link_times import latency_of, stream_of, unused_diagonal
+from pipesched.files.fields.together import refused_together
 from pipesched.files.other_kinds import Kind, refuse_other_kinds
 from pipesched.files.problems import visualiser_file
 from pipesched.files.problems.checks import mistakes, placement_of
@@ -22,6 +24,7 @@ from pipesched.files.problems.piece_values import piece_documents
 from pipesched.files.problems.schema import MemorySection, ProblemFile, Times, required
 from pipesched.files.problems.stages import stages_from
 from pipesched.files.problems.times_in_ticks import Columns, per, times_in_ticks
+from pipesched.files.problems.together import REFUSED
 from pipesched.files.quantities import in_plain_numbers
 from pipesched.files.quantity_forms import PROBLEM
 from pipesched.files.rounding import LARGEST, short, step_of
@@ -79,15 +82,19 @@ def problem_from(document: object, source: str = "problem", default_name: str = 
     """
     try:
         document, held = split_off(in_plain_numbers(document, PROBLEM))
+        whole = document if held is None or not isinstance(document, Mapping) else dict(document) | {"modules": held}
         documents, found = piece_documents(document)
+        wrong_keys = set[str]()
         forms, modules = list[ProblemFile](), list[ModuleForm]()
         for one in documents:
             form, wrong_values, wrong = parse_model(ProblemFile, one, required(one))
             modules, in_modules = read_modules(held, document, form, wrong)
             others = held is not None
             found += [*wrong_values, *mistakes(form, wrong, len(documents), others), *in_modules]
+            wrong_keys |= wrong
             found += [] if found or not others else idle_devices(form, modules)
             forms.append(form)
+        found += refused_together(REFUSED, whole, frozenset(wrong_keys))
     except BadInput as error:
         raise BadInput(*(f"{source}: {mistake}" for mistake in error.mistakes)) from None
     if found:

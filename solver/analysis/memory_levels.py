@@ -74,9 +74,13 @@ class _Device:
         if not problem.splittable:
             self._kinds = [(whole, 0) for whole, _ in self._kinds]
         counts = [len(problem.microbatches_of[s]) for s in stages]
+        gathered = {_holder(problem, s): _gathered(problem, s) for s in stages}
         self.most = sum(max(kind) * count for kind, count in zip(self._kinds, counts, strict=True))
-        self._step = gcd(*(amount for kind in self._kinds for amount in kind)) or 1
-        self._levels = self._enumerated(counts)
+        self.most += sum(gathered.values())
+        # What is moved, computed again, lent to other pieces or gathered is at more levels than can be listed.
+        parts = [part for s in stages for part in _parts(problem, s)]
+        self._step = gcd(*(amount for kind in self._kinds for amount in kind), *parts) or 1
+        self._levels = None if any(parts) else self._enumerated(counts)
 
     def _enumerated(self, counts: list[int]) -> list[int] | None:
         """All levels in order; None where they are too many to list."""
@@ -108,11 +112,32 @@ class _Device:
 
 
 def _one_microbatch(problem: Problem, device: int) -> int:
-    where, network = problem.placement, problem.network
-    return max(
-        sum(network.held_in_flight[s] for s in chain if where.stage_device[s] == device and problem.microbatches_of[s])
-        for chain in where.chains
-    )
+    """The least that a device holds when some forward of a micro-batch begins."""
+    where, network, found = problem.placement, problem.network, 0
+    for chain in where.chains:
+        here = [s for s in chain if where.stage_device[s] == device and problem.microbatches_of[s]]
+        alone = [network.held_in_flight[s] + _gathered(problem, s) for s in here]
+        # The activations of the stages before may have moved, or are computed again later.
+        together = [] if network.options else [sum(network.held_in_flight[s] for s in here[:-1])]
+        found = max(found, *alone, alone[-1] + sum(together)) if here else found
+    return found
+
+
+def _holder(problem: Problem, stage: int) -> int:
+    return problem.holders[stage] if problem.holders else stage
+
+
+def _gathered(problem: Problem, stage: int) -> int:
+    """What the parameters that a stage computes with hold while they are gathered."""
+    own = problem.stages[_holder(problem, stage)].gather
+    return 0 if own is None else own.memory
+
+
+def _parts(problem: Problem, stage: int) -> list[int]:
+    """Amounts by which memory changes otherwise than by whole activations and what waits for W."""
+    own = problem.stages[stage]
+    moved = [] if own.offload is None else [own.offload.amount]
+    return [own.lent, _gathered(problem, stage), *moved, *(own.activation - way.keeps for way in own.recompute)]
 
 
 def _least_of(amount: int, own: int | None) -> int:

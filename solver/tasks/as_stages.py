@@ -55,6 +55,8 @@ class Cut:
             (kind, stage, microbatch), part = task.of, task.part
             if kind is BW and split:
                 kind, part = self.full[stage][part]
+            if kind is F:  # lookups are no part of what is cut
+                part -= timeline.problem.stages[stage].entry - self.problem.stages[stage].entry
             row = self._row_of.get((kind, stage, part))
             if row is None:
                 continue

@@ -123,6 +123,10 @@ def pair_problem(problem: Problem, forward: int, backward: int) -> Problem:
         objective=Objective.MAKESPAN,
         name=f"{problem.name}: F of stage {forward} with the backward of stage {backward}",
         links=(),
+        chain_shares=(),
+        stage_arcs=(),
+        modules=(),
+        sequence_chunks=1,
         microbatch_scale=(),
         queues=(),  # the two are of different stages of an iteration: no order of data is between them
     )

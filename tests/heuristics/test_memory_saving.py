@@ -86,3 +86,19 @@ def test_published_rules_wait_for_memory_that_is_short() -> None:
         "pipeoffload-full": True,
         "uniform-recompute": True,
     }
+
+
+@pytest.mark.parametrize(
+    "parameters", [{}, {"reduce": {"time": 4, "buckets": 2}}, {"gather": {"time": 1, "memory": 1}}]
+)
+@pytest.mark.parametrize("name", ["pipeoffload-full", "pipeoffload-half"])
+def test_devices_take_turns_on_a_stream_that_they_share(name: str, parameters: dict[str, object]) -> None:
+    """One device's copies behind all of another's would wait for each other in a cycle."""
+    document = {
+        "devices": 3, "microbatches": 3, "times": {"forward": 1, "backward": [3, 1, 4]},
+        "memory": {"capacity": 3, "offload": {"out": 1, "in": 1, "on": {"stream": "pcie", "devices": [0, 1, 2]}}},
+    } | ({"parameters": parameters, "objective": "iteration"} if parameters else {})  # fmt: skip
+    one = problem_from(document)
+    found = candidate(one, HEURISTICS[name])
+    assert found.timeline is not None and not found.defect, found.reason
+    assert any(p.kind == "O" for p in found.timeline.schedule.passes())

@@ -13,20 +13,7 @@ def chain_mistakes(form: ProblemFile, stages: int | None, wrong: frozenset[str])
     """Every broken rule, one line each; none of what is already known as wrong."""
     for key in ("chains", "pipelines"):
         if getattr(form, key) is not None and not any(path.split(".")[0] == key for path in wrong):
-            yield from _alone(form, key, wrong)
             yield from _chains(form, stages) if key == "chains" else _pipelines(form, stages)
-
-
-def _alone(form: ProblemFile, key: str, wrong: frozenset[str]) -> Iterator[str]:
-    """What does not go with several chains."""
-    if key == "pipelines" and form.chains is not None:
-        yield "pipelines: found beside chains; allowed: one of the two"
-    if form.objective == "period":
-        yield f"objective: found period with {key}; allowed: makespan or span"
-    if form.microbatch_scale is not None:
-        yield f"microbatch_scale: found with {key}; allowed: one of the two"
-    if form.times and form.times.overlapped is not None and "times.overlapped" not in wrong:
-        yield f"times.overlapped: found with {key}; allowed: one of the two"
 
 
 def _chains(form: ProblemFile, stages: int | None) -> Iterator[str]:

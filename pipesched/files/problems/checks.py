@@ -15,7 +15,6 @@ from pipesched.files.problems.schema import ProblemFile
 from pipesched.files.problems.task_checks import task_lists, task_mistakes
 from pipesched.files.schema_errors import shown_amount
 from pipesched.problem import placement
-from pipesched.problem.features.microbatch_scale import BLOCKS
 from pipesched.problem.placement import FIXED_CHUNKS, Placement
 
 # Devices that one message names.
@@ -37,7 +36,7 @@ def mistakes(
     if pieces == 1 and form.memory and form.memory.kept_for_later:
         found.append("memory.kept_for_later: found without sequence_chunks; allowed: with pieces that others wait for")
     found += _lengths(form, stages)
-    found += _factors(form, wrong)
+    found += _factors(form)
     found += chain_mistakes(form, stages, wrong)
     found += task_mistakes(form, stages, wrong)
     found += option_mistakes(form, stages, wrong)
@@ -107,8 +106,8 @@ def _chunks(form: ProblemFile) -> Iterator[str]:
         )
 
 
-def _factors(form: ProblemFile, wrong: frozenset[str]) -> Iterator[str]:
-    """A factor for each micro-batch, and nothing that alike micro-batches alone have."""
+def _factors(form: ProblemFile) -> Iterator[str]:
+    """A factor for each micro-batch."""
     scale = form.microbatch_scale
     if scale is None or set(scale) == {1}:
         return
@@ -116,13 +115,6 @@ def _factors(form: ProblemFile, wrong: frozenset[str]) -> Iterator[str]:
         yield (
             f"microbatch_scale: found {len(scale)} values; allowed: a list of {form.microbatches}, one per micro-batch"
         )
-    if form.objective == "period":
-        yield (
-            "objective: found period with microbatch_scale; allowed: makespan or span, since unequal micro-batches "
-            "have no steady state"
-        )
-    if form.times and form.times.overlapped is not None and "times.overlapped" not in wrong:
-        yield f"times.overlapped: found with microbatch_scale; {BLOCKS}"
 
 
 def _lengths(form: ProblemFile, stages: int | None) -> Iterator[str]:

@@ -23,12 +23,15 @@ def problem_document(problem: Problem) -> dict[str, Any]:
         return _with_modules(problem)
     count = problem.sequence_chunks
     where = _of_whole_microbatches(problem)
+    ways = _chains(problem) if count == 1 else {"sequence_chunks": count}
+    # With `chains` a file lists the device of each stage, also where the two are those of a placement with a name.
+    placed = {"placement": list(where.stage_device)} if "chains" in ways else placement_keys(where)
     return {
         "name": problem.name,
         "devices": problem.devices,
         "microbatches": problem.microbatches // count,
-        **placement_keys(where),
-        **(_chains(problem) if count == 1 else {"sequence_chunks": count}),
+        **placed,
+        **ways,
         "time_unit": problem.time_unit,
         **_streams_and_tasks(problem),
         "times": _times(problem),

@@ -28,9 +28,6 @@ def option_mistakes(form: ProblemFile, stages: int | None, wrong: frozenset[str]
         yield from _offload(form, section)
     yield from _recompute(section)
     yield from _decide(section, stages)
-    acts = section.offload is not None or bool(section.recompute)
-    if acts and form.times is not None and form.times.overlapped is not None:
-        yield "times.overlapped: found with memory.offload or memory.recompute; allowed: one of them"
     if "memory.activation" not in wrong:
         yield from _parts_of_activation(section)
 

@@ -9,16 +9,12 @@ from typing import Any, NamedTuple
 from pipesched.errors import BadInput
 from pipesched.files.problems.checks import mistakes, placement_of, stage_count
 from pipesched.files.problems.module_keys import REPLICATED, REQUIRED, SHARED, ModuleSection
-from pipesched.files.problems.piece_values import beside
 from pipesched.files.problems.schema import MemorySection, ProblemFile, Times
 from pipesched.files.problems.times_in_ticks import per
 from pipesched.files.quantities import in_plain_numbers
 from pipesched.files.quantity_forms import PROBLEM
 from pipesched.files.schema_errors import parse_model, shown
 from pipesched.problem.features.module import Module
-
-# What does not go with modules, besides the objective period and the placement bidirectional.
-_ALONE = ("tasks", "chains", "pipelines", "sequence_chunks", "microbatch_scale", "times.overlapped")
 
 
 class ModuleForm(NamedTuple):
@@ -36,11 +32,10 @@ def read_modules(
         return [], []
     if not isinstance(held, Mapping) or not held:
         return [], [f"modules: found {shown(held)}; allowed: names of modules, each with its keys"]
-    found = list(_alone(document, trunk))
     stages = None if wrong & {"devices", "placement", "chunks"} else stage_count(trunk)
-    if found or stages is None or trunk.devices is None or trunk.microbatches is None:
-        return [], found
-    forms: list[ModuleForm] = []
+    if stages is None or trunk.devices is None or trunk.microbatches is None:
+        return [], []
+    forms, found = list[ModuleForm](), list[str]()
     first = stages
     for name, section in held.items():
         form, mistaken = _one(str(name), section, document, trunk, first)
@@ -57,15 +52,6 @@ def idle_devices(trunk: ProblemFile, modules: Sequence[ModuleForm]) -> Iterator[
     held = {device for form in (trunk, *(one.form for one in modules)) for device in placement_of(form).stage_device}
     if idle := sorted(set(range(trunk.devices)) - held):
         yield f"placement: found no stage on device {idle[0]}, nor a module; allowed: something on each device"
-
-
-def _alone(document: object, trunk: ProblemFile) -> Iterator[str]:
-    yield from beside(document, _ALONE, "modules")
-    if trunk.placement == "bidirectional":
-        yield "placement: found bidirectional with modules; allowed: placements that hold each stage once"
-    transfer = trunk.times.transfer if trunk.times else None
-    if transfer is not None and getattr(transfer, "on", None) is not None:
-        yield "times.transfer.on: found with modules; allowed: transfers that occupy no stream"
 
 
 def _one(

@@ -89,10 +89,6 @@ def parameter_mistakes(form: ProblemFile, stages: int | None, wrong: frozenset[s
         if own is not None and f"parameters.{key}.time" not in wrong:
             yield from own.missing(f"parameters.{key}")
     yield from _gathers(section, stages)
-    if form.microbatch_scale is not None:
-        yield "microbatch_scale: found with parameters; allowed: one of the two"
-    if form.times and form.times.overlapped is not None and "times.overlapped" not in wrong:
-        yield "times.overlapped: found with parameters; allowed: one of the two"
 
 
 def parameter_keys(problem: Problem) -> dict[str, object]:
@@ -107,6 +103,8 @@ def parameter_keys(problem: Problem) -> dict[str, object]:
         ]
         if (own and len(own) < len(stages)) or len({stage.buckets for stage in stages}) > 1:
             raise ValueError("a problem file has every stage reduce its gradients, and step, alike, or none")
+        if len({task.stream for task in own}) > 1:
+            raise ValueError("a problem file has what all stages run for their parameters on one stream")
         if own:
             parts = stages[0].buckets if key == "reduce" else 1
             times = [as_number(task.ticks * parts * problem.tick) for task in own]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import WithJsonSchema
@@ -19,8 +19,6 @@ KEYS = {
     "memory.offload": ("out", "in", "amount"),
 }
 GROWING = ("first", "each_earlier")
-# What does not go with pieces, besides the objective period.
-_ALONE = ("tasks", "chains", "pipelines", "microbatch_scale", "times.overlapped")
 # More chains than this are of no use, and take long to read.
 MOST_PIECES = 1024
 
@@ -64,7 +62,7 @@ def piece_documents(document: object) -> tuple[list[object], list[str]]:
         text = f"sequence_chunks: found {shown(document['sequence_chunks'])}; allowed: 1 to {MOST_PIECES}"
         valid = {"forward": 1, "backward": 1}
         return [dict(document) | {"sequence_chunks": None, "times": valid, "memory": None}], [text]
-    found = list(beside(document, _ALONE, "sequence_chunks")) if count > 1 else []
+    found = list[str]()
     pieces: list[dict[str, Any]] = [dict(document) | {"sequence_chunks": None} for _ in range(count)]
     for path, keys in KEYS.items():
         for number, piece in enumerate(pieces):
@@ -87,18 +85,6 @@ def _section(held: dict[str, Any], key: str) -> dict[str, Any]:
     found: dict[str, Any] = dict(held[key])
     held[key] = found
     return found
-
-
-def beside(document: object, paths: Iterable[str], key: str) -> Iterator[str]:
-    """A mistake for each of these keys that a file has although it has `key`; and for the objective period."""
-    for path in paths:
-        held: Any = document
-        for part in path.split("."):
-            held = held.get(part) if isinstance(held, Mapping) else None
-        if held is not None:
-            yield f"{path}: found with {key}; allowed: one of the two"
-    if isinstance(document, Mapping) and document.get("objective") == "period":
-        yield f"objective: found period with {key}; allowed: makespan or span"
 
 
 def _of_piece(value: object, piece: int, count: int) -> object:

@@ -26,12 +26,10 @@ def task_mistakes(form: ProblemFile, stages: int | None, wrong: frozenset[str]) 
     sending = stream_of(form.times.transfer) if form.times else None
     if sending is not None:
         yield from _unknown("times.transfer.on", sending, streams)
-        if form.tasks is None and form.times and form.times.overlapped is not None:
-            yield "times.transfer.on: found with times.overlapped; allowed: one of them"
     if form.tasks is None:
         return
     for key in PLAIN_TIMES:
-        if getattr(form.times, key, None) is not None:
+        if key != "overlapped" and getattr(form.times, key, None) is not None:
             yield f"times.{key}: found with tasks; allowed: one of them, since tasks say what passes take"
     for key, tasks in task_lists(form):
         yield from _list(f"tasks.{key}", tasks, streams)
@@ -58,8 +56,6 @@ def _lookups(form: ProblemFile) -> Iterator[str]:
         yield "tasks.forward: found a task that needs nothing behind one that needs its input; allowed: before it"
     if form.tasks.layers not in (None, 1):
         yield f"tasks.layers: found {shown(form.tasks.layers)} with a task that needs nothing; allowed: 1"
-    if form.objective == "period":
-        yield "objective: found period with a task that needs nothing; allowed: makespan or span"
 
 
 def task_lists(form: ProblemFile) -> Iterator[tuple[str, Sequence[ChainTask | WeightTask]]]:

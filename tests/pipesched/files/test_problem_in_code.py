@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 from pipesched import BadInput, Objective, make_problem, problem_from, read_problem, write_problem
+from pipesched.files.problems.document import problem_document
 from pipesched.files.problems.schema import MemorySection, ProblemFile, Times
 from pipesched.problem.placement import v_shape
+from pipesched.problem.stage import TaskSpec
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 
@@ -67,3 +69,28 @@ def test_what_a_file_cannot_say_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="cannot be written"):
         write_problem(made, tmp_path / "mine.yaml")
     assert not (tmp_path / "mine.yaml").exists()
+
+
+def test_chains_on_the_devices_of_a_named_placement_are_written_with_a_list() -> None:
+    """Schedule files of such problems could not be read: `chains` do not go with placement bidirectional."""
+    chains = [{"stages": [0, 1], "microbatches": 1}, {"stages": [2, 3], "microbatches": 2}]
+    one = problem_from(
+        {
+            "devices": 2,
+            "microbatches": 3,
+            "placement": [0, 1, 1, 0],
+            "chains": chains,
+            "times": {"forward": 1, "backward": 2},
+        }
+    )
+    assert problem_from(problem_document(one)) == one
+
+
+def test_collectives_of_stages_on_different_streams_have_no_key() -> None:
+    one = problem_from(
+        {"devices": 2, "microbatches": 1, "times": {"forward": 1, "backward": 2}, "objective": "iteration",
+         "parameters": {"reduce": {"time": 1}}}
+    )  # fmt: skip
+    streams = [TaskSpec("dp", 1), TaskSpec("compute", 1)]
+    with pytest.raises(ValueError, match="on one stream"):
+        problem_document(one.with_stages(reduce=streams))

@@ -200,3 +200,24 @@ def test_every_published_schedule_is_named_beside_its_own_mark() -> None:
 
 def _distance(box: Bbox, at: Any) -> float:
     return float(max(box.x0 - at[0], 0, at[0] - box.x1) + max(box.y0 - at[1], 0, at[1] - box.y1))
+
+
+def test_gathered_parameters_count_among_the_levels() -> None:
+    """A level above those of activations alone had no bound: `frontier` ended in a traceback."""
+    gather = {"gather": {"time": 2, "memory": 1}}
+    one = problem(3, 3, times={"forward": 1, "backward": [2, 5, 4]}, objective="iteration", parameters=gather)
+    found = frontier(one, 3, Limits(seconds=600, workers=1, deterministic=20))
+    assert [(point.level, point.value, point.lower_bound) for point in found.points] == [
+        (2, 44, 44),
+        (3, 30, 30),
+        (4, 26, 26),
+    ]
+
+
+def test_an_activation_that_moves_in_part_is_at_levels_between() -> None:
+    """What is proved at one activation says nothing of one and a half, which half an activation on its way needs."""
+    offload = {"out": 1, "in": 1, "amount": 0.5}
+    one = problem(1, 2, times={"forward": 2, "backward": 3}, memory={"offload": offload})
+    levels = MemoryLevels(one)
+    assert levels.snapped(Fraction(3, 2)) == Fraction(3, 2)
+    assert levels.above(Fraction(1)) == Fraction(3, 2)

@@ -47,3 +47,18 @@ def test_mistakes(keys: dict[str, Any], mistake: str) -> None:
     assert any(mistake in line for line in caught.value.mistakes)
     with pytest.raises(BadInput, match="objective: found period"):
         lookups(2, 2, objective="period")
+
+
+def test_what_is_proved_of_tasks_as_stages_counts_no_lookup_as_one() -> None:
+    """Without the shift the order of the stages had a cycle: `solve` ended in a traceback."""
+    found = solve(
+        lookups(
+            2, 2,
+            tasks={"forward": [{"name": "lookup", "time": 3, "needs": "nothing"}, {"name": "attn", "time": 3}],
+                   "backward": [{"name": "a2a", "on": "comm", "time": 3}, {"name": "attn", "time": [2, 1]}]},
+            streams=["compute", "comm"], memory={"activation": [3, 1], "capacity": 3},
+        ),
+        Limits(seconds=600, workers=1, deterministic=30),
+    )  # fmt: skip
+    assert found.status is Status.OPTIMAL
+    assert found.timeline is not None and validate(found.timeline) == []

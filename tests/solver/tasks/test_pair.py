@@ -105,6 +105,23 @@ def test_a_pair_of_unequal_micro_batches_has_no_order_of_data() -> None:
     assert best_pair(fixed, 0, 0, SURE).value == best_pair(problem, 0, 0, SURE).value
 
 
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"pipelines": {"count": 2, "lost": [[0, 1]]}},
+        {"placement": [0, 1, 0, 1], "chains": [{"stages": [0, 1], "microbatches": 1}, {"stages": [2, 3], "microbatches": 1}]},
+        {"sequence_chunks": 2, "memory": {"kept_for_later": 1}},
+        {"modules": {"vision": {"placement": [0], "times": {"forward": 1, "backward": 1}}}},
+        {"modules": {"words": {"placement": "shared", "feeds": 0, "times": {"forward": 1, "backward": 1}}}},
+    ],
+)  # fmt: skip
+def test_a_pair_belongs_to_no_chain_piece_or_module(keys: dict[str, object]) -> None:
+    """A stage by itself has none of what ties it to others; each ended in a traceback or a note of a defect."""
+    one = problem_from({"devices": 2, "microbatches": 2, "times": {"forward": 2, "backward": 3}} | keys)
+    found = best_pair(one, 0, 0, Limits(seconds=60, workers=1))
+    assert (found.value, found.status) == (5, Status.OPTIMAL)
+
+
 def test_a_pair_runs_without_collectives_of_an_iteration() -> None:
     one = problem_from(
         {"devices": 2, "microbatches": 2, "times": {"forward": 2, "backward": 3}, "streams": ["compute", "dp"]}

@@ -1,0 +1,33 @@
+"""Copies on streams that devices share: the order in which the devices take turns."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pipesched.problem.network.task_network import Resource
+from pipesched.problem.passes import Task
+from pipesched.problem.problem import Problem
+from pipesched.schedule.schedule import Schedule
+from pipesched.schedule.stream_orders import stream_orders
+from pipesched.simulation.simulator import simulate
+
+
+def without_sharing(problem: Problem) -> Problem:
+    """The same problem with streams of each device's own instead of those that devices share."""
+    return replace(problem, shared_streams=())
+
+
+def in_turn(problem: Problem, schedule: Schedule) -> Schedule:
+    """A schedule of the problem without sharing, copies on shared streams in the order of their times.
+
+    One device after the other, as the orders of devices alone have it, they would wait for each other in a cycle.
+    """
+    if not problem.shared_streams:
+        return schedule
+    alone = without_sharing(problem)
+    starts = simulate(alone, schedule).starts
+    orders: dict[Resource, list[Task]] = {}
+    for where, tasks in stream_orders(alone, schedule).items():
+        orders.setdefault(problem.dependencies.resource(where.device, where.stream), []).extend(tasks)
+    merged = {where: tuple(sorted(tasks, key=starts.__getitem__)) for where, tasks in orders.items()}
+    return Schedule(schedule.orders, schedule.name, merged, schedule.waits)

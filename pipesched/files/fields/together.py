@@ -1,0 +1,56 @@
+"""Two features that a file may not have together: a row of a table, and the line that the reader gives for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+
+class Feature(NamedTuple):
+    """A part of a file: its key path, how messages call it, and whether a document has it; of one value also that."""
+
+    key: str
+    name: str
+    there: Callable[[Mapping[str, Any]], bool]
+    value: str = ""
+
+
+class Refused(NamedTuple):
+    """Two features, of which the key of the first is named as the mistake; what is allowed instead, and why."""
+
+    one: Feature
+    other: Feature
+    allowed: str
+    why: str
+
+    @property
+    def line(self) -> str:
+        """The mistake as the reader says it."""
+        found = f"{self.one.value} with" if self.one.value else "with"
+        return f"{self.one.key}: found {found} {self.other.name}; allowed: {self.allowed}"
+
+
+def at(document: Mapping[str, Any], path: str) -> Any:
+    """The value at a key path; None where there is none."""
+    held: Any = document
+    for key in path.split("."):
+        held = held.get(key) if isinstance(held, Mapping) else None
+    return held
+
+
+def given(path: str) -> Feature:
+    """Any value at a key path."""
+    return Feature(path, path, lambda document: at(document, path) is not None)
+
+
+def refused_together(table: Sequence[Refused], document: object, wrong: frozenset[str] = frozenset()) -> Iterator[str]:
+    """A line for each row of which a document has both features, but for keys already known as wrong."""
+    if isinstance(document, Mapping):
+        for row in table:
+            known = {key for key in (row.one.key, row.other.key) if _is_wrong(key, wrong)}
+            if not known and row.one.there(document) and row.other.there(document):
+                yield row.line
+
+
+def _is_wrong(key: str, wrong: frozenset[str]) -> bool:
+    return any(path == key or path.startswith((f"{key}.", f"{key}[")) for path in wrong)
