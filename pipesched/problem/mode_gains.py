@@ -33,8 +33,9 @@ def saved_by_block(problem: Problem, forward: int, backward: int) -> int:
 def fused_is_dominated(problem: Problem, stage: int) -> bool:
     """Whether B directly followed by W is never worse than BW: not longer, no more memory, no block to gain by.
 
-    Of passes of several tasks: a fused backward is no more than the tasks of B and W, or takes longer. What B keeps may
-    be more where memory is not limited; and where there are blocks, nothing is said of several tasks.
+    Of passes of several tasks: a fused backward is no more than the tasks of B and W, or takes longer. It needs to be
+    absent: what B keeps besides where memory is limited; a block that saves time, or any where passes are several
+    tasks; and a bucket of gradients to reduce that waits for less of BW than of W.
     """
     own = problem.stages[stage]
     takes_more = own.freed < 0 and problem.room[problem.placement.stage_device[stage]] is not None
@@ -44,7 +45,10 @@ def fused_is_dominated(problem: Problem, stage: int) -> bool:
     if len(fused) == len(backward) == len(weight) == 1:
         one_stream = len({task.stream for task in (*fused, *backward, *weight)}) == 1
         return one_stream and own.ticks(BW) >= _split_ticks(own) and not _gains_by_block(problem, stage)
-    return not problem.overlaps and _is_woven(fused, backward, weight)
+    if problem.overlaps:
+        return False
+    places = _places_of_weights(fused, backward, weight)
+    return places is not None and not _reduces_sooner(problem, stage, places)
 
 
 def _gains_by_block(problem: Problem, stage: int) -> bool:
@@ -54,19 +58,34 @@ def _gains_by_block(problem: Problem, stage: int) -> bool:
     return any(mate.overlapped is not None and mate.overlapped < mate.ticks(F) + split for mate in mates)
 
 
-def _is_woven(fused: Sequence[TaskSpec], backward: Sequence[TaskSpec], weight: Sequence[TaskSpec]) -> bool:
-    """Whether a fused backward runs the tasks of B in their order, each of W behind the one that it waits for."""
-    done, left = 0, list(weight)
-    for task in fused:
+def _places_of_weights(
+    fused: Sequence[TaskSpec], backward: Sequence[TaskSpec], weight: Sequence[TaskSpec]
+) -> list[int] | None:
+    """Which task of a fused backward is each of W, where it runs those of B in their order, and each of W behind the
+    one that it waits for; None where it does not."""
+    done, places = 0, dict[int, int]()
+    for place, task in enumerate(fused):
         if done < len(backward) and task[:3] == backward[done][:3]:
             done += 1
             continue
-        ready = (w for w in left if task[:3] == w[:3] and (len(backward) if w.after is None else w.after + 1) <= done)
+        ready = (
+            n
+            for n, w in enumerate(weight)
+            if n not in places and task[:3] == w[:3] and (len(backward) if w.after is None else w.after + 1) <= done
+        )
         found = next(ready, None)
         if found is None:
-            return False
-        left.remove(found)
-    return done == len(backward) and not left
+            return None
+        places[found] = place
+    return [places[n] for n in range(len(weight))] if done == len(backward) and len(places) == len(weight) else None
+
+
+def _reduces_sooner(problem: Problem, stage: int, places: Sequence[int]) -> bool:
+    """Whether a bucket of gradients may be reduced before the tasks of W, at these places of BW, that it waits for."""
+    number = problem.stages[problem.holders[stage] if problem.holders else stage].buckets
+    ends = problem.dependencies.ends_of
+    buckets = [(at, number) for at in range(number)]
+    return any(places[part] > ends(BW, stage, one)[-1] for one in buckets for part in ends(W, stage, one))
 
 
 def _split_ticks(stage: Stage) -> int:
