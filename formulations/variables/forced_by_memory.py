@@ -2,6 +2,9 @@
 
 What x has not given back nothing that x precedes has either. So if a forward begins before x has ended, the forwards
 known to precede it hold at least all that x and those behind it would give back; if that is too much, x comes first.
+
+Of what a forward takes that alone counts as held which passes of its own micro-batch and stage give back: what it takes
+for others, as keys and values of pieces, is given back by a backward of another stage, of which nothing is asked here.
 """
 
 from __future__ import annotations
@@ -19,10 +22,12 @@ Array = NDArray[np.int64]
 
 
 class _Activation(NamedTuple):
-    """What a forward holds, and what it is at least relieved of as each of its micro-batch's passes ends, in turn."""
+    """What a forward takes, what of it it holds, and what it is at least relieved of as each of its micro-batch's
+    passes ends, in turn: of all that it holds by the last of them."""
 
     taker: int
     takes: int
+    holds: int
     givers: Sequence[tuple[int, int]]
 
 
@@ -59,7 +64,7 @@ def _activations(operations: Operations, before: Sequence[int], pool: int) -> li
             for one in ends:
                 givers.append((number[one.last[0]], min(left, one.gives)))
                 left -= givers[-1][1]
-            found.append(_Activation(number[first.first[0]], first.takes, givers))
+            found.append(_Activation(number[first.first[0]], first.takes, first.takes - left, givers))
     return found
 
 
@@ -71,9 +76,10 @@ def _forced(held: Sequence[_Activation], before: Sequence[int], room: int) -> It
     ).reshape(-1, 3).T  # fmt: skip
     by_taker, by_giver = _bits(before, takers), _bits(before, givers)
     takes = np.array([one.takes for one in held], np.int64)
+    holds = np.array([one.holds for one in held], np.int64)
     earlier = by_taker[:, takers]  # whether the second is known to take before the first
     may_have_ended = earlier[:, of] & ~by_giver[:, takers].T
-    level = takes + earlier @ takes - may_have_ended @ gives
+    level = takes + earlier @ holds - may_have_ended @ gives
     behind = by_giver[:, givers] | np.eye(len(givers), dtype=np.bool_)
     too_much = level[:, None] + (may_have_ended * gives) @ behind > room
     forced = too_much & may_have_ended & ~by_taker[:, givers]
