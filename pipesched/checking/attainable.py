@@ -11,25 +11,28 @@ from fractions import Fraction
 from math import ceil, floor, gcd
 
 from pipesched.checking.coverage import unknown
+from pipesched.problem.passes import F
 from pipesched.problem.problem import Objective, Problem
 
 
 def least_attainable(problem: Problem, at_least: Fraction | int) -> Fraction:
     """The least value in ticks that a best schedule may have, if none is below this one."""
     step = _step(problem)
-    return min(step * Fraction(ceil(at_least * parts / step), parts) for parts in range(1, _parts(problem) + 1))
+    return min(step * Fraction(ceil(at_least * parts / step), parts) for parts in range(1, denominators(problem) + 1))
 
 
 def least_attainable_above(problem: Problem, refuted: Fraction | int) -> Fraction:
     """The same if no schedule has exactly this value or less."""
     step = _step(problem)
-    return min(step * Fraction(floor(refuted * parts / step) + 1, parts) for parts in range(1, _parts(problem) + 1))
+    return min(
+        step * Fraction(floor(refuted * parts / step) + 1, parts) for parts in range(1, denominators(problem) + 1)
+    )
 
 
 def greatest_attainable_below(problem: Problem, bound: Fraction | int) -> Fraction:
     """The greatest value in ticks below the bound that a best schedule may have."""
     step = _step(problem)
-    return max(step * Fraction(ceil(bound * parts / step) - 1, parts) for parts in range(1, _parts(problem) + 1))
+    return max(step * Fraction(ceil(bound * parts / step) - 1, parts) for parts in range(1, denominators(problem) + 1))
 
 
 def _step(problem: Problem) -> Fraction:
@@ -42,13 +45,35 @@ def _step(problem: Problem) -> Fraction:
     return Fraction(gcd(*times) or 1)
 
 
-def _parts(problem: Problem) -> int:
+def denominators(problem: Problem) -> int:
     """The most paths on a cycle; one where the same device always begins first and ends last."""
     if problem.objective is not Objective.SPAN:
         return 1
-    device_of = problem.placement.stage_device
-    chains = [chain for chain in problem.placement.chains if problem.microbatches_of[chain[0]]]
-    never_split = all(stage.weight is None for stage in problem.stages)
-    if never_split and len({device_of[chain[0]] for chain in chains}) == 1:
-        return 1
-    return len({device_of[stage] for chain in chains for stage in chain})
+    where, walks = problem.placement.stage_device, problem.microbatches_of
+    walked = [stage for stage, walk in enumerate(walks) if len(walk)]
+    outermost = {where[stage] for stage in walked if _may_begin(problem, stage) or _may_end(problem, stage)}
+    return 1 if len(outermost) <= 1 else len({where[stage] for stage in walked})
+
+
+def _may_begin(problem: Problem, stage: int) -> bool:
+    """Whether something of a stage waits for nothing of another one.
+
+    That is a forward with which a chain begins, unless those of another chain feed all of them; a task of a forward
+    that needs no input; a gathering of parameters.
+    """
+    own = problem.stages[stage]
+    fed = any(arc.after == stage and not (arc.backward or arc.places) for arc in problem.stage_arcs)
+    first = problem.placement.previous[stage] is None and not fed
+    return first or own.gather is not None or any(not task.needs_input for task in own.tasks_of(F))
+
+
+def _may_end(problem: Problem, stage: int) -> bool:
+    """Whether nothing of another stage waits for something of this one.
+
+    That is a W; the backward at which a chain begins, unless those of another chain wait for all of them; what runs
+    for parameters.
+    """
+    own = problem.stages[stage]
+    after = any(arc.before == stage and arc.backward and not (arc.turns or arc.places) for arc in problem.stage_arcs)
+    last = problem.placement.previous[stage] is None and not after
+    return last or own.weight is not None or any(one is not None for one in (own.gather, own.reduce, own.step))

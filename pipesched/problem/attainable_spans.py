@@ -2,33 +2,34 @@
 
 For the span a device starts as late as the others allow, so the least span of an order is the maximum mean of a cycle
 of paths: from the first pass of a device to the last of another, from the first of that one on, and back to the start.
-Its denominator is the number of devices on the cycle.
+All paths are whole ticks, so the denominator of the mean is the number of devices on the cycle.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from fractions import Fraction
 
+from pipesched.problem.network.open_ends import devices_with_open_ends
 from pipesched.problem.problem import Objective, Problem
 
 # Integers stay ints, which are many times as fast.
 Value = int | Fraction
 
 
-def largest_denominator(problem: Problem) -> int:
-    """The largest denominator of a value, in ticks.
+def largest_denominator(problem: Problem, opened: Collection[int] = ()) -> int:
+    """The largest denominator of a value, in ticks; `opened` are devices that have begun, at times that are known.
 
-    1 where all chains begin on one device and no weight pass is put off: that device then begins first and ends last,
-    unless others gather their parameters before, or reduce gradients after that.
+    1 where the first and the last task of all are in any case those of one device: no other one takes longer then. A
+    cycle of the others passes once at most through a time that is known, be it that of one opened device or another.
     """
     if problem.objective is not Objective.SPAN:
         return 1
-    walked = [chain for chain in problem.placement.chains if problem.microbatches_of[chain[0]]]
-    where = problem.placement.stage_device
-    alone = not problem.splittable and not problem.network.has_collectives
-    if alone and len({where[chain[0]] for chain in walked}) == 1:
+    where, walks = problem.placement.stage_device, problem.microbatches_of
+    if len(devices_with_open_ends(problem.network, where)) <= 1:
         return 1
-    return len({where[stage] for chain in walked for stage in chain})
+    devices = {where[stage] for stage, walk in enumerate(walks) if walk}
+    return max(1, len(devices - set(opened)) + bool(opened))
 
 
 def simplest(value: Value) -> Value:

@@ -139,6 +139,17 @@ class TaskNetwork:
         return {pass_type: tuple(arcs) for pass_type, arcs in found.items()}
 
     @cached_property
+    def arcs_from(self) -> Mapping[TaskType, tuple[Arc, ...]]:
+        """The arcs of each task, among the alternatives of which it is."""
+        found: dict[TaskType, list[Arc]] = {
+            TaskType(*of, part): [] for of, tasks in self.tasks.items() for part in range(len(tasks))
+        }
+        for arc in self.arcs:
+            for task in arc.alternatives:
+                found[task].append(arc)
+        return {task: tuple(arcs) for task, arcs in found.items()}
+
+    @cached_property
     def needs(self) -> Mapping[PassType, tuple[Need, ...]]:
         """The precedences between passes, for readers that see a pass as one box, without what sends its tensor on.
 

@@ -1,0 +1,63 @@
+"""The devices on which an iteration may begin or end: a task there waits for none, or none waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pipesched.problem.network.task_network import Arc, PassType, TaskNetwork, TaskType
+from pipesched.problem.passes import BW, OFFLOAD, REDUCE, RELOAD, STEP, B, F, PassKind, W
+
+# Kinds of passes that run in any case, and those of which one runs if another does.
+_ALWAYS = {F, REDUCE, STEP}
+_WITH: dict[PassKind, PassKind] = {W: B, RELOAD: OFFLOAD}
+
+
+def devices_with_open_ends(network: TaskNetwork, device_of: Sequence[int]) -> frozenset[int]:
+    """Where this is one device, its first task is the first of all and its last one the last, in every schedule.
+
+    `device_of` has the device of each stage. For every task of another device is then behind one of this device, and
+    ahead of one, by arcs that hold whatever modes are chosen. Gatherings of parameters and what drops them are open on
+    both sides: what they wait for depends on the order.
+    """
+    return frozenset(
+        device_of[of[1]]
+        for of, tasks in network.tasks.items()
+        if network.numbers[of]
+        for part in range(len(tasks))
+        if not _waits(network, TaskType(*of, part)) or not _is_awaited(network, TaskType(*of, part))
+    )
+
+
+def _waits(network: TaskNetwork, task: TaskType) -> bool:
+    """Whether each copy of a task has another one before it, whatever is chosen."""
+    numbers = network.numbers[task.pass_type]
+    return any(
+        arc.after == task
+        and not arc.optional
+        and (arc.share is None or (arc.share.before and _are_among(numbers, arc.share.after)))
+        for arc in network.arcs_into[task.pass_type]
+    )
+
+
+def _is_awaited(network: TaskNetwork, task: TaskType) -> bool:
+    """Whether each copy of a task has another one behind it: of a backward that is fused or split, either way."""
+    behind: set[PassType] = {arc.after.pass_type for arc in _out_of(network, task)}
+    return any(
+        kind in _ALWAYS
+        or (kind, stage) == task.pass_type
+        or _WITH.get(kind) is task.kind
+        or (kind in (B, BW) and all((one, stage) in behind for one in (B, BW) if (one, stage) in network.tasks))
+        for kind, stage in behind
+    )
+
+
+def _out_of(network: TaskNetwork, task: TaskType) -> Iterator[Arc]:
+    """The arcs of every copy of a task."""
+    numbers = network.numbers[task.pass_type]
+    for arc in network.arcs_from[task]:
+        if arc.share is None or (arc.share.after and _are_among(numbers, arc.share.before)):
+            yield arc
+
+
+def _are_among(numbers: Sequence[int], others: Sequence[int]) -> bool:
+    return numbers == others or set(numbers) <= set(others)

@@ -1,0 +1,58 @@
+"""Tiny problems in span of which more than one device may begin or end by itself: spans are then often fractions."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from pipesched.problem.problem import Problem
+from tests.support.makers import problem
+
+KINDS = ("lookups", "parameters", "weights", "two ways", "module")
+
+
+def open_ends(random: Random, kind: str | None = None) -> Problem:
+    """Two devices of two micro-batches: lookups, parameters, weight passes, two directions, or a module.
+
+    One device is mostly busy with short passes for the other and, by itself, with something long before or behind.
+    """
+    most = random.choice((4, 10, 20))
+
+    def long_and_short() -> list[int]:
+        return [random.randint(most // 2, most), random.randint(0, 2)]
+
+    def by_itself() -> list[int]:
+        return [random.choice((0, 0, random.randint(0, 3))), random.randint(most, 2 * most)]
+
+    def some(stages: int) -> list[int]:
+        return [random.randint(0, 5) for _ in range(stages)]
+
+    transfer = [[0, random.randint(0, 3)], [random.randint(0, 3), 0]]
+    kind = kind or random.choice(KINDS)
+    keys: dict[str, Any] = {"objective": "span"}
+    times: dict[str, Any] = {"forward": long_and_short(), "backward": long_and_short(), "transfer": transfer}
+    if kind == "lookups":
+        look = {"name": "look", "time": by_itself(), "needs": "nothing"}
+        keys["tasks"] = {
+            "forward": [look, {"name": "f", "time": times["forward"]}],
+            "backward": [{"name": "b", "time": times["backward"]}],
+        }
+        times = {"transfer": transfer}
+    elif kind == "parameters":
+        parameters: dict[str, Any] = {"step": {"time": by_itself()}}
+        if random.random() < 0.7:
+            parameters["gather"] = {"time": by_itself(), "keep": "always"}
+        if random.random() < 0.3:
+            parameters["reduce"] = {"time": some(2), "buckets": random.choice((1, 2))}
+        keys |= {"parameters": parameters, "objective": "iteration", "overlap_next": True}
+    elif kind == "weights":
+        times["weight"] = by_itself()
+    elif kind == "two ways":
+        weight = [random.randint(1, 5) for _ in range(4)]
+        times = {"forward": random.randint(1, 5), "backward": random.randint(1, 5), "weight": weight}
+        times["transfer"] = random.randint(0, 3)
+        keys["placement"] = "bidirectional"
+    else:
+        own = {"forward": by_itself()[1], "backward": random.choice((0, by_itself()[1]))}
+        keys["modules"] = {"vision": {"placement": [1], "feeds": 1, "times": own}}
+    return problem(2, 2, times=times, **keys)
