@@ -22,11 +22,13 @@ def jobs_of(
     passes: Collection[Pass] | None = None,
     ways: Ways | None = None,
     gathered: Mapping[int, int] | None = None,
+    opened: Collection[int] = (),
 ) -> Jobs:
     """The jobs of all passes, or of these alone: what others would have to end before them is then left out.
 
     `ways`: of each activation, by stage and micro-batch, the sets of passes of which one runs, where not all are open.
-    `gathered`: how often the parameters of each stage are gathered at least, where that is not once.
+    `gathered`: how often the parameters of each stage are gathered at least, where that is not once. `opened`: the
+    devices that have begun, at times that are known.
     """
     if problem.microbatch_scale:
         raise ValueError("unequal micro-batches are solved as chains (`microbatch_chains`)")
@@ -44,7 +46,7 @@ def jobs_of(
     types = network.tasks
     zeros = sum(task.ticks == 0 for p in held for task in types[p.kind, p.stage])
     zeros += sum(p.kind is F and problem.stages[p.stage].overlapped == 0 for p in held)
-    parts = largest_denominator(problem)
+    parts = largest_denominator(problem, opened)
     scale = parts * zeros + 1
     jobs = tuple(
         Job(Task(p, part), task.resource, max(1, task.ticks * scale), *chosen.decides(p))

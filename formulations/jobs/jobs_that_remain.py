@@ -15,15 +15,15 @@ from pipesched.problem.state import State
 def jobs_that_remain(problem: Problem, state: State) -> Jobs:
     """What runs when the state is taken is a job from then on to its end, ahead of all others of its stream.
 
-    What remains starts in whole ticks, whatever is minimised.
+    The span of what remains may be a fraction of a tick where devices have not begun.
     """
-    of_ticks = replace(problem, objective=Objective.MAKESPAN)
     gathered = gathered_at_least(problem, state)
-    whole = jobs_of(of_ticks, state.passes(problem), state.ways_to_save(problem), gathered)
-    opened = (state.opening(problem, device) for device in range(problem.devices))
-    steps = tuple(None if since is None else since * whole.scale for since in opened)
+    since = [state.opening(problem, device) for device in range(problem.devices)]
+    opened = [device for device, start in enumerate(since) if start is not None]
+    whole = jobs_of(problem, state.passes(problem), state.ways_to_save(problem), gathered, opened)
+    steps = tuple(None if start is None else start * whole.scale for start in since)
     counts = problem.objective is Objective.SPAN
-    return replace(_Remaining(whole, state).jobs(), problem=problem, opened=steps if counts else ())
+    return replace(_Remaining(whole, state).jobs(), opened=steps if counts else ())
 
 
 class _Remaining:

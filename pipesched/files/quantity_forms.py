@@ -1,10 +1,12 @@
-"""Which keys of problem and plan files may hold values with units, and what each then is."""
+"""Which keys of problem, plan and state files may hold values with units, and what each then is."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, NamedTuple
+
+from pipesched.problem.problem import Problem
 
 
 class Kind(Enum):
@@ -90,3 +92,9 @@ PLAN = Form(
     lambda document: _text(document.get("time_unit"), "ms" if "model" in document else ""),
     lambda document: _text(_section(document, "memory").get("unit"), "GiB"),
 )
+
+
+def state_form(problem: Problem) -> Form:
+    """That of a state of this problem, whose unit of time it has."""
+    times = dict.fromkeys(("now", "passes.start", "passes.end"), Kind.TIME)
+    return Form(times, "", lambda _: problem.time_unit, lambda _: "")

@@ -16,6 +16,8 @@ from pipesched.errors import BadInput
 from pipesched.files.fields import field_types
 from pipesched.files.fields.section import Section
 from pipesched.files.problem_file import read_document
+from pipesched.files.quantities import in_plain_numbers
+from pipesched.files.quantity_forms import state_form
 from pipesched.files.rounding import LARGEST
 from pipesched.files.schedules.task_texts import TaskReader
 from pipesched.files.schema_errors import parse_model
@@ -39,7 +41,9 @@ class BegunPass(Section):
     start: field_types.Number | None = Field(None, description="in the problem's unit")
     end: field_types.Number | None = Field(None, description="in the problem's unit; after now where it still runs")
     recompute: field_types.Text | None = Field(
-        None, description="of a forward: the way in which its activation is to be recomputed; default: it is not"
+        None,
+        description="of a forward: the way in which its activation is to be recomputed; default: that which has begun, "
+        "or the only one where it is neither kept nor moved to the host, else it is not",
     )
 
 
@@ -66,6 +70,7 @@ def state_from(document: object, problem: Problem, source: str = "state") -> tup
     """The same from a dictionary."""
     try:
         _refuse(problem)
+        document = in_plain_numbers(document, state_form(problem))
         form, found, wrong = parse_model(StateFile, document, StateFile.required)
         if found or wrong:
             raise BadInput(*found)
@@ -76,7 +81,7 @@ def state_from(document: object, problem: Problem, source: str = "state") -> tup
             raise BadInput("times: found more digits than exact sums allow; allowed: fewer, or a coarser unit")
         problem = finer(problem, parts)
         ran, found = _tasks(form, problem)
-        recomputed = {} if found else _recomputed(form, problem, found)
+        recomputed = {} if found else _recomputed(form, problem, ran, found)
         state = State(_ticks(form.now, problem), ran, recomputed)
         found += [] if found else [*_mistakes(problem, state)]
         if found:
@@ -134,8 +139,14 @@ def _tasks(form: StateFile, problem: Problem) -> tuple[dict[Task, Ran], list[str
     return ran, found
 
 
-def _recomputed(form: StateFile, problem: Problem, found: list[str]) -> dict[tuple[int, int], PassKind]:
-    """How activations are to be recomputed, by stage and micro-batch; what is wrong is added to what was found."""
+def _recomputed(
+    form: StateFile, problem: Problem, ran: Mapping[Task, Ran], found: list[str]
+) -> dict[tuple[int, int], PassKind]:
+    """How activations are to be recomputed, by stage and micro-batch; what is wrong is added to what was found.
+
+    Where the file does not say it of a forward that has begun, its recomputation does that has begun, or the stage that
+    has no other way. It is wrong if a stage has several and neither keeps an activation nor moves it to the host.
+    """
     told: dict[tuple[int, int], PassKind] = {}
     reader = TaskReader(problem)
     for at, one in enumerate(form.passes or ()):
@@ -150,6 +161,17 @@ def _recomputed(form: StateFile, problem: Problem, found: list[str]) -> dict[tup
                 found.append(f"passes[{at}].recompute: found {one.recompute!r}; allowed: {allowed}")
             else:
                 told[p[1:]] = known[one.recompute]
+    for p in sorted({task.of for task in ran}):
+        own = problem.stages[p.stage]
+        if p.kind in RECOMPUTATIONS:
+            told.setdefault(p[1:], p.kind)
+        elif p.kind is F and p[1:] not in told and not own.may_keep and own.offload is None:
+            begun = [kind for kind in RECOMPUTATIONS if any(task.of == p._replace(kind=kind) for task in ran)]
+            ways = begun or RECOMPUTATIONS[: len(own.recompute)]
+            told[p[1:]] = ways[0]
+            if len(ways) > 1:
+                allowed = ", ".join(way.name for way in own.recompute)
+                found.append(f"passes: found no recompute of {problem.task_text(Task(p))}; allowed: {allowed}")
     return told
 
 
@@ -168,7 +190,7 @@ def _mistakes(problem: Problem, state: State) -> Iterator[str]:
         if p.kind is BW and any(p._replace(kind=kind) in begun for kind in (B, W)):
             yield f"passes: found {text(Task(p))} beside B or W; allowed: the backward fused or split"
     for task in ran:
-        for before in _needed(problem, task, ran):
+        for before in _needed(problem, task, state):
             if before not in ran or ran[before].end > ran[task].start:
                 says = "has not begun" if before not in ran else "ends later"
                 yield f"passes: {text(task)} needs {text(before)}, which {says}"
@@ -206,14 +228,21 @@ def _held_too_much(problem: Problem, state: State) -> Iterator[str]:
             yield f"passes: {where} holds {more} by them; its capacity is {most}"
 
 
-def _needed(problem: Problem, task: Task, ran: Mapping[Task, Ran]) -> Iterator[Task]:
-    """What a task waits for: of alternatives the one that has begun, or the first."""
+def _needed(problem: Problem, task: Task, state: State) -> Iterator[Task]:
+    """What a task waits for: of alternatives the one that has begun, or the first.
+
+    Of those of which none may run it is one that has begun or is to run; which ways to save memory are left is asked
+    elsewhere.
+    """
     for arc in problem.network.arcs_into[task.of[:2]]:
         if arc.after.part == task.part:
             own = task.of.microbatch
             for j in (own,) if arc.share is None else arc.share.numbers(own):
                 named = [Task(Pass(one.kind, one.stage, j), one.part) for one in arc.alternatives]
-                yield next((one for one in named if one in ran), named[0])
+                there = (one for one in named if one in state.ran or state.recomputed.get(one.of[1:]) is one.of.kind)
+                found = next(there, None if arc.optional else named[0])
+                if found is not None:
+                    yield found
 
 
 if __name__ == "__main__":

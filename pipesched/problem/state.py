@@ -30,6 +30,11 @@ class State:
     ran: Mapping[Task, Ran]
     recomputed: Mapping[tuple[int, int], PassKind] = field(default_factory=dict)
 
+    def finer(self, parts: int) -> State:
+        """The same where every tick is `parts` ticks."""
+        ran = {task: Ran(one.start * parts, one.end * parts) for task, one in self.ran.items()}
+        return State(self.now * parts, ran, self.recomputed)
+
     def opening(self, problem: Problem, device: int) -> int | None:
         """When the first task of a device started; None where none has."""
         return min((one.start for task, one in self.ran.items() if problem.device(task.of) == device), default=None)

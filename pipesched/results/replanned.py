@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pipesched.problem.attainable_spans import Value
 from pipesched.problem.formatting import amount
 from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import Task
@@ -20,13 +21,14 @@ class Replanned:
     """`tasks` are all tasks with start and end, in ticks, those of the state as they were; None where none fits.
     Of tasks of no length that stand at one tick the mapping has the order. `waits` are events that memory needs.
 
-    No order of the rest has a value below `lower_bound`.
+    No order of the rest has a value below `lower_bound`. Where the span is a fraction of the ticks in which the state
+    was given, those of `problem` and `state` are finer.
     """
 
     problem: Problem
     state: State
     status: Status
-    lower_bound: int
+    lower_bound: Value
     tasks: Mapping[Task, Ran] | None = None
     waits: tuple[Wait, ...] = ()
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from math import ceil, lcm
 from threading import Event
 
 from formulations.exact.exact_model import ExactModel
@@ -17,7 +20,10 @@ from formulations.variables.literal_count import open_pairs
 from formulations.variables.literals import TooLong
 from formulations.variables.operations import Operations
 from pipesched.errors import Disagreement
+from pipesched.problem.attainable_spans import Value, least_from, simplest
+from pipesched.problem.passes import Task
 from pipesched.problem.problem import Problem
+from pipesched.problem.rescale import finer
 from pipesched.problem.state import Ran, State
 from pipesched.results.replanned import Replanned
 from pipesched.results.solution import Status
@@ -41,10 +47,14 @@ class ReplanParams:
     first_share: float = tuned(0.2, "of the time, for the exact model before windows", 0, 1)
     patience: int = tuned(12, "windows without gain, before the exact model has the rest", 1, 1000)
     counted_windows: int = tuned(6, "windows, where work is counted", 1, 1000)
+    most_parts: int = tuned(2520, "parts of a tick, of which all spans of ten devices are whole numbers", 1, 10**5)
 
 
 _PARAMS = ReplanParams()
 
+
+# Steps that CP-SAT adds up without harm.
+MOST_STEPS = 2**50
 
 Report = Callable[[Replanned], None]
 
@@ -54,14 +64,15 @@ def replan(
 ) -> Replanned:
     """The best order found of what remains; `report` is called at every better one, and first within a second.
 
-    Bounds are CP-SAT's and the work that is left: those of whole iterations do not know what has begun.
+    Bounds are CP-SAT's and the work that is left: those of whole iterations do not know what has begun. Orders start in
+    whole ticks first; where a span may be a fraction of one, the best of them is then improved in finer ticks.
     """
     search = _Search(problem, state, limits, report, stop or Event())
-    if search.jobs.jobs:
-        search.run()
-    else:
+    if not search.jobs.jobs:
         search.told({}, ())
-    return search.result()
+        return search.result()
+    search.run()
+    return search.in_finer_ticks() or search.result()
 
 
 @dataclass
@@ -75,7 +86,7 @@ class _Search:
     def __post_init__(self) -> None:
         self._end = time.monotonic() + self.limits.seconds
         self.jobs = jobs_that_remain(self.problem, self.state)
-        self.bound = least_value(self.problem, self.state, self.jobs)
+        self.bound: Value = least_value(self.problem, self.state, self.jobs)
         self.placed: PlacedJobs | None = None
         self.best: Replanned | None = None
         self._infeasible = (self.jobs.most_further_gathers or 0) < 0
@@ -87,13 +98,37 @@ class _Search:
             placed = self._placed_at(starts)
             if placed is not None and (self.best is None or not self._done):
                 self._keep(placed)
-        exact = len(self.jobs.jobs) <= _PARAMS.most_jobs
-        exact = exact and open_pairs(KnownOrder(Operations(self.jobs))) <= _PARAMS.most_literals
+        exact = self._small
         if exact:
             self._exact(_PARAMS.first_share if self.placed is not None else 1.0)
         self._windows(_PARAMS.patience if exact else None)
         if exact:
             self._exact(1.0)
+
+    @cached_property
+    def _small(self) -> bool:
+        """Whether the exact model has few enough passes and literals."""
+        return (
+            len(self.jobs.jobs) <= _PARAMS.most_jobs
+            and open_pairs(KnownOrder(Operations(self.jobs))) <= _PARAMS.most_literals
+        )
+
+    def in_finer_ticks(self) -> Replanned | None:
+        """The best order in ticks of which every span is a whole number, where those of the problem are none."""
+        parts = fine_enough(self.jobs)
+        if parts == 1 or self.placed is None or self._over or not self._small:
+            return None
+        limits = replace(self.limits, seconds=max(0.0, self._end - time.monotonic()))
+        fine = _Search(finer(self.problem, parts), self.state.finer(parts), limits, self.report, self.stop)
+        fine.bound = max(fine.bound, ceil(self.bound * parts))
+        placed = fine._placed_at({n: start * parts for n, start in self.placed.start.items()})
+        if placed is None:
+            return None
+        fine._keep(placed)
+        fine._exact(1.0)
+        # Spans are fractions of the ticks of the problem, whatever those of the model.
+        fine.bound = simplest(least_from(Fraction(fine.bound) / parts, self.jobs.parts) * parts)
+        return fine.result()
 
     def _placed_at(self, starts: Mapping[int, int]) -> PlacedJobs | None:
         return placed_at(grouped_at(self.jobs, starts), starts, self._openings(starts))
@@ -109,17 +144,38 @@ class _Search:
 
     def told(self, starts: Mapping[int, int], waits: Iterable[tuple[int, int]]) -> None:
         """A better order by the steps at which its jobs start, judged before it is told of."""
-        jobs, ran = self.jobs, dict(self.state.ran)
-        for n, step in sorted(starts.items(), key=lambda one: one[1]):
-            task, start = jobs.jobs[n].task, step // jobs.scale
-            if task not in self.state.ran:
-                ran[task] = Ran(start, start + jobs.jobs[n].steps // jobs.scale)
-        wrong = validate_from_state(self.problem, self.state, ran)
+        jobs = self.jobs
+        events = tuple(Wait(jobs.jobs[one].task, jobs.jobs[other].task) for one, other in waits)
+        able = [
+            Replanned(self.problem, self.state, Status.FEASIBLE, self.bound, self._in_ticks(starts, later), events)
+            for later in self._delays(starts)
+        ]
+        self.best = min(able, key=lambda one: one.value or 0)
+        wrong = validate_from_state(self.problem, self.state, self.best.tasks or {})
         if wrong:
             raise Disagreement(f"ordering anew gave a schedule that is not valid: {wrong[0].text}", "replanning")
-        events = tuple(Wait(jobs.jobs[one].task, jobs.jobs[other].task) for one, other in waits)
-        self.best = Replanned(self.problem, self.state, Status.FEASIBLE, self.bound, ran, events)
         self.report(self.result())
+
+    def _delays(self, starts: Mapping[int, int]) -> set[int]:
+        """By how many steps to delay all starts before they are rounded down to ticks, at choice.
+
+        Tasks of no length take a step each. Where a device begins just before a tick these may bring its end behind
+        one, so that rounding makes it longer; not so where it begins at one. There is a delay by which no device begins
+        so late in a tick: a device forbids `zeros` of them, the devices that count are `parts` at most, and a tick has
+        a step more than both together. The least such delay puts the beginning of some device at a tick.
+        """
+        if not self.jobs.opened:
+            return {0}
+        return {0, *(-opening % self.jobs.scale for opening in self._openings(starts))}
+
+    def _in_ticks(self, starts: Mapping[int, int], later: int) -> dict[Task, Ran]:
+        """All tasks, those that have not begun so many steps later and then rounded down to ticks."""
+        jobs, ran = self.jobs, dict(self.state.ran)
+        for n, step in sorted(starts.items(), key=lambda one: one[1]):
+            task, start = jobs.jobs[n].task, (step + later) // jobs.scale
+            if task not in self.state.ran:
+                ran[task] = Ran(start, start + jobs.jobs[n].steps // jobs.scale)
+        return ran
 
     def result(self) -> Replanned:
         """The best so far, with what is proved by now."""
@@ -137,9 +193,14 @@ class _Search:
 
     @property
     def _done(self) -> bool:
+        # No order that starts in whole ticks has a value between.
+        proved = self.best is not None and self.best.value is not None and self.best.value <= ceil(self.bound)
+        return proved or self._over
+
+    @property
+    def _over(self) -> bool:
         over = self.limits.deterministic is None and time.monotonic() >= self._end
-        proved = self.best is not None and self.best.value is not None and self.best.value <= self.bound
-        return over or proved or self._infeasible or self.stop.is_set()
+        return over or self._infeasible or self.stop.is_set()
 
     def _exact(self, share: float) -> None:
         if self._done:
@@ -160,7 +221,7 @@ class _Search:
             self._infeasible = True
             return
         if answer.bound >= 0 and model.bounds_everything:
-            self.bound = max(self.bound, int(model.bound(answer.bound)))
+            self.bound = max(self.bound, model.bound(answer.bound))
         if answer.has_solution:
             starts = model.starts(answer.value_of)
             placed = self._placed_at(starts)
@@ -181,6 +242,13 @@ class _Search:
             vain, solved = 0 if better else vain + 1, solved + 1
             if better:
                 self._keep(search.placed)
+
+
+def fine_enough(jobs: Jobs) -> int:
+    """Into how many ticks to split one so that spans are whole numbers of them, or most of them are."""
+    ample = jobs.scale * sum(job.steps for job in jobs.jobs) + max(jobs.release, default=0)
+    able = (lcm(*range(1, parts + 1)) for parts in range(jobs.parts, 0, -1))
+    return next(parts for parts in able if (parts <= _PARAMS.most_parts and parts * ample < MOST_STEPS) or parts == 1)
 
 
 def least_value(problem: Problem, state: State, jobs: Jobs) -> int:

@@ -60,7 +60,7 @@ def run_from_state(args: Namespace, problem: Problem) -> Exit:
         print(found.text())
         for device, order in enumerate(found.orders() if found.tasks else []):
             coming = [one for one in order if one not in state.ran]
-            texts = [f"{problem.task_text(one)} at {amount(problem, (found.tasks or {})[one].start)}"
+            texts = [f"{problem.task_text(one)} at {amount(found.problem, (found.tasks or {})[one].start)}"
                      for one in islice(coming, _SHOWN)]  # fmt: skip
             more = f", and {len(coming) - _SHOWN} more" if len(coming) > _SHOWN else ""
             print(f"device {device}: {', '.join(texts) or 'nothing is left'}{more}")

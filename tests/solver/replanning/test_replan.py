@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,6 +20,7 @@ from pipesched.errors import BadInput
 from pipesched.files.state_file import json_schema, state_from
 from pipesched.problem.passes import BW, RECOMPUTATIONS, B, F, Pass, Task
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.rescale import in_ticks_of
 from pipesched.problem.stage import TaskSpec
 from pipesched.problem.state import Ran, State
 from pipesched.results.replanned import Replanned
@@ -28,6 +32,7 @@ from solver.limits import Limits
 from solver.replanning.replan import replan
 from tests.support.columns import with_tasks
 from tests.support.makers import problem
+from tests.support.open_ends import open_ends
 from tests.support.states import (
     least_end,
     tiny_state,
@@ -36,6 +41,7 @@ from tests.support.states import (
     tiny_state_of_memory,
     tiny_state_of_tasks,
 )
+from tests.support.task_brute_force import TooManyOrdersError, optimum
 
 SURE = Limits(workers=1, deterministic=5)
 STATES = Path(__file__).resolve().parents[3] / "examples" / "states"
@@ -70,8 +76,48 @@ def test_against_every_order_of_what_remains(first: int, tiny: Callable[[Random]
         assert (found.status, found.value) == (Status.OPTIMAL, best), seed
         for better in (*told, found):
             assert better.tasks is not None and better.lower_bound <= best <= (better.value or 0), seed
-            assert validate_from_state(one, state, better.tasks) == [], seed
+            assert validate_from_state(better.problem, better.state, better.tasks) == [], seed
     assert compared > 10
+
+
+def test_a_span_of_which_nothing_has_begun_is_that_of_the_whole() -> None:
+    """Devices begin when they like from now on: to the fraction of a tick by every order, with cycles of paths."""
+    seen = Counter[int]()
+    for seed in (*range(16), 31, 34, 39, 58, 94):
+        one = open_ends(Random(seed), ("lookups", "weights", "parameters")[seed % 3])
+        with suppress(TooManyOrdersError):
+            best = optimum(one, one.objective, 4, 3_000)
+            found = replan(one, State(seed % 3, {}), Limits(workers=1, deterministic=20))
+            assert best is not None and found.value is not None and found.tasks is not None, seed
+            assert (found.status, in_ticks_of(one, found.value, found.problem)) == (Status.OPTIMAL, best), seed
+            assert validate_from_state(found.problem, found.state, found.tasks) == [], seed
+            seen[best.denominator] += 1
+    assert seen.keys() == {1, 2}, seen
+
+
+HALF: dict[str, Any] = {
+    "placement": "bidirectional", "objective": "span",
+    "times": {"forward": 4, "backward": 1, "weight": [4, 4, 3, 2], "transfer": 1},
+}  # fmt: skip
+QUARTER: dict[str, Any] = {
+    "times": {"forward": [4, 2], "backward": [0.5, 1], "weight": [4.5, 6.5], "fused": 7, "transfer": [4, 0]},
+    "memory": {"activation": 3, "freed_by_backward": 1}, "objective": "span",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("one", "document", "value"),
+    [
+        (problem(2, 2, **HALF), {"now": 0, "passes": []}, 17.5),
+        (problem(2, 3, **QUARTER), {"now": 2, "passes": [{"name": "F0.0", "start": 0}]}, 30.25),
+    ],
+)
+def test_spans_of_half_a_tick(one: Problem, document: dict[str, Any], value: float) -> None:
+    told: list[Replanned] = []
+    found = replan(*state_from(document, one), SURE, told.append)
+    assert found.value is not None and found.status is Status.OPTIMAL
+    assert found.document()["value"] == found.document()["lower_bound"] == value
+    assert all(better.document()["lower_bound"] <= value for better in told)  # type: ignore[operator]
 
 
 def held() -> tuple[Problem, State]:
@@ -231,6 +277,59 @@ def test_a_forward_that_has_begun_is_recomputed_where_the_state_says_so() -> Non
             state_from(
                 {"now": 9, "passes": [begun, {"name": name, "start": 4, "recompute": way}][name == "F0.0" :]}, one
             )
+
+
+_RAN = [{"name": "F0.0", "start": 0, "end": 2}, {"name": "BW0.0", "start": 2, "end": 5}]
+
+
+@pytest.mark.parametrize(
+    "memory",
+    [
+        {"offload": {"out": 1, "in": 1}},
+        {"recompute": [{"name": "full", "time": 1}]},
+        {"offload": {"out": 1, "in": 1}, "recompute": [{"name": "full", "time": 1}, {"name": "some", "time": 2}]},
+    ],
+)
+def test_what_has_been_kept_needs_no_copy_and_no_recomputation(memory: dict[str, Any]) -> None:
+    one = problem(1, 2, streams=["compute", "d2h", "h2d"], times={"forward": 2, "backward": 3},
+                  memory={"activation": 1, "capacity": 2} | memory)  # fmt: skip
+    found = replan(*state_from({"now": 5, "passes": _RAN}, one), SURE)
+    assert (found.status, found.value) == (Status.OPTIMAL, 10)
+
+
+def test_how_an_activation_is_recomputed_is_inferred_where_it_can_be() -> None:
+    """From the recomputation that has begun, or as the only way that there is; else the state must say it."""
+    ways = [{"name": "full", "time": 1}, {"name": "some", "time": 2}]
+    keys: dict[str, Any] = {"times": {"forward": 2, "backward": 3}}
+
+    def always(count: int) -> Problem:
+        memory = {"activation": 1, "capacity": 2, "recompute": ways[:count], "decide": {"recompute": "always"}}
+        return problem(1, 2, memory=memory, **keys)
+
+    begun = {"now": 2, "passes": _RAN[:1]}
+    _, state = state_from(begun, always(1))
+    assert state.recomputed == {(0, 0): RECOMPUTATIONS[0]}
+    with pytest.raises(BadInput, match=r"found no recompute of F0\.0; allowed: full, some"):
+        state_from(begun, always(2))
+    again = {"name": "Rb0.0/some", "start": 2, "end": 4}
+    one, state = state_from({"now": 4, "passes": [_RAN[0], again]}, always(2))
+    assert state.recomputed == {(0, 0): RECOMPUTATIONS[1]}
+    found = replan(one, state, SURE)
+    assert (found.status, found.value) == (Status.OPTIMAL, 4 + 3 + 2 + 1 + 3)
+    with pytest.raises(BadInput, match=r"BW0\.0 needs R0\.0/full, which has not begun"):
+        state_from({"now": 5, "passes": _RAN}, always(1))
+
+
+@pytest.mark.parametrize(
+    ("number", "ticks"), [("39/2", "39/2"), (19.5, "39/2"), ("19500 us", "39/2"), ("0.0195 s", "39/2"), (7, "7")]
+)
+def test_times_of_a_state_are_written_as_those_of_a_problem(number: object, ticks: str) -> None:
+    document = {"now": number, "passes": [{"name": "F0.0", "start": "1/3", "end": number}]}
+    jsonschema.validate(document, json_schema())
+    one, state = state_from(document, problem(1, 2, time_unit="ms", times={"forward": 2, "backward": 3}))
+    assert state.now * one.tick == Fraction(ticks) == state.ran[Task(Pass(F, 0, 0))].end * one.tick
+    with pytest.raises(BadInput, match="now: found '3 GiB'; allowed: a number, or a time such as 300 us"):
+        state_from({"now": "3 GiB", "passes": []}, one)
 
 
 def test_what_has_begun_fits_the_memory_of_devices_and_hosts() -> None:
