@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from pathlib import Path
+
+# Defects of this tool, each with its traceback; silent unless a program that uses it listens.
+DEFECTS = logging.getLogger(__name__)
+DEFECTS.addHandler(logging.NullHandler())
+_DEFECT = "A DEFECT OF PIPESCHED: "
 
 
 class PipeschedError(Exception):
@@ -41,9 +48,38 @@ class Disagreement(PipeschedError):
         self.kind = kind
 
 
-def defect_note(text: str) -> str:
-    """What users read of a defect that was met and left out."""
-    return f"A DEFECT OF PIPESCHED: {text.rstrip('.')}. Please report this with the problem file."
+class OutOfRange(PipeschedError):
+    """Numbers larger than an array of compiled code holds: what needs it is left out, which is no defect."""
+
+
+def defect_note(text: str, error: BaseException | None = None) -> str:
+    """The note for users about a defect that was met and left out; logged with the traceback of its `error`."""
+    DEFECTS.error("%s", text, exc_info=error)
+    return f"{_DEFECT}{text.rstrip('.')}. Please report this with the problem file."
+
+
+def is_defect(note: str) -> bool:
+    """Whether a note says that a defect of this tool was met."""
+    return note.startswith(_DEFECT)
+
+
+def left_out_note(part: str, error: Exception) -> str:
+    """The note for users about a part of a search that an error ended, while the other parts went on."""
+    if isinstance(error, OutOfRange):
+        return f"{part} left out: {error}"
+    if isinstance(error, MemoryError):
+        return f"{part} left out: it needs more memory than this machine has free"
+    return defect_note(str(error) if isinstance(error, Disagreement) else f"{part}: {raised(error)}", error)
+
+
+def raised(error: BaseException) -> str:
+    """An error in one line: its type, its text and the line of code that raised it."""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    where = "" if last is None else f", raised in {Path(last.tb_frame.f_code.co_filename).name}:{last.tb_lineno}"
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}{f' ({text})' if text else ''}{where}"
 
 
 def did_you_mean(word: str, known: Iterable[str], alike: float = 0.6) -> str:

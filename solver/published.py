@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from formulations.jobs.jobs_of_problem import jobs_of
 from heuristics.catalogue import Heuristic
-from pipesched.errors import Disagreement, DoesNotApply, defect_note
+from pipesched.errors import Disagreement, DoesNotApply, left_out_note
 from pipesched.problem.chains.microbatch_chains import MicrobatchChains, microbatch_chains
 from pipesched.problem.passes import SAVING
 from pipesched.problem.problem import Problem
@@ -23,28 +23,31 @@ from solver.tasks.dispatch import expanded
 
 
 def candidate(problem: Problem, heuristic: Heuristic, chains: MicrobatchChains | None = None) -> Candidate:
-    """One published schedule; one that breaks any rule but the memory's is a defect in this tool, and left out.
+    """One published schedule; one that breaks any rule but the memory's, or an error, is a defect, and left out.
 
     Where the problem is that of `chains`, the schedule is one of the unequal micro-batches that these stand for.
     """
-    if chains is not None:
-        own = candidate(chains.of, heuristic)
-        return own if own.timeline is None else replace(own, timeline=timeline_into(chains, own.timeline))
     try:
-        schedule = heuristic.order(problem)
+        if chains is not None:
+            own = _candidate(chains.of, heuristic)
+            return own if own.timeline is None else replace(own, timeline=timeline_into(chains, own.timeline))
+        return _candidate(problem, heuristic)
     except DoesNotApply as reason:
         return Candidate(heuristic.name, None, None, False, str(reason))
+    except Exception as error:
+        return Candidate(heuristic.name, None, None, False, left_out_note(heuristic.name, error), defect=True)
+
+
+def _candidate(problem: Problem, heuristic: Heuristic) -> Candidate:
+    schedule = heuristic.order(problem)
     kept = _kept_although_refused(problem, schedule)
     if kept:
         stages = ", ".join(map(str, kept))
         text = f"keeps the activations of stage {stages}; memory.decide has them offloaded or recomputed"
         return Candidate(heuristic.name, None, None, False, text)
-    try:
-        if problem.network.options and any(p.kind in SAVING for p in schedule.passes()):
-            return _fitting(problem, schedule, heuristic.name)
-        return simulated_and_validated(problem, schedule, heuristic.name)
-    except Disagreement as defect:
-        return Candidate(heuristic.name, None, None, False, defect_note(str(defect)), defect=True)
+    if problem.network.options and any(p.kind in SAVING for p in schedule.passes()):
+        return _fitting(problem, schedule, heuristic.name)
+    return simulated_and_validated(problem, schedule, heuristic.name)
 
 
 def _kept_although_refused(problem: Problem, schedule: Schedule) -> list[int]:

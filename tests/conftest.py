@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
@@ -10,7 +11,33 @@ from pathlib import Path
 
 import pytest
 
+from pipesched.errors import DEFECTS
+
 ROOT = Path(__file__).parents[1]
+
+
+class _Met(logging.Handler):
+    """The defects that searches of this process met and left out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.texts.append(self.format(record))
+
+
+_MET = _Met()
+DEFECTS.addHandler(_MET)
+
+
+@pytest.fixture(autouse=True)
+def no_defect_is_met(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A defect of a part, which a search notes and goes on without, fails the test, but for one marked `meets_defects`."""
+    yield
+    texts, _MET.texts = _MET.texts, []
+    if texts and request.node.get_closest_marker("meets_defects") is None:
+        pytest.fail("\n".join(texts), pytrace=False)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -38,6 +38,7 @@ from pipesched.checking.streams.memory_over_time import memory_of_tasks
 from pipesched.checking.streams.tasks import KNOWN, stream_tasks
 from pipesched.checking.streams.tasks_as_stages import as_stages
 from pipesched.checking.streams.weights import stream_weights
+from pipesched.errors import OutOfRange
 from pipesched.problem.chains.microbatch_chains import without_scale
 from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Objective, Problem
@@ -130,7 +131,7 @@ def check_bound(problem: Problem, certificate: Certificate) -> Finding:
         proved = _proved(spoken_of, certificate)
         if problem.objective is not Objective.PERIOD:
             proved = least_attainable(problem, proved)
-    except NotCoveredError as why:
+    except (NotCoveredError, OutOfRange) as why:
         return Finding(Verdict.NOT_VERIFIED, str(why))
     except RefusedEvidenceError as why:
         return Finding(Verdict.REFUSED, f"{name}: {why}")

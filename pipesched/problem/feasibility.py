@@ -5,16 +5,15 @@ from __future__ import annotations
 from math import ceil
 
 from pipesched.errors import BadInput
+from pipesched.int64_arrays import LARGEST
 from pipesched.problem.chains.chain_groups import chain_groups
 from pipesched.problem.formatting import memory_text
 from pipesched.problem.problem import Problem
-
-# Solvers add up 64-bit integers, and finer ticks need room as well.
-_MOST_TICKS = 2**60
+from pipesched.problem.rescale import numbers_of
 
 
 def refuse_overflow(problem: Problem) -> None:
-    """`BadInput` where all passes and transfers in turn take more ticks than solvers can add up.
+    """`BadInput` where all passes and transfers in turn take more ticks, or memory, than solvers can add up.
 
     No problem read from a file does; one made in Python may.
     """
@@ -28,10 +27,17 @@ def refuse_overflow(problem: Problem) -> None:
             for stage in problem.stages
         )
     )
-    if ticks > _MOST_TICKS:
+    if ticks > LARGEST:
         raise BadInput(
-            f"{problem.name}: times: found {ticks:.1e} ticks in all; allowed: up to {_MOST_TICKS:.1e}: a larger tick, "
+            f"{problem.name}: times: found {ticks:.1e} ticks in all; allowed: up to {LARGEST:.1e}: a larger tick, "
             "or smaller times"
+        )
+    held = problem.microbatches * largest * sum(abs(one) for stage in problem.stages for one in numbers_of(stage)[1])
+    ample = max((room or 0 for room in problem.room), default=0)
+    if max(held, ample) > LARGEST:
+        raise BadInput(
+            f"{problem.name}: memory: found {float(held):.1e} units in all activations, and capacities of up to "
+            f"{float(ample):.1e}; allowed: up to {LARGEST:.1e}: a larger unit, or less memory"
         )
 
 

@@ -22,7 +22,7 @@ class Replanned:
     Of tasks of no length that stand at one tick the mapping has the order. `waits` are events that memory needs.
 
     No order of the rest has a value below `lower_bound`. Where the span is a fraction of the ticks in which the state
-    was given, those of `problem` and `state` are finer.
+    was given, those of `problem` and `state` are finer. `notes` tell of parts of the search that were left out.
     """
 
     problem: Problem
@@ -31,6 +31,7 @@ class Replanned:
     lower_bound: Value
     tasks: Mapping[Task, Ran] | None = None
     waits: tuple[Wait, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def value(self) -> int | None:
@@ -87,6 +88,7 @@ class Replanned:
             "value": None if self.value is None else units(self.value),
             "lower_bound": units(self.lower_bound),
             "now": units(self.state.now),
+            "notes": list(self.notes),
             "orders": [
                 [
                     {"name": self.problem.task_text(one), "start": units(tasks[one].start),

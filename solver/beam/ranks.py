@@ -33,7 +33,7 @@ class Preference(NamedTuple):
 def _add_up(row, walks, sums):  # type: ignore[no-untyped-def]
     """Sums by device; and the longest and the sum of what micro-batches under way walk until."""
     ends, free, waiting, _, _ = offsets(walks)
-    steps, devices, longest, flying = walks.device.shape[0], walks.room.shape[0], 0, 0
+    steps, devices, longest, flying = walks.device.shape[0], walks.room.shape[0], 0, 0.0
     for device in range(devices):
         for one in range(SUMS):
             sums[one, device] = 0.0
@@ -81,7 +81,8 @@ def ranked(row, walks, prefers, sums):  # type: ignore[no-untyped-def]
         pairs = min(sums[_FORWARDS, device], sums[_GRADIENTS, device])
         if sums[_FORWARDS, device] + sums[_GRADIENTS, device] > 0:
             until = max(until, sums[_SOON, device]) + sums[_WORK, device] - walks.saved[device] * pairs
-        until = max(until, row[free + device] + prefers.memory * sums[_AREA, device] / walks.room[device])
+        if walks.room[device] > 0:  # else its activations take no memory
+            until = max(until, row[free + device] + prefers.memory * sums[_AREA, device] / walks.room[device])
         longest = max(longest, until - walks.opens[device])
         mean += until - walks.opens[device]
     all_of = walks.first[steps - 1] + walks.microbatches[steps - 1]

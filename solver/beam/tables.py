@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pipesched.int64_arrays import int64_array, int64_sum
 from pipesched.problem.passes import BW, F, Pass
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import Stage
@@ -31,7 +32,8 @@ class Walks(NamedTuple):
     By device, `saved` is what a block saves in the mean, and `waits[since[device] : since[device + 1]]` are its
     gradients, those with the longest weight passes first. Nothing runs on it before it `opens`, from which on its time
     counts: of `rest` that of the last step's device does not. `safe` is, by chain and device, the step that a
-    micro-batch has to take until it needs no more memory that others could hold for ever.
+    micro-batch has to take until it needs no more memory that others could hold for ever. `held` and `area` are memory
+    and memory times ticks, which 64-bit integers may not hold: they only rank orders, so that rounded ones will do.
     """
 
     device: Numbers
@@ -55,8 +57,8 @@ class Walks(NamedTuple):
     since: Numbers
     chain: Numbers
     safe: Numbers
-    held: Numbers
-    area: Numbers
+    held: NDArray[np.float64]
+    area: NDArray[np.float64]
 
 
 class Step(NamedTuple):
@@ -124,9 +126,11 @@ def walks_of(problem: Problem, opens: Sequence[int] | None = None) -> Walks:
             [step.chain for step in steps],
             _safe(problem, steps, device),
         ),
-        *_holding(steps, device, [gives, later], [ticks, weight], rest),
     )
-    return Walks(*(np.array(column, np.int64) for column in columns))
+    int64_sum([own * (one + max(0, more)) for own, one, more in zip(microbatches, ticks, weight, strict=True)])
+    int64_sum([own * amount for own, amount in zip(microbatches, whole, strict=True)])
+    whole_numbers = [int64_array(column) for column in columns]
+    return Walks._make([*whole_numbers, *_holding(steps, device, [gives, later], [ticks, weight], rest)])
 
 
 def _ways(
@@ -149,10 +153,10 @@ def _holding(
     given_back: Sequence[Sequence[int]],
     ticks: Sequence[Sequence[int]],
     rest: Sequence[int],
-) -> tuple[Numbers, Numbers]:
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """`held` and `area`: a gradient and its weight pass give back so much after so many ticks of theirs."""
     shape = len(steps), max(device) + 1
-    held, area = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+    held, area = np.zeros(shape), np.zeros(shape)
     for forward, step in enumerate(steps):
         if step.gradient:
             continue

@@ -14,7 +14,7 @@ from formulations.cyclic.block_graph import BlockGraph
 from formulations.cyclic.pattern import Pattern
 from formulations.cyclic.periodic_model import PeriodicModel
 from formulations.cyclic.sequential_pattern import sequential_pattern
-from pipesched.errors import Disagreement
+from pipesched.errors import defect_note, left_out_note
 from solver.backends.cp_sat import Parameters, solve_model
 from solver.limits import Limits
 from solver.parameters import tunable, tuned
@@ -47,14 +47,14 @@ class PeriodSolution:
     """The best pattern found; `period` and `bound` in ticks per micro-batch.
 
     `refuted[k]` is a length in ticks of which CP-SAT proved that no pattern of k copies repeats in it: a proof about
-    patterns of k copies alone, not about the period. `defects` of this tool were met and what they concern left out.
+    patterns of k copies alone, not about the period. `notes` tell of defects; what these concern is left out.
     """
 
     pattern: Pattern | None
     bound: Fraction
     seconds: float
     refuted: dict[int, int] = field(default_factory=dict)
-    defects: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def period(self) -> Fraction | None:
@@ -75,7 +75,7 @@ def best_pattern(
         if pattern.fits():
             search.offer(pattern)
     search.run()
-    return PeriodSolution(search.best, search.bound, search.seconds, dict(search.refuted), tuple(search.defects))
+    return PeriodSolution(search.best, search.bound, search.seconds, dict(search.refuted), tuple(search.notes))
 
 
 class _Search:
@@ -88,7 +88,8 @@ class _Search:
         self.started, self.spent = time.monotonic(), 0.0
         self.best: Pattern | None = None
         self.refuted: dict[int, int] = {}
-        self.defects: list[str] = []
+        self.notes: list[str] = []
+        self._failed = False
 
     @property
     def seconds(self) -> float:
@@ -105,7 +106,7 @@ class _Search:
         """Keep a pattern if it is shorter."""
         if pattern.period < self.bound:
             text = f"a pattern of {pattern.period} ticks is below the bound of {self.bound}, which is left out"
-            self.defects.append(text)
+            self.notes.append(defect_note(text))
             self.bound = Fraction(0)
         if self.best is None or pattern.period < self.best.period:
             self.best = pattern
@@ -113,7 +114,7 @@ class _Search:
 
     def done(self) -> bool:
         reached = self.best is not None and self.best.period - self.bound <= self.limits.gap * self.best.period
-        return reached or self.stop.is_set() or self.left <= 0
+        return reached or self._failed or self.stop.is_set() or self.left <= 0
 
     def run(self) -> None:
         effort = _PARAMS.first_seconds
@@ -159,23 +160,25 @@ class _Search:
         """One model: patterns of `length` ticks."""
         if length < 1:
             return Verdict.NONE
-        model = PeriodicModel(self.graph, copies, length)
-        if self.best is not None and self.best.copies == copies:
-            model.hint(self.best)
         most = max(0.01, min(effort, self.left))
         work = None if self.limits.deterministic is None else most
         try:
+            model = PeriodicModel(self.graph, copies, length)
+            if self.best is not None and self.best.copies == copies:
+                model.hint(self.best)
             answer = solve_model(
                 model.cp, Parameters(most, work, self.limits.seed, workers=self.limits.workers), self.stop
             )
-        except Disagreement as defect:
-            self.defects.append(f"the periodic model: {defect}")
+        except Exception as error:
+            self.notes.append(left_out_note("the periodic model", error))
+            self._failed = True  # the next length may fail in the same way
             return Verdict.OPEN
         self.spent += answer.work
         if answer.has_solution:
             pattern = model.decode(answer.value_of)
             if not pattern.fits():
-                self.defects.append("CP-SAT gave a pattern that holds more than the memory, which was dropped")
+                text = "CP-SAT gave a pattern that holds more than the memory, which was dropped"
+                self.notes.append(defect_note(text))
                 return Verdict.OPEN
             self.offer(pattern)
             if pattern.length > length:

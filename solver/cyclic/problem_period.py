@@ -16,7 +16,7 @@ from formulations.cyclic.pattern import Copy, Pattern
 from formulations.jobs.jobs_of_problem import jobs_of
 from formulations.jobs.schedule_of_starts import schedule_of_starts
 from heuristics.catalogue import HEURISTICS
-from pipesched.errors import Disagreement, DoesNotApply
+from pipesched.errors import Disagreement, DoesNotApply, left_out_note
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.passes import BW, B, Pass, Slot, Task
 from pipesched.problem.problem import Objective, Problem
@@ -96,12 +96,12 @@ def best_period(
     if why_infeasible(problem) is not None:
         return ProblemPeriod(problem, PeriodSolution(None, bound, 0.0), certificates)
     graph = graph_of(problem)
-    known: list[Pattern] = []
+    known, notes = list[Pattern](), list[str]()
     soon = inf if limits.deterministic is not None else started + _PARAMS.reading_share * limits.seconds
 
     def read() -> None:
         long = long_run(problem, graph)
-        for schedule in _schedules(long):
+        for schedule in _schedules(long, notes):
             pattern = read_pattern(simulate(long, schedule), graph)
             if pattern is not None:
                 known.append(pattern)
@@ -109,20 +109,25 @@ def best_period(
                 return
 
     # One schedule of a large problem may take longer than all the time there is.
-    run_within(inf if limits.deterministic is not None else started + limits.seconds - time.monotonic(), stop, read)
+    until = inf if limits.deterministic is not None else started + limits.seconds
+    try:
+        run_within(until - time.monotonic(), stop, read)
+    except Exception as error:
+        notes.append(left_out_note("patterns of known schedules", error))
 
     def part(share: float) -> Limits:
         left = max(0.0, limits.seconds - (time.monotonic() - started))
         work = None if limits.deterministic is None else share * limits.deterministic
         return replace(limits, seconds=share * left, deterministic=work)
 
-    defects, share = tuple[str, ...](), 1.0
+    share = 1.0
     if graph.overlaps and not stop.is_set():
         plain = _without_blocks(problem, part(1 - _PARAMS.blocks_share), known, stop)
         known += [replace(plain.pattern, graph=graph)] if plain.pattern is not None else []
-        defects, share = plain.defects, _PARAMS.blocks_share if limits.deterministic is not None else 1.0
+        notes += plain.notes
+        share = _PARAMS.blocks_share if limits.deterministic is not None else 1.0
     found = best_pattern(graph, bound, part(share), known, stop, on_progress)
-    found = replace(found, defects=(*defects, *found.defects))
+    found = replace(found, notes=(*notes, *found.notes))
     return ProblemPeriod(problem, replace(found, seconds=time.monotonic() - started), certificates)
 
 
@@ -148,13 +153,17 @@ def long_run(problem: Problem, graph: BlockGraph) -> Problem:
     return replace(problem, microbatches=many - many % graph.microbatches)
 
 
-def _schedules(long: Problem) -> Iterator[Schedule]:
+def _schedules(long: Problem, notes: list[str]) -> Iterator[Schedule]:
     """The schedules to read patterns off: the published ones, then list schedules."""
     for heuristic in HEURISTICS:
         try:
-            yield heuristic.order(long)
+            schedule = heuristic.order(long)
         except DoesNotApply:
             continue
+        except Exception as error:
+            notes.append(left_out_note(heuristic.name, error))
+            continue
+        yield schedule
     yield from islice(listed(long), _PARAMS.lists_per_family * len(families(long)))
 
 

@@ -15,7 +15,7 @@ from formulations.cyclic.pattern import Pattern
 from heuristics.catalogue import HEURISTICS, Heuristic
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
-from pipesched.errors import DoesNotApply, defect_note
+from pipesched.errors import DoesNotApply, defect_note, left_out_note
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import finer
@@ -83,7 +83,7 @@ def solve_period(
 
     found = best_period(problem, _to_search(problem, limits), stop, on_progress).found if search else None
     pattern = None if found is None else found.pattern
-    notes += [] if found is None else list(map(defect_note, found.defects))
+    notes += () if found is None else found.notes
     certificate = _none_above(pattern, certificates, notes)
     parts = lcm(certificate.value.denominator, 1 if pattern is None else pattern.period.denominator)
     fine = finer(problem, parts)
@@ -126,7 +126,11 @@ def _to_search(problem: Problem, limits: Limits) -> Limits:
 
 def _unrolled(pattern: Pattern, fine: Problem, notes: list[str], latest: float) -> Timeline | None:
     """The pattern as a schedule; one that is not valid is a defect in this tool, told in the notes."""
-    timeline = best_unrolled(pattern, fine, latest)
+    try:
+        timeline = best_unrolled(pattern, fine, latest)
+    except Exception as error:
+        notes.append(left_out_note("the pattern unrolled", error))
+        return None
     violations = validate(timeline)
     if violations:
         notes.append(defect_note(f"the pattern unrolled is not valid and was dropped: {violations[0].text}"))
@@ -143,7 +147,11 @@ def _checked(problem: Problem, certificates: Sequence[PeriodCertificate], notes:
     """The certificates, strongest first, from the first one on that stands the check; the last one is of nothing."""
     nothing = PeriodCertificate("none", Fraction(0), "No time is below zero.", 0, OnDevice(0))
     for at, one in enumerate(certificates):
-        finding = check_bound(problem, Certificate(one.kind, one.value, one.text, one.device, one.evidence))
+        try:
+            finding = check_bound(problem, Certificate(one.kind, one.value, one.text, one.device, one.evidence))
+        except Exception as error:
+            notes.append(left_out_note(f"the bound {one.kind!r}", error))
+            continue
         if finding.verdict is not Verdict.REFUSED:
             return [*certificates[at:], nothing]
         notes.append(defect_note(f"a lower bound did not stand the check of its evidence: {finding.text}"))
@@ -189,7 +197,10 @@ def _published(problem: Problem, fine: Problem, parts: int, until: float, stop: 
         return replace(one, metrics=_with_period(one.metrics, pattern, parts), fits=one.fits and fits)
 
     def in_time(heuristic: Heuristic) -> Candidate:
-        found = run_within(until - time.monotonic(), stop, partial(periodic, heuristic))
+        try:
+            found = run_within(until - time.monotonic(), stop, partial(periodic, heuristic))
+        except Exception as error:
+            return Candidate(heuristic.name, None, None, False, left_out_note(heuristic.name, error), defect=True)
         return found or Candidate(heuristic.name, None, None, False, "time limit reached", tried=False)
 
     return tuple(map(in_time, HEURISTICS))

@@ -14,9 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from pipesched.compiled import inlined, inner
+from pipesched.int64_arrays import LARGEST, int64_array
 from pipesched.problem.problem import Problem
 from solver.diagram.completion import Rests, Short, place_of
 from solver.diagram.kept_stages import devices_of
+from solver.diagram.kept_steps import LARGEST_KEY
 from solver.diagram.steps import NEVER, NONE, NOTHING, Kept, Numbers, Steps
 
 
@@ -59,6 +61,11 @@ class Guides(NamedTuple):
 _BY_STEP, _BY_DEVICE = ("key", "own", "slot", "last", "gone"), ("free", "whole", "late")
 
 
+def _column(name: str, ways: Sequence[dict[str, list[int]]], many: int) -> Numbers:
+    """A row of so many for each guide."""
+    return int64_array([way[name] for way in ways], LARGEST_KEY if name == "key" else LARGEST).reshape(len(ways), many)
+
+
 def guides_of(problem: Problem, kept: Kept, by: Sequence[Guiding], most: int = 1) -> Guides:
     """By what remains after each state of the same or some of the stages that are kept; by none: they say nothing.
 
@@ -72,8 +79,8 @@ def guides_of(problem: Problem, kept: Kept, by: Sequence[Guiding], most: int = 1
     begin = np.cumsum([0, *map(len, rows)], dtype=np.int64)
     firsts = [layer.first[:-1] + at for layer, at in zip(layers, begin[:-1], strict=True)]
     return Guides(
-        **{name: np.array([way[name] for way in ways], np.int64).reshape(len(by), many) for name, many in wide.items()},
-        all=np.array([one.kept.steps.microbatches.sum() for one in by], np.int64),
+        **{name: _column(name, ways, many) for name, many in wide.items()},
+        all=int64_array([one.kept.steps.microbatches.sum() for one in by]),
         since=np.cumsum([0, *(len(one.rest) for one in by)], dtype=np.int64),
         layer=np.cumsum([0, *(len(layer.keys) for layer in layers)], dtype=np.int64),
         keys=np.concatenate([np.empty(0, np.int64), *(layer.keys for layer in layers)]),

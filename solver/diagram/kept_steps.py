@@ -7,6 +7,8 @@ from itertools import accumulate
 
 import numpy as np
 
+from pipesched.errors import OutOfRange
+from pipesched.int64_arrays import int64_array, int64_sum
 from pipesched.problem.passes import BW, F, Pass
 from pipesched.problem.problem import Objective, Problem
 from solver.bounds.analytic.critical_paths import Paths, durations
@@ -14,7 +16,7 @@ from solver.diagram.kept_stages import by_chain, devices_of, in_flight
 from solver.diagram.steps import NEVER, NONE, NOTHING, Kept, Numbers, Step, Steps, ticks_of_all
 
 # Sums of times of many labels must stay below what 64 bits hold, and so must the keys of states.
-_MOST_TICKS, _MOST_KEYS = 2**50, 2**62
+_MOST_TICKS, LARGEST_KEY = 2**50, 2**62
 
 
 def kept_steps(problem: Problem, paths: Paths, stages: Sequence[int], device: int | None = None) -> Kept | None:
@@ -22,10 +24,17 @@ def kept_steps(problem: Problem, paths: Paths, stages: Sequence[int], device: in
 
     Of a span that of the device counts; without one the time of the only chain does, from its first forward on.
     """
+    try:
+        return _kept_steps(problem, paths, stages, device)
+    except OutOfRange:
+        return None
+
+
+def _kept_steps(problem: Problem, paths: Paths, stages: Sequence[int], device: int | None) -> Kept | None:
     chains = by_chain(problem, stages)
     every = [step for own in chains for step in _way(own)]
     devices, where = devices_of(problem, stages), problem.placement.stage_device
-    of = np.array([devices.index(where[one.stage]) for one in every], np.int64)
+    of = int64_array([devices.index(where[one.stage]) for one in every])
     lengths = [2 * len(own) for own in chains]
     firsts = np.repeat(np.append(0, np.cumsum(lengths)[:-1]), lengths)
     lasts = np.repeat(np.cumsum(lengths) - 1, lengths)
@@ -34,9 +43,10 @@ def kept_steps(problem: Problem, paths: Paths, stages: Sequence[int], device: in
     before = np.where(np.arange(len(every)) == firsts, since, np.roll(ends, 1))
     ticks, later = _outside_of_blocks(problem, every, stages)
     blocks = _blocks(problem, every)
-    microbatches = np.array([len(problem.microbatches_of[one.stage]) for one in every], np.int64)
+    microbatches = int64_array([len(problem.microbatches_of[one.stage]) for one in every])
     most = np.repeat([in_flight(problem, own[0]) for own in chains], lengths).astype(np.int64)
-    takes = np.array([problem.stages[one.stage].activation * (1 if one.forward else -1) for one in every], np.int64)
+    takes = int64_array([problem.stages[one.stage].activation * (1 if one.forward else -1) for one in every])
+    int64_sum([takes_each * number for takes_each, number in zip(takes.tolist(), microbatches.tolist(), strict=True)])
     longest = ticks_of_all(ticks, later, starts - before, blocks, microbatches)
     base, raises = _digits(firsts, lasts, microbatches, most)
     if longest > _MOST_TICKS or most.min() < 1 or raises is None:
@@ -57,15 +67,15 @@ def kept_steps(problem: Problem, paths: Paths, stages: Sequence[int], device: in
         microbatches=microbatches,
         in_flight=most,
         slot=np.repeat(slot[:-1], lengths),
-        behind=np.array([_behind(paths, one, device) for one in every], np.int64),
+        behind=int64_array([_behind(paths, one, device) for one in every]),
         reach=_reach(of, starts, before, lasts, len(devices)),
         blocks=blocks,
         base=base,
         raises=raises,
-        room=np.array([NONE if room is None else room for room in rooms], np.int64),
-        waiting=np.array([max(0, min(_waiting(problem, stage) for stage in own)) for own in held], np.int64),
-        longest=np.array([later[of == one].max() for one in range(len(devices))], np.int64),
-        counts=np.array([makespan or one == device for one in devices], np.int64),
+        room=int64_array([NONE if room is None else room for room in rooms]),
+        waiting=int64_array([max(0, min(_waiting(problem, stage) for stage in own)) for own in held]),
+        longest=int64_array([later[of == one].max() for one in range(len(devices))]),
+        counts=int64_array([makespan or one == device for one in devices]),
         slots=int(slot[-1]),
         owner=NONE if device is None else devices.index(device),
         past=0 if device is None else -2 * longest,
@@ -93,9 +103,9 @@ def _way(stages: Sequence[int]) -> list[Step]:
 def _on_the_way(paths: Paths, every: Sequence[Step]) -> tuple[Numbers, Numbers]:
     """When a micro-batch starts and ends each step at the earliest, from the start of its first forward."""
     back = [0 if one.forward else paths.forward[one.stage] + paths.round_trip[one.stage] for one in every]
-    starts = np.array([paths.head[one.stage] for one in every], np.int64) + back
+    starts = int64_array([paths.head[one.stage] for one in every]) + back
     least = [(paths.forward if one.forward else paths.gradient)[one.stage] for one in every]
-    return starts, starts + np.array(least, np.int64)
+    return starts, starts + int64_array(least)
 
 
 def _outside_of_blocks(problem: Problem, every: Sequence[Step], stages: Sequence[int]) -> tuple[Numbers, Numbers]:
@@ -105,7 +115,7 @@ def _outside_of_blocks(problem: Problem, every: Sequence[Step], stages: Sequence
     own = [durations(problem, one.stage, sorted(mates)) for one, mates in zip(every, others, strict=True)]
     ticks = [forward if one.forward else gradient for one, (forward, gradient, _) in zip(every, own, strict=True)]
     later = [0 if one.forward else rest - gradient for one, (_, gradient, rest) in zip(every, own, strict=True)]
-    return np.array(ticks, np.int64), np.array(later, np.int64)
+    return int64_array(ticks), int64_array(later)
 
 
 def _blocks(problem: Problem, every: Sequence[Step]) -> Numbers:
@@ -128,13 +138,13 @@ def _digits(first: Numbers, last: Numbers, microbatches: Numbers, most: Numbers)
     number = np.arange(len(first))
     base = [1 if n == last[0] else int((microbatches if n == last[n] else most)[n]) + 1 for n in number]
     place = [1, *accumulate(base, lambda one, other: one * other)]
-    if place[-1] > _MOST_KEYS:
-        return np.array(base, np.int64), None
-    raises = np.array(place[:-1], np.int64)
+    if place[-1] > LARGEST_KEY:
+        return int64_array(base), None
+    raises = int64_array(place[:-1], LARGEST_KEY)
     for end in set(last.tolist()):
         others = int(raises[(last == end) & (number < end)].sum())
         raises[end] = (0 if end == last[0] else raises[end]) - others
-    return np.array(base, np.int64), raises
+    return int64_array(base), raises
 
 
 def _of_a_chain_there(every: Sequence[Step], device: Numbers, first: Numbers, takes: Numbers) -> dict[str, Numbers]:

@@ -14,6 +14,8 @@ from solver.diagram.steps import Numbers
 
 # Bits of a word; the top one stays free.
 _BITS = 63
+# What a sum of times, times a number of labels, must stay below.
+_LONGEST = 2**62
 # Words compared before any of them is looked at.
 _AT_ONCE = 32
 
@@ -53,7 +55,7 @@ def append_reduced(labels: Numbers, width: int, kept: Numbers, total: int, words
         return total + 1
     own, sums, free = _words(labels)
     # Labels of the same sum are not below each other, unless they are the same.
-    for number in np.sort(sums * count + np.arange(count)) % count:
+    for number in _in_turn(sums):
         if not _one_below(labels[number], own[number] | free, free, kept[begin:total], words[begin:total]):
             _copy(labels[number], kept[total])
             words[total] = own[number]
@@ -64,6 +66,15 @@ def append_reduced(labels: Numbers, width: int, kept: Numbers, total: int, words
             _copy(some[number], kept[begin + place])
         _merge(kept[begin:total], width)
     return total
+
+
+@compiled
+def _in_turn(sums: Numbers) -> Numbers:
+    """The numbers of labels by their sums, then as they come: by one number each, which is faster, if that fits."""
+    count, more = len(sums), sums - sums.min()
+    if more.max() < _LONGEST // count:
+        return np.sort(more * count + np.arange(count)) % count
+    return np.argsort(more, kind="mergesort")
 
 
 @compiled

@@ -22,9 +22,9 @@ from solver.backends.interruptible import run_within
 from solver.engine.beside import LocalSearchBeside
 from solver.engine.clock import BESIDE
 from solver.engine.incumbent.state import State
-from solver.engine.kernels import compiling
+from solver.engine.kernels import Kernels, compiling
 from solver.engine.own_core import OnOwnCore
-from solver.engine.relaxed import relaxed
+from solver.engine.relaxed import Relaxed, relaxed
 from solver.engine.search import InTurn, Part, Search, ways_of
 from solver.engine.slices import Slice, Work
 from solver.parameters import tunable, tuned
@@ -60,6 +60,7 @@ class Way:
 
     search: Search
     part: Part
+    kernels: Kernels | None
     work: Work
     spent: float = 0.0
 
@@ -101,7 +102,10 @@ class Allocation:
     """The time of a search among the parts that can serve its problem, and those that serve what it is relaxed to."""
 
     def __init__(self, search: Search, parts: Sequence[Part | InTurn]) -> None:
-        self.search, self._relaxed = search, relaxed(search)
+        self.search = search
+        self._relaxed: Relaxed | None = None
+        with search.incumbent.defects_noted("the search of plain passes alone"):
+            self._relaxed = relaxed(search)
         self.arms = _arms(search, parts)
         if self._relaxed is not None:
             within = self._relaxed.search
@@ -177,7 +181,7 @@ class Allocation:
         for _ in range(len(arm.ways)):
             way = arm.ways[0]
             # What has a core of its own does not take it from a compiler.
-            if not compiling() if self._is_alone(way) else way.search.compiled(way.part.kernels(way.search)):
+            if not compiling() if self._is_alone(way) else way.search.compiled(way.kernels):
                 return True
             arm.ways.rotate(-1)
         return False
@@ -211,7 +215,7 @@ class Allocation:
         """Whether more may follow: not of what the time limit or a defect ended."""
         search, more = self.search, None
         search.incumbent.enter(way.part.name)
-        with search.incumbent.defects_noted(), search.times.of(way.part.name):
+        with search.incumbent.defects_noted(way.part.name), search.times.of(way.part.name):
             more = run_within(search.clock.allowed(), search.stop, partial(_more, way.work, slice_))
             if self._relaxed is not None and way.search is not search:
                 self._relaxed.pass_on()
@@ -243,15 +247,18 @@ def _behind(search: Search, before: float) -> float:
 
 def _arms(search: Search, parts: Sequence[Part | InTurn]) -> list[Arm]:
     """Those that can serve its problem."""
-    serving = ([way for way in ways_of(part) if way.serves(search)] for part in parts)
-    return [Arm(deque(Way(search, way, _begun(way, search)) for way in ways)) for ways in serving if ways]
+    begun = ([way for one in ways_of(part) if (way := _begun(one, search)) is not None] for part in parts)
+    return [Arm(deque(ways)) for ways in begun if ways]
 
 
-def _begun(part: Part, search: Search) -> Work:
-    """Up to its first slice."""
-    work = part.work(search)
-    next(work, None)
-    return work
+def _begun(part: Part, search: Search) -> Way | None:
+    """Up to its first slice; None where it cannot serve the problem."""
+    with search.incumbent.defects_noted(part.name):
+        if part.serves(search):
+            kernels, work = part.kernels(search), part.work(search)
+            next(work, None)
+            return Way(search, part, kernels, work)
+    return None
 
 
 def _more(work: Work, slice_: Slice) -> bool:

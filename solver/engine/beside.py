@@ -37,7 +37,7 @@ class LocalSearchBeside:
         pool, found = self._running
         self._running = None
         self._paused.set()
-        with pool, self._search.incumbent.defects_noted():
+        with pool, self._search.incumbent.defects_noted(BESIDE):
             found.result()
 
     def _improve(self) -> None:

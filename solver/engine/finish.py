@@ -8,7 +8,7 @@ from functools import partial
 from math import inf
 
 from heuristics.catalogue import HEURISTICS
-from pipesched.errors import Disagreement, defect_note
+from pipesched.errors import left_out_note
 from pipesched.problem.formatting import counted
 from pipesched.problem.problem import Objective
 from pipesched.results.candidate import Candidate
@@ -29,6 +29,7 @@ from solver.tasks.job_units import equal_value_search
 _NOT_COMPILED = (
     "no search for less memory and more slack: its code was still being compiled, as on a first run; solve again for it"
 )
+_REFINING = "less memory and more slack"
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,8 @@ def finished(search: Search) -> Solution:
             # A moment more than the walks in it have, which end by themselves.
             within = max(search.clock.allowed(), 0.0) + _PARAMS.extra_seconds
             solution = run_within(within, search.stop, lambda: refined(solution, search)) or solution
-        except Disagreement as defect:
-            solution = replace(solution, notes=(*solution.notes, defect_note(str(defect))))
+        except Exception as error:
+            solution = replace(solution, notes=(*solution.notes, left_out_note(_REFINING, error)))
     return replace(solution, wall_seconds=search.clock.seconds, interrupted=search.stop.is_set())
 
 
@@ -90,9 +91,12 @@ def complete_table(search: Search) -> None:
             left_out += 1
             continue
         search.candidates += (found,)
+        if found.defect:
+            search.incumbent.note(found.reason)
         if found.fits and found.timeline is not None:
             search.incumbent.phase = found.name
-            search.incumbent.offer(best_times(search.problem, found.timeline.schedule))
+            with search.incumbent.defects_noted(found.name):
+                search.incumbent.offer(best_times(search.problem, found.timeline.schedule))
     if left_out and search.incumbent.timeline is not None:
         untried = counted(left_out, "published schedule")
         search.incumbent.note(f"{untried} not tried, for want of time; a longer limit tries them")
@@ -114,7 +118,7 @@ def refined(solution: Solution, search: Search) -> Solution:
     deadline = None if search.clock.counts_work else search.clock.left()
     if search.very_long or (deadline is not None and deadline < _PARAMS.least_seconds):
         return best
-    search.incumbent.enter("less memory and more slack")
+    search.incumbent.enter(_REFINING)
     if not search.wait_for(search.kernels, _PARAMS.wait_share):
         return replace(best, notes=(*best.notes, _NOT_COMPILED))
     deadline = None if search.clock.counts_work else search.clock.left()

@@ -77,10 +77,14 @@ class Kernels:
             environment = os.environ | {"PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)}
             command = [sys.executable, "-P", "-m", self.module, self.name]
             self._since = time.monotonic()
-            self._compiler = Popen(
-                command, env=environment, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True
-            )
-            Kernels.begun.append(self)
+            try:
+                self._compiler = Popen(
+                    command, env=environment, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True
+                )
+            except OSError:
+                self._ready = True  # no process can be started
+            else:
+                Kernels.begun.append(self)
 
     def wait(self, over: Callable[[], bool], most: int = 1) -> bool:
         """Whether a call would not compile, waiting for that until `over`. True where no process compiles."""

@@ -33,7 +33,7 @@ class OnOwnCore:
         """Until it has come to its end, or the search is over. A defect that it met is noted."""
         if self._running is not None:
             pool, found = self._running
-            with pool, self._search.incumbent.defects_noted():
+            with pool, self._search.incumbent.defects_noted(self.part.name if self.part else None):
                 found.result()
 
     def close(self) -> None:

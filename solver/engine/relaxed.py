@@ -49,6 +49,7 @@ class Relaxed:
     def pass_on(self) -> None:
         """What was found since the last time."""
         own, whole, problem = self.search.incumbent, self._whole, self._whole.problem
+        whole.incumbent.note_defects_of(own)
         found = own.state.certificate
         if own.lower_bound > self._proved and found.evidence is not None:
             self._proved = own.lower_bound

@@ -16,5 +16,5 @@ def run(search: Search) -> None:
             kernels.begin(search.workers)
     search.open()
     if engine.parts and search.incumbent.timeline is not None and not search.over():
-        with search.stopping_when_done():
+        with search.stopping_when_done(), search.incumbent.defects_noted("the parts of the search"):
             Allocation(search, engine.parts).run()

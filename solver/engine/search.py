@@ -114,7 +114,7 @@ class Bounding(Protocol):
     """What gives the bounds to start with."""
 
     def certificates(self, problem: Problem, clock: Clock, stop: Event) -> tuple[list[Certificate], list[str]]:
-        """Strongest first, at least one; and the names of bounds that took too long."""
+        """Strongest first, at least one; and notes on bounds that were left out."""
 
 
 @dataclass(frozen=True)
@@ -167,10 +167,10 @@ class Search:
         self._limits, self.cores_taken = limits, 0
         self.clock, self.times = clock or Clock(limits), PartTimes()
         with self.times.of(ANALYTIC):
-            certificates, late = engine.bounds.certificates(problem, self.clock, stop)
+            certificates, notes = engine.bounds.certificates(problem, self.clock, stop)
         self.incumbent = Incumbent(problem, certificates, self.clock, report)
-        if late:
-            self.incumbent.note(f"bounds left out, since they take too long for the time limit: {', '.join(late)}")
+        for text in notes:
+            self.incumbent.note(text)
         self.candidates: tuple[Candidate, ...] = ()
         self.orders: OrderSearch | None = None
         self._starts: dict[Value, Timeline] = {}
@@ -238,10 +238,11 @@ class Search:
     def open(self) -> None:
         """Every opening of the engine."""
         for opening in self.engine.opening:
-            if not self.ended and opening.applies(self):
-                self.incumbent.enter(opening.name)
-                with self.incumbent.defects_noted(), self.times.of(opening.name):
-                    opening.run(self)
+            with self.incumbent.defects_noted(opening.name):
+                if not self.ended and opening.applies(self):
+                    self.incumbent.enter(opening.name)
+                    with self.times.of(opening.name):
+                        opening.run(self)
 
     @contextmanager
     def stopping_when_done(self) -> Iterator[None]:

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from pipesched.int64_arrays import int64_array
 from pipesched.problem.mode_gains import block_length, fused_is_dominated, saved_by_block
 from pipesched.problem.passes import B, F, W
 from pipesched.schedule.schedule import Schedule
@@ -127,7 +128,7 @@ class Annealer:
                 feeds[before].append((number, lag))
         capacity = [-1 if c is None else c for c in units.room]
         plain = (units.ticks, units.device, units.line, units.takes, units.gives, capacity)
-        arrays = [np.array(values, np.int64) for values in plain]
+        arrays = [int64_array(values) for values in plain]
         self.shop = Shop._make([*arrays, *_rows(units.needs), *_rows(feeds)])
         self.modes = _modes(units, self.shop) if isinstance(units, Operations) else None
         self.groups = exchangeable(units)
@@ -163,7 +164,7 @@ class Annealer:
         result.
         """
         shop, modes, rows = self.arrays(orders)
-        opening, how = np.array(openings, np.int64), parameters.in_ticks(self.mean)
+        opening, how = int64_array(openings), parameters.in_ticks(self.mean)
         return annealed(shop, modes, rows, self.groups, opening, how, moves, seed, halt)
 
     def arrays(self, orders: Orders) -> tuple[Shop, Modes | None, Rows]:
@@ -186,7 +187,7 @@ class Annealer:
 
     def rows(self, orders: Orders) -> Rows:
         """Orders as an array padded with -1, their lengths, and the place of every unit (-1: none); all ranks 0."""
-        count = np.array([len(order) for order in orders], np.int64)
+        count = int64_array([len(order) for order in orders])
         most = np.bincount(self.shop.device, minlength=1).max()
         packed = np.full((len(orders), max(1, most)), -1, np.int64)
         place = np.full(len(self.units.needs), -1, np.int64)
@@ -204,7 +205,7 @@ def orders_of(best: Best) -> Orders:
 def _rows(lists: list[list[tuple[int, int]]]) -> tuple[Array, Array, Array]:
     """Lists of (unit, lag) as compressed rows."""
     at = np.cumsum([0] + [len(one) for one in lists])
-    flat = np.array([pair for one in lists for pair in one], np.int64).reshape(-1, 2)
+    flat = int64_array([pair for one in lists for pair in one]).reshape(-1, 2)
     return at.astype(np.int64), np.ascontiguousarray(flat[:, 0]), np.ascontiguousarray(flat[:, 1])
 
 
@@ -225,7 +226,7 @@ def _modes(units: Operations, shop: Shop) -> Modes:
                 block[one, another], gains[one, another] = ticks, saved_by_block(problem, stage, mate) > 0
     numbers = (role, other, units.fused, free, units.ticks, units.takes, units.gives)
     whole = (units.whole_ticks, units.whole_takes, units.whole_gives)
-    of = np.ascontiguousarray(np.array((*numbers, *whole), np.int64).T)
+    of = np.ascontiguousarray(int64_array((*numbers, *whole)).T)
     log, touched = np.zeros((MOST_EDITS + 2, 4), np.int64), np.zeros(4, np.int64)
     return Modes(of, np.full(len(of), NONE, np.int64), block, gains, _twins(shop), log, touched)
 
@@ -236,7 +237,7 @@ def _twins(shop: Shop) -> Array:
     waiting = np.repeat(np.arange(len(shop.device)), np.diff(shop.waits_at))
     feeding = np.repeat(np.arange(len(shop.device)), np.diff(shop.feeds_at))
     fed = {(feeding[a], shop.feeds_to[a]): a for a in arcs}
-    waits_twin = np.array([fed[shop.waits_for[a], waiting[a]] for a in arcs], np.int64)
+    waits_twin = int64_array([fed[shop.waits_for[a], waiting[a]] for a in arcs])
     feeds_twin = np.zeros(len(arcs), np.int64)
-    feeds_twin[waits_twin] = np.array(arcs, np.int64)
+    feeds_twin[waits_twin] = int64_array(arcs)
     return np.stack((waits_twin, feeds_twin))

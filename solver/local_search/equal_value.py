@@ -10,6 +10,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from pipesched.errors import Disagreement
+from pipesched.int64_arrays import int64_array
 from pipesched.problem.passes import Task
 from pipesched.problem.problem import Objective
 from pipesched.results.solution import Solution, Status
@@ -92,7 +93,7 @@ class EqualValueSearch:
         return self._walk(goal, hot, cold, EQUAL_VALUE.idle_moves, moves, seed, halt)
 
     def _goal(self, ticks: Floats, most: int, weights: Floats) -> Goal:
-        scale, owner = self.units.scale, np.array(self.units.owner, np.int64)
+        scale, owner = self.units.scale, int64_array(self.units.owner)
         held = scale * np.array(self.held, np.float64)[owner]
         return Goal(ticks, held, owner, self.span, most if most < 0 else most * scale, weights)
 
@@ -108,7 +109,7 @@ class EqualValueSearch:
     def _settled(self, goal: Goal, heat: Heat, moves: int, seed: int, halt: Array) -> tuple[float, Orders]:
         """The least energy and its orders; below 0 if the one begun with is not allowed."""
         rows, n = self.annealer.rows(self.units.orders), len(self.units.tasks)
-        best, opening = rows.order.copy(), self.units.scale * np.array(self.openings, np.int64)[self.units.owner]
+        best, opening = rows.order.copy(), self.units.scale * int64_array(self.openings)[self.units.owner]
         room = Work(np.zeros(goal.ticks.shape), np.zeros(goal.ticks.shape), *np.zeros((2, n), np.int64))
         found = settle(self.annealer.shop, rows, times_of(n), room, opening, goal, heat, moves, seed, best, halt)
         return found, [row[:length].tolist() for row, length in zip(best, rows.count, strict=True)]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipesched.compiled import inner
+from pipesched.int64_arrays import int64_array
 from solver.local_search.moves import Array
 from solver.local_search.units.order_units import Units
 from solver.parameters import tunable, tuned
@@ -43,7 +44,7 @@ def exchangeable(units: object) -> Array:
         walk = tuple((*key, units.device[row[key]]) for key in keys)
         alike.setdefault(walk, []).append([row[key] for key in keys])
     most = max(alike.values(), key=len)
-    return np.array(most, np.int64) if len(most) > 1 else NOTHING
+    return int64_array(most) if len(most) > 1 else NOTHING
 
 
 @inner

@@ -55,8 +55,10 @@ def plan_from(starts: Iterable[Candidate], problem: PlanProblem, limits: Limits,
         problem = rows[0].problem
     placements = Placements(problem, limits, report, stop)
     for start in given:
-        placements.start_from(start)
-    (PublishedOrders if problem.schedules else FreeOrders)(placements).run()
+        with placements.errors_noted("the plan to start from"):
+            placements.start_from(start)
+    with placements.errors_noted("the search for plans"):
+        (PublishedOrders if problem.schedules else FreeOrders)(placements).run()
     placements.even_out()
     return _result(placements)
 
@@ -89,10 +91,11 @@ def _result(search: Placements) -> Plan:
     """What is known when the search is over."""
     bound, best = search.bound, search.best
     reason = ""
-    if bound is None:
-        reason = why_no_plan(search.problem, search.choices, search.budget)
-    elif best is None:
-        reason = what_is_lacking(search.problem)
+    with search.errors_noted("why there is no plan"):
+        if bound is None:
+            reason = why_no_plan(search.problem, search.choices, search.budget)
+        elif best is None:
+            reason = what_is_lacking(search.problem)
     status = Status.INFEASIBLE if bound is None else Status.UNKNOWN
     if best is not None and bound is not None:
         status = Status.OPTIMAL if best.value / search.problem.tick == bound else Status.FEASIBLE
@@ -103,7 +106,7 @@ def _result(search: Placements) -> Plan:
         tuple(each.result() for each in search.choices),
         best,
         reason,
-        tuple(search.notes),
+        tuple(dict.fromkeys([*search.notes, *(note for each in search.choices for note in each.notes)])),
         search.budget.seconds,
         search.budget.stop.is_set(),
     )

@@ -11,6 +11,7 @@ from threading import Event
 from typing import Generic, TypeVar
 
 from formulations.partition.bound_rows import mean_load
+from pipesched.errors import left_out_note
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.formatting import plain
 from pipesched.results.plan import Candidate, Plan
@@ -97,9 +98,12 @@ class _Race(Generic[K]):
 
     def _search(self, one: Raced[K], limits: Limits) -> None:
         starts = [] if one.plan is None or one.plan.best is None else [one.plan.best]
-        found = self._plan_from(
-            starts, one.problem, limits, named(self._report, str(one.key), self._time.seconds), self._stop
-        )
+        told = named(self._report, str(one.key), self._time.seconds)
+        try:
+            found = self._plan_from(starts, one.problem, limits, told, self._stop)
+        except Exception as error:
+            one.dropped = left_out_note(str(one.key), error)
+            return
         one.take(found if one.plan is None else with_bounds_of(found, one.plan))
 
     def _still_wins(self, one: Raced[K]) -> bool:

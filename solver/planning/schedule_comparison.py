@@ -9,7 +9,7 @@ from threading import Event
 
 from heuristics.building.patience import patience
 from heuristics.catalogue import schedule_named
-from pipesched.errors import DoesNotApply
+from pipesched.errors import DoesNotApply, left_out_note
 from pipesched.layers.even import some_counts
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, PlanProblem
@@ -114,8 +114,11 @@ def _first(
         mine = asked[name] = replace(problem, choices=choices, schedules=tuple(own))
         told = named(report, name, time.seconds)
         told(PlanProgress(0, None, Fraction(0), 0, len(choices), "first plans"))
-        found = plan(mine, time.none(), told, stop)
-        rows[name] = ComparedSchedule(name, found, None if found.best else least_lacking(mine), found.reason)
+        try:
+            found = plan(mine, time.none(), told, stop)
+            rows[name] = ComparedSchedule(name, found, None if found.best else least_lacking(mine), found.reason)
+        except Exception as error:
+            rows[name] = ComparedSchedule(name, reason=left_out_note(name, error))
     return rows, asked
 
 
@@ -162,5 +165,8 @@ def _applies(problem: PlanProblem, choice: Choice, name: str, reasons: list[str]
             )
     except DoesNotApply as reason:
         reasons.append(str(reason))
+        return False
+    except Exception as error:
+        reasons.append(left_out_note(name, error))
         return False
     return True

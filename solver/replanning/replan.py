@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -19,7 +20,7 @@ from formulations.variables.known_order import KnownOrder
 from formulations.variables.literal_count import open_pairs
 from formulations.variables.literals import TooLong
 from formulations.variables.operations import Operations
-from pipesched.errors import Disagreement
+from pipesched.errors import Disagreement, left_out_note
 from pipesched.problem.attainable_spans import Value, least_from, simplest
 from pipesched.problem.passes import Task
 from pipesched.problem.problem import Problem
@@ -89,21 +90,36 @@ class _Search:
         self.bound: Value = least_value(self.problem, self.state, self.jobs)
         self.placed: PlacedJobs | None = None
         self.best: Replanned | None = None
+        self._notes = list[str]()
         self._infeasible = (self.jobs.most_further_gathers or 0) < 0
 
     def run(self) -> None:
         if self._infeasible:
             return
-        for starts in first_orders(self.jobs):
-            placed = self._placed_at(starts)
-            if placed is not None and (self.best is None or not self._done):
-                self._keep(placed)
-        exact = self._small
+        with self._defects_noted("list scheduling of what remains"):
+            for starts in first_orders(self.jobs):
+                placed = self._placed_at(starts)
+                if placed is not None and (self.best is None or not self._done):
+                    self._keep(placed)
+        exact = False
+        with self._defects_noted("the exact model of what remains"):
+            exact = self._small
+            if exact:
+                self._exact(_PARAMS.first_share if self.placed is not None else 1.0)
+        with self._defects_noted("windows of what remains"):
+            self._windows(_PARAMS.patience if exact else None)
         if exact:
-            self._exact(_PARAMS.first_share if self.placed is not None else 1.0)
-        self._windows(_PARAMS.patience if exact else None)
-        if exact:
-            self._exact(1.0)
+            with self._defects_noted("the exact model of what remains"):
+                self._exact(1.0)
+
+    @contextmanager
+    def _defects_noted(self, part: str) -> Iterator[None]:
+        """An error ends a part of the search, and is noted."""
+        try:
+            yield
+        except Exception as error:
+            note = left_out_note(part, error)
+            self._notes += [] if note in self._notes else [note]
 
     @cached_property
     def _small(self) -> bool:
@@ -181,10 +197,10 @@ class _Search:
         """The best so far, with what is proved by now."""
         if self.best is None:
             status = Status.INFEASIBLE if self._infeasible else Status.UNKNOWN
-            return Replanned(self.problem, self.state, status, self.bound)
+            return Replanned(self.problem, self.state, status, self.bound, notes=tuple(self._notes))
         assert self.best.value is not None
         status = Status.OPTIMAL if self.bound >= self.best.value else Status.FEASIBLE
-        return replace(self.best, status=status, lower_bound=self.bound)
+        return replace(self.best, status=status, lower_bound=self.bound, notes=tuple(self._notes))
 
     def _keep(self, placed: PlacedJobs) -> None:
         if self.placed is None or placed.value < self.placed.value:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipesched.compiled import compiled, inlined
+from pipesched.int64_arrays import int64_array
 from pipesched.problem.mode_gains import saved_by_fusing
 from pipesched.problem.passes import BW, B, W
 from pipesched.problem.problem import Problem
@@ -46,9 +47,9 @@ def weights_of(problem: Problem, chain: Sequence[int], steps: Steps) -> Weights:
     backwards, devices = chain[::-1], range(len(steps.room))
     own = [problem.stages[stage] for stage in backwards]
     split = [splits(problem, stage) for stage in backwards]
-    ticks = np.array([one.ticks(W) if known else 0 for one, known in zip(own, split, strict=True)], np.int64)
+    ticks = int64_array([one.ticks(W) if known else 0 for one, known in zip(own, split, strict=True)])
     gains = [known and saved_by_fusing(problem, stage) > 0 for stage, known in zip(backwards, split, strict=True)]
-    full = np.array([one.ticks(BW) if gain else 0 for one, gain in zip(own, gains, strict=True)], np.int64)
+    full = int64_array([one.ticks(BW) if gain else 0 for one, gain in zip(own, gains, strict=True)])
     device = steps.device[len(chain) :]
     order = np.lexsort((-ticks, device)).astype(np.int64)
     counts = [int((device == one).sum()) for one in devices]

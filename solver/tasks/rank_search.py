@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.jobs.jobs import Jobs
+from pipesched.int64_arrays import int64_array
 from pipesched.problem.passes import BW, B, F, W
 from solver.parameters import tunable, tuned
 from solver.tasks.job_graph import JobArc, graph_of
@@ -73,8 +74,8 @@ class Serial:
                 sizes.append(len(last))
                 gives.append(one.gives)
                 given_to.append(one.pool)
-        room = np.array([-1 if room is None else room for room in jobs.room], np.int64)
-        held = memory, takes, group, *(np.array(of_group, np.int64) for of_group in (sizes, gives, given_to)), room
+        room = int64_array([-1 if room is None else room for room in jobs.room])
+        held = memory, takes, group, *(int64_array(of_group) for of_group in (sizes, gives, given_to)), room
         before, after = ([[(number[a], lag) for a, lag in ways[n]] for n in self.running]
                          for ways in (graph.before, graph.after))  # fmt: skip
         self.shop = self._shop(before, after, held)
@@ -96,11 +97,11 @@ class Serial:
 
     def _shop(self, before: _Rows, after: _Rows, held: tuple[NDArray[np.int64], ...]) -> Shop:
         jobs = [self.jobs.jobs[n] for n in self.running]
-        feeds = np.array([pair for row in after for pair in row], np.int64).reshape(-1, 2)
+        feeds = int64_array([pair for row in after for pair in row]).reshape(-1, 2)
         steps, streams = [job.steps for job in jobs], [self._streams[job.resource] for job in jobs]
         at = np.cumsum([0, *map(len, after)]).astype(np.int64)
-        needs = np.array([len(row) for row in before], np.int64)
-        own = np.array(steps, np.int64), np.array(streams, np.int64)
+        needs = int64_array([len(row) for row in before])
+        own = int64_array(steps), int64_array(streams)
         return Shop._make((*own, *held, needs, at, feeds[:, 0].copy(), feeds[:, 1].copy()))
 
     def run(self, ranks: Ranks) -> tuple[int, Ranks] | None:

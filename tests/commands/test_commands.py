@@ -374,6 +374,7 @@ def test_version_names_what_results_depend_on(
     assert capsys.readouterr().out.strip().endswith(", numpy 9.99, torch 9.99)")
 
 
+@pytest.mark.meets_defects
 def test_a_defect_of_the_tool_is_told_and_no_traceback(
     small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

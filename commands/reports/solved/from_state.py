@@ -58,6 +58,8 @@ def run_from_state(args: Namespace, problem: Problem) -> Exit:
         write_json(found.document() | {"files": list(map(str, files))})
     else:
         print(found.text())
+        for text in found.notes:
+            note(f"note: {text}")
         for device, order in enumerate(found.orders() if found.tasks else []):
             coming = [one for one in order if one not in state.ran]
             texts = [f"{problem.task_text(one)} at {amount(found.problem, (found.tasks or {})[one].start)}"

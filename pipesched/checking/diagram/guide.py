@@ -16,6 +16,7 @@ import numpy as np
 from pipesched.checking.diagram.moves import Labels, Layer, waiting
 from pipesched.checking.diagram.walk import NONE, Numbers, Steps, Walk, weights_of
 from pipesched.compiled import compiled, inner
+from pipesched.int64_arrays import int64_array
 
 
 class Guide(NamedTuple):
@@ -55,7 +56,7 @@ def guide_of(walk: Walk, fewer: Walk, layers: Sequence[Layer]) -> Guide:
         before = own[of_chain][own[of_chain] < n]
         if len(before):
             alone[n] = walk.ends[n - 1] - walk.ends[before[-1]]
-    free = np.array([steps.columns + walk.devices.index(one) for one in fewer.devices], np.int64)
+    free = int64_array([steps.columns + walk.devices.index(one) for one in fewer.devices])
     # If more stages of a device are kept, what they would still run is not what the fewer would.
     others = steps.device[~np.isin(walk.stages, fewer.stages)]
     over = free + np.where(np.isin(free - steps.columns, others), 0, len(walk.devices))

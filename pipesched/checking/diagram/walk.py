@@ -13,6 +13,7 @@ import numpy as np
 
 from pipesched.checking.devices.least_times import least_durations, least_times
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
+from pipesched.int64_arrays import int64_array
 from pipesched.problem.problem import Objective, Problem
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
@@ -76,14 +77,14 @@ def walk_along(problem: Problem, stages: tuple[int, ...], owner: int | None) -> 
     where, held = problem.placement, problem.stages
     every, back, start, ends, first, last, number, admitted, column, behind = _ways(problem, stages, owner)
     devices = tuple(dict.fromkeys(where.stage_device[stage] for stage in stages))
-    device = np.array([devices.index(where.stage_device[stage]) for stage in every], np.int64)
+    device = int64_array([devices.index(where.stage_device[stage]) for stage in every])
     before = np.where(np.arange(len(every)) == first, 0, np.roll(ends, 1))
     least = [least_durations(problem, s, set(where.on_device_of(s)) - set(stages)) for s in every.tolist()]
-    forward, gradient, backward = np.array(least, np.int64).T
+    forward, gradient, backward = int64_array(least).T
     ticks, after, lag = np.where(back, gradient, forward), np.where(back, backward - gradient, 0), start - before
-    overlapped = np.array([-1 if (own := held[s].overlapped) is None else own for s in every], np.int64)
+    overlapped = int64_array([-1 if (own := held[s].overlapped) is None else own for s in every])
     together = np.where((device[:, None] == device) & (back[:, None] < back), overlapped[:, None], -1)
-    memory = np.array([held[s].activation for s in every], np.int64) * np.where(back, -1, 1)
+    memory = int64_array([held[s].activation for s in every]) * np.where(back, -1, 1)
     soonest, turn = np.full((len(every), len(devices)), -1, np.int64), np.arange(len(every))
     for n in turn:
         for later in range(last[n], n - 1, -1):
@@ -92,8 +93,8 @@ def walk_along(problem: Problem, stages: tuple[int, ...], owner: int | None) -> 
     bases = np.where(turn < last, admitted, np.where(turn > last[0], number, 0)) + 1
     if longest > MOST_TICKS or prod(bases.tolist()) > _MOST_STATES:
         raise NotCoveredError("numbers of too many digits")
-    room = np.array([-1 if (own := problem.room[one]) is None else own for one in devices], np.int64)
-    left = np.array([held[s].activation - (0 if held[s].weight is None else held[s].freed) for s in every], np.int64)
+    room = int64_array([-1 if (own := problem.room[one]) is None else own for one in devices])
+    left = int64_array([held[s].activation - (0 if held[s].weight is None else held[s].freed) for s in every])
     open_, weight = np.array([(left[device == n].min(), after[device == n].max()) for n in range(len(room))]).T.copy()
     counted = np.arange(len(room)) if problem.objective is Objective.MAKESPAN else np.zeros(0, np.int64)
     whose, past = (NONE, 0) if owner is None else (devices.index(owner), -2 * longest)
@@ -126,7 +127,7 @@ def _ways(problem: Problem, stages: tuple[int, ...], owner: int | None) -> Numbe
         columns += admitted
         if admitted < 1:
             raise RefusedEvidenceError("nothing is admitted")
-    return np.array(found, np.int64).T.copy()
+    return int64_array(found, -NOTHING).T.copy()
 
 
 def weights_of(steps: Steps) -> Numbers:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pipesched.int64_arrays import int64_array
 from pipesched.problem.passes import BW, B, F, Pass, W
 from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.pass_table import PassTable
@@ -71,7 +72,7 @@ def shop_of(problem: Problem, split: bool) -> Shop:
     for d, room in enumerate(problem.room):
         devices[d] = room is not None, room or 0, at[d], at[d + 1]
     stages = np.array([_stage(problem, s, split) for s in own], kind).reshape(-1, STAGE_COLUMNS)
-    on = np.array([s for each in where.stages_of for s in each], np.int64)
+    on = int64_array([s for each in where.stages_of for s in each])
     shares: list[list[int]] = []
     needs = [list(_needs(problem, s, role, split, shares)) for s in own for role in (F, B)]
     near: list[set[int]] = [{where.stage_device[s]} for s in own]
@@ -88,7 +89,7 @@ def shop_of(problem: Problem, split: bool) -> Shop:
 def _padded(lists: Sequence[Sequence[int]]) -> Array:
     """Lists in rows, each with one -1 at least behind it."""
     longest = max(map(len, lists), default=0) + 1
-    return np.array([[*one, *[-1] * (longest - len(one))] for one in lists], np.int64).reshape(-1, longest)
+    return int64_array([[*one, *[-1] * (longest - len(one))] for one in lists]).reshape(-1, longest)
 
 
 def _stage(problem: Problem, s: int, split: bool) -> list[int]:
@@ -125,7 +126,7 @@ def _needs(
 
 def _rows(lists: Sequence[Sequence[object]], columns: int, kind: type) -> tuple[Array, Array]:
     """Lists as compressed rows: where each begins, and all of them."""
-    at = np.array([0, *accumulate(map(len, lists))], np.int64)
+    at = int64_array([0, *accumulate(map(len, lists))])
     flat: Array = np.array([one for each in lists for one in each], kind)
     return at, flat.reshape(-1, columns) if columns > 1 else flat
 

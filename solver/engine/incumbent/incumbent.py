@@ -8,7 +8,7 @@ from threading import Lock
 
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Finding, Verdict
-from pipesched.errors import Disagreement, defect_note
+from pipesched.errors import Disagreement, defect_note, is_defect, left_out_note, raised
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Problem
@@ -20,7 +20,7 @@ from pipesched.schedule.timeline import Timeline
 from pipesched.validation.validator import validate
 from solver.backends.cp_sat import EXHAUSTIVE
 from solver.engine.clock import Clock
-from solver.engine.incumbent.state import State
+from solver.engine.incumbent.state import OF_BARE_TIME, State
 
 Report = Callable[[Progress], None]
 
@@ -71,6 +71,11 @@ class Incumbent:
         """Something the user should know."""
         self._replace(lambda state: state.with_note(text))
 
+    def note_defects_of(self, other: Incumbent) -> None:
+        """Those that the search of a related problem met."""
+        for text in filter(is_defect, other.state.notes):
+            self.note(text)
+
     def offer(self, timeline: Timeline, by: str | None = None) -> Value:
         """Keep a timeline if it is better and valid; its value. One below the bound shows that the bound is wrong.
 
@@ -114,8 +119,12 @@ class Incumbent:
 
     def check_bound(self) -> None:
         """Check the certificate from its evidence. One that does not stand is a defect, and the next one counts."""
-        while self._checked is not (certificate := self._state.certificate):
-            self.judge(certificate, check_bound(self._problem, certificate))
+        while (certificate := self._state.certificate) not in (self._checked, OF_BARE_TIME):
+            try:
+                finding = check_bound(self._problem, certificate)
+            except Exception as error:
+                finding = Finding(Verdict.REFUSED, f"{certificate.name}: {raised(error)}")
+            self.judge(certificate, finding)
 
     def judge(self, certificate: Certificate, finding: Finding) -> None:
         """What the check found of a certificate: it counts, or is a defect."""
@@ -127,20 +136,28 @@ class Incumbent:
 
     def distrust(self, defect: Disagreement) -> None:
         """Tell of a defect of this tool, and go on without the kind of argument that is to blame, if one is."""
+        text = defect_note(str(defect), defect)
 
         def change(state: State) -> State:
-            told = state.with_note(defect_note(str(defect)))
-            return told if defect.kind is None else told.without(defect.kind)
+            noted = state.with_note(text)
+            return noted if defect.kind is None else noted.without(defect.kind)
 
         self._replace(change)
 
     @contextmanager
-    def defects_noted(self) -> Iterator[None]:
-        """A defect ends what is under way, and is noted."""
+    def defects_noted(self, part: str | None = None) -> Iterator[None]:
+        """Any error ends the `part` under way, by default the phase, and is noted: the search goes on without it."""
         try:
             yield
-        except Disagreement as defect:
-            self.distrust(defect)
+        except Exception as error:
+            self.left_out(part or self.phase, error)
+
+    def left_out(self, part: str, error: Exception) -> None:
+        """Note a part that an error ended, and go on without the kind of argument that is to blame, if one is."""
+        if isinstance(error, Disagreement):
+            self.distrust(error)
+        else:
+            self.note(left_out_note(part, error))
 
     def _replace(self, change: Callable[[State], State], report: bool = False, by: str | None = None) -> None:
         """The state after a change; reported where value or bound have changed."""

@@ -12,7 +12,7 @@ from pipesched.results.certificate import Certificate
 from pipesched.results.solution import Progress
 from pipesched.schedule.timeline import Timeline
 
-_TRIVIAL = Certificate("none", 0, "No time is below zero.")
+OF_BARE_TIME = Certificate("none", 0, "No time is below zero.")
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class State:
 
     def without(self, kind: str) -> State:
         """With the strongest certificate of another kind; that of bare time is always right."""
-        certificates = tuple(one for one in self.certificates if one.kind != kind) or (_TRIVIAL,)
+        certificates = tuple(one for one in self.certificates if one.kind != kind) or (OF_BARE_TIME,)
         certificate = certificates[0] if self.certificate.kind == kind else self.certificate
         distrusted = self.distrusted | {kind}
         return replace(self, certificate=certificate, certificates=certificates, distrusted=distrusted)

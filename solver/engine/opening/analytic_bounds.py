@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import inf
 from threading import Event
 
+from pipesched.errors import left_out_note
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
@@ -13,6 +14,7 @@ from solver.backends.interruptible import run_within
 from solver.bounds.analytic.catalogue import Certify
 from solver.bounds.saving.certificates import certificates
 from solver.engine.clock import Clock
+from solver.engine.incumbent.state import OF_BARE_TIME
 from solver.parameters import tunable, tuned
 
 
@@ -26,20 +28,30 @@ class AnalyticBounds:
     left_out: frozenset[str] = frozenset()
 
     def certificates(self, problem: Problem, clock: Clock, stop: Event) -> tuple[list[Certificate], list[str]]:
-        """Strongest first; and the names of bounds that took too long.
+        """Strongest first; and notes on bounds that took too long or met a defect.
 
         Of a problem without any schedule the load alone: the other arguments count passes that memory would hold.
         """
         none = why_infeasible(problem) is not None
         until = inf if clock.counts_work else clock.share(self.share)
-        late: list[str] = []
+        late, notes = list[str](), list[str]()
 
         def in_time(name: str, certify: Certify) -> list[Certificate]:
             if none or name in self.left_out:
                 return []
-            found = run_within(until - clock.seconds, stop, certify)
+            try:
+                found = run_within(until - clock.seconds, stop, certify)
+            except Exception as error:
+                notes.append(left_out_note(f"the bound {name!r}", error))
+                return []
             late.extend([name] if found is None else [])
             return found or []
 
-        found = certificates(problem, problem.objective, in_time)
-        return [one for one in found if one.kind == "load"] if self.load_only else found, late
+        try:
+            found = certificates(problem, problem.objective, in_time)
+        except Exception as error:
+            notes.append(left_out_note("analytic bounds", error))
+            found = []
+        if late:
+            notes.append(f"bounds left out, since they take too long for the time limit: {', '.join(late)}")
+        return [one for one in found if one.kind == "load" or not self.load_only] or [OF_BARE_TIME], notes

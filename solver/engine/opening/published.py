@@ -46,7 +46,7 @@ class Published:
             incumbent.enter(self.name)
             part = 1 if search.very_long and heuristic.standing.written is not None else 2
             seconds = max(clock.allowed(self.share) / part, self.first_seconds if incumbent.timeline is None else 0.0)
-            with incumbent.defects_noted():
+            with incumbent.defects_noted(heuristic.name):
                 found = run_within(seconds, search.stop, partial(_try, search, heuristic))
                 if found is not None and found.fits:
                     offer = partial(_offer, search, found)

@@ -44,7 +44,7 @@ class PublishedExtended:
         for heuristic in _in_turn(search.problem):
             before, offered = incumbent.timeline, None
             incumbent.enter(self.name)
-            with incumbent.defects_noted():
+            with incumbent.defects_noted(heuristic.name):
                 offered = run_within(end - clock.seconds, search.stop, partial(_offer, search, short, heuristic))
             if search.done() and incumbent.timeline is not before:
                 incumbent.note(repeated_note(short))

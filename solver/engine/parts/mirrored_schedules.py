@@ -35,12 +35,14 @@ class MirroredSchedules:
         limits = replace(search.limits, target=None)
         one = Search(half, limits, lambda _: None, search.stop, self.engine, search.done, clock=search.clock)
         one.open()
+        search.incumbent.note_defects_of(one.incumbent)
         if one.incumbent.timeline is None:
             return
         parts = Allocation(one, self.engine.parts)
         try:
             while True:
                 more = parts.go_on(slice_.share(limits))
+                search.incumbent.note_defects_of(one.incumbent)
                 for timeline in (one.incumbent.timeline, *one.starts()):
                     if timeline is not None:
                         search.start_from(unfolded(search.problem, timeline.schedule))

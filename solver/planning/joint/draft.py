@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pipesched.int64_arrays import int64_array
 from pipesched.layers.layer import LayerType
 from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.plan_problem import Decide, PlanProblem
@@ -48,7 +49,7 @@ class StageSums:
         finer = lcm(*(each.denominator for each in slowness))
         # Layers' own times are multiples of this, so that where they run they are whole ticks.
         model, tick, unit = plan.model, plan.tick * finer, plan.resolution
-        self._slower = np.array([int(each * finer) for each in slowness] or [1], np.int64)
+        self._slower = int64_array([int(each * finer) for each in slowness] or [1])
         # All in one array, so that a draft's costs are one difference.
         self._all = np.stack(
             [
@@ -62,14 +63,14 @@ class StageSums:
             ]
         )
         self._count = [self._number_of(kind.name) for kind, _ in self.ways]
-        self._again = np.array([int(way.time / tick) for _, way in self.ways], np.int64)
-        self._saved = np.array([int(kind.activation * (1 - way.keeps) / unit) for kind, way in self.ways], np.int64)
+        self._again = int64_array([int(way.time / tick) for _, way in self.ways])
+        self._saved = int64_array([int(kind.activation * (1 - way.keeps) / unit) for kind, way in self.ways])
         self._overhead = int(model.forward_overhead / tick), int(model.backward_overhead / tick)
 
     def _sums(self, of: Callable[[LayerType], Fraction]) -> Array:
         of_kind = {kind.name: int(of(kind)) for kind in self.plan.model.kinds}
         each = (of_kind[layer.name] for layer in self.plan.model.sequence)
-        return np.array([*accumulate(each, initial=0)], np.int64)
+        return int64_array([*accumulate(each, initial=0)])
 
     def _number_of(self, name: str) -> Array:
         return self._sums(lambda layer: Fraction(layer.name == name))
@@ -84,7 +85,7 @@ class StageSums:
         ticks[1] += more_backward
         ticks[3] += more_backward
         if any(map(any, draft.recomputed)):
-            numbers = np.array(draft.recomputed, np.int64)
+            numbers = int64_array(draft.recomputed)
             again, saved = numbers @ self._again, numbers @ self._saved
             ticks[1] += again
             ticks[3] += again

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pipesched.int64_arrays import int64_array
 from pipesched.problem.problem import Objective
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.longest_path import compiled, reached
@@ -23,8 +24,8 @@ class GivenOrder:
         types = np.array([KINDS.index(kind) * length + stage % length for kind, stage in columns.pass_types])
         self._type = types[columns.pass_type]
         rows = [columns.on(device) for device in range(problem.devices)]
-        self._first = np.array([row.start for row in rows if row.stop > row.start], np.int64)
-        self._last = np.array([row.stop - 1 for row in rows if row.stop > row.start], np.int64)
+        self._first = int64_array([row.start for row in rows if row.stop > row.start])
+        self._last = int64_array([row.stop - 1 for row in rows if row.stop > row.start])
         self._span = problem.objective is Objective.SPAN
 
     def value(self, costs: Costs) -> int:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pipesched.int64_arrays import int64_array
 from pipesched.layers.layer import RecomputeWay
 from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.pieces import ends_of
@@ -107,8 +108,12 @@ class MemoryFit:
         self._savings = [_savings(waiting, ways) for waiting in self._waiting]
 
     def reserve(self, amounts: Sequence[int]) -> None:
-        """So much less room on each device from now on: what an order turned out to hold at other moments."""
-        self._capacity = [room - amount for room, amount in zip(self._capacity, amounts, strict=True)]
+        """So much less room on each device from now on: what an order turned out to hold at other moments.
+
+        An encoder's own device, the last one, has nothing that a partition decides.
+        """
+        mine = amounts[: len(self._capacity)]
+        self._capacity = [room - amount for room, amount in zip(self._capacity, mine, strict=True)]
 
     def lacking(self, problem: Problem) -> int:
         """What a partition's problem lacks on all devices, in units of the resolution, as far as it is told here."""
@@ -175,7 +180,7 @@ def _layers(recompute: tuple[Recomputed, ...]) -> int:
 
 
 def _sums(amounts: Iterable[Fraction | int]) -> Array:
-    return np.array([*accumulate(map(int, amounts), initial=0)], np.int64)
+    return int64_array([*accumulate(map(int, amounts), initial=0)])
 
 
 def _savings(waiting: Mapping[int, Array], ways: Sequence[tuple[str, RecomputeWay, int, Array]]) -> list[_Saving]:

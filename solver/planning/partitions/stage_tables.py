@@ -14,6 +14,7 @@ import numpy as np
 
 from formulations.partition.beside import Beside
 from formulations.partition.partition_model import MOST_STEPS
+from pipesched.int64_arrays import int64_array
 from pipesched.layers.layer import LayerType
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from solver.local_search.moves import Array
@@ -51,7 +52,7 @@ class StageTables:
         return self._sums(int(of(one) / self._tick) for one in self._plan.model.sequence)
 
     def _sums(self, numbers: Iterable[int]) -> Array:
-        found: Array = np.array([*accumulate(numbers, initial=0)], np.int64)[self.places]
+        found: Array = int64_array([*accumulate(numbers, initial=0)])[self.places]
         return found
 
     def _of_layer(self, layer: LayerType) -> list[_Way]:
@@ -75,7 +76,7 @@ class StageTables:
             for b in range(a + 1, number):
                 for layer in layers[self.places[b - 1] : self.places[b]]:
                     own = _fewest({(x + p, y + q, z + r) for x, y, z in own for p, q, r in layer})
-                found[:, a, b, : len(own)] = np.array(own, np.int64).T
+                found[:, a, b, : len(own)] = int64_array(own).T
         return found
 
 
@@ -91,5 +92,5 @@ def _fewest(ways: set[_Way]) -> list[_Way]:
             kept.append(way)
     if len(kept) <= _MOST_WAYS:
         return kept
-    parts = np.array_split(np.array(kept, np.int64), _MOST_WAYS)
+    parts = np.array_split(int64_array(kept), _MOST_WAYS)
     return [(int(part[:, 0].min()), int(part[:, 1].min()), int(part[:, 2].min())) for part in parts]

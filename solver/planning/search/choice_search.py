@@ -12,7 +12,7 @@ from math import ceil
 from formulations.partition.bound_rows import mean_load
 from heuristics.building.patience import patience
 from heuristics.catalogue import schedule_named
-from pipesched.errors import BadInput, Disagreement, DoesNotApply
+from pipesched.errors import BadInput, Disagreement, DoesNotApply, is_defect
 from pipesched.layers.even import even_counts
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, PlanProblem
@@ -68,6 +68,8 @@ class ChoiceSearch:
         self._relaxed = self._distrusted = False
         self.bound_is_final = False  # until a partition is excluded
         self.visits: dict[Partition, int] = {}
+        self.failures = 0  # steps of the search that an error ended
+        self.notes: list[str] = []  # on defects that solves of its partitions met
         self._master: Master | None = None
         self._by_device, self._least = False, Fraction(0)
         if self.stages > plan.model.most_stages:
@@ -203,6 +205,7 @@ class ChoiceSearch:
             with suppress(BadInput):
                 found = solve(problem, limits, stop=self.budget.stop, start=self.best.timeline.schedule)
         found = found or solve(problem, limits, stop=self.budget.stop)
+        self.notes += filter(is_defect, found.notes)
         self.budget.solved(limits, found.status is Status.OPTIMAL)
         return found
 

@@ -109,7 +109,8 @@ class FirstPlans:
             if not self._may_be_better(plan.problem(self._of.choice, partition)) or not next(tries, False):
                 return
             found = self._try(partition)
-            excess = [] if found is None else _excess(found.timeline)
+            # An encoder's own device is the last, and no partition leaves it more room.
+            excess = [] if found is None else _excess(found.timeline)[: plan.cluster.devices]
             if not any(excess):
                 return
             fit.reserve(excess)

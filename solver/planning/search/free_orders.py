@@ -62,7 +62,8 @@ class FreeOrders:
         known, among = self._all.best, self._all.open()
         for choice in among:
             most = _PARAMS.bounds_share * self._all.budget.whole / len(among)
-            choice.bound_by_devices(most, None if known is None else known.value)
+            with self._all.defects_noted(choice):
+                choice.bound_by_devices(most, None if known is None else known.value)
         each = _PARAMS.first_share * self._all.budget.whole / max(1, len(without))
         orders = {choice.choice: self._first_plans(choice, each / 2) for choice in without}
         for choice in without:
@@ -77,13 +78,14 @@ class FreeOrders:
         self._all.say(f"{choice.choice}: first plans")
         rest = [one for one in HEURISTICS if one.standing.plan is None and not one.searched]
         orders, late, applying = [*_starts(), *rest], self._all.budget.late(most), list[Heuristic]()
-        with self._all.defects_noted(choice):
-            for at, one in enumerate(orders):
+        for at, one in enumerate(orders):
+            with self._all.defects_noted(choice):
                 if not late() and choice.why_not(one.name) is None:
                     applying.append(one)
                     share = 2 if at == 0 else 2 * (len(orders) - 1)
                     FirstPlans(choice, one.name, one.order, one.same_for_all_costs).run(most / share)
-            for order in (_listed, sequential):
+        for order in (_listed, sequential):
+            with self._all.defects_noted(choice):
                 if choice.best is None and not choice.settled:
                     FirstPlans(choice, "pipesched", order, False).run(most)
         return applying
@@ -112,7 +114,8 @@ class FreeOrders:
             if not self._all.done():
                 self._all.say(f"{group[0][0].choice}: partitions and orders together")
                 share = most * len({choice.choice for choice, _ in group}) / len(choices)
-                able += anneal_at_once(group, self._all.better, self._all.budget, share)
+                with self._all.defects_noted(group[0][0]):
+                    able += anneal_at_once(group, self._all.better, self._all.budget, share)
         return list(dict.fromkeys(able))
 
     def _raise_bound(self) -> None:
@@ -152,7 +155,8 @@ class FreeOrders:
             self._all.relax(choice, most)
         if choice.next is not None and not choice.settled and not self._all.done():
             self._all.say(f"{choice.choice}: order for a partition")
-            choice.visit(most)
+            with self._all.defects_noted(choice):
+                choice.visit(most)
 
     def _improve(self, most: float) -> None:
         best, owner = self._all.best, self._owner()

@@ -8,7 +8,7 @@ from fractions import Fraction
 from threading import Event
 
 from heuristics.catalogue import schedule_named
-from pipesched.errors import Disagreement, defect_note
+from pipesched.errors import Disagreement, defect_note, left_out_note
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.results.gap import gap
 from pipesched.results.plan import Candidate
@@ -19,6 +19,9 @@ from solver.planning.progress import PlanProgress, Report
 from solver.planning.search.better_plans import BetterPlans
 from solver.planning.search.choice_search import ChoiceSearch
 from solver.planning.search.evenness import evened
+
+# Steps of the search on a placement that may end by errors before it is searched no further.
+_MOST_FAILURES = 3
 
 
 class Placements:
@@ -53,8 +56,8 @@ class Placements:
                 each.offer(Candidate(known.choice, known.partition, timeline, known.schedule))
 
     def open(self) -> list[ChoiceSearch]:
-        """Those that may still have a better plan."""
-        return [each for each in self.choices if not each.settled]
+        """Those that may still have a better plan, and whose steps do not end by errors again and again."""
+        return [each for each in self.choices if not each.settled and each.failures < _MOST_FAILURES]
 
     def without_plan(self) -> Iterator[ChoiceSearch]:
         """Those that are open and have none, in turn; after a limit that is over no more, once there is a plan."""
@@ -71,12 +74,27 @@ class Placements:
 
     @contextmanager
     def defects_noted(self, choice: ChoiceSearch) -> Iterator[None]:
-        """A bound above a plan ends what is under way, is noted, and all bounds of the placement are left out."""
+        """An error ends the step under way and is noted; a bound above a plan ends all bounds of the placement."""
         try:
             yield
         except Disagreement as defect:
-            self.notes.append(defect_note(str(defect)))
+            self._note(defect_note(str(defect), defect))
             choice.distrust()
+        except Exception as error:
+            self._note(left_out_note(f"a step of the search on {choice.choice}", error))
+            choice.failures += 1
+
+    @contextmanager
+    def errors_noted(self, step: str) -> Iterator[None]:
+        """An error ends a step of the whole search, and is noted."""
+        try:
+            yield
+        except Exception as error:
+            self._note(left_out_note(step, error))
+
+    def _note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
 
     def done(self) -> bool:
         """Whether the time is over, or no better plan is left."""
@@ -93,9 +111,7 @@ class Placements:
         value = candidate.value / self.problem.tick
         for each in self.choices:
             if each.choice == candidate.choice and each.bound is not None and each.bound > value:
-                self.notes.append(
-                    defect_note(f"{each.choice}: a bound of {each.bound} ticks is above a plan of {value}")
-                )
+                self._note(defect_note(f"{each.choice}: a bound of {each.bound} ticks is above a plan of {value}"))
                 each.distrust()
         if self.best is None or candidate.value < self.best.value:
             self.best = candidate
@@ -105,7 +121,8 @@ class Placements:
         """Replace the best plan by a more even one of its value."""
         owner = next((each for each in self.choices if each.best is self.best), None)
         if owner is not None and self.best is not None and not self.budget.stop.is_set():
-            self.best = owner.best = evened(owner, self.best)
+            with self.errors_noted("a more even plan"):
+                self.best = owner.best = evened(owner, self.best)
 
     def say(self, phase: str) -> None:
         """Report a moment of the search."""

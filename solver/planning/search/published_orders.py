@@ -54,22 +54,22 @@ class PublishedOrders:
                     choice.no_plan(reason)
         if self._all.done():
             return
-        names = {
-            choice.choice: [one.name for one in allowed if choice.why_not(one.name) is None]
-            for choice in self._all.open()
-        }
+        names: dict[Choice, list[str]] = {}
+        for choice in self._all.open():
+            with self._all.defects_noted(choice):
+                names[choice.choice] = [one.name for one in allowed if choice.why_not(one.name) is None]
         climbs = self._begin(names)
         sure = [
             _Order(choice, name, FixedOrder(choice.plan, choice.choice, choice.order_of(name)))
             for choice in self._all.open()
-            for name in names[choice.choice]
+            for name in names.get(choice.choice, ())
             if schedule_named(name).same_for_all_costs and provable(choice.plan, choice.choice)
         ]
         number = {choice: sum(one.choice.choice == choice for one in sure) for choice in names}
         whole = [one for one in sure if number[one.choice.choice] == len(names[one.choice.choice])]
         self._sure(sure, whole)
         for choice in self._all.open():
-            if number[choice.choice] < len(names[choice.choice]):
+            if number.get(choice.choice, 0) < len(names.get(choice.choice, ())):
                 self._costly(choice, names[choice.choice], climbs[choice.choice])
 
     def _begin(self, names: dict[Choice, list[str]]) -> dict[Choice, list[PublishedClimb]]:
@@ -77,7 +77,7 @@ class PublishedOrders:
         climbs: dict[Choice, list[PublishedClimb]] = {}
         each = _PARAMS.first_share * self._all.budget.whole / max(1, sum(map(len, names.values())))
         for choice in self._all.open():
-            climbs[choice.choice] = [PublishedClimb(choice, name) for name in names[choice.choice]]
+            climbs[choice.choice] = [PublishedClimb(choice, name) for name in names.get(choice.choice, ())]
             for climb in climbs[choice.choice]:
                 if not self._all.budget.over():
                     with self._all.defects_noted(choice):
@@ -118,7 +118,7 @@ class PublishedOrders:
     def _may_be_better(self, one: _Order) -> bool:
         """Whether it may have a better plan than any known."""
         bound, best = one.search.bound, self._all.best
-        if one.choice.settled or bound is None or one.search.proved or self._all.budget.over():
+        if one.choice not in self._all.open() or bound is None or one.search.proved or self._all.budget.over():
             return False
         if best is None:
             return True
@@ -128,13 +128,15 @@ class PublishedOrders:
     def _costly(self, choice: ChoiceSearch, names: list[str], climbs: list[PublishedClimb]) -> None:
         """Where the order of some depends on the costs: better partitions of each, and those of the least bounds."""
         step = max(self._all.budget.least_step, _PARAMS.step * self._all.budget.whole)
-        while not self._all.done() and not choice.settled:
+        while not self._all.done() and choice in self._all.open():
             self._all.relax(choice, step)
             if choice.settled:
                 return
             self._all.say(f"{choice.choice}: {', '.join(names)}")
             if choice.next is not None:
-                choice.visit_published(names)
+                with self._all.defects_noted(choice):
+                    choice.visit_published(names)
             for climb in climbs:
                 if not self._all.done():
-                    climb.run(step)
+                    with self._all.defects_noted(choice):
+                        climb.run(step)

@@ -7,6 +7,7 @@ from copy import copy
 import numpy as np
 from numpy.typing import NDArray
 
+from pipesched.int64_arrays import int64_array
 from pipesched.problem.passes import BW, OF_PARAMETERS, UNSHARD, B, F, W
 from pipesched.problem.problem import Problem
 from solver.tasks.policy.kernel import dispatch
@@ -37,7 +38,7 @@ class Dispatcher:
         kinds = [FORWARD if task.of.kind is F else WEIGHT if task.of.kind is W else BACKWARD for task in tasks]
         self._saves = np.array([task.of.kind not in (F, B, W, BW, *OF_PARAMETERS) for task in tasks])
         self._mean_takes = _mean_takes(self._shop)
-        self._kind, self._heads = np.array(kinds, np.int64), serial.heads
+        self._kind, self._heads = int64_array(kinds), serial.heads
         self._flow = self._flow_of(serial)
         # Arcs by which what comes back waits for another stage.
         before = np.repeat(self._flow.stage, np.diff(self._shop.feeds_at))
@@ -95,7 +96,7 @@ class Dispatcher:
         load = np.bincount(shop.stream, shop.steps)
         most = {d: load[devices == d].max() for d in set(devices.tolist())}
         late = np.array([load[r] == most[d] for r, d in enumerate(devices.tolist())])
-        where = np.array(jobs.problem.placement.stage_device, np.int64)
+        where = int64_array(jobs.problem.placement.stage_device)
         return Flow(stage, opens, ends, parts, where, devices, late)
 
     def _lengths(self, serial: Serial) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.jobs.jobs import Jobs
+from pipesched.int64_arrays import int64_array
 from solver.parameters import tunable, tuned
 from solver.tasks.job_graph import graph_of
 from solver.tasks.tabu.kernel import Effort, tabu_search
@@ -57,14 +58,14 @@ class TabuSearch:
         number = {n: at for at, n in enumerate(self._running)}
         turns = [(one, other, 0) for one, other in jobs.consecutive if one in number and other in number]
         graph = graph_of(jobs, self._running, turns)
-        self._steps = np.array([jobs.jobs[n].steps for n in self._running], np.int64)
+        self._steps = int64_array([jobs.jobs[n].steps for n in self._running])
         ways = (graph.before, graph.after)
         self._rows = _rows([[[(number[b], lag) for b, lag in way[n]] for n in self._running] for way in ways])
         self._before = [[number[b] for b, _ in graph.before[n]] for n in self._running]
         streams = {where: at for at, where in enumerate(jobs.on)}
         self._stream = np.array([streams[jobs.jobs[n].resource] for n in self._running])
         self._random, self._draw, self._lock = Random(seed), np.random.default_rng(seed), Lock()
-        given = np.array([starts[n] for n in self._running], np.int64)
+        given = int64_array([starts[n] for n in self._running])
         self._kept = [(int((given + self._steps).max()), given)]
         self._changes = False
         self.halt = np.zeros(1, np.int64)
@@ -115,7 +116,7 @@ class TabuSearch:
 
 def _rows(sides: Sequence[Sequence[Sequence[tuple[int, int]]]]) -> tuple[Starts, Starts, Starts]:
     """Compressed rows of both sides in one: where each begins, by side and job; jobs; lags."""
-    pairs = np.array([pair for rows in sides for row in rows for pair in row], np.int64).reshape(-1, 2)
-    lengths = np.array([[0, *map(len, rows)] for rows in sides], np.int64)
+    pairs = int64_array([pair for rows in sides for row in rows for pair in row]).reshape(-1, 2)
+    lengths = int64_array([[0, *map(len, rows)] for rows in sides])
     at = lengths.cumsum().reshape(lengths.shape)
     return at, pairs[:, 0].copy(), pairs[:, 1].copy()

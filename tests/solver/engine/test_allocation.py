@@ -66,6 +66,7 @@ def test_a_part_with_nothing_left_to_do_has_no_more_slices() -> None:
     assert len(soon.units) == 1 and len(other.units) == 4
 
 
+@pytest.mark.meets_defects
 def test_a_part_that_meets_a_defect_is_over_and_others_go_on() -> None:
     @dataclass(frozen=True)
     class Broken(Made):
@@ -156,6 +157,7 @@ def test_not_with_one_worker_or_counted_work_or_where_it_is_left_out(
     assert BESIDE not in dict(search.times.taken())
 
 
+@pytest.mark.meets_defects
 def test_a_defect_of_local_search_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     begun = Event()
 

@@ -7,6 +7,8 @@ from itertools import count
 from random import Random
 from threading import Event
 
+import pytest
+
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from pipesched.schedule.rescale import value_of
@@ -53,6 +55,7 @@ def test_what_is_read_is_always_of_one_moment_even_if_work_is_ended() -> None:
         assert held.state.notes[-1] == "after"
 
 
+@pytest.mark.meets_defects
 def test_a_wrong_bound_is_dropped_with_its_kind_and_noted_once() -> None:
     held = incumbent()
     timeline = next(timelines(0))
@@ -66,6 +69,7 @@ def test_a_wrong_bound_is_dropped_with_its_kind_and_noted_once() -> None:
     assert held.lower_bound == 0
 
 
+@pytest.mark.meets_defects
 def test_a_schedule_below_the_bound_drops_every_kind_that_claims_more() -> None:
     held = incumbent()
     timeline = next(timelines(0))

@@ -1,0 +1,37 @@
+"""Arrays of 64-bit integers for compiled code, which adds them up without noticing that a sum does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipesched.errors import OutOfRange
+
+# Sums of four such numbers fit into 64 bits; times and memory of a problem add up to no more (`refuse_overflow`).
+LARGEST = 2**60
+
+
+def int64_array(values: Sequence[Any] | NDArray[np.int64], largest: int = LARGEST) -> NDArray[np.int64]:
+    """The numbers, of which none is larger than `largest` or below its negative; `OutOfRange` where one is."""
+    try:
+        found = np.array(values, np.int64)
+    except OverflowError:
+        raise OutOfRange(f"its numbers exceed {largest:.1e}") from None
+    require_range(found, largest)
+    return found
+
+
+def require_range(numbers: NDArray[np.int64], largest: int = LARGEST) -> None:
+    """`OutOfRange` where a number is larger than `largest` or below its negative."""
+    if numbers.size and not -largest <= numbers.min() <= numbers.max() <= largest:
+        raise OutOfRange(f"its numbers exceed {largest:.1e}")
+
+
+def int64_sum(values: Sequence[Any], largest: int = LARGEST) -> int:
+    """The sum of whole numbers, which compiled code adds up in any order; `OutOfRange` where that may not fit."""
+    if (reached := sum(map(abs, values))) > largest:
+        raise OutOfRange(f"its numbers add up to {float(reached):.1e}, more than {largest:.1e}")
+    return sum(values)

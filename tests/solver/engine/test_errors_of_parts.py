@@ -1,0 +1,162 @@
+"""An error in any one part of a solve is noted, and the solve gives a valid answer all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from threading import Event
+from typing import Any
+
+import pytest
+
+from heuristics.catalogue import HEURISTICS
+from pipesched.errors import OutOfRange, is_defect
+from pipesched.files.problem_file import problem_from
+from pipesched.results.solution import Solution, Status
+from pipesched.validation.validator import validate
+from solver import published
+from solver.cyclic import period_search, problem_period, solve_period
+from solver.engine import finish, relaxed
+from solver.engine.allocation import Allocation
+from solver.engine.engine import ENGINE
+from solver.engine.incumbent import incumbent
+from solver.engine.opening import analytic_bounds
+from solver.engine.search import Opening, Part, Search, ways_of
+from solver.engine.slices import Work
+from solver.limits import Limits
+from solver.solve import solve
+from tests.support.makers import problem
+from tests.support.parts import MadePart, open_search
+
+pytestmark = pytest.mark.meets_defects
+
+COUNTED = Limits(workers=1, deterministic=1)
+PLAIN = problem(3, 4, memory={"capacity": 2})
+TASKS = problem_from(
+    {
+        "devices": 2, "microbatches": 3, "streams": ["compute", "comm"], "times": {"transfer": 1},
+        "tasks": {
+            "forward": [{"name": "a", "time": 3}, {"name": "s", "time": 2, "on": "comm"}],
+            "backward": [{"name": "b", "time": 4}, {"name": "t", "time": 2, "on": "comm"}],
+        },
+    }
+)  # fmt: skip
+
+
+def fails(*_: Any, **__: Any) -> Any:
+    raise ZeroDivisionError("of this part")
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A part, or an opening, that serves every problem and of which one method raises an error."""
+
+    of: Any
+    method: str
+
+    def __getattr__(self, name: str) -> Any:
+        if name == self.method:
+            return fails
+        return {"serves": lambda _: True, "applies": lambda _: True, "kernels": lambda _: None}.get(name) or getattr(
+            self.of, name
+        )
+
+
+def answered(found: Solution, noted: str = "ZeroDivisionError") -> None:
+    assert found.timeline is not None and not validate(found.timeline)
+    assert any(is_defect(note) and noted in note for note in found.notes), found.notes
+
+
+@pytest.mark.parametrize("method", ["serves", "kernels", "work"])
+@pytest.mark.parametrize("part", [way for part in ENGINE.parts for way in ways_of(part)], ids=lambda part: part.name)
+def test_of_a_part(part: Part, method: str) -> None:
+    search, units = open_search(Limits(workers=1, deterministic=4), ENGINE), list[float | None]()
+
+    @dataclass(frozen=True)
+    class Other(MadePart):
+        def work(self, _: Search) -> Work:
+            while True:
+                units.append((yield).units)
+
+    Allocation(search, (Broken(part, method), Other("other"))).run()
+    assert len(units) == 4
+    assert any(is_defect(note) and "ZeroDivisionError" in note for note in search.incumbent.state.notes)
+
+
+@pytest.mark.parametrize("method", ["applies", "run"])
+@pytest.mark.parametrize("opening", ENGINE.opening[2:], ids=lambda opening: opening.name)
+def test_of_an_opening(opening: Opening, method: str) -> None:
+    openings = Broken(opening, method), *ENGINE.opening
+    found = solve(PLAIN, COUNTED, engine=replace(ENGINE, opening=openings, parts=()))
+    answered(found)
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        (published, "simulated_and_validated"),
+        (finish, "refined"),
+        (incumbent, "check_bound"),
+        (analytic_bounds, "certificates"),
+    ],
+)
+def test_of_what_all_parts_share(module: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, name, fails)
+    answered(solve(PLAIN, COUNTED))
+
+
+def test_of_the_search_of_plain_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(relaxed, "passes_alone", fails)
+    search = Search(TASKS, COUNTED, lambda _: None, Event(), ENGINE)
+    allocation = Allocation(search, ENGINE.parts)
+    assert allocation.arms and any("ZeroDivisionError" in note for note in search.incumbent.state.notes)
+
+
+def test_of_one_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(own: Any, objective: Any, in_time: Callable[..., Any]) -> list[Any]:
+        return [*certify(own, objective, in_time), *in_time("broken", fails)]
+
+    certify = analytic_bounds.certificates
+    monkeypatch.setattr(analytic_bounds, "certificates", run)
+    found = solve(PLAIN, COUNTED)
+    answered(found)
+    assert found.status is Status.OPTIMAL  # the others are as strong as ever
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        (period_search, "PeriodicModel"),
+        (problem_period, "read_pattern"),
+        (solve_period, "read_pattern"),
+        (solve_period, "check_bound"),
+    ],
+)
+def test_of_a_solve_for_the_period(module: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if module is period_search:
+        monkeypatch.setattr(problem_period, "read_pattern", lambda *_: None)  # nothing is known before
+    monkeypatch.setattr(module, name, fails)
+    found = solve(problem(3, 6, objective="period"), COUNTED)
+    assert found.timeline is not None and not validate(found.timeline)
+    noted = [*found.notes, *(one.reason for one in found.candidates)]
+    assert any(is_defect(note) and "ZeroDivisionError" in note for note in noted)
+
+
+def test_numbers_too_large_for_a_part_are_no_defect() -> None:
+    def too_large(*_: Any) -> Any:
+        raise OutOfRange("its numbers exceed 1.2e+18")
+
+    search = open_search(COUNTED, ENGINE)
+    with search.incumbent.defects_noted("beam search"):
+        too_large()
+    assert search.incumbent.state.notes[-1] == "beam search left out: its numbers exceed 1.2e+18"
+
+
+def test_a_published_schedule_that_fails_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(published, "_candidate", lambda own, one: fails() if one.name == "gpipe" else _kept(own, one))
+    found = solve(PLAIN, COUNTED)
+    answered(found)
+    assert {one.name for one in found.candidates} == set(HEURISTICS.names())
+
+
+_kept = published._candidate
