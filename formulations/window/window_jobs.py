@@ -46,7 +46,11 @@ class WindowJobs:
         running = placed.start.keys() | set(self._idle)
         holdings = [one for one in placed.jobs.holdings if self._is_free(one.pool) and one.where in running]
         own = [found for one in holdings if (found := self._inside_of(one)) is not None]
-        return replace(placed.jobs, jobs=jobs, precedences=precedences, holdings=tuple(own), release=())
+        # Where an iteration is under way, micro-batches are not alike, whatever is left of it in a window.
+        alike = placed.jobs.renumbered and not placed.jobs.release
+        return replace(
+            placed.jobs, jobs=jobs, precedences=precedences, holdings=tuple(own), release=(), renumbered=alike
+        )
 
     def _is_free(self, pool: int) -> bool:
         """Whether all devices that take of a memory are free."""

@@ -73,7 +73,10 @@ def replan(
         search.told({}, ())
         return search.result()
     search.run()
-    return search.in_finer_ticks() or search.result()
+    finer_found = None
+    with search.defects_noted("finer ticks"):
+        finer_found = search.in_finer_ticks()
+    return finer_found or search.result()
 
 
 @dataclass
@@ -96,24 +99,24 @@ class _Search:
     def run(self) -> None:
         if self._infeasible:
             return
-        with self._defects_noted("list scheduling of what remains"):
+        with self.defects_noted("list scheduling of what remains"):
             for starts in first_orders(self.jobs):
                 placed = self._placed_at(starts)
                 if placed is not None and (self.best is None or not self._done):
                     self._keep(placed)
         exact = False
-        with self._defects_noted("the exact model of what remains"):
+        with self.defects_noted("the exact model of what remains"):
             exact = self._small
             if exact:
                 self._exact(_PARAMS.first_share if self.placed is not None else 1.0)
-        with self._defects_noted("windows of what remains"):
+        with self.defects_noted("windows of what remains"):
             self._windows(_PARAMS.patience if exact else None)
         if exact:
-            with self._defects_noted("the exact model of what remains"):
+            with self.defects_noted("the exact model of what remains"):
                 self._exact(1.0)
 
     @contextmanager
-    def _defects_noted(self, part: str) -> Iterator[None]:
+    def defects_noted(self, part: str) -> Iterator[None]:
         """An error ends a part of the search, and is noted."""
         try:
             yield
@@ -144,7 +147,7 @@ class _Search:
         fine._exact(1.0)
         # Spans are fractions of the ticks of the problem, whatever those of the model.
         fine.bound = simplest(least_from(Fraction(fine.bound) / parts, self.jobs.parts) * parts)
-        return fine.result()
+        return replace(fine.result(), notes=tuple(dict.fromkeys([*self._notes, *fine._notes])))
 
     def _placed_at(self, starts: Mapping[int, int]) -> PlacedJobs | None:
         return placed_at(grouped_at(self.jobs, starts), starts, self._openings(starts))
@@ -166,10 +169,11 @@ class _Search:
             Replanned(self.problem, self.state, Status.FEASIBLE, self.bound, self._in_ticks(starts, later), events)
             for later in self._delays(starts)
         ]
-        self.best = min(able, key=lambda one: one.value or 0)
-        wrong = validate_from_state(self.problem, self.state, self.best.tasks or {})
+        best = min(able, key=lambda one: one.value or 0)
+        wrong = validate_from_state(self.problem, self.state, best.tasks or {})
         if wrong:
             raise Disagreement(f"ordering anew gave a schedule that is not valid: {wrong[0].text}", "replanning")
+        self.best = best
         self.report(self.result())
 
     def _delays(self, starts: Mapping[int, int]) -> set[int]:
@@ -204,8 +208,8 @@ class _Search:
 
     def _keep(self, placed: PlacedJobs) -> None:
         if self.placed is None or placed.value < self.placed.value:
-            self.placed = placed
             self.told(placed.start, placed.waits)
+            self.placed = placed
 
     @property
     def _done(self) -> bool:

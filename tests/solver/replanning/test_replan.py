@@ -16,7 +16,11 @@ import jsonschema
 import pytest
 
 from commands.main import main
+from formulations.jobs.jobs_that_remain import jobs_that_remain
+from formulations.variables.operations import Operations
+from formulations.window.window_jobs import WindowJobs
 from pipesched.errors import BadInput
+from pipesched.files.problem_file import problem_from
 from pipesched.files.state_file import json_schema, state_from
 from pipesched.problem.passes import BW, RECOMPUTATIONS, B, F, Pass, Task
 from pipesched.problem.problem import Objective, Problem
@@ -29,7 +33,9 @@ from pipesched.simulation.simulator import simulate
 from pipesched.validation.state_rules import validate_from_state
 from pipesched.validation.validator import validate
 from solver.limits import Limits
+from solver.replanning.first_orders import first_orders
 from solver.replanning.replan import replan
+from solver.tasks.placing import placed_at
 from tests.support.columns import with_tasks
 from tests.support.makers import problem
 from tests.support.open_ends import open_ends
@@ -376,3 +382,28 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main([*call, "--explain"]) == 2
     assert capsys.readouterr().err == "pipesched: found --explain with --from-state; allowed: one of them\n"
     assert main([*call[:3], str(tmp_path / "none.json")]) == 2
+
+
+OUT_OF_TURN = {
+    "devices": 2, "microbatches": 2, "placement": [0, 1, 0], "streams": ["compute", "comm"], "objective": "span",
+    "tasks": {
+        "forward": [{"name": "a", "time": [3.5, 1.0, 2.0]}, {"name": "b", "time": [3.5, 2.5, 2.5]}],
+        "backward": [{"name": "x", "time": 2.5}, {"name": "y", "time": [4.5, 1.5, 0.5]}],
+        "weight": [{"name": "w1", "time": 2.5, "on": "compute", "after": "x"}],
+    },
+    "times": {"transfer": [3, 5, 4]},
+    "memory": {"activation": 2, "freed_by_backward": [0, 1, 2], "capacity": [5, 2]},
+}  # fmt: skip
+
+
+def test_windows_keep_no_order_of_micro_batches_where_an_iteration_is_under_way() -> None:
+    """A window that asked for one, while a later micro-batch came first on a device, had a cycle in it."""
+    one, state = state_from({"now": 0, "passes": []}, problem_from(OUT_OF_TURN))
+    jobs = jobs_that_remain(one, state)
+    for starts in first_orders(jobs):
+        placed = placed_at(jobs, starts, [0] * one.devices)
+        if placed is not None:
+            window = WindowJobs(placed, 0, placed.value + 1, range(one.devices))
+            assert not Operations(window.jobs).in_microbatch_order
+            assert not window.jobs.alike and not window.jobs.consecutive
+    assert replan(one, state, Limits(workers=1, deterministic=0.5)).notes == ()
