@@ -60,7 +60,7 @@ def tuned_fields(of: type) -> dict[str, tuple[Any, Tuned]]:
     return {one.name: (one.default, one.metadata[_KEY]) for one in fields(of) if _KEY in one.metadata}
 
 
-def parameter_classes(package: str = "solver") -> Iterator[type]:
+def parameter_classes(package: str) -> Iterator[type]:
     """All classes of a package with tuned fields, in the order of their modules; imports the whole package."""
     root = importlib.import_module(package)
     for module in sorted(one.name for one in pkgutil.walk_packages(root.__path__, f"{root.__name__}.")):
