@@ -232,6 +232,8 @@ SETTINGS = (
      Cell(MODEL, PLANS + "test_runtime_rules.py::test_what_the_job_must_leave_out_is_listed_and_never_set_again")),
     ("Megatron: patterns of hybrid models",
      Cell(MODEL, PLANS + "test_runtime_rules.py::test_hybrid_models_have_a_pattern_and_no_layout")),
+    ("Megatron: patterns of plain transformers for HybridModel",
+     Cell(MODEL, PLANS + "test_runtime_rules.py::test_a_plain_transformer_has_a_pattern_of_two_letters_a_layer")),
     ("Megatron: recomputed layers of each rank (hook)",
      Cell(READ, PLANS + "test_megatron_core.py::test_a_block_recomputes_what_the_hook_says")),
     ("torchtitan: flags and configuration of a plan",

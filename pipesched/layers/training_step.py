@@ -18,6 +18,7 @@ class TrainingStep:
     its weights once a step; empty where the file says nothing of that. `operations`: floating-point operations of a
     micro-batch in the whole model, forward and backward, with nothing computed twice. `experts` of a layer: 0 for none.
     `longest`: tokens of the longest sequence that the model's own configuration allows; None where nothing is said.
+    `latent_attention`: its layers have multi-head latent attention.
     """
 
     sequence: int
@@ -27,6 +28,7 @@ class TrainingStep:
     operations: Fraction
     experts: int = 0
     longest: int | None = None
+    latent_attention: bool = False
 
     def tokens(self, microbatches: int) -> int:
         """Of one step, with so many micro-batches on each replica."""

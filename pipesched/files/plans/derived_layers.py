@@ -63,6 +63,7 @@ def derived_from(model: ModelSection, hardware: HardwareSection) -> tuple[Derive
         derived.operations,
         experts,
         model.max_position_embeddings,
+        isinstance(shape.attention, LatentAttention),
     )
     return derived, step
 

@@ -123,13 +123,14 @@ def recomputed_by_the_runtime(name: str, settings: PartitionSettings, model: Sta
     """Transformer and MTP layers recomputed on every stage, as the runtime reads the written file."""
     held, stages = [one.layers for one in model.counts], range(len(model.stages))
     mtp = [one.mtp for one in model.counts]
-    if name in ("megatron", "megatron-order", "mindspeed"):
+    if name in ("megatron", "megatron-order", "megatron-hybrid", "mindspeed"):
         flags = flags_of(settings.text)
         if "recompute-granularity" not in flags:
             return [0 for _ in stages]
         number = int(flags["recompute-num-layers"])
         if flags["recompute-method"] == "uniform":
-            assert number == 1  # each layer for itself
+            # Each layer for itself; of a pattern, which has two letters for a layer, two.
+            assert number == (2 if name == "megatron-hybrid" else 1)
             return [held[at] + mtp[at] for at in stages]
         return [min(number, held[at]) for at in stages]
     if name == "megatron-hook":

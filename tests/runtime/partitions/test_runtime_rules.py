@@ -171,6 +171,25 @@ def test_the_hook_is_for_transformer_layers_alone() -> None:
         flags("megatron-hook", model(problem(HYBRID), 3, 3, 2, 2, schedule="1f1b"))
 
 
+def test_a_plain_transformer_has_a_pattern_of_two_letters_a_layer() -> None:
+    plan = problem([layer("embedding"), layer("dense", 3), layer("moe", 4), layer("mtp", 2), layer("head")])
+    form = PARTITION_FORMATS["megatron-hybrid"]
+    one = model(plan, 3, 2, 2, 4, schedule="1f1b")
+    settings = form.write(one)
+    assert settings.values == {"megatron-transformer-pattern": "*-*-|*-*E|*E*E|*E/*E/*E"}
+    assert form.read("*-*-|*-*E|*E*E|*E/*E/*E", 4, 7) == one.counts
+    words = given(settings.text).split()
+    assert not {"--pipeline-model-parallel-layout", "--num-layers", "--mtp-num-layers"} & set(words)
+    assert "--pipeline-model-parallel-layout" in to_be_left_out(settings.text)
+    step = TrainingStep(4096, 1, Parallel(), {}, Fraction(1), 8, latent_attention=True)
+    assert "--hybrid-layer-pattern '+-+-|+-+E|+E+E|+E/+E/+E'" in form.write(replace(one, step=step)).text
+    with pytest.raises(BadInput, match="a hybrid model of its own"):
+        form.write(model(problem(HYBRID), 3, 3, 2, 2, schedule="1f1b"))
+    for text in ("*-|*-|*-|*-M", "*-|*-|*-", "*-|*-|*-|*-*-", "*-*-|*-|*-|*-*E*E*E/*E/*-", "-*|*-|*-|*-"):
+        with pytest.raises(BadInput, match=r"^megatron-hybrid: found"):
+            form.read(text, 4, 7)
+
+
 @pytest.mark.parametrize("text", ["MM|M*-|-M", "MM|M*-|-M|X", "MM|M*-|-M|MM"])
 def test_patterns_that_megatron_refuses(text: str) -> None:
     with pytest.raises(BadInput):
