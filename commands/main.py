@@ -12,7 +12,7 @@ from commands.shared.output import complain
 from commands.shared.parser import parser
 from commands.shared.termination import drop_output, ended, exit_code, heed_signals, leave, outlive_reader, terminated
 from commands.shared.watch import watch
-from pipesched.errors import BadInput, Deadlock, Disagreement, defect_note
+from pipesched.errors import BadInput, Deadlock, Disagreement, defect_note, raised
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -24,6 +24,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str] | None) -> int:
     try:
+        return _answered(arguments)
+    except KeyboardInterrupt:
+        return _interrupted()
+    except Exception as error:
+        # A signal in the midst of the import of a library may become any error there.
+        return _interrupted() if ended.is_set() else _unexpected(error)
+
+
+def _answered(arguments: Sequence[str] | None) -> int:
+    try:
         if sys.stdout is None:
             raise BadInput("standard output is closed; open it, or send it to /dev/null")
         outlive_reader()
@@ -34,16 +44,6 @@ def _run(arguments: Sequence[str] | None) -> int:
         return exit_code(code)
     except BadInput as error:
         return _refuse(error)
-    except KeyboardInterrupt:
-        return _interrupted()
-    except (ImportError, SystemError):
-        if not ended.is_set():
-            raise
-        return _interrupted()  # a signal in the midst of the import of a compiled library, which says no more
-    except OSError as error:
-        drop_output()
-        complain(f"cannot write the output: {error.strerror or error}")
-        return Exit.BAD_INPUT
 
 
 def _answer(parsed: Namespace) -> int:
@@ -57,6 +57,18 @@ def _answer(parsed: Namespace) -> int:
     except (Deadlock, Disagreement) as error:
         complain(str(error) if isinstance(error, Deadlock) else defect_note(str(error)))
         return Exit.NO
+
+
+def _unexpected(error: Exception) -> int:
+    """Say in a line what no command expects: that output cannot be written, or a defect of this tool."""
+    if isinstance(error, OSError):
+        drop_output()
+        complain(f"cannot write the output: {error.strerror or error}")
+        return Exit.BAD_INPUT
+    if sys.flags.dev_mode:
+        raise error
+    complain(defect_note(f"{raised(error)} (python -X dev -m pipesched shows where it came from)", error))
+    return Exit.NO
 
 
 def _interrupted() -> int:

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from pathlib import Path
+from types import FrameType
 from typing import NoReturn
 
 
 def main() -> NoReturn:
     """Run the command line and end the process with its exit code."""
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, _end_at_once)
     from commands.main import main as command_line
     from commands.shared.termination import leave
 
     leave(command_line())
+
+
+def _end_at_once(number: int, _: FrameType | None) -> NoReturn:
+    """Handle signals before the command has begun and after its end: no exception may end the loading of a library."""
+    os.write(2, b"pipesched: interrupted\n" if number == signal.SIGINT else b"pipesched: terminated\n")
+    os._exit(128 + number)
 
 
 def _find_our_packages_first() -> None:

@@ -91,6 +91,12 @@ def cut(problem: Problem) -> Cut | None:
     rows = [_rows(problem, stage) for stage in range(problem.placement.stages)]
     if None in full or not all(rows):
         return None
+    main, where = problem.stages[0].stream, problem.placement.stage_device
+    mirrored = {
+        where[s] for s, own in enumerate(rows) for _, part, *_ in own if problem.tasks_of(F, s)[part][0] == main
+    }
+    if len(mirrored) < problem.devices:
+        return None  # a device would be left without a stage, which no bound of plain passes knows
     walked = tuple(row for chain in problem.placement.chains for stage in chain for row in rows[stage])
     return Cut(problem, _plain(problem, walked), walked, tuple(one for one in full if one is not None))
 

@@ -160,3 +160,20 @@ def test_sigterm_of_run_leaves_no_folder_and_no_process(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("pipesched-run-*"))
     running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
     assert str(tmp_path) not in running
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.05, 0.1, 0.2, 0.4, 0.7, 1.2, 2.5])
+def test_ctrl_c_at_any_moment_ends_in_one_line(delay: float, tmp_path: Path) -> None:
+    """While libraries are loaded, while the search begins, and later; counted from where our code begins to run."""
+    (tmp_path / "hard.yaml").write_text(HARD)
+    command = ("-X", "importtime", "-m", "pipesched", "solve", "hard.yaml", "--workers", "1", "--time-limit", "600")
+    process = start(*command, folder=tmp_path)
+    assert process.stderr is not None
+    while "| commands" not in process.stderr.readline():
+        assert process.poll() is None
+    time.sleep(delay)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert "Traceback" not in err + out and "Exception" not in err + out
+    assert process.returncode == 130
+    assert "interrupted" in err + out

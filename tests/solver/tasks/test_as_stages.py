@@ -10,6 +10,7 @@ from benchmarks.cases.drawn_tasks import drawn_tasks
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
 from pipesched.checking.streams.tasks_as_stages import as_plain
+from pipesched.files.problem_file import problem_from
 from pipesched.results.evidence import OnDevice, TasksAsStages
 from pipesched.schedule.rescale import value_of
 from pipesched.validation.validator import validate
@@ -69,3 +70,22 @@ def test_more_is_proved_of_it_than_of_single_streams() -> None:
     found = solve(one, Limits(workers=1, deterministic=0.1), engine=engine)
     assert isinstance(found.certificate.evidence, TasksAsStages)
     assert found.lower_bound_ticks > 1.05 * certificates(one, one.objective)[0].value_ticks
+
+
+def test_no_device_is_left_without_a_stage() -> None:
+    """Forwards on the second stream alone would leave the first streams, which are devices there, with nothing."""
+    one = problem_from(
+        {
+            "devices": 3, "microbatches": 4, "streams": ["compute", "comm"], "objective": "span",
+            "tasks": {
+                "forward": [{"name": "a", "time": [3, 4, 1], "on": "comm"}],
+                "backward": [{"name": "b", "time": [5, 2, 5], "on": "comm"}, {"name": "c", "time": [3, 4, 2]}],
+                "weight": [{"name": "w", "time": [2, 1, 4], "on": "comm"}],
+            },
+            "times": {"transfer": 3}, "memory": {"activation": 1, "capacity": 3},
+        }
+    )  # fmt: skip
+    assert cut(one) is None
+    found = solve(one, Limits(workers=1, deterministic=4))
+    assert found.timeline is not None and not validate(found.timeline)
+    assert not any("DEFECT" in note for note in found.notes)
