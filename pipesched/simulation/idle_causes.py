@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from heapq import heappop, heappush
 from itertools import accumulate, pairwise
 
 from pipesched.problem.passes import REDUCE, UNSHARD
@@ -74,24 +73,23 @@ class _Nodes:
         for node in sorted(range(len(tasks)), key=lambda node: (self._start[node], self._end[node])):
             if resources[node].stream == problem.streams[0]:
                 self._rows[self._device[node]].append(node)
+        self._at_start = {of: max(0, change.at_start) for of, change in problem.network.change.items()}
         self._arrives = [0] * len(tasks)
         self._last = [-1] * len(tasks)  # what is needed and there last; -1 for nothing
-        self._others = [0] * len(tasks)  # when all is there that is needed and not a collective
-        self._own = [(0, -1)] * len(tasks)  # as `_arrives` and `_last`, without other pieces of the micro-batch
-        self._find_needs()
-
-    def _find_needs(self) -> None:
-        turns = {other: one for row in self._rows for one, other in pairwise(row)}
-        for node, waits in enumerate(self._graph.waits):
-            needed = [(self._end[one] + int(lag), one) for one, lag in waits]
-            # One of them says only that the stream is taken until then; what it computes may be needed, too.
-            in_turn = (self._end[turns[node]], turns[node]) if node in turns else None
-            if in_turn in needed:
-                needed.remove(in_turn)
+        self._turns = {other: one for row in self._rows for one, other in pairwise(row)}
+        for node in range(len(tasks)):
+            needed = self._needed(node)
             if needed:
                 self._arrives[node], self._last[node] = max(needed)
-                self._others[node] = max((at for at, one in needed if one not in self._collective), default=0)
-                self._own[node] = max((own for own in needed if not self._other_piece(own[1], node)), default=(0, -1))
+
+    def _needed(self, node: int) -> list[tuple[int, int]]:
+        """When all that a node waits for is there, but for its turn on the stream."""
+        needed = [(self._end[one] + int(lag), one) for one, lag in self._graph.waits[node]]
+        before = self._turns.get(node)
+        # One of them says only that the stream is taken until then; what it computes may be needed, too.
+        if before is not None and (in_turn := (self._end[before], before)) in needed:
+            needed.remove(in_turn)
+        return needed
 
     def _other_piece(self, one: int, node: int) -> bool:
         """Whether a node is of another piece, on the stage of this one."""
@@ -102,8 +100,11 @@ class _Nodes:
     def _for_pieces(self, node: int, since: int, until: int) -> int:
         """How long in this time a node, or one that it waits for, has all that it needs but another piece."""
         found = 0
+        if self._timeline.problem.sequence_chunks == 1:
+            return found
         while node >= 0 and self._arrives[node] > since:
-            at, before = self._own[node]
+            own = (each for each in self._needed(node) if not self._other_piece(each[1], node))
+            at, before = max(own, default=(0, -1))
             found += max(0, min(until, self._arrives[node]) - max(since, at))
             node = before
         return found
@@ -128,7 +129,8 @@ class _Nodes:
         row = self._rows[device]
         begun, ended = self._start[row[0]], self._end[row[-1]]
         gathered = self._last[row[0]] in self._collective
-        alone = min(self._others[row[0]], begun) if gathered else begun
+        others = (at for at, one in self._needed(row[0]) if one not in self._collective)
+        alone = min(max(others, default=0), begun) if gathered else begun
         own = (self._end[node] for node in self._collective if self._device[node] == device)
         reduced = max(own, default=ended)
         yield alone, IdleCause.WARM_UP
@@ -161,19 +163,16 @@ class _Nodes:
         yield sent - since - pieces, beside if own else IdleCause.OTHER_DEVICES
         yield ready - sent, IdleCause.TRANSFER
 
-    def _fits(self, takes: Fraction, device: int, level: int) -> bool:
+    def _fits(self, takes: Fraction | int, device: int, level: int) -> bool:
         """Whether the device, which holds so much, has room for what takes so much when it starts."""
         room = self._timeline.problem.room[device]
         return room is None or takes == 0 or level + takes <= room
 
-    def _takes(self, node: int) -> Fraction:
+    def _takes(self, node: int) -> Fraction | int:
         """What the node's passes take when they start."""
-        problem = self._timeline.problem
-        scale, takes = problem.microbatch_scale, Fraction(0)
-        for task in self._graph.tasks[node]:
-            change = problem.network.change[task.of.kind, task.of.stage].at_start if task.part == 0 else 0
-            takes += max(0, change) * (scale[task.of.microbatch] if scale else 1)
-        return takes
+        scale = self._timeline.problem.microbatch_scale
+        firsts = [task.of for task in self._graph.tasks[node] if task.part == 0]
+        return sum(self._at_start[of.kind, of.stage] * (scale[of.microbatch] if scale else 1) for of in firsts)
 
 
 class _Waiting:
@@ -182,16 +181,18 @@ class _Waiting:
     `row` are its nodes in their order, `arrives` says of each when all that it needs is there, `takes` how much memory.
     """
 
-    def __init__(self, row: list[int], arrives: list[int], takes: Callable[[int], Fraction]) -> None:
-        self._takes, self._at, self._pushed = takes, 0, 0
+    def __init__(self, row: list[int], arrives: list[int], takes: Callable[[int], Fraction | int]) -> None:
+        self._row, self._takes, self._at, self._arrived = row, takes, 0, 0
         self._sorted = sorted((arrives[node], node) for node in row)
-        self._place = {node: at for at, node in enumerate(row)}
         # The least from each place on.
         self._first = [*accumulate(((arrives[node], node) for node in reversed(row)), min)][::-1]
-        self._arrived: list[tuple[Fraction, int]] = []
+        # How many that have all they need take so much, those that have run subtracted.
+        self._number = Counter[Fraction | int]()
 
     def after(self, at: int) -> _Waiting:
         """Those from this place of the row on."""
+        for node in self._row[self._at : at]:
+            self._number[self._takes(node)] -= 1
         self._at = at
         return self
 
@@ -204,15 +205,12 @@ class _Waiting:
         """When those within this time have all that they need; the device idles in it, so that none runs before."""
         return (arrives for arrives, _ in _between(self._sorted, since, until))
 
-    def least(self, moment: int) -> Fraction:
+    def least(self, moment: int) -> Fraction | int:
         """The least memory that one takes which has all that it needs by then; there is one."""
-        while self._pushed < len(self._sorted) and self._sorted[self._pushed][0] <= moment:
-            node = self._sorted[self._pushed][1]
-            heappush(self._arrived, (self._takes(node), node))
-            self._pushed += 1
-        while self._place[self._arrived[0][1]] < self._at:
-            heappop(self._arrived)
-        return self._arrived[0][0]
+        while self._arrived < len(self._sorted) and self._sorted[self._arrived][0] <= moment:
+            self._number[self._takes(self._sorted[self._arrived][1])] += 1
+            self._arrived += 1
+        return min(takes for takes, number in self._number.items() if number > 0)
 
 
 def _between(pairs: list[tuple[int, int]], since: int, until: int) -> list[tuple[int, int]]:
