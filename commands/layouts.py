@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import Event
 
@@ -21,6 +22,7 @@ from commands.shared.for_runtime import add_plans_for
 from commands.shared.output import complain, files_written, note, write_json
 from commands.shared.output_folder import record_output
 from commands.shared.partition_settings import chosen_formats, settings_document, settings_texts, show_settings
+from commands.shared.timed_files import timed_files
 from commands.shared.watch import stop_event
 from pipesched.errors import BadInput
 from pipesched.files.atomic_write import write_whole
@@ -120,13 +122,16 @@ def _answered(
         show_settings(answer.settings, args.target)
     if folder is None:
         return []
+    assert found.best is not None
+    page = partial(
+        plan_report, found, [], settings_texts(answer.settings, args.target), moments, args, _FILE, text, narrowed
+    )
+    with timed_files(args, found.best.timeline, found.interrupted) as timed:
+        timed.must(lambda: [write_whole(folder / _FILE, text)])
+        write_plan(timed, found, answer.settings, folder, page)
     with not_interrupted():
-        page = plan_report(
-            found, [], settings_texts(answer.settings, args.target), moments, args, _FILE, text, narrowed
-        )
-        files = [write_whole(folder / _FILE, text), *write_plan(found, answer.settings, folder, page)]
-        record_output(folder, "layouts", files)
-    return files
+        record_output(folder, "layouts", timed.paths)
+    return timed.paths
 
 
 COMMANDS.register(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from argparse import Namespace
 from collections.abc import Sequence
 
@@ -49,6 +50,7 @@ def _answered(arguments: Sequence[str] | None) -> int:
 def _answer(parsed: Namespace) -> int:
     """Run the command once; what is wrong with its input is said, and is its exit code."""
     try:
+        parsed.began = time.monotonic()  # what its time limit counts from
         code = int(parsed.run(parsed))
         sys.stdout.flush()
         return code

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from commands.options.plan_progress import PlanLines
@@ -25,6 +26,7 @@ from commands.shared.partition_settings import (
     show_settings,
     with_partition,
 )
+from commands.shared.timed_files import timed_files
 from commands.shared.watch import add_watch, stop_event
 from pipesched.files.plan_file import read_plan
 from pipesched.results.plan import Plan
@@ -85,14 +87,18 @@ def run(args: Namespace) -> Exit:
         verdict = "infeasible" if found.status is Status.INFEASIBLE else "no plan found in the time given"
         complain(f"{verdict}: {found.reason}" if found.reason else verdict)
     files: list[Path] = []
+    late = False
     try:
-        with not_interrupted():
-            if folder and found.best:
-                page = plan_report(
-                    found, changes, settings_texts(settings, args.target), moments, args, args.plan, as_typed, narrowed
-                )
-                files = write_plan(found, settings, folder, page)
-            if args.output:
+        if folder and found.best:
+            with timed_files(args, found.best.timeline, found.interrupted) as timed:
+                page = partial(
+                    plan_report, found, changes, settings_texts(settings, args.target), moments, args, args.plan,
+                    as_typed, narrowed,
+                )  # fmt: skip
+                write_plan(timed, found, settings, folder, page)
+            files, late = timed.paths, timed.interrupted
+        if args.output:
+            with not_interrupted():
                 record_output(args.output, "plan", files)
     finally:
         # What was found is told even where the disk is full.
@@ -101,7 +107,7 @@ def run(args: Namespace) -> Exit:
             write_json(_document(found, changes, narrowed) | settings_document(settings) | named)
     if not args.json:
         files_written(files)
-    if found.interrupted:
+    if found.interrupted or late:
         return Exit.INTERRUPTED
     return {Status.INFEASIBLE: Exit.NO, Status.UNKNOWN: Exit.NOT_FOUND}.get(found.status, Exit.DONE)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from commands.options.search import add_limits, not_interrupted, refuse_period, search
@@ -25,6 +26,7 @@ from commands.shared.output import (
     write_json,
 )
 from commands.shared.output_folder import record_output
+from commands.shared.timed_files import TimedFiles, timed_files
 from commands.shared.watch import add_watch
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
@@ -38,6 +40,7 @@ from pipesched.problem.relaxed.ample_memory import why_never_limited
 from pipesched.results.analysis.explanation_document import explanation_document
 from pipesched.results.comparison import OURS
 from pipesched.results.solution import Status
+from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.idle_causes import idle_times
 from runtime.exporters.catalogue import EXPORTERS
 from runtime.exporters.restrictions import RESTRICTIONS
@@ -98,9 +101,13 @@ def run(args: Namespace) -> Exit:
             text_gantt.show_if_wanted(found.solution.timeline, args)
     files: list[Path] = []
     try:
-        with not_interrupted():
-            files = _write(found, folder, args, text) if folder and found.solution.timeline else []
-            if args.output:
+        late = False
+        if folder and found.solution.timeline:
+            with timed_files(args, found.solution.timeline, found.solution.interrupted) as timed:
+                _write(timed, found, folder, args, text)
+            files, late = timed.paths, timed.interrupted
+        if args.output:
+            with not_interrupted():
                 record_output(args.output, "solve", files)
     finally:
         # What was found is told even where the disk is full.
@@ -108,7 +115,7 @@ def run(args: Namespace) -> Exit:
             write_json(found.solution.document() | _extras(found, args, files))
     if not args.json:
         files_written(files)
-    return _exit(found)
+    return Exit.INTERRUPTED if late else _exit(found)
 
 
 def _find(problem: Problem, args: Namespace, whole: Problem) -> Found:
@@ -167,7 +174,7 @@ def _exit(found: Found) -> Exit:
     return codes.get(solution.status, Exit.DONE)
 
 
-def _write(found: Found, folder: Path, args: Namespace, text: str | None) -> list[Path]:
+def _write(timed: TimedFiles, found: Found, folder: Path, args: Namespace, text: str | None) -> None:
     """All the files of a solve, with those of the runtime it is for; what that cannot express is said and left out.
 
     `text` is the problem as typed, for the report.
@@ -177,22 +184,24 @@ def _write(found: Found, folder: Path, args: Namespace, text: str | None) -> lis
     assert timeline is not None
     from commands.reports.html.solve import solve_report
 
-    written = [
-        write_schedule(folder / "schedule.json", ScheduleFile.of(solution, timeline)),
-        draw(timeline, "gantt", folder / "gantt.png", solution.metrics),
-        draw(timeline, "memory", folder / "memory.png", solution.metrics),
-        write_whole(folder / "report.html", solve_report(found, args, text)),
-    ]
-    exporter = EXPORTERS[RESTRICTIONS[target].exporter if target else "torch-csv"]
+    timed.must(lambda: [write_schedule(folder / "schedule.json", ScheduleFile.of(solution, timeline))])
+    timed.may("gantt.png", lambda: [draw(timeline, "gantt", folder / "gantt.png", solution.metrics)])
+    timed.may("memory.png", lambda: [draw(timeline, "memory", folder / "memory.png", solution.metrics)])
+    timed.may("report.html", lambda: [write_whole(folder / "report.html", solve_report(found, args, text))])
     what = f"files for {target}" if target else "CSV for PyTorch"
+    timed.may(f"the {what}", partial(_exported, timeline, target, what, folder))
+
+
+def _exported(timeline: Timeline, target: str | None, what: str, folder: Path) -> list[Path]:
+    exporter = EXPORTERS[RESTRICTIONS[target].exporter if target else "torch-csv"]
     try:
         texts = exporter.export(timeline)
     except BadInput as error:
         note(f"note: no {what}: {error}")
-        return written
+        return []
     for warning in exporter.warnings(timeline):
         note(f"note on the {what}: {warning}")
-    return written + [write_whole(folder / f"schedule{suffix}", text) for suffix, text in texts.items()]
+    return [write_whole(folder / f"schedule{suffix}", text) for suffix, text in texts.items()]
 
 
 def _extras(found: Found, args: Namespace, files: list[Path]) -> dict[str, object]:

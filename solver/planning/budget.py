@@ -7,9 +7,11 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import count, repeat
+from math import inf
 from threading import Event
 
 from solver.backends.cp_sat import Parameters
+from solver.backends.interruptible import run_within
 from solver.limits import Limits
 from solver.parameters import tunable, tuned
 
@@ -62,6 +64,17 @@ class Budget:
     def workers(self) -> int:
         """How many searches may run at once; counted work is done by one."""
         return 1 if self._units is not None else self.limits.workers or os.cpu_count() or 1
+
+    def within(self, work: Callable[[], object], least: float) -> None:
+        """Work that asks `over` between its steps, and is ended in the middle of one where the time is over.
+
+        It has no less than so many seconds. A limit of none is that of a plan found at once, which only a stop ends;
+        counted work is ended by nothing.
+        """
+        if self._units is not None:
+            work()
+        else:
+            run_within(max(self.left, least) if self.whole > 0 else inf, self.stop, work)
 
     def over(self) -> bool:
         """Whether nothing is left, or the user has stopped the search."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from threading import Event
 
@@ -14,6 +14,7 @@ from pipesched.results.certificate import Certificate
 from pipesched.results.plan import Candidate, Plan, VariantResult
 from pipesched.results.solution import Status
 from solver.limits import Limits, limits_from
+from solver.parameters import tunable, tuned
 from solver.planning.bounds_of_plans import KIND, OF_ALL, by_load, none_below
 from solver.planning.infeasible import why_no_plan
 from solver.planning.lacking import what_is_lacking
@@ -22,6 +23,18 @@ from solver.planning.race import Raced, raced
 from solver.planning.search.free_orders import FreeOrders
 from solver.planning.search.placements import Placements
 from solver.planning.search.published_orders import PublishedOrders
+
+
+@dataclass(frozen=True)
+@tunable
+class PlanParams:
+    """Beyond the time limit; steps between which a plan search asks for it can take seconds on long problems."""
+
+    least_seconds: float = tuned(1.0, "s that a search has, however short its limit", 0, 10)
+    evening_seconds: float = tuned(0.5, "s that the walk to a more even plan has, however little is left", 0, 10)
+
+
+_PARAMS = PlanParams()
 
 
 def plan(
@@ -54,12 +67,17 @@ def plan_from(starts: Iterable[Candidate], problem: PlanProblem, limits: Limits,
             return _best_of(problem, rows[0].plan, rows, stop)
         problem = rows[0].problem
     placements = Placements(problem, limits, report, stop)
-    for start in given:
-        with placements.errors_noted("the plan to start from"):
-            placements.start_from(start)
-    with placements.errors_noted("the search for plans"):
-        (PublishedOrders if problem.schedules else FreeOrders)(placements).run()
-    placements.even_out()
+    search = PublishedOrders(placements) if problem.schedules else FreeOrders(placements)
+
+    def run() -> None:
+        for start in given:
+            with placements.errors_noted("the plan to start from"):
+                placements.start_from(start)
+        with placements.errors_noted("the search for plans"):
+            search.run()
+
+    placements.budget.within(run, _PARAMS.least_seconds)
+    placements.budget.within(placements.even_out, _PARAMS.evening_seconds)
     return _result(placements)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from commands.shared.file_arguments import draw, write_schedule
 from commands.shared.partition_settings import write_settings
+from commands.shared.timed_files import TimedFiles
 from pipesched.errors import BadInput
 from pipesched.files.atomic_write import make_folder, write_whole
 from pipesched.files.plan_answer import plan_text
@@ -28,18 +29,18 @@ def plan_folder(output: str | None) -> Path | None:
     return make_folder(output)
 
 
-def write_plan(found: Plan, settings: Sequence[PlanSettings], folder: Path, page: str) -> list[Path]:
-    """All of them, of the best plan; `page` is the report."""
+def write_plan(
+    timed: TimedFiles, found: Plan, settings: Sequence[PlanSettings], folder: Path, page: Callable[[], str]
+) -> None:
+    """All of them, of the best plan; `page` makes the report."""
     best = found.best
     assert best is not None
     timeline = best.timeline
-    return [
-        write_whole(folder / "problem.yaml", problem_text(timeline.problem)),
-        write_schedule(folder / "schedule.json", ScheduleFile(timeline)),
-        write_whole(folder / "plan.json", plan_text(found)),
-        write_whole(folder / "plan.png", render_plan(found.problem, best)),
-        draw(timeline, "gantt", folder / "gantt.png"),
-        draw(timeline, "memory", folder / "memory.png"),
-        write_whole(folder / "report.html", page),
-        *write_settings(settings, folder),
-    ]
+    timed.must(lambda: [write_whole(folder / "problem.yaml", problem_text(timeline.problem))])
+    timed.must(lambda: [write_schedule(folder / "schedule.json", ScheduleFile(timeline))])
+    timed.must(lambda: [write_whole(folder / "plan.json", plan_text(found))])
+    timed.may("plan.png", lambda: [write_whole(folder / "plan.png", render_plan(found.problem, best))])
+    timed.may("gantt.png", lambda: [draw(timeline, "gantt", folder / "gantt.png")])
+    timed.may("memory.png", lambda: [draw(timeline, "memory", folder / "memory.png")])
+    timed.may("report.html", lambda: [write_whole(folder / "report.html", page())])
+    timed.must(lambda: write_settings(settings, folder))

@@ -57,6 +57,7 @@ class FreeOrders:
         without = []
         for choice in self._all.without_plan():
             without.append(choice)
+            self._all.say(f"{choice.choice}: a first plan")
             with self._all.defects_noted(choice):
                 begin(choice, _starts())
         known, among = self._all.best, self._all.open()

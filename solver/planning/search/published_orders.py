@@ -48,6 +48,7 @@ class PublishedOrders:
         """All orders of all placements side by side, so that none takes the time of the others."""
         allowed = [schedule_named(name) for name in self._all.problem.schedules]
         for choice in self._all.without_plan():
+            self._all.say(f"{choice.choice}: a first plan")
             with self._all.defects_noted(choice):
                 reason = begin(choice, allowed)
                 if reason:

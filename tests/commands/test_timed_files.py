@@ -1,0 +1,84 @@
+"""Files written as far as the time lasts, by a clock of the test's own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from argparse import Namespace
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from commands.shared import timed_files as module
+from commands.shared.timed_files import TimedFiles, timed_files
+from heuristics.catalogue import HEURISTICS
+from pipesched.schedule.timeline import Timeline
+from pipesched.simulation.simulator import simulate
+from solver.deadline import Deadline
+from tests.support.makers import problem
+
+ONE, OTHER = Path("one"), Path("other")
+
+
+def small() -> Timeline:
+    one = problem(2, 3)
+    return simulate(one, HEURISTICS["gpipe"].order(one))
+
+
+def written(of: list[str], name: str) -> Callable[[], list[Path]]:
+    def work() -> list[Path]:
+        of.append(name)
+        return [Path(name)]
+
+    return work
+
+
+def test_after_the_deadline_no_step_is_begun(capsys: pytest.CaptureFixture[str]) -> None:
+    begun = list[str]()
+    now = [0.0]
+    files = TimedFiles(Deadline.after(5, Event(), lambda: now[0]))
+    files.may("one", written(begun, "one"))
+    now[0] = 5
+    files.may("other", written(begun, "other"))
+    files.must(written(begun, "schedule"))
+    files.note_left_out()
+    assert begun == ["one", "schedule"] and files.paths == [ONE, Path("schedule")]
+    assert "no time to write other;" in capsys.readouterr().err
+    assert not files.interrupted
+
+
+def test_ctrl_c_ends_what_is_written_and_leaves_out_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_FEW_PASSES", 0)
+    begun, args = list[str](), Namespace(time_limit=1000.0, began=time.monotonic())
+
+    def endless() -> list[Path]:
+        begun.append("endless")
+        os.kill(os.getpid(), signal.SIGINT)
+        while True:
+            time.sleep(0.01)
+
+    with timed_files(args, small(), interrupted=False) as files:
+        files.must(written(begun, "schedule"))
+        files.may("endless", endless)
+        files.may("other", written(begun, "other"))
+    assert begun == ["schedule", "endless"] and files.paths == [Path("schedule")]
+    assert files.interrupted
+
+
+def test_pictures_of_few_passes_are_written_whatever_the_time() -> None:
+    begun, args = list[str](), Namespace(time_limit=1.0, began=time.monotonic() - 100)
+    with timed_files(args, small(), interrupted=True) as files:
+        files.may("one", written(begun, "one"))
+    assert files.paths == [ONE] and not files.interrupted
+
+
+def test_a_long_search_that_was_interrupted_leaves_them_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_FEW_PASSES", 0)
+    monkeypatch.setattr(module, "_AFTER_STOP", 0.0)
+    args = Namespace(time_limit=1000.0, began=time.monotonic())
+    with timed_files(args, small(), interrupted=True) as files:
+        files.may("one", written([], "one"))
+    assert files.paths == []
