@@ -16,13 +16,13 @@ from commands.reports.html.plan import plan_report
 from commands.reports.plans import layouts as table
 from commands.reports.plans.plan import sentences, with_note
 from commands.reports.plans.plan_files import plan_folder, write_plan
+from commands.reports.timed_files import timed_files
 from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_json
 from commands.shared.for_runtime import add_plans_for
 from commands.shared.output import complain, files_written, note, write_json
 from commands.shared.output_folder import record_output
 from commands.shared.partition_settings import chosen_formats, settings_document, settings_texts, show_settings
-from commands.shared.timed_files import timed_files
 from commands.shared.watch import stop_event
 from pipesched.errors import BadInput
 from pipesched.files.atomic_write import write_whole

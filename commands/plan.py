@@ -13,6 +13,7 @@ from commands.reports.html.origin import typed
 from commands.reports.html.plan import plan_report
 from commands.reports.plans.plan import show, with_note
 from commands.reports.plans.plan_files import plan_folder, write_plan
+from commands.reports.timed_files import timed_files
 from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_json
 from commands.shared.for_runtime import add_plans_for
@@ -26,7 +27,6 @@ from commands.shared.partition_settings import (
     show_settings,
     with_partition,
 )
-from commands.shared.timed_files import timed_files
 from commands.shared.watch import add_watch, stop_event
 from pipesched.files.plan_file import read_plan
 from pipesched.results.plan import Plan

@@ -16,6 +16,7 @@ from commands.reports.solved.min_memory import add_less_memory, reduce_memory
 from commands.reports.solved.recommendation import recommendation
 from commands.reports.solved.sensitivity import add_explain, explained
 from commands.reports.solved.solve import Found, show
+from commands.reports.timed_files import TimedFiles, timed_files
 from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_problem, draw, problem_of, write_schedule
 from commands.shared.for_runtime import add_schedules_for
@@ -26,7 +27,6 @@ from commands.shared.output import (
     write_json,
 )
 from commands.shared.output_folder import record_output
-from commands.shared.timed_files import TimedFiles, timed_files
 from commands.shared.watch import add_watch
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput

@@ -12,8 +12,8 @@ from threading import Event
 
 import pytest
 
-from commands.shared import timed_files as module
-from commands.shared.timed_files import TimedFiles, timed_files
+from commands.reports import timed_files as module
+from commands.reports.timed_files import TimedFiles, timed_files
 from heuristics.catalogue import HEURISTICS
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate

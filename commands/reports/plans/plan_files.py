@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from commands.reports.timed_files import TimedFiles
 from commands.shared.file_arguments import draw, write_schedule
 from commands.shared.partition_settings import write_settings
-from commands.shared.timed_files import TimedFiles
 from pipesched.errors import BadInput
 from pipesched.files.atomic_write import make_folder, write_whole
 from pipesched.files.plan_answer import plan_text
