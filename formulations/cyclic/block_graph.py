@@ -90,6 +90,15 @@ class BlockGraph:
         return tuple(map(tuple, held))
 
     @cached_property
+    def depth(self) -> tuple[int, ...]:
+        """How many waits lie before each block at most."""
+        found = [0] * len(self.blocks)
+        for _ in found:
+            for wait in self.waits:
+                found[wait.after] = max(found[wait.after], found[wait.before] + 1)
+        return tuple(found)
+
+    @cached_property
     def component(self) -> tuple[int, ...]:
         """The chain each block belongs to, as the least number of a block that it is tied to by waits."""
         root = list(range(len(self.blocks)))

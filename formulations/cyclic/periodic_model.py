@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from itertools import product
 
 from ortools.sat.python import cp_model
@@ -64,16 +63,7 @@ class PeriodicModel:
         return total + len(self.graph.waits) * self.length
 
     def _depth(self, block: int) -> tuple[int, int]:
-        return self._depths[block], block
-
-    @cached_property
-    def _depths(self) -> list[int]:
-        """How many waits lie before each block at most."""
-        depth = [0] * len(self.graph.blocks)
-        for _ in depth:
-            for wait in self.graph.waits:
-                depth[wait.after] = max(depth[wait.after], depth[wait.before] + 1)
-        return depth
+        return self.graph.depth[block], block
 
     def _overlaps(self) -> dict[tuple[Copy, Copy], cp_model.IntVar]:
         """A literal for every forward and backward that may run together."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
 from formulations.cyclic.block_graph import BlockGraph
 from formulations.cyclic.pattern import Copy, Pattern
+from pipesched.problem.network.task_network import TaskType
 from pipesched.problem.passes import BW, B, F, Pass, Task, W
+from pipesched.schedule.stream_orders import stream_orders
 from pipesched.schedule.timeline import Timeline
 from solver.parameters import tunable, tuned
 
@@ -24,17 +26,22 @@ class ExtractionParams:
 _PARAMS = ExtractionParams()
 
 
-def read_pattern(timeline: Timeline, graph: BlockGraph) -> Pattern | None:
+# Says of a pattern, and of the number in its chain of the first micro-batch that it was read off, if it is wanted.
+Accept = Callable[[Pattern, int], bool]
+
+
+def read_pattern(timeline: Timeline, graph: BlockGraph, accept: Accept = lambda *_: True) -> Pattern | None:
     """The best pattern of up to eight micro-batches that the middle of the timeline repeats; None if none fits.
 
     An order and how many repetitions apart its blocks are make a pattern, whatever the times: where the middle is not
-    quite regular the pattern read off it may have another period, and is judged by its own.
+    quite regular the pattern read off it may have another period, and is judged by its own. It may then have more
+    micro-batches under way, too, than the schedule, unless `accept` refuses that.
     """
     best: Pattern | None = None
-    for pattern in _readings(timeline, graph):
+    for pattern, middle in _readings(timeline, graph):
         try:
             period = pattern.period
-            better = pattern.fits() and (best is None or period < best.period)
+            better = pattern.fits() and (best is None or period < best.period) and accept(pattern, middle)
         except ValueError:
             continue
         if better:
@@ -42,7 +49,7 @@ def read_pattern(timeline: Timeline, graph: BlockGraph) -> Pattern | None:
     return best
 
 
-def _readings(timeline: Timeline, graph: BlockGraph) -> Iterator[Pattern]:
+def _readings(timeline: Timeline, graph: BlockGraph) -> Iterator[tuple[Pattern, int]]:
     shares = [held for held in timeline.problem.microbatches_of if held]
     fewest = min(map(len, shares))
     partner = _partners(timeline)
@@ -51,7 +58,34 @@ def _readings(timeline: Timeline, graph: BlockGraph) -> Iterator[Pattern]:
         if middle + copies < fewest:
             pattern = _reading(timeline, partner, graph, middle, copies)
             if pattern is not None:
-                yield pattern
+                yield pattern, middle
+
+
+def is_order_of(pattern: Pattern, timeline: Timeline, middle: int) -> bool:
+    """Whether every device runs forwards and gradients in the pattern's turn, from one of its forwards to the same of
+    the next period: of each the micro-batch that the pattern has, as many places behind."""
+    graph, problem = pattern.graph, timeline.problem
+    roles = {block: task for task, block in graph.of_task.items() if task.kind is not W}
+    turns: dict[int, list[tuple[int, int]]] = {}
+    in_slots = ([Task(p) for slot in order for p in slot] for order in timeline.schedule.orders)
+    orders = stream_orders(problem, timeline.schedule).values() if not problem.overlaps else in_slots
+    for order in orders:
+        for task in order:
+            kind, stage, j = task.of
+            block = graph.of_task.get(TaskType(B if kind is BW else kind, stage, task.part))
+            if block in roles:
+                number = j - problem.microbatches_of[stage].start - middle
+                turns.setdefault(graph.blocks[block].devices[0], []).append((block, number))
+    for device, held in enumerate(pattern.cyclic_orders):
+        own = [x for x in held if x.block in roles]
+        if own:
+            first, apart = own[0], pattern.repetitions
+            begin, end = (first.block, first.copy), (first.block, first.copy + pattern.copies)
+            here = [(x.block, x.copy + (apart[first][device] - apart[x][device]) * pattern.copies) for x in own]
+            found = turns[device]
+            if begin not in found or end not in found or found[found.index(begin) : found.index(end)] != here:
+                return False
+    return True
 
 
 def _partners(timeline: Timeline) -> dict[Pass, Pass]:
@@ -115,6 +149,9 @@ def pattern_of(
     """
     together = {(f, b) for f, b in overlapped if (starts[f] - starts[b]) % length == 0}
     forward_of = {backward: forward for forward, backward in together}
+    paired = {x for pair in together for x in pair}
+    lasting = {one.backward for one in graph.fusions if one.ticks}
+    fused_ticks = {x for x in fused if x.block in lasting}
     cyclic_orders: list[tuple[Copy, ...]] = []
     repetitions: dict[Copy, dict[int, int]] = {x: {} for x in starts}
     for device, blocks in enumerate(graph.on_device):
@@ -126,10 +163,13 @@ def pattern_of(
         for x in held:
             repetitions[x][device] = int((starts[x] - anchor) // length)
 
-        def key(x: Copy, anchor: Fraction = anchor) -> tuple[Fraction, Fraction, int, int, bool]:
-            # Blocks of zero duration may start together: then in the order of the micro-batch's own path.
+        def key(x: Copy, anchor: Fraction = anchor) -> tuple[Fraction, bool, Fraction, int, int, int, bool]:
+            # Blocks of zero duration may start together: in the order of the micro-batch's own path, and ahead of one
+            # that takes time, behind which they would start later.
             first = forward_of.get(x, x)
-            return (starts[x] - anchor) % length, starts[first], first.block, first.copy, x in forward_of
+            lasts = x in fused_ticks or x in paired or graph.blocks[x.block].ticks > 0
+            place, depth = (starts[x] - anchor) % length, graph.depth[first.block]
+            return place, lasts, starts[first], depth, first.block, first.copy, x in forward_of
 
         cyclic_orders.append(tuple(sorted(held, key=key)))
     return Pattern(graph, copies, tuple(cyclic_orders), repetitions, frozenset(fused), frozenset(together))

@@ -10,7 +10,7 @@ from functools import partial
 from math import ceil, floor, inf, lcm
 from threading import Event
 
-from formulations.cyclic.block_graph import graph_of, refuse_no_period
+from formulations.cyclic.block_graph import BlockGraph, graph_of, refuse_no_period
 from formulations.cyclic.pattern import Pattern
 from heuristics.catalogue import HEURISTICS, Heuristic
 from pipesched.checking.check import check_bound
@@ -28,7 +28,7 @@ from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from solver.backends.interruptible import run_within
-from solver.cyclic.pattern_extraction import read_pattern
+from solver.cyclic.pattern_extraction import is_order_of, read_pattern
 from solver.cyclic.period_bounds import PeriodCertificate, period_certificates
 from solver.cyclic.problem_period import best_period, best_unrolled, long_run
 from solver.limits import Limits
@@ -175,6 +175,27 @@ def _in_ticks(certificate: PeriodCertificate, parts: int) -> tuple[int, Certific
     return value, Certificate(certificate.kind, value, certificate.text, certificate.device, certificate.evidence)
 
 
+def _repeated(run: Timeline, heuristic: Heuristic, graph: BlockGraph) -> Pattern | None:
+    """What a long run of a published schedule repeats: in its order, or as long as more micro-batches let it grow.
+
+    By the time alone where passes of no length may run in other turns.
+    """
+
+    def in_order(pattern: Pattern, middle: int) -> bool:
+        return is_order_of(pattern, run, middle)
+
+    def grows(pattern: Pattern, _: int) -> bool:
+        graph_has, more = pattern.graph.microbatches, lcm(pattern.copies, 24)
+        longer = replace(run.problem, microbatches=run.problem.microbatches + more * graph_has)
+        try:
+            ends = [measure(one).makespan_ticks for one in (run, simulate(longer, heuristic.order(longer)))]
+        except DoesNotApply:
+            return False
+        return pattern.period == Fraction(ends[1] - ends[0], more * graph_has)
+
+    return read_pattern(run, graph, in_order) or read_pattern(run, graph, grows)
+
+
 def _published(problem: Problem, fine: Problem, parts: int, until: float, stop: Event) -> tuple[Candidate, ...]:
     """Every published schedule with the period that a long run of it comes to, as far as the time allows."""
     graph = graph_of(problem)
@@ -189,9 +210,9 @@ def _published(problem: Problem, fine: Problem, parts: int, until: float, stop: 
             run = simulate(long, heuristic.order(long))
         except DoesNotApply as reason:
             return Candidate(one.name, None, None, False, f"a long run of it {reason}")
-        pattern = read_pattern(run, graph)
+        pattern = _repeated(run, heuristic, graph)
         fits = pattern is not None
-        pattern = pattern or read_pattern(run, free)
+        pattern = pattern or _repeated(run, heuristic, free)
         if pattern is None:
             return Candidate(one.name, None, None, False, "a long run of it comes to no repetition")
         return replace(one, metrics=_with_period(one.metrics, pattern, parts), fits=one.fits and fits)

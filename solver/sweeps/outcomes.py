@@ -75,12 +75,13 @@ def published(one: Candidate) -> Published:
     """A published schedule, with the memory of the fullest device."""
     if one.timeline is None:
         return Published(one.name, False, reason=one.reason)
-    return replace(published_timeline(one.name, one.timeline, one.fits), reason=one.reason)
+    return replace(published_timeline(one.name, one.timeline, one.fits, one.metrics), reason=one.reason)
 
 
-def published_timeline(name: str, timeline: Timeline, fits: bool) -> Published:
-    """A published schedule by its timeline."""
-    problem, metrics = timeline.problem, measure(timeline)
+def published_timeline(name: str, timeline: Timeline, fits: bool, metrics: Metrics | None = None) -> Published:
+    """A published schedule by its timeline, and by its metrics where they know of a period."""
+    metrics = metrics or measure(timeline)
+    problem = metrics.problem
     return Published(
         name,
         fits,

@@ -338,3 +338,38 @@ def test_what_has_no_period_is_refused() -> None:
         one = replace(read_problem(Path(f"examples/{name}.yaml")), objective=Objective.PERIOD)
         with pytest.raises(BadInput, match=f"period: found {words}"):
             solve_period(one)
+
+
+@pytest.mark.parametrize("backward", (0, 1, 7))
+@pytest.mark.parametrize("transfer", (0, 3, 50))
+@pytest.mark.parametrize(
+    ("devices", "keys"), [(2, {}), (3, {}), (2, {"placement": "v-shape"}), (2, {"placement": "bidirectional"})]
+)
+def test_the_period_of_a_published_schedule_is_what_a_long_run_of_it_grows_by(
+    backward: int, transfer: int, devices: int, keys: dict[str, object]
+) -> None:
+    """Per micro-batch, over so many that every cycle of the steady state divides their number."""
+    times = {"forward": 10, "backward": backward, "transfer": transfer}
+    one = problem(devices, 12, times=times, objective="period", **keys)
+    found, compared = solve_period(one, LITTLE), 0
+    for candidate in found.candidates:
+        if candidate.metrics is None or candidate.metrics.period_ticks is None:
+            continue
+        order, ends = HEURISTICS[candidate.name].order, list[int]()
+        for microbatches in (96, 96 + 240):
+            longer = replace(one, microbatches=microbatches)
+            ends.append(measure(simulate(longer, order(longer))).makespan_ticks)
+        compared += 1
+        grows = Fraction(ends[1] - ends[0], 240)
+        # Rounded up where the ticks of what was found are too coarse.
+        period = candidate.metrics.period_ticks * found.problem.tick
+        assert 0 <= period - grows * one.tick < found.problem.tick, candidate.name
+    assert compared
+
+
+def test_short_passes_and_long_transfers_let_few_micro_batches_under_way() -> None:
+    """Two on the first device: a round trip of 10 + 50 + 10 + 0 + 50 + 0 for both."""
+    times = {"forward": 10, "backward": 0, "transfer": 50}
+    found = solve_period(problem(2, 4, times=times, objective="period"), LITTLE)
+    of = {one.name: one.metrics.period for one in found.candidates if one.metrics is not None}
+    assert of["1f1b"] == 60 and found.value == found.lower_bound == 10

@@ -312,3 +312,13 @@ def test_an_error_in_a_cell_is_an_answer() -> None:
     executor.submit(Task("k", {"devices": 2}, "x", LIMITS))
     (ended,) = executor.ended(0)
     assert ended.outcome is None and ended.failure.startswith("BadInput: ") and not ended.lost
+
+
+def test_periods_are_swept_and_compared_with_those_of_published_schedules(tmp_path: Path) -> None:
+    times = {"forward": 10, "backward": 1, "transfer": 50}
+    document = {"devices": 2, "microbatches": 4, "times": times, "objective": "period"}
+    found = ran(sweep("microbatches=3,4", document=document), tmp_path, InTurn(Event()))
+    assert found.count(State.OPTIMAL) == 2
+    for row in found.rows:
+        assert row.outcome is not None and row.value == row.outcome.period == 11
+        assert {one.name: one.value for one in row.outcome.published if one.fits}["1f1b"] == 61
