@@ -184,7 +184,10 @@ def _write(timed: TimedFiles, found: Found, folder: Path, args: Namespace, text:
     assert timeline is not None
     from commands.reports.html.solve import solve_report
 
-    timed.must(lambda: [write_schedule(folder / "schedule.json", ScheduleFile.of(solution, timeline))])
+    try:
+        timed.must(lambda: [write_schedule(folder / "schedule.json", ScheduleFile.of(solution, timeline))])
+    except BadInput as error:
+        note(f"note: {error}")
     timed.may("gantt.png", lambda: [draw(timeline, "gantt", folder / "gantt.png", solution.metrics)])
     timed.may("memory.png", lambda: [draw(timeline, "memory", folder / "memory.png", solution.metrics)])
     timed.may("report.html", lambda: [write_whole(folder / "report.html", solve_report(found, args, text))])

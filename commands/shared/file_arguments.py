@@ -90,5 +90,9 @@ def draw(
 
 
 def write_schedule(path: Path, file: ScheduleFile) -> Path:
-    """Write a schedule file."""
-    return write_whole(path, to_text(file))
+    """Write a schedule file; `BadInput` where no problem file can say what the problem is."""
+    try:
+        text = to_text(file)
+    except ValueError as why:
+        raise BadInput(f"no {path.name} can be written: {why}") from None
+    return write_whole(path, text)
