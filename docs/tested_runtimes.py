@@ -247,7 +247,7 @@ SETTINGS = (
      Cell(MODEL, PLANS + "test_runtime_rules.py::test_flagscale_is_told_of_one_mesh_of_all_devices")),
     ("DeepSpeed: where layers are cut",
      Cell(MODEL, PLANS + "test_partition_formats.py::test_deepspeed_module_cuts_where_the_plan_does")),
-    ("Primus: tables of nodes (by hand: 48 tables read, the 40 of v-half, v-min, zbv-formatted, 1f1b, interleaved equal to its own)",
+    ("Primus: tables of nodes (by hand: 48 tables read, the 40 that it has too equal to its own)",
      Cell(MODEL, "tests/runtime/exporters/test_primus.py::test_the_table_is_the_schedule_and_ranks_meet")),
     ("orders that a runtime's settings cannot say",
      Cell(REFUSED, PLANS + "test_plan_settings.py::test_an_order_that_a_runtime_does_not_run_has_no_settings")),
