@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
-from benchmarks.proofs import held_activations, memory_options, plan_attack, spans, unequal_problems
+from benchmarks.proofs import arguments, held_activations, memory_options, plan_attack, spans, unequal_problems
 from benchmarks.reporting.page import exit_code, show, table
 from pipesched.errors import Deadlock, Disagreement
 from pipesched.files.atomic_write import write_whole
@@ -76,6 +76,9 @@ KINDS: Mapping[str, Compare] = {
     "unequal": partial(_alone, unequal_problems.orders_and_modes),
     "spans": partial(_alone, spans.compare),
     "plans": partial(_alone, plan_attack.compare),
+    "buckets": partial(_alone, arguments.buckets),
+    "fractions": partial(_alone, arguments.fractions),
+    "symmetry": partial(_alone, arguments.symmetries),
 }
 
 

@@ -12,6 +12,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
+from pipesched.problem.chains.chain_groups import chain_groups
 from pipesched.problem.network.task_network import HostMemory, Resource, TaskType
 from pipesched.problem.passes import F, Task
 from pipesched.problem.problem import Problem
@@ -165,11 +166,13 @@ class Jobs:
     def alike(self) -> tuple[tuple[int, int], ...]:
         """Where none is `consecutive`: the first job of each micro-batch with that of the next, which starts no sooner.
 
-        Micro-batches of a chain are alike, so they may be numbered as they begin.
+        Micro-batches of a chain are alike, so they may be numbered as they begin. Where arcs tie chains to each other
+        they are numbered together, as those of the first of these chains begin.
         """
         if not self.renumbered or self.release or all(choice.gathers for choice in self.choices):
             return ()
-        first = {chain[0] for chain in self.problem.placement.chains}
+        chains = self.problem.placement.chains
+        first = {chains[tied[0]][0] for tied in chain_groups(self.problem)}
         found: dict[int, list[tuple[int, int]]] = {stage: [] for stage in first}
         for n, job in enumerate(self.jobs):
             if job.task.of.kind is F and job.task.of.stage in first and job.task.part == 0:
@@ -190,7 +193,9 @@ class Jobs:
         """Jobs of one type, each with that of the next micro-batch, which in some best schedule comes after it.
 
         Micro-batches of a chain are alike, so the starts of each type may be sorted: every precedence is kept, and
-        memory is taken no sooner and given back no later. Not so where micro-batches may differ in what is chosen.
+        memory is taken no sooner and given back no later. Not so where micro-batches may differ in what is chosen, or
+        some have begun. Of arcs between chains each micro-batch needs its share, in order, which sorting keeps too;
+        arcs of some micro-batches alone come with `queues`, in which all keep their order anyway.
         """
         if not self.renumbered or self.release or not all(choice.gathers for choice in self.choices):
             return ()

@@ -13,7 +13,9 @@ def without_lookups(problem: Problem) -> Problem:
     """The problem itself where there are none.
 
     Leaving these tasks out of a schedule gives one of this problem that ends no later and holds no more: what a forward
-    takes is taken when the first task that is left starts. So no schedule of the problem is below a bound of this one.
+    takes is taken when the first task that is left starts. Devices may begin later, so that no span is longer; what a
+    span may be a fraction of is that of this problem, for its bounds. So no schedule of the problem is below a bound
+    of this one.
     """
     if all(stage.entry == 0 for stage in problem.stages):
         return problem
