@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -9,7 +11,7 @@ from pathlib import Path
 from benchmarks.measured.table import CONFIGS, Row
 from heuristics.catalogue import HEURISTICS
 from pipesched.files.exact_numbers import read_yaml
-from pipesched.files.model_configs.hardware_table import DEVICES
+from pipesched.files.model_configs.hardware_table import DEVICES, Device
 from pipesched.files.model_configs.model_config import ModelConfig
 from pipesched.files.model_configs.plan_of_config import Wanted, plan_text
 from pipesched.files.model_configs.read_config import read_config
@@ -17,11 +19,14 @@ from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.even import some_counts
 from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.plan_problem import Choice, PlanProblem
+from pipesched.layers.recompute_rule import MODULES, modules_of
 from pipesched.layers.roles import Role, role_of
 from pipesched.results.plan import Candidate
 from pipesched.results.plan_figures import step_time
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
+
+_DTYPES = {"fp8-cs": "fp8", "float8+asyncTP": "fp8"}
 
 
 @dataclass(frozen=True)
@@ -37,12 +42,14 @@ class Prediction:
         return self.peak <= self.capacity
 
 
-def predicted(row: Row, configs: Path = CONFIGS) -> Prediction:
-    """The step of a row's layout, by the formulas."""
-    plan = plan_of(row, configs)
+def predicted(row: Row, configs: Path = CONFIGS, devices: Mapping[str, Device] = DEVICES) -> Prediction:
+    """The step of a row's layout, by the formulas and the rates of devices."""
+    plan = plan_of(row, configs, devices)
     choice = Choice("linear" if row.chunks == 1 else "interleaved", row.chunks)
     counts = row.partition or some_counts(plan.model, row.pipeline * row.chunks)
-    partition = _recomputing(plan, Partition(counts), row.recompute)
+    own = training_of(row).get("recompute", [row.recompute])
+    assert isinstance(own, list)
+    partition = _recomputing(plan, Partition(counts), own[0])
     problem = plan.problem(choice, partition)
     timeline = simulate(problem, HEURISTICS[row.schedule].order(problem))
     found = Candidate(choice, partition, timeline, row.schedule)
@@ -51,12 +58,32 @@ def predicted(row: Row, configs: Path = CONFIGS) -> Prediction:
     return Prediction(float(step_time(plan, found).total) / 1000, peak, float(plan.cluster.capacity[0]))
 
 
-def plan_of(row: Row, configs: Path = CONFIGS) -> PlanProblem:
+def training_of(row: Row) -> dict[str, object]:
+    """What the table says of training, as keys of a plan file's section `model`."""
+    found: dict[str, object] = {"dtype": _DTYPES.get(row.precision, row.precision), "flash": row.flash}
+    if "grad_reduce_in_fp32=False" in row.runtime or "gradients in 16 bit" in row.runtime:
+        found["gradient_bytes"] = 2
+    if "precision-aware optimizer" in row.runtime:
+        found["optimizer_bytes"] = 8
+    if match := re.search(r"recompute (?:of )?([\w, and]+?) not expressible|recompute of ([\w, ]+)", row.runtime):
+        words = re.findall(r"\w+", match[1] or match[2])
+        found["recompute"] = ["+".join(sorted({*words} & {*MODULES}))]
+    if "FULL_SHARD" in row.runtime or "FSDP as" in row.runtime or "FSDP shards" in row.runtime:
+        found["sharding"] = "parameters"
+    elif "SHARD_GRAD_OP" in row.runtime:
+        found["sharding"] = "gradients"
+    if not row.sequence_parallel and dict(row.sizes)["tensor"] > 1:
+        found["sequence"] = False
+    return found
+
+
+def plan_of(row: Row, configs: Path = CONFIGS, devices: Mapping[str, Device] = DEVICES) -> PlanProblem:
     """The plan problem that `new --from` makes of the row's model and layout."""
     config = _config(configs / f"{row.model}.json")
     wanted = Wanted(
-        row.pipeline, row.microbatches, row.gpu, DEVICES[row.gpu], row.sequence, row.microbatch_size, dict(row.sizes)
-    )
+        row.pipeline, row.microbatches, row.gpu, devices[row.gpu], row.sequence, row.microbatch_size, dict(row.sizes),
+        training=training_of(row),
+    )  # fmt: skip
     plan = plan_problem_from(read_yaml(plan_text(config, wanted, row.model), row.id), row.id)
     # Room is compared, not enforced: what is out of memory is predicted too.
     return replace(plan, choices=())
@@ -68,12 +95,15 @@ def _config(path: Path) -> ModelConfig:
 
 
 def _recomputing(plan: PlanProblem, partition: Partition, way: str) -> Partition:
-    """With every layer that has the way recomputed in it; attention by itself keeps no scores where there are none."""
+    """With every layer that has the way, or some of its modules, recomputed in it."""
     if way == "none":
         return partition
-    ways: list[tuple[Recomputed, ...]] = []
+    modules, ways = modules_of(way), list[tuple[Recomputed, ...]]()
     for layers in partition.layers_of(plan.model):
-        names = [layer.name for layer in layers if role_of(layer.name) in (Role.TRANSFORMER, Role.MTP)
-                 and any(one.name == way for one in layer.recompute)]  # fmt: skip
-        ways.append(tuple(Recomputed(name, way, names.count(name)) for name in dict.fromkeys(names)))
+        own: dict[tuple[str, str], int] = {}
+        for layer in layers:
+            has = [one.name for one in layer.recompute if one.name == way or modules_of(one.name) & modules]
+            if has and role_of(layer.name) in (Role.TRANSFORMER, Role.MTP):
+                own[layer.name, has[0]] = own.get((layer.name, has[0]), 0) + 1
+        ways.append(tuple(Recomputed(*key, number) for key, number in own.items()))
     return Partition(partition.counts, tuple(ways))

@@ -5,25 +5,46 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace, _ArgumentGroup
 from collections.abc import Mapping
 from fractions import Fraction
+from typing import Any
 
 from commands.options.values import share, whole
+from pipesched.errors import BadInput
+from pipesched.files.exact_numbers import read_yaml
+from pipesched.files.model_configs.hardware_file import find_device, with_rates
 from pipesched.files.model_configs.hardware_table import DEVICES
 from pipesched.files.model_configs.plan_of_config import Wanted
+from pipesched.layers.derived.shape import PRECISIONS
 
-OPTIONS = ("microbatches", "hardware", "sequence", "microbatch_size", "mfu")
+OPTIONS = ("microbatches", "hardware", "sequence", "microbatch_size", "mfu", "node", "rate", "dtype", "training")
 
 
 def add_training(group: ArgumentParser | _ArgumentGroup, microbatches: str) -> None:
     """The options; `microbatches` says what is counted."""
     group.add_argument("--microbatches", type=whole(1, 10**7), metavar="M", help=microbatches)
-    group.add_argument("--hardware", choices=[*DEVICES], metavar="NAME", help=f"one of {', '.join(DEVICES)}")
+    group.add_argument(
+        "--hardware",
+        metavar="NAME|FILE",
+        help=f"one of {', '.join(DEVICES)}, or a hardware file (docs/layers.md)",
+    )
     group.add_argument(
         "--sequence", type=whole(1, 10**7), metavar="TOKENS", help="tokens of a sequence (default: CONFIG's)"
     )
     group.add_argument(
         "--microbatch-size", type=whole(1, 10**7), metavar="N", help="sequences of a micro-batch (default: 1)"
     )
-    group.add_argument("--mfu", type=share, metavar="SHARE", help="share of the peak that passes reach (default: 40%%)")
+    group.add_argument(
+        "--mfu", type=share, metavar="SHARE", help="share of the peak that passes reach (default: the device's)"
+    )
+    group.add_argument("--node", type=whole(1, 10**5), metavar="N", help="devices of a node (default: the device's)")
+    group.add_argument(
+        "--rate", action="append", metavar="KEY=NUMBER",
+        help="a number of a hardware file instead of the device's, such as tensor_share=0.5; may be repeated",
+    )  # fmt: skip
+    group.add_argument("--dtype", choices=[*PRECISIONS], help="precision of products (default: bf16)")
+    group.add_argument(
+        "--training", action="append", metavar="KEY=VALUE",
+        help="a key of the plan file's section model, such as gradient_bytes=2 or sharding=parameters; may be repeated",
+    )  # fmt: skip
 
 
 def add_sizes(group: ArgumentParser | _ArgumentGroup, names: tuple[str, ...], default: str) -> None:
@@ -35,10 +56,21 @@ def add_sizes(group: ArgumentParser | _ArgumentGroup, names: tuple[str, ...], de
 
 def wanted_of(args: Namespace, devices: int, sizes: Mapping[str, int | None] | None) -> Wanted:
     """What the options say, once they are known to be there."""
+    name, device = find_device(args.hardware)
+    rates = _pairs("--rate", args.rate) | ({} if args.node is None else {"node": args.node})
+    training = ({} if args.dtype is None else {"dtype": args.dtype}) | _pairs("--training", args.training)
     return Wanted(
-        devices, args.microbatches, args.hardware, DEVICES[args.hardware], args.sequence, args.microbatch_size, sizes,
-        None if args.mfu is None else Fraction(args.mfu),
+        devices, args.microbatches, name, with_rates(device, rates) if rates else device, args.sequence,
+        args.microbatch_size, sizes, None if args.mfu is None else Fraction(args.mfu), training,
     )  # fmt: skip
+
+
+def _pairs(option: str, given: list[str] | None) -> dict[str, Any]:
+    """`KEY=VALUE` of a repeated option, with values as YAML reads them."""
+    wrong = [one for one in given or () if not one.partition("=")[0] or "=" not in one]
+    if wrong:
+        raise BadInput(*(f"{option}: found {one!r}; allowed: KEY=VALUE" for one in wrong))
+    return {key: read_yaml(value, option) for key, _, value in (one.partition("=") for one in given or ())}
 
 
 def missing(args: Namespace, *names: str) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from pipesched.layers.derived.shape import Parallel
@@ -14,8 +14,9 @@ class TrainingStep:
     """Of a plan whose layers were derived from a model's shape.
 
     A micro-batch is `microbatch_size` sequences of `sequence` tokens, on each of the data parallel replicas.
-    `reduction`: by name of a layer the time, in the file's unit, in which a device reduces its gradients and gathers
-    its weights once a step; empty where the file says nothing of that. `operations`: floating-point operations of a
+    By name of a layer, once a step, in the file's unit: `reduction` is the time in which a device reduces its gradients
+    and gathers its weights, as far as no pass hides it, `optimizer` that of the optimizer's step; both are empty where
+    the file says nothing of them. `operations`: floating-point operations of a
     micro-batch in the whole model, forward and backward, with nothing computed twice. `experts` of a layer: 0 for none.
     `longest`: tokens of the longest sequence that the model's own configuration allows; None where nothing is said.
     `latent_attention`: its layers have multi-head latent attention.
@@ -29,6 +30,7 @@ class TrainingStep:
     experts: int = 0
     longest: int | None = None
     latent_attention: bool = False
+    optimizer: Mapping[str, Fraction] = field(default_factory=dict)
 
     def tokens(self, microbatches: int) -> int:
         """Of one step, with so many micro-batches on each replica."""

@@ -34,17 +34,26 @@ class TimeParts:
 
 
 class StepTime(NamedTuple):
-    """Of a whole step, in the file's unit: `pipeline` to the last backward, and what the devices' reductions add.
+    """Of a whole step, in the file's unit: `pipeline` to the last backward, and what follows it.
 
-    A device reduces its gradients after its own last pass. The optimizer's step and loading of data are not counted.
+    A device reduces its gradients after its own last pass, as far as no pass hides that; the `optimizer`'s step is that
+    of the device where it takes longest. Loading of data is not counted.
     """
 
     pipeline: Fraction
     reduction: Fraction
+    optimizer: Fraction = Fraction(0)
 
     @property
     def total(self) -> Fraction:
-        return self.pipeline + self.reduction
+        return self.pipeline + self.reduction + self.optimizer
+
+    def document(self) -> dict[str, float]:
+        """The object `step` of `--json`."""
+        parts = (self.total, self.pipeline, self.reduction, self.optimizer)
+        return {
+            name: float(part) for name, part in zip(("total", "pipeline", "exchange", "optimizer"), parts, strict=True)
+        }
 
 
 @dataclass(frozen=True)
@@ -103,16 +112,25 @@ def time_parts(plan: PlanProblem, best: Candidate) -> TimeParts:
 
 def step_time(plan: PlanProblem, best: Candidate) -> StepTime:
     """What a step takes with a plan; without known reductions that of its pipeline."""
-    known = {} if plan.step is None else plan.step.reduction
+    known = ({}, {}) if plan.step is None else (plan.step.reduction, plan.step.optimizer)
     problem, held = best.timeline.problem, best.partition.layers_of(plan.model)
-    stages = [sum((known.get(layer.name, Fraction(0)) for layer in layers), Fraction(0)) for layers in held]
-    placement, ends, lasts = best.choice.on(plan.cluster.devices), list[Fraction](), list[Fraction]()
+    stages = [
+        [sum((of.get(layer.name, Fraction(0)) for layer in layers), Fraction(0)) for layers in held] for of in known
+    ]
+    placement, ends, lasts, steps = (
+        best.choice.on(plan.cluster.devices),
+        list[Fraction](),
+        list[Fraction](),
+        [Fraction(0)],
+    )
     for device in range(problem.devices):
         # None on an encoder's own device, which is behind those of the placement.
-        own = (stages[stage % len(stages)] for held in placement.stages_of[device : device + 1] for stage in held)
+        own = [stage for held in placement.stages_of[device : device + 1] for stage in held]
+        reduced, stepped = (sum((of[stage % len(of)] for stage in own), Fraction(0)) for of in stages)
         ends.append(device_reach(best.timeline, device)[1] * problem.tick)
-        lasts.append(ends[-1] + sum(own, Fraction(0)))
-    return StepTime(max(ends), max(lasts) - max(ends))
+        lasts.append(ends[-1] + reduced)
+        steps.append(stepped)
+    return StepTime(max(ends), max(lasts) - max(ends), max(steps))
 
 
 def searched(plan: PlanProblem) -> str:

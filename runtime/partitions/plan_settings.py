@@ -99,7 +99,9 @@ def figures(form: PartitionFormat, plan: Plan, free: Plan) -> tuple[str, ...]:
     step = step_time(plan.problem, best)
     whole = _time(plan, round(step.total, 3))
     lines.append(
-        f"a step takes {whole} with the exchange of gradients; the optimizer's own step comes on top"
+        f"a step takes {whole} with the exchange of gradients and the optimizer's step"
+        if step.optimizer
+        else f"a step takes {whole} with the exchange of gradients; the optimizer's own step comes on top"
         if step.reduction
         else f"{objective}: without the exchange of gradients among replicas and the optimizer's step"
     )

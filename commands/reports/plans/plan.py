@@ -93,10 +93,12 @@ def sentences(plan: Plan, best: Candidate, scope: str = "") -> list[str]:
 def step_said(plan: Plan, best: Candidate) -> str:
     """The time of a whole step, and what is not in it."""
     time, objective = step_time(plan.problem, best), plan.problem.objective.value
-    if not time.reduction:
+    if time.total == time.pipeline:
         return f"{objective}: {what_is_in_it(plan.problem)}"
-    whole, more = (time_said(plan, round(each, 3)) for each in (time.total, time.reduction))
+    whole, more, last = (time_said(plan, round(each, 3)) for each in (time.total, time.reduction, time.optimizer))
     stepped = "is in it" if plan.problem.model.parameters.step is not None else "comes on top"
+    if time.optimizer:
+        return f"a step takes {whole}: {more} of it to exchange gradients among replicas, {last} the optimizer's step"
     return f"a step takes {whole}, {more} of it to exchange gradients among replicas; the optimizer's step {stepped}"
 
 

@@ -1,39 +1,96 @@
-"""Devices by name: what their data sheets say of computing, memory and links."""
+"""Devices by name: what their data sheets say, and what share of that training reaches."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 
-class Device(NamedTuple):
-    """Dense 16-bit TFLOP/s, GiB that a program sees, and GB/s each way: inside a node, and to another one."""
+@dataclass(frozen=True)
+class Device:
+    """A data sheet, then shares of it that were reached. GB/s are each way, of one device.
+
+    `tflops` are of dense 16-bit products, `tflops_8bit` and `tflops_4bit` of narrower ones (None: there are none);
+    `memory` are GiB that a program sees, `memory_bandwidth` its GB/s; `node` devices have `in_node` GB/s among them,
+    and one has `between_nodes` to other nodes.
+
+    `products`, `narrow_products` and `attention` are the shares of these rates that large products of 16 bits, of
+    fewer bits, and attention reach; `memory_share` that of the memory's; `tensor_share`, `expert_share`, `data_share`
+    those of the links' in collectives. `dense_launch` and `moe_launch`: the least ms of a layer's pass. Fitted to
+    published steps (docs/results/accuracy.md); a device without any has those of the one most like it.
+    """
 
     tflops: float
-    memory: int
-    in_node: int
-    between_nodes: int
+    memory: float
+    memory_bandwidth: float
+    multiprocessors: int
+    in_node: float
+    between_nodes: float
     source: str
+    tflops_8bit: float | None = None
+    tflops_4bit: float | None = None
+    node: int = 8
+    products: float = 0.5
+    narrow_products: float = 0.45
+    attention: float = 0.65
+    memory_share: float = 0.9
+    tensor_share: float = 0.42
+    expert_share: float = 0.75
+    data_share: float = 0.9
+    dense_launch: float = 0.2
+    moe_launch: float = 1.0
 
 
+# What may be fitted: shares, and times of launching.
+SHARES = (
+    "products", "narrow_products", "attention", "memory_share", "tensor_share", "expert_share", "data_share"
+)  # fmt: skip
+LAUNCHES = ("dense_launch", "moe_launch")
+_SHEET, _SLOW, _FAST = "data sheet; network of", "200 Gb/s a device", "400 Gb/s a device"
+_A100 = Device(312, 79, 2039, 108, 300, 25, f"NVIDIA A100 {_SHEET} {_SLOW}", products=0.69, attention=0.3)
+_H100 = Device(989, 79, 3350, 132, 450, 50, f"NVIDIA H100 SXM {_SHEET} {_FAST}", 1979)
+_B200 = Device(
+    2250, 178, 8000, 148, 900, 50, f"NVIDIA DGX B200 {_SHEET} {_FAST}", 4500, 9000,
+    products=0.4, narrow_products=0.24, attention=0.44,
+)  # fmt: skip
+_MI300X = Device(
+    1307, 191, 5300, 304, 448, 50, f"AMD MI300X {_SHEET} {_FAST}", 2614, products=0.4, narrow_products=0.24,
+    attention=0.4,
+)  # fmt: skip
 DEVICES: Mapping[str, Device] = {
-    "a100-40gb": Device(312, 39, 300, 25, "NVIDIA A100 data sheet: NVLink 600 GB/s both ways; 200 Gb/s a device"),
-    "a100-80gb": Device(312, 79, 300, 25, "NVIDIA A100 data sheet: NVLink 600 GB/s both ways; 200 Gb/s a device"),
-    "h100-80gb": Device(989, 79, 450, 50, "NVIDIA H100 SXM data sheet: NVLink 900 GB/s both ways; 400 Gb/s a device"),
-    "h800-80gb": Device(989, 79, 200, 50, "DeepSeek-V3, arXiv 2412.19437: NVLink 160 to 200 GB/s; 400 Gb/s a device"),
-    "h200-141gb": Device(989, 140, 450, 50, "NVIDIA H200 data sheet: NVLink 900 GB/s both ways; 400 Gb/s a device"),
-    "b200-180gb": Device(
-        2250, 178, 900, 50, "NVIDIA DGX B200 data sheet: NVLink 1800 GB/s both ways; 400 Gb/s a device"
+    "v100-32gb": replace(
+        _A100, tflops=125, memory=31, memory_bandwidth=900, multiprocessors=80, in_node=150, between_nodes=12.5,
+        source=f"NVIDIA V100 SXM2 {_SHEET} 100 Gb/s a device",
     ),
-    "b300-288gb": Device(
-        2250, 268, 900, 100, "NVIDIA DGX B300 data sheet: NVLink 1800 GB/s both ways; 800 Gb/s a device"
+    "a100-40gb": replace(_A100, memory=39, memory_bandwidth=1555),
+    "a100-80gb": _A100,
+    "a800-80gb": replace(_A100, in_node=200, source=f"NVIDIA A800 {_SHEET} {_SLOW}"),
+    "h100-80gb": _H100,
+    "h100-96gb": replace(
+        _H100, memory=94, memory_bandwidth=2400, source="H100 of HBM2e and 500 W, as torchtitan's benchmarks name it"
     ),
-    "gb200-186gb": Device(2500, 184, 900, 50, "NVIDIA GB200 NVL72 data sheet: NVLink 1800 GB/s; 400 Gb/s a device"),
-    "gb300-288gb": Device(2500, 277, 900, 100, "NVIDIA GB300 NVL72 data sheet: NVLink 1800 GB/s; 800 Gb/s a device"),
-    "h100-96gb": Device(989, 94, 450, 50, "H100 with HBM2e, 500 W, as pytorch/torchtitan benchmarks name it"),
-    "h20-96gb": Device(148, 95, 450, 50, "NVIDIA H20 data sheet: NVLink 900 GB/s both ways; 400 Gb/s a device"),
-    "a800-80gb": Device(312, 79, 200, 25, "NVIDIA A800 data sheet: NVLink 400 GB/s both ways; 200 Gb/s a device"),
-    "mi325x-256gb": Device(1307, 255, 448, 50, "AMD MI325X data sheet: Infinity Fabric 896 GB/s; 400 Gb/s a device"),
-    "mi355x-288gb": Device(2500, 287, 538, 50, "AMD MI355X data sheet: Infinity Fabric 1075 GB/s; 400 Gb/s a device"),
-    "mi300x-192gb": Device(1307, 191, 448, 50, "AMD MI300X data sheet: Infinity Fabric 896 GB/s; 400 Gb/s a device"),
-}
+    "h800-80gb": replace(_H100, in_node=200, source="DeepSeek-V3, arXiv 2412.19437: NVLink 160 to 200 GB/s; 400 Gb/s"),
+    "h20-96gb": replace(
+        _H100, tflops=148, tflops_8bit=296, memory=95, memory_bandwidth=4000, multiprocessors=78, products=0.9,
+        narrow_products=0.9, attention=0.8, source=f"NVIDIA H20 {_SHEET} {_FAST}",
+    ),
+    "h200-141gb": replace(_H100, memory=140, memory_bandwidth=4800, source=f"NVIDIA H200 {_SHEET} {_FAST}"),
+    "b200-180gb": _B200,
+    "b300-288gb": replace(
+        _B200, memory=268, between_nodes=100, tflops_4bit=13500, source=f"NVIDIA DGX B300 {_SHEET} 800 Gb/s a device"
+    ),
+    "gb200-186gb": replace(
+        _B200, tflops=2500, tflops_8bit=5000, tflops_4bit=10000, memory=184, node=72,
+        source=f"NVIDIA GB200 NVL72 {_SHEET} {_FAST}",
+    ),
+    "gb300-288gb": replace(
+        _B200, tflops=2500, tflops_8bit=5000, tflops_4bit=15000, memory=277, between_nodes=100, node=72,
+        source=f"NVIDIA GB300 NVL72 {_SHEET} 800 Gb/s a device",
+    ),
+    "mi300x-192gb": _MI300X,
+    "mi325x-256gb": replace(_MI300X, memory=255, memory_bandwidth=6000, source=f"AMD MI325X {_SHEET} {_FAST}"),
+    "mi355x-288gb": replace(
+        _MI300X, tflops=2500, tflops_8bit=5000, tflops_4bit=10000, memory=287, memory_bandwidth=8000,
+        multiprocessors=256, in_node=538, source=f"AMD MI355X {_SHEET} {_FAST}",
+    ),
+}  # fmt: skip

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 from pipesched.files.model_configs.hardware_table import Device
 from pipesched.files.model_configs.model_config import ModelConfig
 
-# What a configuration does not say of training.
-DEFAULT_SEQUENCE, DEFAULT_MFU, RESERVED = 4096, Fraction(2, 5), 5
+# What a configuration does not say of training. RESERVED: GiB of the CUDA context, of NCCL's buffers and of blocks that
+# the allocator cannot use.
+DEFAULT_SEQUENCE, RESERVED = 4096, 3
 _CHUNKS = (1, 2, 4)
 NODE = 8  # devices of a node
 SIZES = ("tensor", "context", "expert", "data")
@@ -19,7 +20,12 @@ SIZES = ("tensor", "context", "expert", "data")
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the user says of training; None where the configuration, or else a default, decides."""
+    """What the user says of training; None where the configuration, or else a default, decides.
+
+    `devices` are pipeline ranks. `mfu` is the share of the data sheet's rate that products reach, instead of the
+    device's own. `training` are further keys of the section `model` (dtype, flash, gradient_bytes, ...) and of its
+    `parallel` (sharding, sequence); `rates` further keys of the section `hardware`.
+    """
 
     devices: int
     microbatches: int
@@ -29,6 +35,8 @@ class Wanted:
     microbatch_size: int | None = None
     sizes: Mapping[str, int | None] | None = None
     mfu: Fraction | None = None
+    training: Mapping[str, Any] = field(default_factory=dict)
+    rates: Mapping[str, Any] = field(default_factory=dict)
 
 
 def plan_text(config: ModelConfig, wanted: Wanted, source: str) -> str:
@@ -83,43 +91,107 @@ def _training(config: ModelConfig, wanted: Wanted) -> Iterator[str]:
         yield _line("max_position_embeddings", longest, "of the configuration, which settings raise to the sequence")
     size = wanted.microbatch_size or said.get("microbatch_size")
     yield _line("microbatch_size", size or 1, "sequences" if size else "assumed: sequences (--microbatch-size)")
-    yield _line("dtype", "bf16", "assumed: 16-bit passes, gradients and Adam's state in 32 bits")
-    yield _line("flash", "true", "assumed: attention scores are never stored")
+    own = {key: value for key, value in wanted.training.items() if key not in _OF_PARALLEL}
+    if "dtype" not in own:
+        yield _line("dtype", "bf16", "assumed: 16-bit passes, gradients and Adam's state in 32 bits")
+    if "flash" not in own:
+        yield _line("flash", "true", "assumed: attention scores are never stored")
+    for key, value in own.items():
+        yield _line(key, _value(value), "given")
     sizes = sizes_of(config, wanted)
     known = any((wanted.sizes or {}).get(key) or said.get(key) for key in SIZES)
     flags = "" if known else "assumed: "
-    yield _line("parallel", _value(sizes), f"{flags}a stage's devices (--tensor, --context, ...)")
+    parallel = sizes | {key: value for key, value in wanted.training.items() if key in _OF_PARALLEL}
+    yield _line("parallel", _value(parallel), f"{flags}a stage's devices (--tensor, --context, ...)")
+
+
+_OF_PARALLEL = ("sharding", "sequence")
 
 
 def _hardware(config: ModelConfig, wanted: Wanted) -> Iterator[str]:
+    """The lines of the section; what `rates` has stands in place of the device's own."""
+    given = dict(wanted.rates)
+    yield f"# {wanted.hardware}: {wanted.device.source}"
+    for key, (value, comment) in hardware_keys(config, wanted).items():
+        yield _line(key, given.pop(key), "given") if key in given else _line(key, value, comment)
+    for key, value in given.items():
+        yield _line(key, value, "given")
+
+
+def hardware_keys(config: ModelConfig, wanted: Wanted) -> dict[str, tuple[object, str]]:
+    """The section by its keys, each with the value and what that assumes."""
     device, sizes = wanted.device, sizes_of(config, wanted)
-    mfu = DEFAULT_MFU if wanted.mfu is None else wanted.mfu
-    how = "assumed: " if wanted.mfu is None else ""
-    yield f"# {wanted.hardware}: {device.source}"
-    yield _line(
-        "sustained_tflops", round(device.tflops * mfu), f"{how}{float(100 * mfu):g} % of {device.tflops:g} (--mfu)"
-    )
-    yield _line("memory", device.memory, "GiB")
-    yield _line("reserved", RESERVED, "assumed: GiB for working space, communication and the driver")
-    yield _line("pipeline_bandwidth", device.between_nodes, "assumed: GB/s, stages on different nodes")
-    if sizes["tensor"] > 1:
-        yield _line("tensor_bandwidth", *_link(device, sizes["tensor"], "a tensor group"))
+    narrow = {"fp8": device.tflops_8bit, "mxfp8": device.tflops_8bit, "nvfp4": device.tflops_4bit}
+    low = narrow.get(str(wanted.training.get("dtype")))
+    products = device.products if wanted.mfu is None else float(wanted.mfu)
+    how = "given: " if wanted.mfu is not None else ""
+    lines: dict[str, tuple[object, str]] = {
+        "sustained_tflops": (
+            _short(device.tflops * products), f"{how}products: {100 * products:.3g} % of {device.tflops:g} (--mfu)"
+        ),
+    }  # fmt: skip
+    if low:
+        share = device.narrow_products if wanted.mfu is None else products
+        lines["product_tflops"] = (_short(low * share), f"{how}products of fewer bits: {100 * share:.3g} % of {low:g}")
+    lines["attention_tflops"] = (_short(device.tflops * device.attention), f"{100 * device.attention:.3g} % of it")
+    lines |= {
+        "multiprocessors": (device.multiprocessors, "run tiles of products in waves"),
+        "memory_bandwidth": (_short(device.memory_bandwidth * device.memory_share),
+                             f"GB/s: {100 * device.memory_share:.3g} % of {device.memory_bandwidth:g}"),
+        "dense_launch": (device.dense_launch, "ms, the least of a dense layer's pass"),
+        "memory": (device.memory, "GiB"),
+        "reserved": (RESERVED, "assumed: GiB for communication and the driver"),
+    }  # fmt: skip
+    if "experts" in config.model:
+        lines["moe_launch"] = device.moe_launch, "ms, the least of a pass of a layer with experts"
+    return lines | _links(wanted, sizes)
+
+
+def _links(wanted: Wanted, sizes: Mapping[str, int]) -> dict[str, tuple[object, str]]:
+    """GB/s of each kind of exchange, by whether its devices, which follow each other, are inside a node."""
+    device = wanted.device
+    tensor, context, data = sizes["tensor"], sizes["context"], sizes["data"]
+    stage = tensor * context * data
+    inside = stage * wanted.devices <= device.node
+    found: dict[str, tuple[object, str]] = {
+        "pipeline_bandwidth": (
+            _short((device.in_node if inside else device.between_nodes) * device.data_share),
+            f"GB/s, {'all stages inside a node' if inside else 'stages on different nodes'}",
+        )
+    }
+    if tensor > 1:
+        members = min(tensor, device.node)
+        found["tensor_bandwidth"] = _link(device, tensor, members, device.tensor_share, "a tensor group")
     if sizes["expert"] > 1:
-        yield _line("expert_bandwidth", *_link(device, sizes["expert"], "experts"))
-    if sizes["context"] > 1:
-        yield _line("context_bandwidth", *_link(device, sizes["tensor"] * sizes["context"], "keys and values"))
-    if sizes["context"] * sizes["data"] > 1:
-        inside = sizes["tensor"] * sizes["context"] * sizes["data"]
-        yield _line("data_bandwidth", *_link(device, inside, "exchange of gradients"))
-    if sizes["tensor"] > 1 or sizes["expert"] > 1:
-        yield _line("hidden_share", "0%", "assumed: no exchange runs behind computation")
+        rate, comment = _link(device, sizes["expert"], 1, device.expert_share, "experts")
+        found |= {
+            "expert_bandwidth": (rate, comment),
+            "expert_node_bandwidth": (_short(device.in_node * device.expert_share), "GB/s, experts inside a node"),
+            "node": (device.node, "devices"),
+            "dispatch": ("node", "assumed: tokens go once to a node (DeepEP, HybridEP); expert: all-to-all"),
+        }
+    if context > 1:
+        found["context_bandwidth"] = _link(device, tensor * context, 1, device.data_share, "keys and values")
+    if context * data > 1:
+        # A ring over several nodes uses the links of all its members in one.
+        members = max(1, min(context * data, device.node // tensor))
+        found["data_bandwidth"] = _link(device, stage, members, device.data_share, "exchange of gradients")
+        found["data_hidden_share"] = "100%", "assumed: gradients are reduced behind the last backward"
+    if tensor > 1 or sizes["expert"] > 1:
+        found["hidden_share"] = "0%", "assumed: no exchange of tensors or experts runs behind computation"
+    return found
 
 
-def _link(device: Device, group: int, what: str) -> tuple[int, str]:
-    """GB/s between so many devices that follow each other, and what that assumes."""
-    if group <= NODE:
-        return device.in_node, f"assumed: GB/s, {what} inside a node"
-    return device.between_nodes, f"assumed: GB/s, {what} over several nodes"
+def _link(device: Device, group: int, members: int, share: float, what: str) -> tuple[object, str]:
+    """GB/s between so many devices, of which a node has so many members, and what that assumes."""
+    if group <= device.node:
+        return _short(device.in_node * share), f"GB/s, {what} inside a node: {100 * share:.3g} % of {device.in_node:g}"
+    rate = min(device.in_node, device.between_nodes * members)
+    return _short(rate * share), f"GB/s, {what} over several nodes: {100 * share:.3g} % of {rate:g}"
+
+
+def _short(number: float) -> str:
+    return f"{number:.4g}" if number < 10**4 else f"{number:.0f}"
 
 
 def _line(key: str, value: object, comment: str) -> str:
@@ -127,6 +199,8 @@ def _line(key: str, value: object, comment: str) -> str:
 
 
 def _value(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_value, value))}]"
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key}: {_value(one)}" for key, one in value.items()) + "}"
     return str(value).lower() if isinstance(value, bool) else str(value)

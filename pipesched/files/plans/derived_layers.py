@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 
 from pipesched.files.plans.model_schema import (
@@ -21,7 +22,9 @@ from pipesched.layers.derived.shape import (
     Hardware,
     LatentAttention,
     Parallel,
+    Precision,
     Shape,
+    Sharding,
     Training,
 )
 from pipesched.layers.training_step import TrainingStep
@@ -30,8 +33,13 @@ _LATENT = ("kv_rank", "key_size", "rope_size", "value_size")
 _GROUPED = ("kv_heads", "head_size")
 
 
-def derived_from(model: ModelSection, hardware: HardwareSection) -> tuple[Derived, TrainingStep]:
-    """The layers, and what surrounds them in a step; the sections must be free of mistakes."""
+def derived_from(
+    model: ModelSection, hardware: HardwareSection, hide_exchange: bool = True
+) -> tuple[Derived, TrainingStep]:
+    """The layers, and what surrounds them in a step; the sections must be free of mistakes.
+
+    Without `hide_exchange` all of the exchange of gradients is in the step, as a plan needs that schedules it.
+    """
     assert model.layers and model.hidden and model.vocabulary and model.attention and model.sequence
     dense = model.dense_layers
     if dense is None:
@@ -49,11 +57,17 @@ def derived_from(model: ModelSection, hardware: HardwareSection) -> tuple[Derive
         model.tied,
     )
     training = Training(
-        model.sequence, model.microbatch_size, PRECISIONS[model.dtype], model.flash, model.dropout, model.weight_split
+        model.sequence,
+        model.microbatch_size,
+        _precision(model),
+        model.flash,
+        model.dropout,
+        model.weight_split,
+        None if model.recompute is None else tuple(model.recompute),
     )
-    parallel = model.parallel or ParallelSection.model_validate({})
-    shared = Parallel(**parallel.model_dump())
-    derived = derive(shape, training, shared, _hardware(hardware))
+    shared = _parallel(model.parallel or ParallelSection.model_validate({}))
+    device = _hardware(hardware)
+    derived = derive(shape, training, shared, device if hide_exchange else replace(device, data_hidden=0))
     experts = 0 if shape.experts is None else shape.experts.number
     step = TrainingStep(
         model.sequence,
@@ -64,8 +78,20 @@ def derived_from(model: ModelSection, hardware: HardwareSection) -> tuple[Derive
         experts,
         model.max_position_embeddings,
         isinstance(shape.attention, LatentAttention),
+        derived.optimizer,
     )
     return derived, step
+
+
+def _precision(model: ModelSection) -> Precision:
+    own = PRECISIONS[model.dtype]
+    gradient, optimizer = model.gradient_bytes or own.gradient, model.optimizer_bytes or own.optimizer
+    return own._replace(gradient=gradient, optimizer=optimizer)
+
+
+def _parallel(section: ParallelSection) -> Parallel:
+    sharding = Sharding(section.sharding or (Sharding.OPTIMIZER if section.sharded_optimizer else Sharding.NONE))
+    return Parallel(section.tensor, section.context, section.expert, section.data, sharding, section.sequence)
 
 
 def _attention(section: AttentionSection, hidden: int) -> Attention | LatentAttention:
@@ -87,18 +113,28 @@ def _experts(section: ExpertsSection | None) -> Experts | None:
 def _hardware(section: HardwareSection) -> Hardware:
     assert section.sustained_tflops and section.memory is not None and section.pipeline_bandwidth
 
-    def rate(number: Fraction | None) -> Fraction | None:
-        return None if number is None else number * 10**9
+    def rate(number: Fraction | None, unit: float = 1e9) -> float | None:
+        return None if number is None else float(number) * unit
 
     return Hardware(
-        section.sustained_tflops * 10**12,
-        (section.memory - (section.reserved or 0)) * 2**30,
-        section.pipeline_bandwidth * 10**9,
-        rate(section.tensor_bandwidth),
-        rate(section.expert_bandwidth),
-        section.hidden_share,
-        rate(section.data_bandwidth),
-        rate(section.context_bandwidth),
+        flops=float(section.sustained_tflops) * 1e12,
+        memory=(section.memory - (section.reserved or 0)) * 2**30,
+        pipeline=float(section.pipeline_bandwidth) * 1e9,
+        tensor=rate(section.tensor_bandwidth),
+        expert=rate(section.expert_bandwidth),
+        hidden=float(section.hidden_share),
+        data=rate(section.data_bandwidth),
+        context=rate(section.context_bandwidth),
+        narrow_flops=rate(section.product_tflops, 1e12),
+        attention_flops=rate(section.attention_tflops, 1e12),
+        multiprocessors=section.multiprocessors,
+        memory_rate=rate(section.memory_bandwidth),
+        dense_launch=float(section.dense_launch) / 1000,
+        moe_launch=float(section.moe_launch) / 1000,
+        node=section.node,
+        expert_in_node=rate(section.expert_node_bandwidth),
+        once_a_node=section.dispatch == "node",
+        data_hidden=float(section.data_hidden_share),
     )
 
 
@@ -117,7 +153,7 @@ def model_mistakes(model: ModelSection, hardware: HardwareSection | None) -> lis
 
 
 def _rates(hardware: HardwareSection) -> Iterator[str]:
-    for key in ("sustained_tflops", *(name for name in HardwareSection.model_fields if name.endswith("_bandwidth"))):
+    for key in (name for name in HardwareSection.model_fields if name.endswith(("_tflops", "_bandwidth"))):
         if getattr(hardware, key) == 0:
             yield f"hardware.{key}: found 0; allowed: more than 0"
     if hardware.memory is not None and (hardware.reserved or 0) > hardware.memory:

@@ -43,9 +43,13 @@ def with_derived_layers(form: PlanFile, wrong: frozenset[str]) -> tuple[Filled, 
     mistakes = [*model_mistakes(form.model, form.hardware), *_twice(form)]
     if mistakes or form.hardware is None:
         return Filled(form), mistakes
-    derived, step = derived_from(form.model, form.hardware)
+    scheduled = form.parameters is not None and form.parameters.reduce is not None
+    derived, step = derived_from(form.model, form.hardware, hide_exchange=not scheduled)
     layers = derived.layers
-    if form.parameters and form.parameters.reduce:
+    if form.parameters and form.parameters.step is not None:
+        layers = tuple(replace(one, step=step.optimizer.get(one.name, Fraction(0))) for one in layers)
+        step = replace(step, optimizer={})
+    if scheduled:
         # It is then a part of the iteration, and comes on top no more.
         layers = tuple(replace(one, reduce=step.reduction.get(one.name, Fraction(0))) for one in layers)
         step = replace(step, reduction={})

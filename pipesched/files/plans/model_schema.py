@@ -8,11 +8,21 @@ from typing import Annotated
 from pydantic import Field
 
 from pipesched.files.fields import field_types
-from pipesched.files.fields.field import field, whole_number
+from pipesched.files.fields.field import field, list_of, whole_number
 from pipesched.files.fields.section import Section
 from pipesched.files.plans.fields import ShareField
-from pipesched.layers.derived.shape import PRECISIONS
+from pipesched.layers.derived.shape import PRECISIONS, Sharding
+from pipesched.layers.recompute_rule import FULL, MODULES
 
+_A_WAY = f"full, selective, or some of {', '.join(MODULES)} joined by +"
+
+
+def _way(value: object) -> str | None:
+    known = isinstance(value, str) and (value in (*FULL, "selective") or {*value.split("+")} <= {*MODULES})
+    return str(value) if known else None
+
+
+_WAYS = field(f"a list of {_A_WAY}", list_of(_way, _A_WAY), {"type": "array", "items": {"type": "string"}})
 _Natural = Annotated[int, field("a whole number of at least 0", whole_number(0), {"type": "integer", "minimum": 0})]
 
 
@@ -45,13 +55,17 @@ class ExpertsSection(Section):
 class ParallelSection(Section):
     """How the devices of one stage share its work."""
 
-    tensor: field_types.Count = Field(1, description="tensor parallel size, with sequence parallelism; default 1")
+    tensor: field_types.Count = Field(1, description="tensor parallel size; default 1")
     context: field_types.Count = Field(1, description="context parallel size; default 1")
     expert: field_types.Count = Field(1, description="expert parallel size, of tensor * context * data; default 1")
     data: field_types.Count = Field(1, description="data parallel size; default 1")
-    sharded_optimizer: field_types.YesOrNo = Field(
-        True, description="data parallel devices share the optimizer's state"
+    sequence: field_types.YesOrNo = Field(
+        True, description="tensor parallel devices share tokens between products (sequence parallelism); default true"
     )
+    sharding: Annotated[str, field_types.one_of(*Sharding)] | None = Field(
+        None, description="what data parallel devices share, with all before it (ZeRO 0 to 3); default optimizer"
+    )
+    sharded_optimizer: field_types.YesOrNo = Field(True, description="false: sharding is none")
 
 
 class ModelSection(Section):
@@ -83,6 +97,15 @@ class ModelSection(Section):
     dropout: field_types.YesOrNo = Field(
         False, description="dropout after attention and feed-forward block, and on the scores"
     )
+    gradient_bytes: field_types.Count | None = Field(None, description="of a gradient; default 4")
+    optimizer_bytes: field_types.Count | None = Field(
+        None, description="of the optimizer's state a parameter; default 12 (Adam: weight, two moments), fp32 8"
+    )
+    recompute: Annotated[list[str], _WAYS] | None = Field(
+        None,
+        description="ways in which layers may be recomputed: full, or Megatron's modules joined by +; default full, "
+        "and selective where scores are stored",
+    )
     weight_split: field_types.YesOrNo = Field(True, description="backwards may run as B and a later W")
     parallel: ParallelSection | None = None
 
@@ -93,7 +116,37 @@ class HardwareSection(Section):
     required = ("sustained_tflops", "memory", "pipeline_bandwidth")
 
     sustained_tflops: field_types.PlainNumber | None = Field(
-        None, description="10^12 operations a second that a pass reaches, as measured; not the peak"
+        None, description="10^12 operations a second that large products reach, as measured; not the peak"
+    )
+    product_tflops: field_types.PlainNumber | None = Field(
+        None, description="the same of products in formats below 16 bits; default sustained_tflops"
+    )
+    attention_tflops: field_types.PlainNumber | None = Field(
+        None, description="the same of attention; default sustained_tflops"
+    )
+    multiprocessors: _Natural = Field(
+        0, description="of a device, which run tiles of products in waves; default 0, products of all sizes at one rate"
+    )
+    memory_bandwidth: field_types.PlainNumber | None = Field(
+        None,
+        description="GB/s of the device's memory; without it normalizations, activation functions and the optimizer's "
+        "step are not counted",
+    )
+    dense_launch: field_types.PlainNumber = Field(
+        Fraction(0), description="ms that a pass of a dense layer takes at least, to launch its kernels; default 0"
+    )
+    moe_launch: field_types.PlainNumber = Field(
+        Fraction(0), description="ms that a pass of a layer with experts takes at least; default 0"
+    )
+    node: field_types.Count | None = Field(
+        None, description="devices of a node; with expert_node_bandwidth tokens go between nodes and inside them"
+    )
+    expert_node_bandwidth: field_types.PlainNumber | None = Field(
+        None, description="GB/s of a device to experts in its node; expert_bandwidth is then that to other nodes"
+    )
+    dispatch: Annotated[str, field_types.one_of("node", "expert")] = Field(
+        "node",
+        description="a token goes to another node once for all its experts there, or once for each; default node",
     )
     memory: field_types.Number | None = Field(None, description="GiB")
     reserved: field_types.Number | None = Field(
@@ -115,6 +168,11 @@ class HardwareSection(Section):
         None,
         description="GB/s of a device to the next one of its context group; without it the exchange of keys and "
         "values is hidden behind computation",
+    )
+    data_hidden_share: ShareField = Field(
+        Fraction(0),
+        description="part of a backward, and of a forward, behind which gradients are reduced and weights gathered; "
+        "default 0",
     )
     hidden_share: ShareField = Field(
         Fraction(0), description="part of tensor and expert parallel exchange that runs behind computation; default 0"

@@ -3,25 +3,33 @@
 With multi-head attention, a feed-forward block of four times the hidden size without a gate, and dropout, the sum is
 that paper's s·b·h·(34 + 5·a·s/h), and 34·s·b·h where attention scores are not stored. Sequence parallelism divides it
 all by the tensor parallel size (its equation 4).
+Without it the inputs of normalizations and projections are whole on each tensor parallel device.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
 
-from pipesched.layers.derived.operations import head_sizes, hidden_bytes, tokens_of
-from pipesched.layers.derived.shape import Attention, Parallel, Shape, Training
+from pipesched.layers.derived.exchange import hidden_bytes
+from pipesched.layers.derived.operations import head_sizes, stage_tokens, tokens_of
+from pipesched.layers.derived.shape import Attention, LatentAttention, Parallel, Shape, Training
 
 _LOGIT = 4  # bytes: logits and router probabilities are kept in 32 bits
 
 
-class Activation(NamedTuple):
-    """Bytes on one device: `total`, of which attention scores are `scores` and the layer's input is `layer_input`."""
+@dataclass(frozen=True)
+class Activation:
+    """Bytes on one device: `total`, of which attention scores are `scores` and the layer's input is `layer_input`.
+
+    `modules` are what is not held where a module of that name is recomputed (Megatron's `--recompute-modules`).
+    """
 
     total: Fraction
     scores: Fraction
     layer_input: Fraction
+    modules: Mapping[str, Fraction]
 
     @property
     def freed_by_backward(self) -> Fraction:
@@ -31,55 +39,81 @@ class Activation(NamedTuple):
 
 def layer_activation(shape: Shape, training: Training, parallel: Parallel, moe: bool) -> Activation:
     """A transformer layer."""
-    size = training.precision.number
-    inputs = 2 * shape.hidden  # of both normalizations
-    a_token = size * (inputs + _attention_numbers(shape) + (_expert_numbers(shape) if moe else _dense_numbers(shape)))
-    if moe and shape.experts is not None:
-        a_token += _LOGIT * shape.experts.number
-    a_token += 2 * shape.hidden if training.dropout else 0  # two masks of a byte a number
+    size, operand = training.precision.number, min(training.precision.operand, Fraction(training.precision.number))
+    own, h = tokens_of(training, parallel), shape.hidden
+    whole = own if parallel.sequence else stage_tokens(training, parallel)
     heads, _, _ = head_sizes(shape)
     # The output of the softmax; with dropout a mask of a byte a number, and its output.
     a_score = 0 if training.flash else (2 * size + 1 if training.dropout else size) * heads * training.sequence
-    tokens = tokens_of(training, parallel)
-    return Activation(tokens * (a_token + a_score), tokens * a_score, hidden_bytes(shape, training, parallel))
+    normalized = whole * 2 * h * operand  # inputs of the projections of attention and of the feed-forward block
+    inputs = whole * 2 * h * (size + (1 if training.dropout else 0))  # of normalizations, and masks of dropout
+    modules = {"core_attn": own * a_score, "layernorm": normalized}
+    if isinstance(shape.attention, LatentAttention):
+        modules["mla_up_proj"] = own * size * _assembled(shape.attention)
+    if moe and shape.experts is not None:
+        experts = shape.experts
+        inside = _feed_forward(shape, experts.ffn, training)
+        # Of each expert used its input, what it keeps, and its output; the router's probabilities.
+        block = experts.per_token * (h * operand + inside + h * size)
+        shared = experts.shared * inside
+        modules |= {
+            "moe_act": own * experts.per_token * experts.ffn * operand,
+            "moe": own * (block + shared + _LOGIT * experts.number),
+        }
+        if shared:
+            modules["shared_experts"] = own * shared
+        block += shared + _LOGIT * experts.number
+    else:
+        block = _feed_forward(shape, shape.ffn, training)
+        modules["mlp"] = own * block
+    total = inputs + normalized + own * (size * _attention_numbers(shape, training) + block + a_score)
+    layer_input = whole * h * size
+    return Activation(total, own * a_score, layer_input, {name: kept for name, kept in modules.items() if kept})
 
 
 def head_activation(shape: Shape, training: Training, parallel: Parallel) -> Activation:
     """Normalization, projection and the loss's logits in 32 bits: 4·s·b·h·(1 + v/h), section 4.3 there."""
     hidden = hidden_bytes(shape, training, parallel)
     logits = tokens_of(training, parallel) * shape.vocabulary * _LOGIT
-    return Activation(2 * hidden + logits, Fraction(0), hidden)
+    return Activation(2 * hidden + logits, Fraction(0), hidden, {})
 
 
 def mtp_activation(shape: Shape, training: Training, parallel: Parallel) -> Activation:
     """A layer, the two normalized states and their projection's input, and a head."""
     layer = layer_activation(shape, training, parallel, shape.experts is not None)
     head = head_activation(shape, training, parallel)
-    return layer._replace(total=layer.total + head.total + 4 * hidden_bytes(shape, training, parallel))
+    total = layer.total + head.total + 4 * hidden_bytes(shape, training, parallel)
+    return Activation(total, layer.scores, layer.layer_input, layer.modules)
 
 
-def _attention_numbers(shape: Shape) -> int:
-    """Numbers a token: input of the projections, queries, keys, values, input of the output projection; latents."""
-    attention = shape.attention
+def working_bytes(shape: Shape, training: Training, parallel: Parallel) -> Fraction:
+    """The most that one operation holds for itself: gradients of a block's inner states, or logits in two formats."""
+    own, size = tokens_of(training, parallel), training.precision.number
+    width = max(shape.ffn if shape.dense_layers else 0, _expert_width(shape))
+    block = own * size * ((3 if shape.gated else 2) * width + 2 * shape.hidden)
+    return max(block, own * shape.vocabulary * (_LOGIT + size))
+
+
+def _expert_width(shape: Shape) -> int:
+    return 0 if shape.experts is None else (shape.experts.per_token + shape.experts.shared) * shape.experts.ffn
+
+
+def _attention_numbers(shape: Shape, training: Training) -> Fraction:
+    """Numbers a token: queries, keys, values, input of the output projection; latents before and after a norm."""
+    attention, narrow = shape.attention, Fraction(training.precision.operand, training.precision.number)
+    last = min(narrow, Fraction(1))  # the output projection's input
     if isinstance(attention, Attention):
-        return shape.hidden + attention.head_size * (2 * attention.heads + 2 * attention.kv_heads)
-    a, key = attention.heads, attention.key_size + attention.rope_size
-    latents = 2 * (attention.query_rank or 0) + 2 * attention.kv_rank + attention.rope_size  # before and after a norm
-    return shape.hidden + latents + a * (2 * key + 2 * attention.value_size)
+        return attention.head_size * ((1 + last) * attention.heads + 2 * attention.kv_heads)
+    latents = 2 * (attention.query_rank or 0) + 2 * attention.kv_rank + attention.rope_size
+    return latents + _assembled(attention) + last * attention.heads * attention.value_size
 
 
-def _dense_numbers(shape: Shape) -> int:
-    return shape.hidden + _feed_forward_numbers(shape, shape.ffn)
+def _assembled(attention: LatentAttention) -> int:
+    """Queries, keys and values of all heads, from their latents."""
+    return attention.heads * (2 * (attention.key_size + attention.rope_size) + attention.value_size)
 
 
-def _expert_numbers(shape: Shape) -> int:
-    """Numbers a token: the router's input; for each expert used its input, what it keeps, and its output."""
-    experts = shape.experts
-    assert experts is not None, "a layer with experts"
-    inside = _feed_forward_numbers(shape, experts.ffn)
-    return shape.hidden + experts.per_token * (2 * shape.hidden + inside) + experts.shared * inside
-
-
-def _feed_forward_numbers(shape: Shape, ffn: int) -> int:
-    """Output of each projection up, and the input of the one down."""
-    return (3 if shape.gated else 2) * ffn
+def _feed_forward(shape: Shape, ffn: int, training: Training) -> Fraction:
+    """Bytes a token: output of each projection up, and the input of the one down."""
+    size, operand = training.precision.number, training.precision.operand
+    return ffn * ((2 if shape.gated else 1) * size + min(operand, Fraction(size)))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from pipesched.layers.derived.parameters import active_parameters, total_parameters
-from pipesched.layers.derived.shape import Hardware, Parallel, Shape, Training
+from pipesched.layers.derived.shape import Hardware, Parallel, Shape, Sharding, Training
 from pipesched.problem.formatting import plain
 
 
@@ -29,10 +27,19 @@ def _model(shape: Shape) -> list[str]:
 
 
 def _computation(training: Training, hardware: Hardware) -> list[str]:
-    rate = plain(float(hardware.sustained_flops / 10**12))
+    narrow = hardware.narrow_flops if training.precision.narrow else None
     again = "2.5 times its forward (FlashAttention)" if training.flash else "twice its forward"
+    products = f"{_tera(narrow or hardware.flops)} TFLOP/s"
+    if hardware.multiprocessors:
+        products += f" where tiles fill the {hardware.multiprocessors} multiprocessors"
+    moved = (
+        "with normalizations and other small operations in it"
+        if hardware.memory_rate is None
+        else f"attention {_tera(hardware.attention_flops or hardware.flops)}; normalizations, activation functions, "
+        f"permutations and the optimizer's step by what they move at {_rate(hardware.memory_rate)}"
+    )
     return [
-        f"computation: {rate} TFLOP/s sustained in every pass, with normalizations and other small operations in it",
+        f"computation: products {products}, {moved}",
         "computation: F, B and W each 2 operations a token and parameter; causal attention over half of the sequence, "
         f"its backward {again}, all of it in B",
         "computation: the embedding takes no time; every expert gets as many tokens as every other",
@@ -61,29 +68,46 @@ def _communication(parallel: Parallel, hardware: Hardware) -> list[str]:
             "data parallel: the exchange of gradients is not counted (hardware.data_bandwidth)"
             if hardware.data is None
             else f"data parallel: gradients are reduced and weights gathered at {_rate(hardware.data)} after a "
-            "device's last backward, not hidden behind computation; the optimizer's step is not counted"
+            f"device's last backward, {_behind(hardware.data_hidden)}"
+            + ("; the optimizer's step is not counted" if hardware.memory_rate is None else "")
         )
     return found
 
 
 def _memory(training: Training, parallel: Parallel) -> list[str]:
-    number, gradient, optimizer = training.precision
-    shared = ""
+    number, gradient, optimizer = training.precision[:3]
+    shared, split = "", "" if parallel.sequence or parallel.tensor == 1 else "no "
     if parallel.sharded_optimizer and parallel.devices > 1:
         experts = f", {parallel.devices // parallel.expert} for experts" if parallel.expert > 1 else ""
         shared = f", divided among the devices of the same parameters ({parallel.data * parallel.context}{experts})"
     stored = "not stored" if training.flash else "stored"
     dropout = "with" if training.dropout else "without"
     return [
-        f"memory: {number + gradient} bytes a parameter for weight and gradient, {optimizer} for Adam{shared}",
+        f"memory: {number + gradient} bytes a parameter for weight and gradient, {optimizer} for Adam{shared}"
+        + (
+            f"; sharding of {parallel.sharding}"
+            if parallel.sharding in (Sharding.GRADIENTS, Sharding.PARAMETERS)
+            else ""
+        ),
         f"memory: activations in {number} bytes by what each operation keeps, attention scores {stored}, {dropout} "
-        "dropout; sequence parallelism divides them by the tensor parallel size",
-        "memory: working space of an operation and of the communication library is not counted",
+        "dropout; "
+        + ("no sequence parallelism" if split else "sequence parallelism divides them by the tensor parallel size"),
+        "memory: working space of an operation and of the communication library is that of hardware.reserved",
     ]
 
 
-def _rate(bandwidth: Fraction | None) -> str:
-    return "no cost" if bandwidth is None else f"{plain(float(bandwidth / 10**9))} GB/s a device"
+def _behind(hidden: float) -> str:
+    return (
+        f"behind {plain(100 * hidden)} % of a backward and of a forward" if hidden else "not hidden behind computation"
+    )
+
+
+def _tera(rate: float) -> str:
+    return plain(round(rate / 1e12, 1))
+
+
+def _rate(bandwidth: float | None) -> str:
+    return "no cost" if bandwidth is None else f"{plain(round(bandwidth / 1e9, 1))} GB/s a device"
 
 
 def _billions(number: int) -> str:

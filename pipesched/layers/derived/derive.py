@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import NamedTuple
 
-from pipesched.layers.derived.activations import Activation, head_activation, layer_activation, mtp_activation
+from pipesched.layers.derived.activations import (
+    Activation,
+    head_activation,
+    layer_activation,
+    mtp_activation,
+    working_bytes,
+)
 from pipesched.layers.derived.assumptions import assumptions
+from pipesched.layers.derived.exchange import context_bytes, expert_seconds, hidden_bytes, tensor_bytes
+from pipesched.layers.derived.kernels import (
+    TRAFFIC,
+    attention_seconds,
+    layer_traffic,
+    module_seconds,
+    products_seconds,
+)
 from pipesched.layers.derived.operations import (
-    Operations,
-    context_bytes,
-    expert_bytes,
-    head_operations,
-    hidden_bytes,
-    layer_operations,
+    Product,
+    head_products,
+    layer_products,
     model_operations,
-    mtp_operations,
-    tensor_bytes,
+    mtp_products,
+    tokens_of,
 )
 from pipesched.layers.derived.parameters import (
     Parameters,
+    exchanged_bytes,
     layer_parameters,
     mtp_parameters,
-    reduced_bytes,
     state_bytes,
+    stepped_bytes,
     vocabulary_parameters,
 )
 from pipesched.layers.derived.rounding import Steps
@@ -34,17 +47,14 @@ from pipesched.layers.layer import LayerType, RecomputeWay
 TIME_UNIT, MEMORY_UNIT = "ms", "GiB"
 _GIB = 2**30
 
-# Operations of attention's backward for one of its forward: four products for two; FlashAttention computes the scores
-# once more (arXiv 2307.08691, section 4.1).
-ATTENTION_BACKWARD, FLASH_BACKWARD = Fraction(2), Fraction(5, 2)
-
 
 @dataclass(frozen=True)
 class Derived:
     """Layers in ms and GiB, the room of a device, the time of a transfer between stages, and what was assumed.
 
-    `reduction` is the time of the exchanges of gradients and weights at the end of a step, by name of a layer;
-    `operations` those of a micro-batch in the whole model, forward and backward.
+    By name of a layer, once a step: `reduction` is the time of the exchanges of gradients and weights that no pass
+    hides, `optimizer` that of the optimizer's step. `operations` are those of a micro-batch in the whole model, forward
+    and backward.
     """
 
     layers: tuple[LayerType, ...]
@@ -52,148 +62,182 @@ class Derived:
     transfer: Fraction
     assumptions: tuple[str, ...]
     reduction: Mapping[str, Fraction]
+    optimizer: Mapping[str, Fraction]
     operations: Fraction
+
+
+class _Kind(NamedTuple):
+    """What a type of layer consists of; `inputs` are the hidden states that it reads, `traffic` bytes each way."""
+
+    name: str
+    number: int
+    products: Sequence[Product]
+    traffic: float
+    parameters: Parameters
+    activation: Activation
+    attends: bool = True
+    moe: bool = False
+    inputs: int = 1
+
+
+def derive(shape: Shape, training: Training, parallel: Parallel, hardware: Hardware) -> Derived:
+    """Embedding, dense layers, layers with experts, multi-token prediction and head: those there are, in this order."""
+    rates = _Rates(shape, training, parallel, hardware)
+    kinds = _kinds(shape, training, parallel)
+    zero, weight = Fraction(0), Fraction(0) if training.weight_split else None
+    vocabulary = Parameters(vocabulary_parameters(shape), 0, 0)
+    state = state_bytes(vocabulary, parallel, training.precision) / _GIB
+    found = [LayerType("embedding", zero, zero, weight=weight, memory=state), *map(rates.layer, kinds)]
+    found[-1] = replace(found[-1], recompute=())  # the head's
+    # Of files from before memory rates were known all of it is in `reserved`.
+    working = working_bytes(shape, training, parallel) if hardware.memory_rate else Fraction(0)
+    steps, held = Steps(found), {"embedding": vocabulary} | {kind.name: kind.parameters for kind in kinds}
+    return Derived(
+        tuple(map(steps.layer, found)),
+        steps.down(max(Fraction(0), hardware.memory - working) / _GIB),
+        steps.nearest(_ms(float(hidden_bytes(shape, training, parallel)) / hardware.pipeline)),
+        assumptions(shape, training, parallel, hardware),
+        {layer.name: time for layer in found if (time := rates.exposed(layer, held[layer.name]))},
+        {name: time for name, one in held.items() if (time := rates.step(one))},
+        model_operations(shape, training),
+    )
+
+
+def _kinds(shape: Shape, training: Training, parallel: Parallel) -> list[_Kind]:
+    def of(moe: bool) -> tuple[Sequence[Product], float, Parameters, Activation]:
+        where = shape, training, parallel, moe
+        return layer_products(*where), layer_traffic(*where), layer_parameters(shape, moe), layer_activation(*where)
+
+    vocabulary = Parameters(vocabulary_parameters(shape), 0, 0)
+    logits = float(tokens_of(training, parallel)) * shape.vocabulary * TRAFFIC.logits
+    found = []
+    if shape.dense_layers:
+        found.append(_Kind("dense" if shape.experts else "layer", shape.dense_layers, *of(False)))
+    if shape.layers > shape.dense_layers:
+        found.append(_Kind("moe", shape.layers - shape.dense_layers, *of(True), moe=True))
+    if shape.mtp_layers:
+        moe = shape.experts is not None
+        _, traffic, _, _ = of(moe)
+        activation = mtp_activation(shape, training, parallel)
+        found.append(
+            _Kind("mtp", shape.mtp_layers, mtp_products(shape, training, parallel), traffic + logits,
+                  mtp_parameters(shape), activation, moe=moe, inputs=2)
+        )  # fmt: skip
+    head = head_activation(shape, training, parallel)
+    products = head_products(shape, training, parallel)
+    found.append(_Kind("head", 1, products, logits, vocabulary._replace(norms=shape.hidden), head, attends=False))
+    return found
 
 
 @dataclass(frozen=True)
 class _Rates:
     """The one place that turns operations and bytes into numbers of the file."""
 
+    shape: Shape
     training: Training
     parallel: Parallel
     hardware: Hardware
 
-    def computation(self, operations: Fraction) -> Fraction:
-        return operations / self.hardware.sustained_flops * 1000
-
-    def transfer(self, amount: Fraction) -> Fraction:
-        return amount / self.hardware.pipeline * 1000
-
-    def exchange(self, amount: Fraction, bandwidth: Fraction | None) -> Fraction:
-        exposed = 1 - self.hardware.hidden
-        return Fraction(0) if not amount or bandwidth is None else amount / bandwidth * 1000 * exposed
-
-    def ring(self, amount: Fraction, attention: Fraction) -> Fraction:
-        """What an exchange of keys and values takes beyond the attention over the parts of others, which hides it."""
-        behind = attention * Fraction(self.parallel.context - 1, self.parallel.context)
-        bandwidth = self.hardware.context
-        return Fraction(0) if bandwidth is None else max(Fraction(0), amount / bandwidth * 1000 - behind)
-
-    def layer(
-        self,
-        name: str,
-        count: int,
-        operations: Operations,
-        collectives: Fraction,
-        parameters: Parameters,
-        activation: Activation,
-        inputs: int = 1,
-        context: Fraction = Fraction(0),
-    ) -> LayerType:
-        """A layer type; `collectives` is the time of its exchanges each way, `inputs` the hidden states it reads.
-
-        `context` are the bytes of keys and values that go round in its forward.
-        """
-        products, attention = (self.computation(one) for one in operations)
-        forward = products + attention + collectives + self.ring(context, attention)
-        back = attention * (FLASH_BACKWARD if self.training.flash else ATTENTION_BACKWARD)
-        to_input = products + back + collectives + self.ring(2 * context, back)
-        split, full = self.training.weight_split, to_input + products
+    def layer(self, kind: _Kind) -> LayerType:
+        """A layer type: what its kernels and exchanges take each way, and what it holds."""
+        forward, to_input, to_weight = products_seconds(kind.products, self.training, self.hardware)
+        attention = back = 0.0
+        if kind.attends:
+            attention, back = attention_seconds(self.shape, self.training, self.parallel, self.hardware)
+        moved = kind.traffic / self.hardware.memory_rate if self.hardware.memory_rate else 0.0
+        exchanged = self._exchanged(kind)
+        forward += attention + moved + self._ring(1, attention)
+        to_input += back + TRAFFIC.back * moved + self._ring(2, back)
+        launch = (self.hardware.moe_launch if kind.moe else self.hardware.dense_launch) if kind.attends else 0.0
+        forward = max(forward, launch) + exchanged
+        to_input = max(to_input, launch - to_weight) + exchanged
+        gathered = exchanged_bytes(kind.parameters, self.parallel, self.training.precision).each
+        if gathered and self.hardware.data:
+            # The forward hides one gather of weights; B and W the other, and the reduction of gradients.
+            one = float(gathered) / self.hardware.data / 3
+            forward, to_input = max(forward, one), max(to_input, 2 * one - to_weight)
+        split, whole = self.training.weight_split, to_input + to_weight
+        activation = kind.activation
         return LayerType(
-            name,
-            forward,
-            to_input if split else full,
-            count,
-            weight=products if split else None,
-            memory=state_bytes(parameters, self.parallel, self.training.precision) / _GIB,
+            kind.name,
+            _ms(forward),
+            _ms(to_input if split else whole),
+            kind.number,
+            weight=_ms(to_weight) if split else None,
+            memory=state_bytes(kind.parameters, self.parallel, self.training.precision) / _GIB,
             activation=activation.total / _GIB,
             freed_by_backward=activation.freed_by_backward / _GIB if split else Fraction(0),
-            recompute=self._ways(forward, attention, activation, inputs),
-            attention=attention / forward if forward else Fraction(0),
-            attention_backward=back / full if full else Fraction(0),
+            recompute=tuple(self._ways(kind, forward)),
+            attention=_ms(attention) / _ms(forward) if forward else Fraction(0),
+            attention_backward=_ms(back) / _ms(whole) if whole else Fraction(0),
         )
 
-    def _ways(
-        self, forward: Fraction, attention: Fraction, activation: Activation, inputs: int
-    ) -> tuple[RecomputeWay, ...]:
-        """The whole layer from its input; attention scores alone, where they are stored."""
+    def _exchanged(self, kind: _Kind) -> float:
+        """Tensor and expert parallel exchange each way, but for what runs behind computation."""
+        if not kind.attends:
+            return 0.0
+        taken = 0.0
+        if self.hardware.tensor is not None:
+            taken += float(tensor_bytes(self.shape, self.training, self.parallel)) / self.hardware.tensor
+        if kind.moe:
+            taken += expert_seconds(self.shape, self.training, self.parallel, self.hardware)
+        return taken * (1 - self.hardware.hidden)
 
-        ways = [RecomputeWay("full", forward, min(Fraction(1), inputs * activation.layer_input / activation.total))]
-        if activation.scores:
-            ways.append(RecomputeWay("selective", attention, 1 - activation.scores / activation.total))
-        return tuple(ways)
+    def _ring(self, times: int, attention: float) -> float:
+        """What an exchange of keys and values takes beyond the attention over the parts of others, which hides it."""
+        if self.hardware.context is None:
+            return 0.0
+        sent = times * float(context_bytes(self.shape, self.training, self.parallel)) / self.hardware.context
+        return max(0.0, sent - attention * (self.parallel.context - 1) / self.parallel.context)
 
+    def _ways(self, kind: _Kind, forward: float) -> list[RecomputeWay]:
+        """The whole layer from its input; attention scores where they are stored; modules that are asked for."""
+        activation, found = kind.activation, []
+        for name in self.training.ways or ("full", "selective"):
+            modules = ("core_attn",) if name == "selective" else tuple(name.split("+"))
+            if name == "full":
+                keeps = Fraction(kind.inputs) * activation.layer_input / activation.total
+                found.append(RecomputeWay(name, _ms(forward), min(Fraction(1), keeps)))
+            elif has := [one for one in modules if one in activation.modules]:
+                again = sum(self._again(one) for one in has)
+                saved = sum((activation.modules[one] for one in has), Fraction(0))
+                # A layer that has some of the modules alone recomputes these.
+                own = name if len(has) == len(modules) else "+".join(has)
+                found.append(
+                    RecomputeWay(own, _ms(min(again, forward)), max(Fraction(0), 1 - saved / activation.total))
+                )
+        return found
 
-def derive(shape: Shape, training: Training, parallel: Parallel, hardware: Hardware) -> Derived:
-    """Embedding, dense layers, layers with experts, multi-token prediction and head: those there are, in this order."""
-    rates = _Rates(training, parallel, hardware)
-    per_layer = rates.exchange(tensor_bytes(shape, training, parallel), hardware.tensor)
-    to_experts = rates.exchange(expert_bytes(shape, training, parallel), hardware.expert)
+    def _again(self, module: str) -> float:
+        """Seconds of a module's recomputation, exchange included."""
+        where = self.shape, self.training, self.parallel, self.hardware
+        return module_seconds(*where, module) + (expert_seconds(*where) if module == "moe" else 0.0)
 
-    def transformer(name: str, count: int, moe: bool) -> LayerType:
-        return rates.layer(
-            name,
-            count,
-            layer_operations(shape, training, parallel, moe),
-            per_layer + (to_experts if moe else 0),
-            layer_parameters(shape, moe),
-            layer_activation(shape, training, parallel, moe),
-            context=context_bytes(shape, training, parallel),
+    def exposed(self, layer: LayerType, parameters: Parameters) -> Fraction:
+        """Of a layer, once a step: reducing gradients behind its last backward, gathering weights behind a forward."""
+        if self.hardware.data is None:
+            return Fraction(0)
+        sent, hidden = exchanged_bytes(parameters, self.parallel, self.training.precision), self.hardware.data_hidden
+        reduced, gathered = (amount / Fraction(self.hardware.data) * 1000 for amount in sent[:2])
+        share = _exact(hidden)
+        return max(Fraction(0), reduced - share * layer.full_backward) + max(
+            Fraction(0), gathered - share * layer.forward
         )
 
-    zero, weight = Fraction(0), Fraction(0) if training.weight_split else None
-    vocabulary = Parameters(vocabulary_parameters(shape), 0, 0)
-    state = state_bytes(vocabulary, parallel, training.precision) / _GIB
-    found = [LayerType("embedding", zero, zero, weight=weight, memory=state)]
-    if shape.dense_layers:
-        found.append(transformer("dense" if shape.experts else "layer", shape.dense_layers, False))
-    if shape.layers > shape.dense_layers:
-        found.append(transformer("moe", shape.layers - shape.dense_layers, True))
-    if shape.mtp_layers:
-        found.append(_mtp(rates, shape, per_layer + (to_experts if shape.experts else 0)))
-    head = rates.layer(
-        "head",
-        1,
-        head_operations(shape, training, parallel),
-        zero,
-        vocabulary._replace(norms=shape.hidden),
-        head_activation(shape, training, parallel),
-    )
-    found.append(replace(head, recompute=()))
-    steps = Steps(found)
-    return Derived(
-        tuple(map(steps.layer, found)),
-        steps.down(hardware.memory / _GIB),
-        steps.nearest(rates.transfer(hidden_bytes(shape, training, parallel))),
-        assumptions(shape, training, parallel, hardware),
-        _reduction(shape, rates, {layer.name for layer in found}),
-        model_operations(shape, training),
-    )
+    def step(self, parameters: Parameters) -> Fraction:
+        """The optimizer's, of a layer, by what the memory moves; not counted where its rate is not known."""
+        rate = self.hardware.memory_rate
+        return (
+            _ms(float(stepped_bytes(parameters, self.parallel, self.training.precision)) / rate)
+            if rate
+            else Fraction(0)
+        )
 
 
-def _reduction(shape: Shape, rates: _Rates, names: Set[str]) -> dict[str, Fraction]:
-    """Of each layer, in ms, exchanging gradients and weights among the devices that hold the same parameters."""
-    bandwidth, precision = rates.hardware.data, rates.training.precision
-    if bandwidth is None:
-        return {}
-    vocabulary = Parameters(vocabulary_parameters(shape), 0, 0)
-    held = {"embedding": vocabulary, "head": vocabulary}
-    held |= {name: layer_parameters(shape, False) for name in ("layer", "dense") if name in names}
-    held |= {"moe": layer_parameters(shape, True)} if "moe" in names else {}
-    held |= {"mtp": mtp_parameters(shape)} if shape.mtp_layers else {}
-    sent = {name: reduced_bytes(one, rates.parallel, precision) for name, one in held.items()}
-    return {name: amount / bandwidth * 1000 for name, amount in sent.items() if amount}
+def _ms(seconds: float) -> Fraction:
+    return _exact(seconds * 1000)
 
 
-def _mtp(rates: _Rates, shape: Shape, collectives: Fraction) -> LayerType:
-    training, parallel = rates.training, rates.parallel
-    return rates.layer(
-        "mtp",
-        shape.mtp_layers,
-        mtp_operations(shape, training, parallel),
-        collectives,
-        mtp_parameters(shape),
-        mtp_activation(shape, training, parallel),
-        inputs=2,
-        context=context_bytes(shape, training, parallel),
-    )
+def _exact(number: float) -> Fraction:
+    """Rounded where floating point has no meaning left, so that it has a short denominator."""
+    return Fraction(round(number * 2**40), 2**40)

@@ -1,12 +1,26 @@
-"""Floating-point operations of one micro-batch on one device, and the bytes that it exchanges inside its stage."""
+"""Matrix products of one micro-batch on one device: their sizes, and the operations that they come to."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from pipesched.layers.derived.parameters import feed_forward, layer_parameters, vocabulary_parameters
 from pipesched.layers.derived.shape import Attention, Parallel, Shape, Training
+
+
+class Product(NamedTuple):
+    """`groups` products of `rows` x `inner` by `inner` x `columns` numbers, run together: rows are tokens."""
+
+    rows: Fraction
+    columns: Fraction
+    inner: Fraction
+    groups: int = 1
+
+    @property
+    def operations(self) -> Fraction:
+        """A multiplication and an addition for each number."""
+        return 2 * self.rows * self.columns * self.inner * self.groups
 
 
 class Operations(NamedTuple):
@@ -19,32 +33,74 @@ class Operations(NamedTuple):
     attention: Fraction
 
 
+def layer_products(shape: Shape, training: Training, parallel: Parallel, moe: bool) -> list[Product]:
+    """Of a transformer layer. Tensor parallelism cuts columns, or the inner size; experts are whole."""
+    tokens, own = stage_tokens(training, parallel), tokens_of(training, parallel)
+    found = _attention_products(shape, parallel, tokens, own)
+    if not moe or shape.experts is None:
+        return found + _feed_forward(shape, tokens, Fraction(shape.ffn, parallel.tensor), 1)
+    experts = shape.experts
+    found.append(Product(own, Fraction(experts.number), Fraction(shape.hidden)))
+    local = experts.number // parallel.expert
+    # Every expert gets as many tokens as every other, from all devices that share the experts.
+    found += _feed_forward(shape, own * experts.per_token / local, Fraction(experts.ffn), local)
+    if experts.shared:
+        found += _feed_forward(shape, tokens, Fraction(experts.shared * experts.ffn, parallel.tensor), 1)
+    return found
+
+
+def _attention_products(shape: Shape, parallel: Parallel, tokens: Fraction, own: Fraction) -> list[Product]:
+    h, attention = Fraction(shape.hidden), shape.attention
+    heads = Fraction(attention.heads, parallel.tensor)
+    if isinstance(attention, Attention):
+        size, groups = attention.head_size, Fraction(attention.kv_heads, parallel.tensor)
+        return [Product(tokens, (heads + 2 * groups) * size, h), Product(tokens, h, heads * size)]
+    query, rank = attention.key_size + attention.rope_size, attention.query_rank
+    down = attention.kv_rank + attention.rope_size + (rank or 0)
+    up = attention.kv_rank, heads * (attention.key_size + attention.value_size)
+    return [
+        Product(own, Fraction(down), h),
+        Product(tokens, heads * query, h if rank is None else Fraction(rank)),
+        Product(tokens, up[1], Fraction(up[0])),
+        Product(tokens, h, heads * attention.value_size),
+    ]
+
+
+def _feed_forward(shape: Shape, rows: Fraction, ffn: Fraction, groups: int) -> list[Product]:
+    h = Fraction(shape.hidden)
+    return [Product(rows, (2 if shape.gated else 1) * ffn, h, groups), Product(rows, h, ffn, groups)]
+
+
 def layer_operations(shape: Shape, training: Training, parallel: Parallel, moe: bool) -> Operations:
-    """A transformer layer: two operations a token and parameter used; causal attention over half of the sequence.
+    """A transformer layer; causal attention over half of the sequence.
 
     Attention: scores and weighted values are 2 * sequence * (key size + value size) operations a token and head
     without a mask, and half of that with a causal one.
     """
-    parameters = layer_parameters(shape, moe)
-    used = parameters.shared
-    if moe and shape.experts is not None:
-        used += shape.experts.per_token * feed_forward(shape, shape.experts.ffn)
     heads, key, value = head_sizes(shape)
-    tokens = tokens_of(training, parallel)
-    return Operations(2 * tokens * used, tokens * training.sequence * heads * (key + value))
+    attention = tokens_of(training, parallel) * training.sequence * heads * (key + value)
+    return Operations(_sum(layer_products(shape, training, parallel, moe)), attention)
+
+
+def head_products(shape: Shape, training: Training, parallel: Parallel) -> list[Product]:
+    """The projection to the vocabulary."""
+    columns = Fraction(shape.vocabulary, parallel.tensor)
+    return [Product(stage_tokens(training, parallel), columns, Fraction(shape.hidden))]
 
 
 def head_operations(shape: Shape, training: Training, parallel: Parallel) -> Operations:
-    """The projection to the vocabulary."""
-    return Operations(2 * tokens_of(training, parallel) * vocabulary_parameters(shape), Fraction(0))
+    """Of the projection to the vocabulary."""
+    return Operations(_sum(head_products(shape, training, parallel)), Fraction(0))
 
 
-def mtp_operations(shape: Shape, training: Training, parallel: Parallel) -> Operations:
+def mtp_products(shape: Shape, training: Training, parallel: Parallel) -> list[Product]:
     """A multi-token prediction layer: a layer, the projection of two hidden states to one, and a head of its own."""
-    layer = layer_operations(shape, training, parallel, shape.experts is not None)
-    head = head_operations(shape, training, parallel)
-    projection = 4 * tokens_of(training, parallel) * shape.hidden**2
-    return Operations(layer.products + head.products + projection, layer.attention)
+    h = Fraction(shape.hidden)
+    return [
+        *layer_products(shape, training, parallel, shape.experts is not None),
+        Product(tokens_of(training, parallel), h, 2 * h),
+        *head_products(shape, training, parallel),
+    ]
 
 
 def model_operations(shape: Shape, training: Training) -> Fraction:
@@ -54,13 +110,23 @@ def model_operations(shape: Shape, training: Training) -> Fraction:
     if shape.experts is not None:
         counted.append((shape.layers - dense, layer_operations(shape, training, whole, True)))
     if shape.mtp_layers:
-        counted.append((shape.mtp_layers, mtp_operations(shape, training, whole)))
+        attention = layer_operations(shape, training, whole, shape.experts is not None).attention
+        counted.append((shape.mtp_layers, Operations(_sum(mtp_products(shape, training, whole)), attention)))
     return 3 * sum((number * (each.products + each.attention) for number, each in counted), Fraction(0))
+
+
+def _sum(products: Sequence[Product]) -> Fraction:
+    return sum((each.operations for each in products), Fraction(0))
+
+
+def stage_tokens(training: Training, parallel: Parallel) -> Fraction:
+    """Tokens of a micro-batch that a tensor parallel group works on, each of its devices on all of them."""
+    return Fraction(training.sequence * training.microbatch_size, parallel.context)
 
 
 def tokens_of(training: Training, parallel: Parallel) -> Fraction:
     """A device's share of a micro-batch's tokens; tensor parallelism shares the work on each: it comes to the same."""
-    return Fraction(training.sequence * training.microbatch_size, parallel.tensor * parallel.context)
+    return stage_tokens(training, parallel) / parallel.tensor
 
 
 def head_sizes(shape: Shape) -> tuple[int, int, int]:
@@ -69,45 +135,3 @@ def head_sizes(shape: Shape) -> tuple[int, int, int]:
     if isinstance(attention, Attention):
         return attention.heads, attention.head_size, attention.head_size
     return attention.heads, attention.key_size + attention.rope_size, attention.value_size
-
-
-def hidden_bytes(shape: Shape, training: Training, parallel: Parallel) -> Fraction:
-    """Bytes of the hidden state of a micro-batch on one device: what goes from stage to stage."""
-    return tokens_of(training, parallel) * shape.hidden * training.precision.number
-
-
-def tensor_bytes(shape: Shape, training: Training, parallel: Parallel) -> Fraction:
-    """Bytes that a device sends in the forward of a layer for tensor parallelism, and as many in its backward.
-
-    Two all-gathers and two reduce-scatters of the hidden state (arXiv 2205.05198, section 4.2.2), each of which sends
-    all but a device's own part.
-    """
-    return 4 * (parallel.tensor - 1) * hidden_bytes(shape, training, parallel)
-
-
-def context_bytes(shape: Shape, training: Training, parallel: Parallel) -> Fraction:
-    """Bytes that a device sends in the forward of a layer for context parallelism, and twice as many in its backward.
-
-    Keys and values of its part of the sequence go round the ring of the others (Ring Attention, arXiv 2310.01889;
-    Megatron's `cp_comm_type: p2p`); the backward sends them once more, with their gradients. Latent attention sends
-    every head's; with fewer heads of keys than tensor parallel devices each device sends one.
-    """
-    # Llama 3 70B at 8192 tokens, tensor 8, context 2: 512 * 8 * 256 numbers of 2 bytes are 2.1 MB a layer, 5 us at an
-    # H100's 450 GB/s in a node and 7 us at an A100's 300. Attention over the other half of 69 GFLOP, at 40 % of 989 and
-    # 312 TFLOP/s, takes 87 and 275 us: hidden. Between nodes, at 50 GB/s, it is 42 us.
-    heads, key, value = head_sizes(shape)
-    if isinstance(shape.attention, Attention):
-        heads = max(shape.attention.kv_heads, parallel.tensor)
-    sent = (parallel.context - 1) * tokens_of(training, parallel) * heads * (key + value)
-    return sent * training.precision.number
-
-
-def expert_bytes(shape: Shape, training: Training, parallel: Parallel) -> Fraction:
-    """Bytes that a device sends in the forward of a layer with experts, and as many in its backward.
-
-    Every token goes to its experts and back, in the precision of all; of the experts, those that are elsewhere count.
-    """
-    if shape.experts is None:
-        return Fraction(0)
-    elsewhere = Fraction(parallel.expert - 1, parallel.expert)
-    return 2 * shape.experts.per_token * elsewhere * hidden_bytes(shape, training, parallel)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import NamedTuple
 
-from pipesched.layers.derived.shape import Attention, Parallel, Precision, Shape
+from pipesched.layers.derived.shape import Attention, Parallel, Precision, Shape, Sharding
 
 
 class Parameters(NamedTuple):
@@ -84,30 +84,59 @@ def active_parameters(shape: Shape) -> int:
 def state_bytes(parameters: Parameters, parallel: Parallel, precision: Precision) -> Fraction:
     """Bytes that a device holds at all times for a layer: weights, gradients and the optimizer's state.
 
-    A sharded optimizer divides its part among the devices that hold the same parameters. Every device of a tensor
-    parallel group has the norms.
+    Each is divided among the devices that hold the same parameters where these share it. Every device of a tensor
+    parallel group has the norms. Where parameters are shared a layer is gathered to run; that is working space.
     """
-    number, gradient, optimizer = precision
-    sharded = parallel.sharded_optimizer
+    sharing = parallel.sharding
+    parts = (
+        (precision.number, (Sharding.PARAMETERS,)),
+        (precision.gradient, (Sharding.PARAMETERS, Sharding.GRADIENTS)),
+        (precision.optimizer, (Sharding.PARAMETERS, Sharding.GRADIENTS, Sharding.OPTIMIZER)),
+    )
     return sum(
-        (own * (number + gradient + Fraction(optimizer, sharing if sharded else 1))
-         for own, sharing in _on_a_device(parameters, parallel)),
+        (own * Fraction(size, same if sharing in shared else 1)
+         for own, same in _on_a_device(parameters, parallel) for size, shared in parts),
         Fraction(0),
     )  # fmt: skip
 
 
-def reduced_bytes(parameters: Parameters, parallel: Parallel, precision: Precision) -> Fraction:
-    """Bytes that a device sends for a layer once a step, to the devices that hold the same parameters.
+class Exchanged(NamedTuple):
+    """Bytes that a device sends for a layer to those that hold the same parameters.
 
-    A reduce-scatter of the gradients, and an all-gather of the weights, or without a sharded optimizer of the
-    gradients; each sends all but a device's own part (arXiv 1910.02054, section 7).
+    `reduced` are gradients after the last backward, `gathered` weights before the next forward; `each` what goes on
+    every micro-batch, both weights and gradients, where parameters are shared (FSDP).
     """
-    number, gradient, _ = precision
-    both = gradient + (number if parallel.sharded_optimizer else gradient)
-    return sum(
-        (own * both * Fraction(sharing - 1, sharing) for own, sharing in _on_a_device(parameters, parallel)),
+
+    reduced: Fraction
+    gathered: Fraction
+    each: Fraction
+
+
+def exchanged_bytes(parameters: Parameters, parallel: Parallel, precision: Precision) -> Exchanged:
+    """A reduce-scatter of the gradients, and an all-gather of the weights, or without a sharded optimizer of gradients.
+
+    Each sends all but a device's own part (arXiv 1910.02054, section 7). With shared gradients every micro-batch
+    reduces its own, with shared parameters it also gathers weights twice, in 16 bits.
+    """
+    number, gradient, _ = precision[:3]
+    once = sum(
+        (own * Fraction(same - 1, same) for own, same in _on_a_device(parameters, parallel)),
         Fraction(0),
     )
+    if parallel.sharding is Sharding.PARAMETERS:
+        return Exchanged(Fraction(0), Fraction(0), once * (2 * number + min(number, gradient)))
+    return Exchanged(once * gradient, once * (number if parallel.sharded_optimizer else gradient), Fraction(0))
+
+
+def stepped_bytes(parameters: Parameters, parallel: Parallel, precision: Precision) -> Fraction:
+    """Bytes that the optimizer's step moves on a device: gradient read, its state read and written, weight written."""
+    number, gradient, optimizer = precision[:3]
+    return sum(
+        (own * Fraction(gradient + 2 * optimizer + number, same if parallel.sharded_optimizer else 1)
+         + 2 * gradient * own  # set to zero, and read for the norm
+         for own, same in _on_a_device(parameters, parallel)),
+        Fraction(0),
+    )  # fmt: skip
 
 
 def _on_a_device(parameters: Parameters, parallel: Parallel) -> tuple[tuple[Fraction, int], tuple[Fraction, int]]:

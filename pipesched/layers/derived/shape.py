@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -63,22 +64,36 @@ class Shape:
 
 
 class Precision(NamedTuple):
-    """Bytes of a number that is computed with, as weights are; of a gradient; of the optimizer's state (Adam)."""
+    """Bytes of a weight or activation; of a gradient; of the optimizer's state; of what products read and exchange.
+
+    `narrow`: products run at the device's second rate.
+    """
 
     number: int
     gradient: int
     optimizer: int
+    operand: Fraction
+    narrow: bool = False
 
 
-# 16-bit formats: a 16-bit weight, a 32-bit gradient; a 32-bit weight and two moments in the optimizer.
-PRECISIONS = {"bf16": Precision(2, 4, 4 + 8), "fp16": Precision(2, 4, 4 + 8), "fp32": Precision(4, 4, 8)}
+# Adam: a 32-bit weight and two moments. Formats below 16 bits keep 16-bit weights and cast what products read: FP8 in
+# a byte, MXFP8 with a scale byte for 32 numbers, NVFP4 in half a byte with one for 16 (OCP MX 1.0; arXiv 2509.25149).
+PRECISIONS = {
+    "bf16": Precision(2, 4, 4 + 8, Fraction(2)),
+    "fp16": Precision(2, 4, 4 + 8, Fraction(2)),
+    "fp32": Precision(4, 4, 8, Fraction(4)),
+    "fp8": Precision(2, 4, 4 + 8, Fraction(1), True),
+    "mxfp8": Precision(2, 4, 4 + 8, Fraction(33, 32), True),
+    "nvfp4": Precision(2, 4, 4 + 8, Fraction(9, 16), True),
+}
 
 
 @dataclass(frozen=True)
 class Training:
     """What a micro-batch is and what its passes keep. `microbatch_size` counts sequences of `sequence` tokens.
 
-    `flash`: attention scores are never stored (arXiv 2205.14135). `weight_split`: W may run later than B.
+    `flash`: attention scores are never stored (arXiv 2205.14135). `weight_split`: W may run later than B. `ways` are
+    the recomputations that a plan may choose; None for the usual ones.
     """
 
     sequence: int
@@ -87,6 +102,16 @@ class Training:
     flash: bool = True
     dropout: bool = False
     weight_split: bool = True
+    ways: tuple[str, ...] | None = None
+
+
+class Sharding(StrEnum):
+    """What data parallel devices share, each with what is before it (ZeRO 0 to 3, arXiv 1910.02054)."""
+
+    NONE = "none"
+    OPTIMIZER = "optimizer"
+    GRADIENTS = "gradients"
+    PARAMETERS = "parameters"
 
 
 @dataclass(frozen=True)
@@ -94,34 +119,61 @@ class Parallel:
     """How the devices of one stage share its work: sizes of tensor, context, expert and data parallelism.
 
     Expert parallelism takes its devices from the other three (`tensor * context * data` of them), whole experts each.
+    `sequence`: what tensor parallelism does not cut is cut by tokens (sequence parallelism, arXiv 2205.05198).
     """
 
     tensor: int = 1
     context: int = 1
     expert: int = 1
     data: int = 1
-    sharded_optimizer: bool = True
+    sharding: Sharding = Sharding.OPTIMIZER
+    sequence: bool = True
 
     @property
     def devices(self) -> int:
         """Devices that hold one stage together."""
         return self.tensor * self.context * self.data
 
+    @property
+    def sharded_optimizer(self) -> bool:
+        return self.sharding is not Sharding.NONE
+
+    @property
+    def token_split(self) -> int:
+        """Devices among which the tokens between tensor parallel products are divided."""
+        return self.context * (self.tensor if self.sequence else 1)
+
 
 @dataclass(frozen=True)
 class Hardware:
-    """One device: operations a second that it sustains, its memory in bytes, and bytes a second that it sends.
+    """One device: what it reaches, in operations, bytes and seconds. What is None or 0 is not counted.
 
-    `pipeline` is the link to the next stage, `tensor`, `expert`, `data` and `context` those of the collectives; None
-    where there are none, or where those of `data` and `context` are not counted. `hidden` is the share of the exchanges
-    of tensors and experts that runs behind computation and takes no time of its own.
+    `flops` is the rate of large products, `narrow_flops` that in formats below 16 bits, `attention_flops` that of
+    attention; `multiprocessors` run tiles of products in waves; `memory` are bytes, `memory_rate` bytes a second.
+    `dense_launch` and `moe_launch` are the least seconds of a layer's pass, which its kernels take to launch.
+
+    Bytes a second that a device sends: `pipeline` to the next stage; `tensor`, `data` and `context` in collectives;
+    `expert` to experts, of other nodes where a node has `node` devices, and `expert_in_node` inside its own.
+    `once_a_node`: a token goes to a node once for all its experts there. `hidden` is the share of the exchanges of
+    tensors and experts that runs behind computation, `data_hidden` that of a backward, and of the forward of the next
+    step, behind which the exchange of gradients and weights runs.
     """
 
-    sustained_flops: Fraction
+    flops: float
     memory: Fraction
-    pipeline: Fraction
-    tensor: Fraction | None = None
-    expert: Fraction | None = None
-    hidden: Fraction = Fraction(0)
-    data: Fraction | None = None
-    context: Fraction | None = None
+    pipeline: float
+    tensor: float | None = None
+    expert: float | None = None
+    hidden: float = 0
+    data: float | None = None
+    context: float | None = None
+    narrow_flops: float | None = None
+    attention_flops: float | None = None
+    multiprocessors: int = 0
+    memory_rate: float | None = None
+    dense_launch: float = 0
+    moe_launch: float = 0
+    node: int | None = None
+    expert_in_node: float | None = None
+    once_a_node: bool = False
+    data_hidden: float = 0

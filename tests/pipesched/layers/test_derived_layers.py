@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -12,13 +13,9 @@ from pipesched.errors import BadInput
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.derived.activations import head_activation, layer_activation
 from pipesched.layers.derived.derive import derive
-from pipesched.layers.derived.operations import (
-    context_bytes,
-    expert_bytes,
-    head_operations,
-    layer_operations,
-    tensor_bytes,
-)
+from pipesched.layers.derived.exchange import context_bytes, expert_bytes, expert_seconds, tensor_bytes
+from pipesched.layers.derived.kernels import product_seconds
+from pipesched.layers.derived.operations import Product, head_operations, layer_operations
 from pipesched.layers.derived.parameters import (
     active_parameters,
     layer_parameters,
@@ -33,6 +30,7 @@ from pipesched.layers.derived.shape import (
     LatentAttention,
     Parallel,
     Shape,
+    Sharding,
     Training,
 )
 
@@ -84,7 +82,7 @@ def test_state_is_18_bytes_a_parameter() -> None:
     assert state_bytes(one, Parallel(), BF16) == 18 * one.total
     dense = layer_parameters(LLAMA_8B, False)
     assert state_bytes(dense, Parallel(data=4, context=2), BF16) == (6 + Fraction(12, 8)) * dense.total
-    assert state_bytes(dense, Parallel(data=4, sharded_optimizer=False), BF16) == 18 * dense.total
+    assert state_bytes(dense, Parallel(data=4, sharding=Sharding.NONE), BF16) == 18 * dense.total
     spread = Parallel(tensor=2, data=32, expert=16)
     held = one.experts * Fraction(1, 16) * (6 + Fraction(12, 64 // 16))
     assert state_bytes(one, spread, BF16) == held + (Fraction(one.shared, 2) + one.norms) * (6 + Fraction(12, 32))
@@ -122,8 +120,8 @@ def test_of_the_ring_of_keys_and_values_counts_what_attention_does_not_hide(giga
     training, parallel = Training(4096), Parallel(context=4)
     layers = [
         next(layer for layer in derive(LLAMA_8B, training, parallel, hardware).layers if layer.name == "layer")
-        for hardware in (Hardware(Fraction(10**14), Fraction(10**12), Fraction(10**10), context=rate)
-        for rate in (None, Fraction(gigabytes * 10**9)))
+        for hardware in (Hardware(1e14, Fraction(10**12), 1e10, context=rate)
+        for rate in (None, gigabytes * 1e9))
     ]  # fmt: skip
     sent = context_bytes(LLAMA_8B, training, parallel) / (gigabytes * 10**9) * 1000
     attention = layer_operations(LLAMA_8B, training, parallel, False).attention / 10**14 * 1000
@@ -247,3 +245,95 @@ def test_mistakes_of_model_and_hardware_are_a_line_each(case: str) -> None:
     with pytest.raises(BadInput) as refusal:
         plan_problem_from(document)
     assert len(refusal.value.mistakes) == mistakes, refusal.value
+
+
+def test_a_token_goes_to_a_node_once() -> None:
+    """EP 32 over 4 nodes, 8 experts a token: 3 * (1 - (3/4)**8) other nodes, where copies would be 8 * 3/4."""
+    training, parallel = Training(4096), Parallel(data=32, expert=32)
+    shape = Shape(94, 4096, 151936, Attention(64, 4, 128), 1536, 0, Experts(128, 8, 0, 1536))
+    rates = Hardware(1e15, Fraction(0), 1e10, expert=1e10, node=8, expert_in_node=1e12, once_a_node=True)
+    hidden = 4096 * 4096 * 2
+    found = expert_seconds(shape, training, parallel, rates)
+    assert found == pytest.approx(2 * hidden * 3 * (1 - 0.75**8) / 1e10)
+    assert expert_seconds(shape, training, parallel, replace(rates, once_a_node=False)) == pytest.approx(
+        2 * hidden * 8 * 0.75 / 1e10
+    )
+    # Inside one node only its links count.
+    inside = expert_seconds(shape, training, Parallel(data=8, expert=8), rates)
+    assert inside == pytest.approx(2 * hidden * 8 * (7 / 8) / 1e12)
+
+
+def test_tiles_and_waves() -> None:
+    """One tile more than a wave takes two waves; without multiprocessors all sizes run at one rate."""
+    training, rates = Training(4096), Hardware(1e14, Fraction(0), 1e10, multiprocessors=100)
+
+    def seconds(rows: int, columns: int, hardware: Hardware = rates) -> float:
+        return product_seconds(Product(Fraction(rows), Fraction(columns), Fraction(4096)), training, hardware)
+
+    full = 2 * 1280 * 2560 * 4096 / 1e14
+    assert seconds(1280, 2560) == pytest.approx(full)
+    assert seconds(1281, 2560) > 1.5 * full
+    assert seconds(1281, 2560, replace(rates, multiprocessors=0)) == pytest.approx(full * 1281 / 1280)
+    # Few tokens move the weights all the same.
+    slow = replace(rates, memory_rate=1e11)
+    assert seconds(1, 4096, slow) == pytest.approx((4096 + 4096 * 4096 + 4096) * 2 / 1e11)
+
+
+def test_sharing_divides_what_each_device_holds() -> None:
+    dense = layer_parameters(LLAMA_8B, False)
+    held = {sharing: state_bytes(dense, Parallel(data=8, sharding=sharing), BF16) / dense.total for sharing in Sharding}
+    assert held == {
+        Sharding.NONE: 18,
+        Sharding.OPTIMIZER: 6 + Fraction(12, 8),
+        Sharding.GRADIENTS: 2 + Fraction(16, 8),
+        Sharding.PARAMETERS: Fraction(18, 8),
+    }
+
+
+def test_modules_that_are_recomputed() -> None:
+    """Ways are what is asked for, of layers that have the modules; each saves what its module holds."""
+    training = Training(4096, ways=("full", "layernorm+mla_up_proj", "moe_act", "mlp"))
+    layers = {one.name: one for one in derive(DEEPSEEK_V3, training, Parallel(data=64, expert=64), RATES).layers}
+    assert [way.name for way in layers["moe"].recompute] == ["full", "layernorm+mla_up_proj", "moe_act"]
+    assert [way.name for way in layers["dense"].recompute] == ["full", "layernorm+mla_up_proj", "mlp"]
+    act = layers["moe"].way("moe_act")
+    assert (1 - act.keeps) * layers["moe"].activation * 2**30 == pytest.approx(4096 * 8 * 2048 * 2, rel=0.02)
+    assert 0 < act.time < layers["moe"].way("layernorm+mla_up_proj").time < layers["moe"].forward
+
+
+def test_what_is_kept_without_sequence_parallelism() -> None:
+    """s·b·h·(10 + 24/t): arXiv 2205.05198, equation 2, without scores."""
+    s, b, h = 2048, 2, GPT_3.hidden
+    found = layer_activation(GPT_3, Training(s, b, dropout=True), Parallel(tensor=8, sequence=False), False)
+    assert found.total == s * b * h * (10 + Fraction(24, 8))
+
+
+def test_narrow_products_take_less_time_and_memory() -> None:
+    parallel, slow = Parallel(data=64, expert=64), replace(RATES, narrow_flops=None)
+
+    def layer(dtype: str, rates: Hardware) -> Any:
+        layers = derive(DEEPSEEK_V3, Training(4096, precision=PRECISIONS[dtype]), parallel, rates).layers
+        return next(one for one in layers if one.name == "moe")
+
+    usual = layer("bf16", RATES)
+    for dtype in ("fp8", "mxfp8", "nvfp4"):
+        assert layer(dtype, RATES).forward < usual.forward and layer(dtype, RATES).activation < usual.activation
+        assert layer(dtype, slow).weight >= layer(dtype, RATES).weight
+
+
+RATES = Hardware(
+    5e14, Fraction(80 * 2**30), 4e10, expert=3e10, node=8, expert_in_node=3e11, once_a_node=True, data=4e10,
+    narrow_flops=9e14, attention_flops=4e14, multiprocessors=132, memory_rate=3e12, moe_launch=1e-3, data_hidden=1,
+)  # fmt: skip
+
+
+def test_gradients_run_behind_the_last_backward() -> None:
+    training, parallel = Training(4096), Parallel(data=8)
+    hidden = derive(LLAMA_8B, training, parallel, replace(RATES, data_hidden=1)).reduction["layer"]
+    shown = derive(LLAMA_8B, training, parallel, replace(RATES, data_hidden=0)).reduction["layer"]
+    layer = next(one for one in derive(LLAMA_8B, training, parallel, RATES).layers if one.name == "layer")
+    sent = layer_parameters(LLAMA_8B, False).total * Fraction(7, 8) / Fraction(4 * 10**10) * 1000
+    assert shown == pytest.approx(float(6 * sent), rel=1e-3)
+    assert hidden == pytest.approx(
+        float(max(0, 4 * sent - layer.full_backward) + max(0, 2 * sent - layer.forward)), rel=0.01, abs=0.01
+    )

@@ -102,4 +102,4 @@ def test_a_step_ends_with_each_device_s_own_reduction() -> None:
 def test_without_a_bandwidth_or_replicas_a_step_is_its_pipeline() -> None:
     for one in (problem(2, 1, 4, data_bandwidth=None), problem(4, 2, 1)):
         found = plan(one, WORK)
-        assert found.best is not None and step_time(one, found.best) == (found.value, 0)
+        assert found.best is not None and step_time(one, found.best) == (found.value, 0, 0)

@@ -1,0 +1,110 @@
+"""A device by its name in the table, or from a hardware file of the user's own; and such a file's text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, replace
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import Field, create_model
+
+from pipesched.errors import BadInput, did_you_mean
+from pipesched.files.exact_numbers import read_yaml
+from pipesched.files.fields import field_types
+from pipesched.files.fields.field import field, finite_number, whole_number
+from pipesched.files.fields.section import Section
+from pipesched.files.model_configs.hardware_table import DEVICES, SHARES, Device
+from pipesched.files.schema_errors import parse_model
+
+
+class NamedDevice(NamedTuple):
+    """A device and what it is called."""
+
+    name: str
+    device: Device
+
+
+def find_device(text: str) -> NamedDevice:
+    """The device of this name, or of a name that begins so, or of a file; `BadInput` where there is none."""
+    found = [name for name in DEVICES if name == text] or [name for name in DEVICES if name.startswith(text.lower())]
+    if len(found) == 1:
+        return NamedDevice(found[0], DEVICES[found[0]])
+    if Path(text).suffix in (".yaml", ".yml", ".json") or Path(text).is_file():
+        return _read(Path(text))
+    known = ", ".join(found or DEVICES)
+    near = "" if found else did_you_mean(text, DEVICES)
+    raise BadInput(f"--hardware: found {text!r}; allowed: one of {known}, or a hardware file (.yaml){near}")
+
+
+def device_text(name: str, device: Device, errors: Mapping[str, float] | None = None) -> str:
+    """A hardware file with all of a device's numbers; `errors` are relative ones of those that were fitted."""
+    lines = [f"name: {name}"]
+    for one in fields(Device):
+        value = getattr(device, one.name)
+        more = f"  # fitted, within {100 * (errors or {})[one.name]:.2g} %" if one.name in (errors or {}) else ""
+        if value is not None:
+            lines.append(f"{one.name}: {value!r}{more}" if isinstance(value, str) else f"{one.name}: {value:g}{more}")
+    return "\n".join(lines) + "\n"
+
+
+def with_rates(device: Device, rates: Mapping[str, object]) -> Device:
+    """The device with other numbers, by the keys of a hardware file; `BadInput` has a line for each mistake."""
+    form, mistakes, _ = parse_model(_File, dict(rates), ())
+    if mistakes:
+        raise BadInput(*(f"--rate: {mistake}" for mistake in mistakes))
+    return replace(device, **_given(form))
+
+
+def _read(path: Path) -> NamedDevice:
+    try:
+        document = read_yaml(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path}: cannot be read: {error}") from None
+    like = document.get("like") if isinstance(document, dict) else None
+    required = () if like is not None else _REQUIRED
+    try:
+        form, mistakes, _ = parse_model(_File, document, required)
+    except BadInput as error:
+        raise BadInput(*(f"{path}: {mistake}" for mistake in error.mistakes)) from None
+    if like is not None and like not in DEVICES:
+        mistakes.append(f"like: found {like!r}; allowed: one of {', '.join(DEVICES)}{did_you_mean(str(like), DEVICES)}")
+    if mistakes:
+        raise BadInput(*(f"{path}: {mistake}" for mistake in mistakes))
+    given = {"source": path.name, **_given(form)}
+    device = Device(**given) if like is None else replace(DEVICES[str(like)], **given)
+    return NamedDevice(getattr(form, "name", None) or path.stem, device)
+
+
+def _given(form: Section) -> dict[str, Any]:
+    names = {one.name for one in fields(Device)}
+    return {name: value for name, value in form.model_dump().items() if value is not None and name in names}
+
+
+def _number(least_excluded: float, most: float) -> Any:
+    def accept(value: object) -> float | None:
+        number = finite_number(value)
+        return float(number) if number is not None and least_excluded < number <= most else None
+
+    allowed = f"a number above {least_excluded:g}" + (f" and up to {most:g}" if most < 1e9 else "")
+    return Annotated[float, field(allowed, accept, {"type": "number"})]
+
+
+def _type(name: str) -> Any:
+    if name == "source":
+        return field_types.Text
+    if name in ("multiprocessors", "node"):
+        return Annotated[int, field("a whole number of at least 1", whole_number(1), {"type": "integer"})]
+    if name.endswith("_launch"):
+        return _number(-1e-12, 1e9)
+    return _number(0, 1 if name in SHARES else 1e9)
+
+
+_File = create_model(
+    "_File",
+    __base__=Section,
+    name=(field_types.Text | None, Field(None)),
+    like=(field_types.Text | None, Field(None)),
+    **{one.name: (_type(one.name) | None, Field(None)) for one in fields(Device)},  # type: ignore[call-overload]
+)
+_REQUIRED = tuple(one.name for one in fields(Device) if one.default is MISSING and one.name != "source")
