@@ -1,0 +1,127 @@
+"""Do commands keep their time limit: seconds on the wall, of processors, and after Ctrl-C, by command, size and limit.
+
+    python -m benchmarks.limits --write docs/results/limits.md
+
+Each row is one process; where the machine is shared only the seconds of processors mean something.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.reporting.page import exit_code, show
+from pipesched.files.atomic_write import write_whole
+
+_COMMAND = "python -m benchmarks.limits --write docs/results/limits.md"
+_PROBLEM = """name: {placement} p={devices} m={microbatches}
+devices: {devices}
+microbatches: {microbatches}
+placement: {placement}
+times: {{forward: 14316, backward: 14306, weight: 9639, transfer: 1619}}
+memory: {{capacity: {capacity}, activation: 1}}
+objective: span
+"""
+_PLAN = Path("examples/plans/kimi-k2-80gb.yaml")
+
+
+class Row(NamedTuple):
+    """A command with its limit in s; `interrupt`: Ctrl-C comes after so many seconds, of which it has as many left."""
+
+    command: str
+    placement: str
+    devices: int
+    microbatches: int
+    limit: int
+    files: bool = False
+    interrupt: float | None = None
+
+
+ROWS = (
+    Row("solve", "v-shape", 16, 64, 20),
+    Row("solve", "v-shape", 16, 4096, 20),
+    Row("solve", "v-shape", 16, 1024, 10, files=True),
+    Row("solve", "linear", 64, 4096, 10),
+    Row("plan", "free", 16, 1024, 12),
+    Row("plan", "free", 32, 4096, 12),
+    Row("solve", "linear", 64, 4096, 60, interrupt=5),
+    Row("plan", "free", 32, 4096, 60, interrupt=8),
+)
+
+
+class Measured(NamedTuple):
+    """Seconds on the wall, of processors, and from Ctrl-C to the end; and the exit code."""
+
+    wall: float
+    processor: float
+    after_interrupt: float | None
+    code: int
+
+
+def document(row: Row) -> str:
+    """The problem or plan file of a row."""
+    if row.command != "plan":
+        capacity = row.devices * (2 if row.placement == "v-shape" else 1)
+        return _PROBLEM.format(**row._asdict(), capacity=capacity)
+    keys = {"devices": row.devices, "microbatches": row.microbatches}
+    lines = _PLAN.read_text(encoding="utf-8").splitlines()
+    found = []
+    for text in lines:
+        key = text.partition(":")[0]
+        found.append(f"{key}: {keys[key]}" if key in keys else text)
+    return "\n".join(found)
+
+
+def measured(row: Row) -> Measured:
+    """The row run once, in a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = write_whole(Path(folder) / "file.yaml", document(row))
+        command = [sys.executable, "-m", "pipesched", row.command, str(path), "--time-limit", str(row.limit)]
+        command += ["-o", folder] if row.files else []
+        began, told = time.monotonic(), None
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        if row.interrupt is not None:
+            time.sleep(row.interrupt)
+            told = time.monotonic()
+            process.send_signal(signal.SIGINT)
+        _, status, used = os.wait4(process.pid, 0)
+        ended = time.monotonic()
+    code = process.returncode = os.waitstatus_to_exitcode(status)
+    after = None if told is None else ended - told
+    return Measured(ended - began, used.ru_utime + used.ru_stime, after, code)
+
+
+def line(row: Row, found: Measured) -> str:
+    """A row of the table."""
+    size = f"{row.placement}, p={row.devices}, m={row.microbatches:,}"
+    after = "" if found.after_interrupt is None else f"{found.after_interrupt:.1f}"
+    command = row.command + (" -o" if row.files else "")
+    return f"| {command} | {size} | {row.limit} | {found.wall:.1f} | {found.processor:.1f} | {after} | {found.code} |"
+
+
+def main() -> int:
+    """Measure all rows, and show them."""
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="put the table between the markers of this page")
+    parser.add_argument("--rows", type=int, nargs="+", metavar="N", help="these rows, from 1 on (default: all)")
+    args = parser.parse_args()
+    head = [
+        "| command | size | limit (s) | wall (s) | processors (s) | after Ctrl-C (s) | exit code |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    rows = ROWS if args.rows is None else [ROWS[number - 1] for number in args.rows]
+    table = [line(row, measured(row)) for row in rows]
+    machine = f"{os.cpu_count()} processors, load {os.getloadavg()[1]:.1f}, Python {sys.version.split()[0]}."
+    show(args.write, _COMMAND, "\n".join([*head, *table, "", machine]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(exit_code(main))
