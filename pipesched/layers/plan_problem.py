@@ -184,6 +184,8 @@ class PlanProblem:
             self.resolution,
             tuple(tuple(self._ticks(lag) for lag in row) for row in cluster.links),
             cluster.transfer_stream,
+            # A file with transfers on a stream of their own lists it, the one of the passes first.
+            () if cluster.transfer_stream in (None, COMPUTE) else (COMPUTE, cluster.transfer_stream),
             most_gathers=gather.most if gather else None,
             gather_window=gather.window if gather else None,
             notes=self.notes,

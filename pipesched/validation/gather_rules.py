@@ -27,7 +27,7 @@ def gathers(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
                 count += p.kind is UNSHARD
                 if p.kind is UNSHARD and window is not None and len(there) > window:
                     text = f"at {pass_text(problem, p)} {len(there)} stages of device {device} are gathered"
-                    yield Violation("parameters", (p,), f"{text}; its window is {window}")
+                    yield Violation("memory", (p,), f"{text}; its window is {window}")
         for stage, times in there.items():
             last = Pass(UNSHARD, stage, times - 1)
             named, release = pass_text(problem, last), pass_text(problem, last._replace(kind=RESHARD))

@@ -47,10 +47,5 @@ def refused_together(table: Sequence[Refused], document: object, wrong: frozense
     """A line for each row of which a document has both features, but for keys already known as wrong."""
     if isinstance(document, Mapping):
         for row in table:
-            known = {key for key in (row.one.key, row.other.key) if _is_wrong(key, wrong)}
-            if not known and row.one.there(document) and row.other.there(document):
+            if not wrong & {row.one.key, row.other.key} and row.one.there(document) and row.other.there(document):
                 yield row.line
-
-
-def _is_wrong(key: str, wrong: frozenset[str]) -> bool:
-    return any(path == key or path.startswith((f"{key}.", f"{key}[")) for path in wrong)

@@ -106,4 +106,5 @@ def _of_stage(value: object, piece: int, count: int) -> object:
     first, more = (finite_number(value.get(key)) for key in GROWING)
     if set(value) != set(GROWING) or first is None or more is None:
         raise NotOfPiecesError(count)
-    return as_number(first + piece * more)
+    value = first + piece * more
+    return value if isinstance(as_number(value), str) else as_number(value)

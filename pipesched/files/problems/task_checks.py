@@ -29,7 +29,7 @@ def task_mistakes(form: ProblemFile, stages: int | None, wrong: frozenset[str]) 
     if form.tasks is None:
         return
     for key in PLAIN_TIMES:
-        if key != "overlapped" and getattr(form.times, key, None) is not None:
+        if key not in ("fused", "overlapped") and getattr(form.times, key, None) is not None:
             yield f"times.{key}: found with tasks; allowed: one of them, since tasks say what passes take"
     for key, tasks in task_lists(form):
         yield from _list(f"tasks.{key}", tasks, streams)
@@ -54,8 +54,6 @@ def _lookups(form: ProblemFile) -> Iterator[str]:
         yield "tasks.forward: found no task that needs its input; allowed: the last one does"
     elif sorted(given, reverse=True) != given:
         yield "tasks.forward: found a task that needs nothing behind one that needs its input; allowed: before it"
-    if form.tasks.layers not in (None, 1):
-        yield f"tasks.layers: found {shown(form.tasks.layers)} with a task that needs nothing; allowed: 1"
 
 
 def task_lists(form: ProblemFile) -> Iterator[tuple[str, Sequence[ChainTask | WeightTask]]]:

@@ -26,6 +26,12 @@ def _looks_up(document: Mapping[str, Any]) -> bool:
     return any(isinstance(task, Mapping) and task.get("needs") == "nothing" for task in tasks)
 
 
+def _repeats(document: Mapping[str, Any]) -> bool:
+    """Tasks of several layers."""
+    layers = at(document, "tasks.layers")
+    return any(one not in (None, 1) for one in as_list(layers) or [layers])
+
+
 def _sends(document: Mapping[str, Any]) -> bool:
     """Transfers of passes of one task; tasks have other refusals."""
     return at(document, "times.transfer.on") is not None and document.get("tasks") is None
@@ -44,7 +50,22 @@ def _of_value(key: str, value: str) -> Feature:
     return Feature(key, f"{key} {value}", lambda document: document.get(key) == value, value)
 
 
-_PERIOD, _BOTH_WAYS = _of_value("objective", "period"), _of_value("placement", "bidirectional")
+def _differ_both_ways(document: Mapping[str, Any]) -> bool:
+    """Transfers by pair of devices that take other times back."""
+    own = at(document, "times.transfer.time")
+    rows = [as_list(row) or [] for row in as_list(at(document, "times.transfer") if own is None else own) or ()]
+    places = range(len(rows))
+    square = all(len(row) == len(rows) for row in rows)
+    return square and any(rows[a][b] != rows[b][a] for a in places for b in places)
+
+
+_TWO_TIMES = Feature("times.transfer", "transfers of two times between two devices", _differ_both_ways)
+_LAYERS = Feature("tasks.layers", "tasks.layers", _repeats)
+_SPAN, _PERIOD, _BOTH_WAYS = (
+    _of_value("objective", "span"),
+    _of_value("objective", "period"),
+    _of_value("placement", "bidirectional"),
+)
 
 
 _ONE_CHAIN = "micro-batches that take ways of their own through the stages are chains already"
@@ -63,10 +84,14 @@ REFUSED = (
     *(Refused(_UNEQUAL, one, _EITHER, _ONE_CHAIN) for one in (_CHAINS, _PIPELINES)),
     *(Refused(_BLOCKS, one, _EITHER, "the partner of a pass may be on another way") for one in (_CHAINS, _PIPELINES)),
     Refused(_BLOCKS, _UNEQUAL, "one of the two", _PAIR),
+    Refused(_UNEQUAL, _TWO_TIMES, "one both ways", "micro-batches are chains with one time for both ways"),
     Refused(_BLOCKS, _PARAMETERS, _EITHER, "blocks are of passes on one stream, with nothing behind them"),
     Refused(_UNEQUAL, _PARAMETERS, _EITHER, "what runs once an iteration belongs to no micro-batch"),
     *(Refused(_BLOCKS, one, "one of them", "the time of a block with a copy or a recomputation inside is not given")
       for one in (_OFFLOAD, _RECOMPUTE)),
+    Refused(_LAYERS, _LOOKUPS, "1", "a lookup is of the whole stage, not of each of its layers"),
+    Refused(given("times.fused"), _TASKS, "one of them, since tasks say what passes take",
+            "a full backward is that of the tasks"),
     Refused(_BLOCKS, _TASKS, "one of them, since tasks say what passes take",
             "tasks of two passes overlap by themselves"),
     Refused(_SENDING, _BLOCKS, "one of them", "a block has one end, whichever of its passes is sent"),
@@ -74,5 +99,6 @@ REFUSED = (
     Refused(_PERIOD, _UNEQUAL, "makespan or span, since unequal micro-batches have no steady state", _NO_STEADY_STATE),
     *(Refused(_PERIOD, one, _ENDS, "the periodic model has no copies and no recomputation")
       for one in (_OFFLOAD, _RECOMPUTE)),
+    Refused(_SPAN, _PARAMETERS, "iteration", "with overlap_next that is the span"),
     Refused(_PERIOD, _PARAMETERS, "iteration", "what runs once an iteration does not repeat with micro-batches"),
 )  # fmt: skip

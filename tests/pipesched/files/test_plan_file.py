@@ -11,6 +11,8 @@ from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import read_yaml
 from pipesched.files.plan_file import plan_problem_from, read_plan
 from pipesched.files.plans.schema import json_schema
+from pipesched.files.problem_file import problem_from
+from pipesched.files.problems.document import problem_document
 from pipesched.layers.even import even_counts
 from pipesched.layers.partition import Partition, Recomputed, mistakes
 from pipesched.layers.plan_problem import Choice
@@ -131,3 +133,14 @@ def test_examples_and_the_documented_file_are_read():
     others = {"microbatches": 4, "layers": [LAYER | {"count": 16}], "memory": {"unit": "GB"}}
     assert plan_problem_from(others | read_yaml(classes, "docs")).cluster.slowness[7:9] == (1, Fraction(5, 3))
     assert len(plan_problem_from({"devices": 2} | others | read_yaml(encoder, "docs")).variants) == 4
+
+
+def test_the_problem_of_a_plan_with_transfers_on_a_stream_is_a_file():
+    """Its schedule.json and plan.json could not be read: no stream of that name was listed."""
+    layer = {"forward": 1, "backward": 2}
+    plan = plan_problem_from({
+        "devices": 2, "microbatches": 2, "placement": "linear", "chunks": 1, "transfer": {"time": 1, "on": "comm"},
+        "layers": [layer | {"name": "a"}, layer | {"name": "b"}],
+    })  # fmt: skip
+    one = plan.problem(plan.choices[0], Partition((1, 1)))
+    assert problem_from(problem_document(one)) == one

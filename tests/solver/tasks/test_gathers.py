@@ -21,6 +21,7 @@ from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from solver.bounds.saving.certificates import certificates
 from solver.limits import Limits
+from solver.published import candidate
 from solver.solve import solve
 from tests.support.makers import problem
 
@@ -52,7 +53,8 @@ def test_a_window_limits_how_many_stages_are_gathered_at_once() -> None:
     where = {"placement": [0, 0], "gather": {"keep": {"window": 1}}}
     one = gathering(1, 1, **where)
     assert broken(one, "U0.0 F0.0 D0.0 U1.0 F1.0 BW1.0 D1.0 U0.1 BW0.0 D0.1") == []
-    assert broken(one, "U0.0 U1.0 F0.0 F1.0 BW1.0 BW0.0 D1.0 D0.0") == ["parameters"]
+    # Like too much memory: a published schedule that does so does not fit.
+    assert broken(one, "U0.0 U1.0 F0.0 F1.0 BW1.0 BW0.0 D1.0 D0.0") == ["memory"]
     values = [solve(gathering(1, 1, **where | {"gather": {"keep": {"window": n}}}), SURE).value for n in (1, 2)]
     assert values == [9, 7]
     # A gathering behind a release in the order waits for it, whatever the stream's order says.
@@ -135,3 +137,15 @@ def test_mistakes_are_one_line_each(gather: dict[str, Any], mistake: str) -> Non
     with pytest.raises(BadInput) as error:
         gathering(2, 2, gather=gather)
     assert len(error.value.mistakes) == 1 and mistake in error.value.mistakes[0]
+
+
+def test_too_few_gatherings_for_a_window_leave_a_published_schedule_out() -> None:
+    """It was called a defect of this tool: gathered as seldom as it may, it holds more stages than the window."""
+    gather = {"time": 1, "memory": 1, "keep": {"window": 1}, "most": 4}
+    one = problem(
+        2, 2, placement="bidirectional", times={"forward": 1, "backward": 2}, objective="iteration",
+        parameters={"gather": gather},
+    )  # fmt: skip
+    found = [candidate(one, heuristic) for heuristic in HEURISTICS]
+    assert not [each.reason for each in found if each.defect]
+    assert any("window" in each.reason for each in found)

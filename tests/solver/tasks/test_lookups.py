@@ -37,7 +37,7 @@ def test_lookups_fill_idle_time(capacity: int, value: int) -> None:
         ({"forward": FORWARD[:1]}, "tasks.forward: found no task that needs its input"),
         ({"forward": FORWARD[::-1]}, "behind one that needs its input"),
         ({"backward": [BACKWARD[0] | {"needs": "nothing"}]}, "tasks.backward[0].needs: found nothing"),
-        ({"layers": 2}, "tasks.layers: found 2 with a task that needs nothing"),
+        ({"layers": 2}, "tasks.layers: found with a task that needs nothing"),
         ({"forward": [FORWARD[0] | {"needs": "all"}, FORWARD[1]]}, "tasks.forward[0].needs: found 'all'"),
     ],
 )

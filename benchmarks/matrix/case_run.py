@@ -1,0 +1,176 @@
+"""One case through the reader, the search, an exact model and the commands: what is held of it."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+
+from benchmarks.matrix.commands_of import DEFECT, SECONDS, Ran, faults_of, of_problem, of_schedule, run
+from benchmarks.matrix.draw import Case, text_of
+from benchmarks.matrix.exact.model import TooLargeError, optimum
+from benchmarks.matrix.mutations import mutated
+from benchmarks.matrix.other_words import other_words
+from benchmarks.matrix.outcome import Outcome
+from benchmarks.matrix.states import replanned
+from commands.shared.catalogue import Exit
+from pipesched.errors import BadInput
+from pipesched.files.problem_file import problem_from
+from pipesched.files.schedule_file import save
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.solution import Solution, Status
+from pipesched.validation.validator import validate
+from solver.limits import Limits
+from solver.solve import solve
+from tests.support import task_brute_force
+
+# Orders, and waits, that the search of every order tries at most.
+_ORDERS, _WAITS = 400, 4
+# Numbers of 17 digits are rounded to nine when the file is read.
+_ROUNDED = Fraction(1, 10**7)
+
+
+def read(text: str) -> Problem:
+    """The problem of a file's text."""
+    return problem_from(json.loads(text, parse_float=Decimal))
+
+
+def run_case(case: Case, thorough: bool) -> Outcome:
+    """Everything of a case; `thorough` runs every command, else those of the solution alone."""
+    found, text = Outcome("problem", case.names, case.seed), text_of(case.document)
+    random = Random(f"{case.seed} claims {' '.join(case.names)}")
+    try:
+        problem = read(text)
+        solution = solve(problem, Limits(seconds=SECONDS, workers=1))
+    except BadInput as error:
+        found.refused = error.mistakes
+        found.faults += [f"refused in several lines: {line!r}" for line in error.mistakes if "\n" in line]
+        return found
+    except Exception as error:
+        found.faults.append(told("solve", error))
+        found.document = text
+        return found
+    found.solved, found.proved = True, solution.status in (Status.OPTIMAL, Status.INFEASIBLE)
+    found.faults += [f"solve: {note}" for note in solution.notes if DEFECT in note]
+    _against_exact(found, case, problem, solution)
+    steps: list[Callable[[], None]] = [
+        lambda: _against_orders(found, problem, solution),
+        lambda: _with_files(found, text, solution, random, thorough),
+        lambda: found.faults.extend(other_words(case, problem, solution, random, thorough)),
+    ]
+    if "from a state" in case.switches or thorough:
+        steps.append(lambda: found.faults.extend(replanned(problem, solution, random)))
+    for step in steps:
+        try:
+            step()
+        except BadInput as error:
+            found.faults.append(f"refused: {error}")
+        except Exception as error:
+            found.faults.append(told("claims", error))
+    if found.faults:
+        found.document = text
+    return found
+
+
+def told(where: str, error: Exception) -> str:
+    """An exception as a fault."""
+    at = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{where}: traceback: {type(error).__name__}: {error} ({Path(at.filename).name}:{at.lineno})"
+
+
+def _against_exact(found: Outcome, case: Case, problem: Problem, solution: Solution) -> None:
+    """Bound <= optimum <= value, and both equal where proved."""
+    if problem.objective is Objective.PERIOD:
+        return
+    try:
+        least, most = optimum(case.plain)
+    except TooLargeError:
+        return
+    found.exact = True
+    slack = _ROUNDED if any("rounded" in note for note in problem.notes) else Fraction(0)
+    value, bound = _in_units(problem, solution.value_ticks), _in_units(problem, solution.lower_bound_ticks)
+    if solution.status is Status.INFEASIBLE:
+        if most is not None:
+            found.faults.append(f"wrong: infeasible, where {float(most)} is possible")
+        return
+    if least is None:
+        if value is not None:
+            found.faults.append(f"wrong: value {float(value)}, where nothing fits")
+        return
+    if value is not None and value < least * (1 - slack):
+        found.faults.append(f"wrong: value {float(value)} below the optimum {float(least)}")
+    if most is not None and bound is not None and bound > most * (1 + slack):
+        kind = solution.certificate.kind if solution.certificate else "none"
+        found.faults.append(f"wrong: bound {float(bound)} ({kind}) above the optimum {float(most)}")
+
+
+def _in_units(problem: Problem, ticks: int | Fraction | None) -> Fraction | None:
+    return None if ticks is None else Fraction(ticks) * problem.tick
+
+
+def _against_orders(found: Outcome, problem: Problem, solution: Solution) -> None:
+    """The same against every order of every stream, where these are few."""
+    if problem.objective is Objective.PERIOD or problem.overlaps:
+        return
+    modes = 2 ** (len(problem.stages) * problem.microbatches) if problem.splittable else 1
+    ways = 1
+    for stage, own in enumerate(problem.stages):
+        ways *= (own.may_keep + bool(own.offload) + len(own.recompute)) ** len(problem.microbatches_of[stage])
+    if modes * ways > 64 or any(own.gather for own in problem.stages):
+        return
+    try:
+        best = task_brute_force.optimum(problem, problem.objective, _WAITS, _ORDERS)
+    except task_brute_force.TooManyOrdersError:
+        return
+    found.brute = True
+    if best is None:
+        if solution.value_ticks is not None:
+            found.faults.append("wrong: a value, where no order fits")
+        return
+    if solution.status is Status.INFEASIBLE:
+        found.faults.append(f"wrong: infeasible, where an order takes {best}")
+        return
+    if solution.value_ticks is not None and solution.value_ticks < best:
+        found.faults.append(f"wrong: value {solution.value_ticks} ticks below every order, {best}")
+    if solution.lower_bound_ticks is not None and solution.lower_bound_ticks > best:
+        found.faults.append(f"wrong: bound {solution.lower_bound_ticks} ticks above the best order, {best}")
+
+
+def _with_files(found: Outcome, text: str, solution: Solution, random: Random, thorough: bool) -> None:
+    """The solution as a file: valid and accepted as it is, refused when changed; and through the commands."""
+    if solution.timeline is None:
+        return
+    found.faults += [f"wrong: invalid schedule: {one}" for one in validate(solution.timeline)[:2]]
+    with TemporaryDirectory() as place:
+        folder = Path(place)
+        path, kept = folder / "problem.json", folder / "schedule.json"
+        path.write_text(text, encoding="utf-8")
+        save(solution, kept)
+        ran = [accepted(run("validate", str(kept))), accepted(run("check", str(kept)))]
+        if thorough or random.random() < 0.1:
+            ran.append(accepted(run("check", str(kept), "--again", "--workers", "1", "--time-limit", str(SECONDS))))
+        ran += list(of_problem(path, kept, folder)) if thorough else []
+        if not thorough and random.random() < 0.1:
+            ran += list(of_schedule(str(kept), folder))
+        wrong = folder / "wrong.json"
+        for what, command, other in mutated(kept.read_text(encoding="utf-8"), random):
+            wrong.write_text(other, encoding="utf-8")
+            answer = run(command, str(wrong))
+            ran.append(answer)
+            if answer.code == Exit.DONE:
+                found.faults.append(f"wrong: {command} accepts a file {what}")
+        found.commands += len(ran)
+        found.faults += faults_of(ran)
+
+
+def accepted(ran: Ran) -> Ran:
+    """What is ours is accepted; else that is a fault."""
+    if ran.code == Exit.DONE:
+        return ran
+    said = (ran.out + ran.err).strip().splitlines()[:3]
+    return ran._replace(faults=(*ran.faults, f"wrong: our own file is refused: {said}"))

@@ -1,0 +1,88 @@
+"""Runs the command line in this process, and says what no command may do."""
+
+from __future__ import annotations
+
+import io
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import NamedTuple
+
+from commands.main import main
+from commands.shared.catalogue import Exit
+from pipesched.errors import defect_note
+from runtime.exporters.catalogue import EXPORTERS
+
+DEFECT = defect_note("").split(":")[0]
+_CODES = (Exit.DONE, Exit.NO, Exit.BAD_INPUT, Exit.NOT_FOUND)
+# Seconds of one search.
+SECONDS = 4
+
+
+class Ran(NamedTuple):
+    """The exit code of a command, what it printed, and what is wrong with that."""
+
+    code: int
+    out: str
+    err: str
+    faults: tuple[str, ...]
+
+
+def run(*words: str) -> Ran:
+    """A command; no traceback, no defect, no other exit code, and a line for what is refused."""
+    out, err = io.StringIO(), io.StringIO()
+    found: list[str] = []
+    try:
+        with redirect_stdout(out), redirect_stderr(err):
+            code = main(list(words))
+    except SystemExit as ended:
+        code = int(ended.code or 0)
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        found.append(f"traceback: {type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})")
+        code = -1
+    said = out.getvalue() + err.getvalue()
+    if "Traceback" in said:
+        found.append(f"traceback printed: {said[-300:]}")
+    found += [f"defect: {line.strip()}" for line in said.splitlines() if DEFECT in line]
+    if code not in (*_CODES, -1):
+        found.append(f"exit code {code}")
+    if code == Exit.BAD_INPUT and not err.getvalue().strip():
+        found.append("refused without a line")
+    return Ran(code, out.getvalue(), err.getvalue(), tuple(f"{words[0]}: {one}" for one in found))
+
+
+def of_problem(path: Path, schedule: Path, folder: Path) -> Iterator[Ran]:
+    """Every command that takes a problem file or the schedule of one, but for `solve` and `check`."""
+    file, kept, limits = str(path), str(schedule), ("--time-limit", str(SECONDS), "--workers", "1")
+    yield run("solve", file, "-o", str(folder / "out"), "--no-text", "--why-not", *limits)
+    yield run("compare", file, "--json", "--time-limit", str(SECONDS), "--workers", "1")
+    yield run("simulate", file, "--schedule", "1f1b", "-o", str(folder / "one.json"), "--no-text")
+    yield run("simulate", kept, "--noise", "5%", "--json")
+    yield run("frontier", file, "--points", "3", *limits)
+    yield run("pair", file, "--json")
+    yield from of_schedule(kept, folder)
+
+
+def of_schedule(kept: str, folder: Path) -> Iterator[Ran]:
+    """What shows a schedule file, or writes it for others."""
+    yield run("validate", kept, "--json")
+    yield run("plot", kept, "-o", str(folder / "page.html"))
+    yield run("plot", kept, "--text")
+    for name in EXPORTERS.names():
+        yield run("export", kept, "--format", name, "-o", str(folder / f"export-{name}"))
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Nothing is printed."""
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        yield
+
+
+def faults_of(every: Sequence[Ran] | Iterator[Ran]) -> list[str]:
+    """What is wrong with them."""
+    return [fault for one in every for fault in one.faults]

@@ -1,0 +1,106 @@
+"""The document of a tiny problem as cells, a stage and a micro-batch (or a piece of one) each, and what ties them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+Document = Mapping[str, Any]
+FORWARD, BACKWARD = "forward", "backward"
+
+
+class Spec(NamedTuple):
+    """A task of a pass: its stream, its time, what it waits for."""
+
+    stream: str
+    time: Fraction
+    after: int | None = None  # of a weight task: the place of its backward task
+    needs_input: bool = True
+
+
+class Way(NamedTuple):
+    """Computing an activation again: the time, and the amount that is kept meanwhile."""
+
+    time: Fraction
+    keeps: Fraction
+
+
+class Copies(NamedTuple):
+    """Moving an activation to the host and back."""
+
+    out: Fraction
+    back: Fraction
+    amount: Fraction
+
+
+@dataclass(eq=False)
+class Cell:
+    """What one micro-batch, or piece, does on one stage; times and amounts are its own."""
+
+    device: int
+    holder: tuple[object, ...]  # whose parameters it computes with
+    microbatch: int
+    forward: list[Spec]
+    backward: list[Spec]
+    weight: list[Spec] | None
+    fused: list[Spec]
+    overlapped: Fraction | None
+    activation: Fraction
+    freed: Fraction
+    lent: Fraction = Fraction(0)
+    collected: Fraction = Fraction(0)  # what its backward gives back of what pieces lent
+    copies: Copies | None = None
+    ways: list[Way] = field(default_factory=list)
+    may_keep: bool = True
+
+
+class Tie(NamedTuple):
+    """The pass of one cell begins so long after that of another has ended, by the stream that sends if there is one."""
+
+    one: Cell
+    kind: str
+    other: Cell
+    other_kind: str
+    lag: Fraction = Fraction(0)
+    stream: str | None = None
+
+
+class Once(NamedTuple):
+    """What a device runs once an iteration for parameters; a gathering also how often it may, and what it holds."""
+
+    device: int
+    holder: tuple[object, ...]
+    reduce: Spec | None
+    buckets: int
+    step: Spec | None
+    gather: Spec | None
+    gathered: Fraction
+    most: int
+
+
+class Host(NamedTuple):
+    """Devices that share the memory of a host."""
+
+    devices: frozenset[int]
+    capacity: Fraction
+
+
+@dataclass
+class Shape:
+    """All that an exact model has to know."""
+
+    devices: int
+    first_stream: str
+    cells: list[Cell]
+    ties: list[Tie]
+    lines: list[list[Cell]]  # whose forwards, and whose backwards, begin in this order
+    rooms: list[Fraction | None]
+    hosts: list[Host]
+    copy_streams: tuple[str, str]
+    shared: dict[tuple[str, int], int]  # the device whose stream another one's copies run on
+    once: list[Once]
+    most_gathers: int | None
+    window: int | None
+    span: bool

@@ -1,0 +1,202 @@
+"""The least value of a tiny problem: one CP-SAT model of the starts of its tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from itertools import pairwise, product
+from math import lcm
+from typing import Any, NamedTuple
+
+from ortools.sat.python import cp_model
+
+from benchmarks.matrix.exact.cells import BACKWARD, FORWARD, Cell, Shape
+from benchmarks.matrix.exact.memory_rows import add_memory
+from benchmarks.matrix.exact.parameter_rows import add_once
+from benchmarks.matrix.exact.reading import shape_of
+from benchmarks.matrix.exact.tasks import Change, Literal, Pass, Tasks
+
+# Seconds, and CP-SAT's own units of work, for one problem; most take a hundredth of it.
+MOST_WORK = 20.0
+
+
+class Exact(NamedTuple):
+    """Between what the optimum lies; None for both where nothing fits.
+
+    The two differ only where passes without length stand at one instant, of which the model knows no order.
+    """
+
+    least: Fraction | None
+    most: Fraction | None
+
+
+class TooLargeError(ValueError):
+    """The model was not solved within its work."""
+
+
+def optimum(document: Mapping[str, Any], most_work: float = MOST_WORK) -> Exact:
+    """The optimum of a plain document of any objective but a period."""
+    shape = shape_of(document)
+    low = _least(shape, False, most_work)
+    return Exact(low, low if 0 not in _times(shape) else _least(shape, True, most_work))
+
+
+def _times(shape: Shape) -> list[Fraction]:
+    """How long tasks take."""
+    specs = [s for c in shape.cells for own in (c.forward, c.backward, c.weight or (), c.fused) for s in own]
+    specs += [s for one in shape.once for s in (one.step, one.gather) if s is not None]
+    times = [spec.time for spec in specs] + [w.time for c in shape.cells for w in c.ways]
+    times += [one.reduce.time / one.buckets for one in shape.once if one.reduce is not None]
+    times += [time for c in shape.cells if c.copies for time in c.copies[:2]]
+    return times + [c.overlapped for c in shape.cells if c.overlapped is not None]
+
+
+def _least(shape: Shape, strict: bool, most_work: float) -> Fraction | None:
+    times = [*_times(shape), *(tie.lag for tie in shape.ties)]
+    # The least span of an order is a mean over the devices of a cycle of paths.
+    unit = lcm(*(time.denominator for time in times)) * (lcm(*range(1, shape.devices + 1)) if shape.span else 1)
+    in_all = sum(times, Fraction(0)) + sum((one.reduce.time for one in shape.once if one.reduce), Fraction(0))
+    in_all += sum((one.most * one.gather.time for one in shape.once if one.gather), Fraction(0))
+    tasks = Tasks(shape, unit, int(in_all * unit) + 1)
+    alone: dict[tuple[Cell, str], Literal] = {}
+    passes = {cell: _cell(tasks, cell, alone) for cell in shape.cells}
+    _blocks(tasks, passes, alone)
+    _ties(tasks, passes)
+    for line in shape.lines:
+        for (a, b), kind in product(pairwise(line), (FORWARD, BACKWARD)):
+            tasks.cp.add(passes[a][kind].begin <= passes[b][kind].begin)
+    add_once(tasks, [(one, [passes[cell] for cell in shape.cells if cell.holder == one.holder]) for one in shape.once])
+    add_memory(tasks, strict)
+    for intervals in tasks.streams.values():
+        tasks.cp.add_no_overlap(intervals)
+    value = _minimise(tasks)
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.max_deterministic_time = most_work
+    solver.parameters.max_time_in_seconds = most_work
+    status = solver.solve(tasks.cp)
+    if status == cp_model.INFEASIBLE:
+        return None
+    if status != cp_model.OPTIMAL:
+        raise TooLargeError(solver.status_name(status))
+    return Fraction(solver.value(value), unit)
+
+
+def _minimise(tasks: Tasks) -> Any:
+    value = tasks.time()
+    firsts: dict[int, Any] = {}
+    for device, start, end, runs in tasks.all:
+        if tasks.shape.span:
+            since = firsts.setdefault(device, tasks.time())
+            tasks.cp.add(since <= start).only_enforce_if(runs)
+            tasks.cp.add(value >= end - since).only_enforce_if(runs)
+        else:
+            tasks.cp.add(value >= end).only_enforce_if(runs)
+    tasks.cp.minimize(value)
+    return value
+
+
+def _cell(tasks: Tasks, cell: Cell, alone: dict[tuple[Cell, str], Literal]) -> dict[str, Pass]:
+    """The passes of a cell; whether those that may be in a block run by themselves goes into `alone`."""
+    cp, memory = tasks.cp, f"device {cell.device}"
+    split = cp.new_bool_var("") if cell.weight is not None else ~tasks.true
+    if cell.overlapped is None:
+        forward = tasks.in_a_row(cell.device, cell.forward, tasks.true)
+        whole = tasks.in_a_row(cell.device, cell.fused, ~split)
+    else:
+        alone |= {(cell, "F"): cp.new_bool_var(""), (cell, "BW"): cp.new_bool_var("")}
+        by_itself = tasks.in_a_row(cell.device, cell.forward, alone[cell, "F"])
+        forward = _perhaps_in_a_block(tasks, by_itself, tasks.true, alone[cell, "F"])
+        by_itself = tasks.in_a_row(cell.device, cell.fused, alone[cell, "BW"])
+        whole = _perhaps_in_a_block(tasks, by_itself, ~split, alone[cell, "BW"])
+    found = {"F": forward, "BW": whole}
+    begin, end = tasks.time(), tasks.time()
+    cp.add(begin == whole.begin).only_enforce_if(~split)
+    cp.add(end == whole.end).only_enforce_if(~split)
+    tasks.take(memory, Change(forward.begin, cell.activation + cell.lent, tasks.true, cell, 0))
+    tasks.give(memory, Change(whole.end, cell.activation + cell.collected, ~split, cell, 5))
+    if cell.weight is not None:
+        back = found["B"] = tasks.in_a_row(cell.device, cell.backward, split)
+        cp.add(begin == back.begin).only_enforce_if(split)
+        cp.add(end == back.end).only_enforce_if(split)
+        parts, last = [tasks.task(cell.device, s.stream, s.time, split) for s in cell.weight], tasks.time()
+        for spec, task in zip(cell.weight, parts, strict=True):
+            cp.add(task.start >= (back.end if spec.after is None else back.ends[spec.after])).only_enforce_if(split)
+            cp.add(last >= task.end).only_enforce_if(split)
+        found["W"] = Pass([t.start for t in parts], parts[0].start, [t.end for t in parts], split)
+        tasks.take(memory, Change(back.begin, max(Fraction(0), -cell.freed), split, cell, 4))
+        tasks.give(memory, Change(back.end, max(Fraction(0), cell.freed) + cell.collected, split, cell, 5))
+        tasks.give(memory, Change(last, cell.activation - cell.freed, split, cell, 6))
+    found |= {FORWARD: forward, BACKWARD: Pass([begin], begin, [end], tasks.true)}
+    _save(tasks, cell, found)
+    return found
+
+
+def _perhaps_in_a_block(tasks: Tasks, own: Pass, runs: Literal, alone: Literal) -> Pass:
+    """The pass by itself, or in a block, whose instants are then its own."""
+    begin, end = tasks.time(), tasks.time()
+    tasks.cp.add_implication(alone, runs)
+    tasks.cp.add(begin == own.begin).only_enforce_if(alone)
+    tasks.cp.add(end == own.end).only_enforce_if(alone)
+    return Pass([begin], begin, [end], runs)
+
+
+def _blocks(tasks: Tasks, passes: Mapping[Cell, Mapping[str, Pass]], alone: Mapping[tuple[Cell, str], Literal]) -> None:
+    """Pairs of a forward and a full backward of one device that run together; each pass is in one block or in none."""
+    cp, member = tasks.cp, {key: [literal] for key, literal in alone.items()}
+    for one, other in product(passes, passes):
+        if one is other or one.device != other.device or one.overlapped is None:
+            continue
+        together = cp.new_bool_var("")
+        block = tasks.task(one.device, tasks.shape.first_stream, one.overlapped, together)
+        for p in (passes[one]["F"], passes[other]["BW"]):
+            cp.add(p.begin == block.start).only_enforce_if(together)
+            cp.add(p.end == block.end).only_enforce_if(together)
+        member[one, "F"].append(together)
+        member[other, "BW"].append(together)
+    for (cell, kind), literals in member.items():
+        cp.add(sum(literals) == passes[cell][kind].runs)
+
+
+def _ties(tasks: Tasks, passes: Mapping[Cell, Mapping[str, Pass]]) -> None:
+    """Which passes wait for which, and tensors that are sent on a stream."""
+    for tie in tasks.shape.ties:
+        end, lag = passes[tie.one][tie.kind].end, int(tie.lag * tasks.unit)
+        if tie.stream is not None and lag:
+            sent = tasks.task(tie.one.device, tie.stream, tie.lag, tasks.true)
+            tasks.cp.add(sent.start >= end)
+            end, lag = sent.end, 0
+        tasks.cp.add(passes[tie.other][tie.other_kind].needs >= end + lag)
+    for here in passes.values():
+        tasks.cp.add(here[BACKWARD].begin >= here[FORWARD].end)
+
+
+def _save(tasks: Tasks, cell: Cell, here: dict[str, Pass]) -> None:
+    """Copies of the activation, or a recomputation, or neither."""
+    cp, memory, chosen = tasks.cp, f"device {cell.device}", list[Literal]()
+    forward, back = here[FORWARD], here[BACKWARD]
+    if cell.copies is not None:
+        moved = cp.new_bool_var("")
+        chosen.append(moved)
+        names = tasks.shape.copy_streams
+        out = tasks.task(cell.device, names[0], cell.copies.out, moved)
+        load = tasks.task(cell.device, names[1], cell.copies.back, moved)
+        for one, other in ((forward.end, out.start), (out.end, load.start), (load.end, back.begin)):
+            cp.add(one <= other).only_enforce_if(moved)
+        tasks.give(memory, Change(out.end, cell.copies.amount, moved, cell, 2))
+        tasks.take(memory, Change(load.start, cell.copies.amount, moved, cell, 3))
+        for n, host in enumerate(tasks.shape.hosts):
+            if cell.device in host.devices:
+                tasks.take(f"host {n}", Change(out.start, cell.copies.amount, moved, cell, 1))
+                tasks.give(f"host {n}", Change(load.end, cell.copies.amount, moved, cell, 3))
+    for n, way in enumerate(cell.ways):
+        again = cp.new_bool_var("")
+        chosen.append(again)
+        task = tasks.task(cell.device, tasks.shape.first_stream, way.time, again)
+        cp.add(forward.end <= task.start).only_enforce_if(again)
+        cp.add(task.end <= back.begin).only_enforce_if(again)
+        here[f"R{n}"] = Pass([task.start], task.start, [task.end], again)
+        dropped = cell.activation - way.keeps
+        tasks.give(memory, Change(forward.end, dropped, again, cell, 1))
+        tasks.take(memory, Change(task.start, dropped, again, cell, 3))
+    (cp.add_at_most_one if cell.may_keep else cp.add_exactly_one)(chosen)

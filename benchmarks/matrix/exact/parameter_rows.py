@@ -1,0 +1,93 @@
+"""Reductions, steps and gatherings of the exact model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from benchmarks.matrix.exact.cells import BACKWARD, FORWARD, Once
+from benchmarks.matrix.exact.tasks import Change, Literal, Pass, Tasks
+
+Passes = Mapping[str, Pass]
+
+
+class _Gathering(NamedTuple):
+    ready: Any
+    runs: Literal
+    drop: Any
+
+
+def add_once(tasks: Tasks, every: Sequence[tuple[Once, Sequence[Passes]]]) -> None:
+    """What each holder of parameters runs, with the passes that compute with them."""
+    gathered: list[_Gathering] = []
+    holders = sum(one.gather is not None for one, _ in every)
+    if tasks.shape.most_gathers is not None and tasks.shape.most_gathers < holders:
+        tasks.cp.add_bool_or([])  # each is gathered once at least
+        return
+    for one, own in every:
+        _reduced(tasks, one, own)
+        if one.gather is not None:
+            found = _gathered(tasks, one, own, holders)
+            tasks.cp.add(found[0].runs == 1)
+            gathered += found
+    if tasks.shape.most_gathers is not None:
+        tasks.cp.add(sum(one.runs for one in gathered) <= tasks.shape.most_gathers)
+
+
+def _reduced(tasks: Tasks, one: Once, own: Sequence[Passes]) -> None:
+    """Buckets in turn, each behind its share of the tasks of every W or BW; the step behind the last of them."""
+    last: Any = None
+    backwards = [here[name] for here in own for name in ("W", "BW") if name in here]
+    for k in range(one.buckets if one.reduce else 0):
+        assert one.reduce
+        task = tasks.task(one.device, one.reduce.stream, one.reduce.time / one.buckets, tasks.true)
+        if last is not None:
+            tasks.cp.add(task.start >= last)
+        for p in backwards:
+            for end in _share(p.ends, k, one.buckets):
+                tasks.cp.add(task.start >= end).only_enforce_if(p.runs)
+        last = task.end
+    if one.step:
+        task = tasks.task(one.device, one.step.stream, one.step.time, tasks.true)
+        if last is not None:
+            tasks.cp.add(task.start >= last)
+        for p in backwards:
+            for end in p.ends:
+                tasks.cp.add(task.start >= end).only_enforce_if(p.runs)
+
+
+def _share(ends: Sequence[Any], k: int, buckets: int) -> list[Any]:
+    """The tasks of which a part lies in the k-th of so many equal parts of a pass."""
+    count = len(ends)
+    return [end for n, end in enumerate(ends) if n * buckets < (k + 1) * count and (n + 1) * buckets > k * count]
+
+
+def _gathered(tasks: Tasks, one: Once, own: Sequence[Passes], holders: int) -> list[_Gathering]:
+    """Each pass belongs to a gathering: it begins after that, and ends before the parameters are dropped."""
+    assert one.gather
+    shape, cp, found = tasks.shape, tasks.cp, list[_Gathering]()
+    most = one.most if shape.most_gathers is None else min(one.most, shape.most_gathers - holders + 1)
+    for k in range(most):
+        runs = cp.new_bool_var("")
+        task = tasks.task(one.device, one.gather.stream, one.gather.time, runs)
+        drop = tasks.task(one.device, shape.first_stream, Fraction(0), runs).start
+        cp.add(drop >= task.end).only_enforce_if(runs)
+        if found:
+            cp.add_implication(runs, found[-1].runs)
+            cp.add(task.start >= found[-1].drop).only_enforce_if(runs)
+        found.append(_Gathering(task.end, runs, drop))
+        for memory, amount in ((f"device {one.device}", one.gathered), (f"window {one.device}", Fraction(1))):
+            tasks.take(memory, Change(task.start, amount, runs, (one.holder, k), 0))
+            tasks.give(memory, Change(drop, amount, runs, (one.holder, k), 1))
+    for p in (p for here in own for name, p in here.items() if name not in (FORWARD, BACKWARD)):
+        chosen = []
+        for gathering in found:
+            chosen.append(cp.new_bool_var(""))
+            cp.add_implication(chosen[-1], gathering.runs)
+            for begin in p.begins:
+                cp.add(begin >= gathering.ready).only_enforce_if(chosen[-1], p.runs)
+            for end in p.ends:
+                cp.add(end <= gathering.drop).only_enforce_if(chosen[-1], p.runs)
+        cp.add_exactly_one(chosen)
+    return found

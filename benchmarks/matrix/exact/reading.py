@@ -1,0 +1,269 @@
+"""From a plain document, whose numbers are integers and fractions, to cells and ties."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+from benchmarks.matrix.exact.cells import BACKWARD, FORWARD, Cell, Copies, Host, Shape, Spec, Tie, Way
+from benchmarks.matrix.exact.modules import add_modules
+from benchmarks.matrix.exact.once import once_of
+from benchmarks.matrix.exact.values import of_device, of_stage
+from benchmarks.matrix.exact.walks import Step, stage_devices, walks
+
+_ZERO = Fraction(0)
+Document = Mapping[str, Any]
+
+
+def shape_of(document: Document) -> Shape:
+    """All that the model needs of a document; a period is none of it."""
+    steps, devices = walks(document)
+    pieces = document.get("sequence_chunks") or 1
+    scale = [Fraction(one) for one in document.get("microbatch_scale") or [1] * len(steps)]
+    rows = [
+        [[_cell(document, step, j, k, pieces, scale[j]) for step in walk] for k in range(pieces)]
+        for j, walk in enumerate(steps)
+    ]
+    shape = Shape(
+        devices, _first(document), [cell for row in rows for line in row for cell in line], [], [],
+        *_memory(document, devices), [], None, None, False,
+    )  # fmt: skip
+    for j, (walk, row) in enumerate(zip(steps, rows, strict=True)):
+        for line in row:
+            shape.ties += _walked(document, walk, line, scale[j])
+        for earlier, later in pairwise(row):
+            shape.ties += [Tie(a, FORWARD, b, FORWARD) for a, b in zip(earlier, later, strict=True)]
+            shape.ties += [Tie(b, BACKWARD, a, BACKWARD) for a, b in zip(earlier, later, strict=True)]
+    if set(scale) != {1} and document.get("microbatch_order", "fixed") == "fixed":
+        shape.lines = _lines(shape.cells)
+    _once(document, shape)
+    if document.get("modules"):
+        add_modules(document, shape, [row[0] for row in rows])
+    shape.span = document.get("objective") == "span" or bool(document.get("overlap_next"))
+    return shape
+
+
+def _lines(cells: Sequence[Cell]) -> list[list[Cell]]:
+    found: dict[tuple[object, ...], list[Cell]] = {}
+    for cell in cells:
+        found.setdefault(cell.holder, []).append(cell)
+    return [*found.values()]
+
+
+def _first(document: Document) -> str:
+    return str((document.get("streams") or ["compute"])[0])
+
+
+def _cell(document: Document, step: Step, j: int, piece: int, pieces: int, scale: Fraction) -> Cell:
+    s = step.stage
+    longer = scale * step.slow
+    times, memory = document.get("times") or {}, document.get("memory") or {}
+
+    def number(section: Mapping[str, Any], key: str, default: Fraction | None = _ZERO) -> Fraction | None:
+        value = section.get(key)
+        return default if value is None else of_stage(value, s, piece, pieces)
+
+    def amount(key: str, default: Fraction = _ZERO) -> Fraction:
+        return (number(memory, key, default) or _ZERO) * scale
+
+    forward, backward, weight, fused = _passes(document, s, number)
+    activation = amount("activation", Fraction(1))
+    together = number(times, "overlapped", None)
+    found = Cell(
+        device=step.device,
+        holder=(step.device, s),
+        microbatch=j,
+        forward=_longer(forward, longer),
+        backward=_longer(backward, longer),
+        weight=None if weight is None else _longer(weight, longer),
+        fused=_longer(fused, longer),
+        overlapped=None if together is None else together * longer,
+        activation=activation,
+        freed=amount("freed_by_backward"),
+        lent=amount("kept_for_later"),
+    )
+    if piece == 0 and pieces > 1 and memory.get("kept_for_later") is not None:
+        found.collected = sum(
+            (of_stage(memory["kept_for_later"], s, k, pieces) for k in range(pieces)), _ZERO
+        ) * scale  # fmt: skip
+    words = {key: _word(document, key, s) for key in ("offload", "recompute")}
+    if words["offload"] != "never" and words["recompute"] != "always":
+        own = memory["offload"]
+        moved = own.get("amount")
+        part = activation if moved is None else of_stage(moved, s, piece, pieces) * scale
+        out, back = ((number(own, key) or _ZERO) * longer for key in ("out", "in"))
+        found.copies = Copies(out, back, part)
+    if words["recompute"] != "never" and words["offload"] != "always":
+        found.ways = [
+            Way(
+                of_stage(way["time"], s) * longer,
+                of_stage(way.get("keeps", 0), s) * scale,
+            )
+            for way in memory["recompute"]
+        ]
+    found.may_keep = "always" not in words.values()
+    return found
+
+
+def _word(document: Document, key: str, stage: int) -> str:
+    """Who decides of a stage's offload or recomputation."""
+    memory = document.get("memory") or {}
+    if memory.get(key) is None:
+        return "never"
+    word = (memory.get("decide") or {}).get(key, "free")
+    return str(word[stage % len(word)] if isinstance(word, list) else word)
+
+
+def _longer(own: Sequence[Spec], longer: Fraction) -> list[Spec]:
+    return [spec._replace(time=spec.time * longer) for spec in own]
+
+
+def _passes(document: Document, s: int, number: Any) -> tuple[list[Spec], list[Spec], list[Spec] | None, list[Spec]]:
+    """The tasks of F, B, W and BW."""
+    first, tasks = _first(document), document.get("tasks")
+    if tasks is None:
+        times = document["times"]
+        forward, backward = (number(times, key) for key in ("forward", "backward"))
+        weight = number(times, "weight", None)
+        whole = number(times, "fused", backward + (weight or 0))
+        parts = None if weight is None else [Spec(first, weight)]
+        return [Spec(first, forward)], [Spec(first, backward)], parts, [Spec(first, whole)]
+    layers = tasks.get("layers", 1)
+    count = layers[s % len(layers)] if isinstance(layers, list) else layers
+
+    def specs(key: str) -> list[Spec]:
+        return [
+            Spec(
+                task.get("on", first),
+                of_stage(task["time"], s),
+                None,
+                task.get("needs") != "nothing",
+            )
+            for task in tasks.get(key) or ()
+        ]
+
+    forward, own, width = specs("forward") * count, specs("backward"), len(tasks["backward"])
+    backward = own * count
+    if tasks.get("weight") is None:
+        return forward, backward, None, backward
+    names = [task["name"] for task in tasks["backward"]]
+    weight, fused, rest = [], [], []
+    for turn in range(count):
+        pairs = list(zip(specs("weight"), (task.get("after") for task in tasks["weight"]), strict=True))
+        for spec, name in pairs:
+            weight.append(spec._replace(after=None if name is None else turn * width + names.index(name)))
+        for n, one in enumerate(own):
+            fused += [one, *(spec for spec, name in pairs if name == names[n])]
+        rest += [spec for spec, name in pairs if name is None]
+    return forward, backward, weight, fused + rest
+
+
+def _walked(document: Document, walk: Sequence[Step], line: Sequence[Cell], scale: Fraction) -> Iterator[Tie]:
+    for (a, one), (b, other) in pairwise(zip(walk, line, strict=True)):
+        forth, back = link(document, a.stage, a, b) * scale, link(document, a.stage, b, a) * scale
+        stream = sending(document)
+        yield Tie(one, FORWARD, other, FORWARD, forth, stream)
+        yield Tie(other, BACKWARD, one, BACKWARD, back, stream)
+
+
+def sending(document: Document) -> str | None:
+    """The stream of transfers."""
+    transfer = (document.get("times") or {}).get("transfer")
+    return transfer["on"] if isinstance(transfer, Mapping) and "on" in transfer else None
+
+
+def link(document: Document, stage: int, here: Step, there: Step) -> Fraction:
+    """What the transfer between a stage and the next takes from one device to another."""
+    if here.device == there.device:
+        return _ZERO
+    transfer = (document.get("times") or {}).get("transfer", 0)
+    if isinstance(transfer, Mapping) and "on" in transfer:
+        transfer = transfer["time"]
+    if isinstance(transfer, Mapping):
+        near = transfer["nodes"][here.own] == transfer["nodes"][there.own]
+        return Fraction(transfer["intra_node" if near else "inter_node"])
+    if isinstance(transfer, list) and isinstance(transfer[0], list):
+        return Fraction(transfer[here.own][there.own])
+    return of_stage(transfer, stage)
+
+
+def _memory(
+    document: Document, devices: int
+) -> tuple[list[Fraction | None], list[Host], tuple[str, str], dict[tuple[str, int], int]]:
+    """The room for activations of each device, hosts, and the streams of copies."""
+    memory, where = document.get("memory") or {}, stage_devices(document)
+    workers = _workers(document, devices)
+    rooms: list[Fraction | None] = [None] * devices
+    static = memory.get("static", 0)
+    if memory.get("capacity") is not None:
+        for device, own in enumerate(workers):
+            by_stage = isinstance(static, list) and len(static) != document["devices"]
+            held = of_device(static, own)
+            if by_stage:
+                held = sum((Fraction(static[s]) for s, d in enumerate(where) if d == own), _ZERO)
+            rooms[device] = of_device(memory["capacity"], own) - held
+    offload = memory.get("offload")
+    if offload is None:
+        return rooms, [], ("d2h", "h2d"), {}
+    on = offload.get("on", ["d2h", "h2d"])
+    on = on if isinstance(on, list) else [on]
+    names: list[str] = []
+    shared: dict[tuple[str, int], int] = {}
+    for one in (on[0], on[-1]):
+        names.append(one["stream"] if isinstance(one, Mapping) else one)
+        if isinstance(one, Mapping):
+            for group in _groups(one["devices"], document):
+                shared |= {(names[-1], device): min(group) for device in group}
+    hosts, limit = [], offload.get("host_capacity")
+    if limit is not None:
+        groups = _groups(limit["devices"], document) if isinstance(limit, Mapping) else []
+        among = {device for group in groups for device in group}
+        groups += [[device] for device in range(devices) if device not in among]
+        hosts = [
+            Host(
+                frozenset(group),
+                Fraction(limit["capacity"]) if isinstance(limit, Mapping) else of_device(limit, workers[group[0]]),
+            )
+            for group in groups
+        ]
+    return rooms, hosts, (names[0], names[1]), shared
+
+
+def _workers(document: Document, devices: int) -> list[int]:
+    """The file's device of each device of the answer."""
+    pipelines = document.get("pipelines")
+    if pipelines is None:
+        return list(range(devices))
+    lost = {tuple(worker) for worker in pipelines.get("lost", ())}
+    return [d for n in range(pipelines["count"]) for d in range(document["devices"]) if (n, d) not in lost]
+
+
+def _groups(value: Any, document: Document) -> list[list[int]]:
+    """Devices that share something, those of each pipeline by themselves."""
+    rows = value if isinstance(value[0], list) else [value]
+    if document.get("pipelines") is None:
+        return [list(row) for row in rows]
+    lost = {tuple(worker) for worker in document["pipelines"].get("lost", ())}
+    count = document["pipelines"]["count"]
+    left = [(n, d) for n in range(count) for d in range(document["devices"]) if (n, d) not in lost]
+    found = [[left.index(w) for w in left if w[0] == n and w[1] in row] for row in rows for n in range(count)]
+    return [one for one in found if one]
+
+
+def _once(document: Document, shape: Shape) -> None:
+    """What each device runs once an iteration for the parameters of each of its stages."""
+    section, first = document.get("parameters"), shape.first_stream
+    if section is None:
+        return
+    slow: dict[tuple[int, int], Fraction] = {}
+    for walk in walks(document)[0]:
+        slow |= {(step.device, step.stage): step.slow for step in walk}
+    for device, s in sorted(slow):
+        passes = sum(cell.holder == (device, s) for cell in shape.cells)
+        shape.once.append(once_of(section, first, device, s, slow[device, s], passes))
+    gather = section.get("gather") or {}
+    shape.most_gathers = gather.get("most")
+    keep = gather.get("keep")
+    shape.window = keep["window"] if isinstance(keep, Mapping) else None

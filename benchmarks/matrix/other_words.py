@@ -1,0 +1,148 @@
+"""The same problem said in another way takes the same time; one with less to do, or more memory, no longer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from fractions import Fraction
+from random import Random
+from typing import Any, NamedTuple
+
+from benchmarks.matrix.commands_of import SECONDS
+from benchmarks.matrix.draw import Case
+from benchmarks.matrix.numbers import spelled, with_numbers
+from pipesched.errors import BadInput
+from pipesched.files.exact_numbers import read_yaml
+from pipesched.files.problem_file import problem_from
+from pipesched.files.problem_text import problem_text
+from pipesched.problem.problem import Problem
+from pipesched.results.solution import Solution, Status
+from solver.limits import Limits
+from solver.solve import solve
+
+Document = dict[str, Any]
+
+
+class Words(NamedTuple):
+    """Another document, how many times as long it takes, and whether it may take less than that."""
+
+    name: str
+    document: object
+    times: Fraction = Fraction(1)
+    or_less: bool = False
+
+
+def other_words(case: Case, problem: Problem, solution: Solution, random: Random, thorough: bool) -> Iterator[str]:
+    """What is wrong with the answers to other documents; one of these, or all."""
+    if solution.status is not Status.OPTIMAL or any("rounded" in note for note in problem.notes):
+        return
+    assert solution.value_ticks is not None
+    value = solution.value_ticks * problem.tick
+    try:
+        ways = [Words("as it is written", read_yaml(problem_text(problem), "text")), *_ways(case)]
+    except ValueError as why:
+        yield f"wrong: a problem of a file cannot be written: {why}"
+        return
+    for one in ways if thorough else [random.choice(ways)]:
+        try:
+            other = problem_from(one.document)
+            found = solve(other, Limits(seconds=SECONDS, workers=1))
+        except BadInput as error:
+            yield f"wrong: {one.name}: refused: {error}"
+            continue
+        if found.status is Status.INFEASIBLE:
+            yield f"wrong: {one.name}: infeasible"
+        if found.status is not Status.OPTIMAL or found.value_ticks is None:
+            continue
+        takes, expected = found.value_ticks * other.tick, value * one.times
+        if takes > expected or (takes < expected and not one.or_less):
+            least = "at most " if one.or_less else ""
+            yield f"wrong: {one.name}: takes {float(takes)}, where it should be {least}{float(expected)}"
+
+
+def _ways(case: Case) -> Iterator[Words]:
+    plain = case.plain
+    yield Words(
+        "in other units",
+        _spelled(with_numbers(_with_activations(plain), lambda x: x * 3, lambda x: x * 5)),
+        Fraction(3),
+    )
+    for name, change in (("one a stage", _listed), ("as tasks", _as_tasks)):
+        if (other := change(plain)) is not None:
+            yield Words(name, _spelled(other))
+    for name, change in (
+        ("with more memory", _more_memory),
+        ("with a micro-batch less", _fewer),
+        ("with shorter passes", _shorter),
+    ):
+        if (other := change(plain)) is not None:
+            yield Words(name, _spelled(other), or_less=True)
+
+
+def _spelled(plain: Document) -> Document:
+    found: Document = spelled(plain, "", Random(0))[0]
+    return found
+
+
+def _with_activations(plain: Document) -> Document:
+    """What is held without a word is said, so that all amounts can be changed."""
+    other = deepcopy(plain)
+    for held in (other, *(other.get("modules") or {}).values()):
+        held["memory"] = {"activation": 1} | (held.get("memory") or {})
+    return other
+
+
+def _listed(plain: Document) -> Document | None:
+    """A list with one a stage for each number of `times`."""
+    from benchmarks.matrix.exact.walks import stage_devices
+
+    other, count = deepcopy(plain), len(stage_devices(plain))
+    if plain.get("sequence_chunks") or not plain.get("times"):
+        return None
+    for key, value in other["times"].items():
+        if isinstance(value, int | Fraction):
+            other["times"][key] = [value] * count
+    return other
+
+
+def _as_tasks(plain: Document) -> Document | None:
+    """Each pass as one task of the first stream."""
+    other, times = deepcopy(plain), plain.get("times") or {}
+    refused = ("sequence_chunks", "modules", "tasks")
+    if any(plain.get(key) for key in refused) or {"fused", "overlapped"} & times.keys():
+        return None
+    passes = {key: other["times"].pop(key) for key in ("forward", "backward", "weight") if key in times}
+    other["tasks"] = {key: [{"name": "all", "time": time}] for key, time in passes.items()}
+    return other
+
+
+def _more_memory(plain: Document) -> Document | None:
+    if not (plain.get("memory") or {}).get("capacity"):
+        return None
+    other = deepcopy(plain)
+    own = other["memory"]["capacity"]
+    other["memory"]["capacity"] = [one + 1 for one in own] if isinstance(own, list) else own + 1
+    return other
+
+
+def _fewer(plain: Document) -> Document | None:
+    fixed = ("microbatch_scale", "chains", "modules")
+    if plain["microbatches"] < 2 or any(plain.get(key) for key in fixed) or plain.get("objective") == "period":
+        return None
+    return deepcopy(plain) | {"microbatches": plain["microbatches"] - 1}
+
+
+def _shorter(plain: Document) -> Document | None:
+    """Half of every time."""
+    if plain.get("objective") == "period":
+        return None
+    other = deepcopy(plain)
+    held: Callable[[Fraction], Fraction] = lambda x: x / 2  # noqa: E731
+    if plain.get("tasks"):
+        other["tasks"] = {"layers": plain["tasks"].get("layers", 1)} | {
+            key: with_numbers(own, held, lambda x: x, "") for key, own in plain["tasks"].items() if key != "layers"
+        }
+        return other
+    for key in ("backward", "forward"):
+        other["times"][key] = with_numbers(plain["times"][key], held, lambda x: x, "time")
+    return other

@@ -1,0 +1,27 @@
+"""What came of a case."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass
+class Outcome:
+    """What was done with a case, and every fault found; without faults it holds what it should."""
+
+    kind: str
+    names: tuple[str, ...]
+    seed: int
+    refused: tuple[str, ...] = ()  # the lines of the reader, or of the search
+    solved: bool = False
+    proved: bool = False
+    exact: bool = False  # compared with the exact model of the matrix
+    brute: bool = False  # compared with every order of every stream
+    commands: int = 0
+    faults: list[str] = field(default_factory=list)
+    document: str = ""  # where there are faults
+
+    def as_json(self) -> dict[str, Any]:
+        """As a line of the store."""
+        return asdict(self)

@@ -1,0 +1,470 @@
+"""The switches of problem files: what each writes into a document of two or three devices and micro-batches."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from benchmarks.matrix.switch import Document, Draft, Switch
+
+HALF = Fraction(1, 2)
+
+
+def base(draft: Draft) -> None:
+    """Devices, micro-batches and times, without any switch."""
+    draft.document |= {"devices": draft.random.choice((2, 2, 3)), "microbatches": draft.random.choice((2, 2, 3))}
+
+
+def plain_times(draft: Draft) -> None:
+    """Forward and backward of every stage."""
+    draft.section("times").update(forward=draft.per_stage(1, 4), backward=draft.per_stage(1, 5))
+
+
+def _placed(name: str, chunks: int | None = None) -> Any:
+    def write(draft: Draft) -> None:
+        draft.document |= {"placement": name, "devices": 2, "microbatches": 2}
+        if chunks:
+            draft.document["chunks"] = chunks
+
+    return write
+
+
+def _own_placement(draft: Draft) -> None:
+    draft.document |= {"devices": 2, "placement": draft.random.choice(([0, 1, 0], [1, 0, 1], [0, 0, 1], [1, 1, 0]))}
+
+
+def _chains(draft: Draft) -> None:
+    where, stages = draft.random.choice(
+        (
+            ([0, 1, 0, 1], [[0, 1], [2, 3]]),
+            ([0, 1, 1, 0], [[0, 1], [2, 3]]),
+            ([0, 1, 1], [[0, 1], [2]]),
+            ([1, 0, 0], [[2], [1, 0]]),
+        )
+    )
+    counts = draft.random.choice(((1, 1), (1, 2), (2, 1)))
+    chains = [{"stages": own, "microbatches": count} for own, count in zip(stages, counts, strict=True)]
+    draft.document |= {"devices": 2, "microbatches": sum(counts), "placement": where, "chains": chains}
+
+
+def _pipelines(draft: Draft) -> None:
+    draft.document |= {
+        "devices": min(2, draft.document["devices"]),
+        "microbatches": draft.random.choice((1, 2)),
+        "pipelines": {"count": 2},
+    }
+
+
+def _lost(draft: Draft) -> None:
+    draft.section("pipelines")["lost"] = [
+        [draft.random.randint(0, 1), draft.random.randrange(draft.document["devices"])]
+    ]
+
+
+def _slow(draft: Draft) -> None:
+    lost = [tuple(one) for one in draft.section("pipelines").get("lost", [])]
+    left = [(n, d) for n in range(2) for d in range(draft.document["devices"]) if (n, d) not in lost]
+    n, d = draft.random.choice(left)
+    draft.section("pipelines")["slow"] = {f"{n}.{d}": draft.random.choice((2, Fraction(3, 2)))}
+
+
+def _pieces(draft: Draft) -> None:
+    draft.document |= {"sequence_chunks": 2, "microbatches": 1 if draft.stages > 2 else draft.random.choice((1, 2))}
+
+
+def _growing(draft: Draft) -> None:
+    times = draft.section("times")
+    for key in ("forward", "backward"):
+        values = draft.times(1, 4, 2)
+        if draft.random.random() < HALF:
+            times[key] = {"first": values[0], "each_earlier": values[1]}
+        else:
+            times[key] = [draft.times(1, 4, 2) for _ in range(draft.stages)]
+
+
+def _kept(draft: Draft) -> None:
+    draft.section("memory").update(
+        kept_for_later=draft.random.choice((1, {"first": 1, "each_earlier": 1})), capacity=_capacity(draft, 4)
+    )
+
+
+def _weight(draft: Draft) -> None:
+    draft.section("times")["weight"] = draft.per_stage(1, 3)
+
+
+def _fused(draft: Draft) -> None:
+    draft.section("times")["fused"] = draft.per_stage(2, 7)
+
+
+def _overlapped(draft: Draft) -> None:
+    draft.section("times")["overlapped"] = draft.of_stages(2, 8)
+
+
+def _tasks(draft: Draft) -> None:
+    """Passes of one or two tasks on two streams, in place of the times there are."""
+    times, random = draft.section("times"), draft.random
+    weight = times.get("weight")
+    for key in ("forward", "backward", "weight"):
+        times.pop(key, None)
+    draft.document.setdefault("streams", ["compute", "comm"])
+
+    def task(name: str, stream: str | None = None) -> Document:
+        found: Document = {"name": name, "time": draft.per_stage(1, 3)}
+        if stream is not None:
+            found["on"] = stream
+        return found
+
+    forward = [task("attn"), task("dispatch", "comm")][: random.choice((1, 2))]
+    backward = [task("dispatch", "comm"), task("attn")][-random.choice((1, 2)) :]
+    draft.document["tasks"] = {"forward": forward, "backward": backward}
+    if weight is not None:
+        own = task("attn-w")
+        if random.random() < HALF:
+            own["after"] = backward[0]["name"]
+        draft.document["tasks"]["weight"] = [own] + ([task("mlp-w", "comm")] if random.random() < 0.3 else [])
+
+
+def _lookups(draft: Draft) -> None:
+    tasks = draft.section("tasks")
+    first: Document = {"name": "lookup", "time": draft.random.randint(1, 3), "needs": "nothing"}
+    if draft.random.random() < HALF:
+        first["on"] = "comm"
+    tasks["forward"] = [first, *tasks["forward"]]
+
+
+def _layers(draft: Draft) -> None:
+    draft.section("tasks")["layers"] = draft.random.choice((2, draft.times(1, 2, draft.stages)))
+
+
+def _transfer(draft: Draft) -> None:
+    draft.section("times")["transfer"] = draft.random.randint(1, 2)
+
+
+def _transfers(draft: Draft) -> None:
+    draft.section("times")["transfer"] = draft.times(0, 3, draft.stages)
+
+
+def _links(draft: Draft) -> None:
+    devices = draft.document["devices"]
+    rows = [draft.times(0, 3, devices) for _ in range(devices)]
+    draft.section("times")["transfer"] = [
+        [0 if a == b else lag for b, lag in enumerate(row)] for a, row in enumerate(rows)
+    ]
+
+
+def _nodes(draft: Draft) -> None:
+    nodes = draft.times(0, 1, draft.document["devices"])
+    draft.section("times")["transfer"] = {
+        "intra_node": draft.random.randint(0, 1),
+        "inter_node": draft.random.randint(1, 3),
+        "nodes": nodes,
+    }
+
+
+def _sending(draft: Draft) -> None:
+    times = draft.section("times")
+    draft.document.setdefault("streams", ["compute", "comm"])
+    times["transfer"] = {"time": times["transfer"], "on": draft.random.choice(draft.document["streams"])}
+
+
+def _capacity(draft: Draft, least: int = 1) -> int:
+    """Memory that may bind: of an activation or some for each stage of the device that has most."""
+    held = -(-draft.stages // draft.document["devices"])
+    return int(max(least, held) * draft.random.choice((1, 2, 2)) + draft.random.choice((0, 0, 1)))
+
+
+def _memory(draft: Draft) -> None:
+    draft.section("memory")["capacity"] = _capacity(draft)
+
+
+def _capacities(draft: Draft) -> None:
+    draft.section("memory")["capacity"] = [_capacity(draft) for _ in range(draft.document["devices"])]
+
+
+def _static(draft: Draft) -> None:
+    """A number, or one a device: room for it is added to the capacity."""
+    memory, devices = draft.section("memory"), draft.document["devices"]
+    held = draft.random.choice((1, draft.times(0, 2, devices)))
+    memory["static"] = held
+    _more_room(draft, held if isinstance(held, list) else [held] * devices)
+
+
+def _static_of_stages(draft: Draft) -> None:
+    memory, devices = draft.section("memory"), draft.document["devices"]
+    memory["static"] = draft.times(0, 1, draft.stages)
+    _more_room(draft, [sum(memory["static"])] * devices)
+
+
+def _more_room(draft: Draft, held: list[int]) -> None:
+    memory = draft.section("memory")
+    own = memory["capacity"]
+    rooms = own if isinstance(own, list) else [own] * len(held)
+    memory["capacity"] = [room + more for room, more in zip(rooms, held, strict=True)]
+
+
+def _activations(draft: Draft) -> None:
+    draft.section("memory").update(activation=_of_stages(draft, 1, 3), capacity=3 * _capacity(draft))
+
+
+def _of_stages(draft: Draft, low: int, high: int) -> list[Any]:
+    """One a stage; of pieces a list for each."""
+    found = draft.times(low, high, draft.stages)
+    return [[one, one] for one in found] if draft.document.get("sequence_chunks") else found
+
+
+def _smallest(draft: Draft) -> int:
+    own = draft.section("memory").get("activation", 1)
+    values = own if isinstance(own, list) else [own]
+    return int(min(min(one) if isinstance(one, list) else one for one in values))
+
+
+def _freed(draft: Draft) -> None:
+    draft.section("memory")["freed_by_backward"] = draft.random.choice((HALF, 1, _smallest(draft)))
+
+
+def _taken_by_backward(draft: Draft) -> None:
+    memory = draft.section("memory")
+    memory["freed_by_backward"] = -draft.random.choice((HALF, 1))
+    _more_room(draft, [1] * draft.document["devices"])
+
+
+def _offload(draft: Draft) -> None:
+    memory = draft.section("memory")
+    memory["offload"] = {"out": draft.per_stage(1, 3), "in": draft.random.randint(1, 3)}
+    if draft.random.random() < HALF:
+        memory["offload"]["amount"] = HALF
+    if draft.random.random() < 0.3:
+        memory["offload"]["on"] = draft.random.choice(("pcie", ["d2h", "h2d"]))
+
+
+def _host(draft: Draft) -> None:
+    random, devices = draft.random, draft.document["devices"]
+    ways: tuple[Any, ...] = (1, draft.times(0, 2, devices), {"capacity": random.randint(1, 2), "devices": [0, 1]})
+    draft.section("memory", "offload")["host_capacity"] = random.choice(ways)
+
+
+def _shared_copies(draft: Draft) -> None:
+    one = {"stream": "pcie", "devices": [0, 1]}
+    draft.section("memory", "offload")["on"] = draft.random.choice((one, [one, "h2d"]))
+
+
+def _recompute(draft: Draft) -> None:
+    ways = [{"name": "full", "time": draft.of_stages(1, 3)}, {"name": "attention", "time": 1, "keeps": HALF}]
+    draft.section("memory")["recompute"] = ways[: draft.random.choice((1, 2))]
+
+
+def _decide(draft: Draft) -> None:
+    """Who decides of one of the two; of the other one never, if it is there."""
+    memory, random = draft.section("memory"), draft.random
+    there = [key for key in ("offload", "recompute") if key in memory]
+    chosen = random.choice(there)
+    words = random.choice(
+        ("always", "never", [random.choice(("free", "always", "never")) for _ in range(draft.stages)])
+    )
+    memory["decide"] = {chosen: words} | {key: "never" for key in there if key != chosen}
+
+
+def _unequal(draft: Draft) -> None:
+    count = draft.document["microbatches"]
+    scale = [draft.random.choice((1, HALF, Fraction(3, 2), 2)) for _ in range(count)]
+    draft.document["microbatch_scale"] = [2, *scale[1:-1], 1] if set(scale) == {1} else scale
+
+
+def _any_order(draft: Draft) -> None:
+    draft.document["microbatch_order"] = "free"
+
+
+def _module(draft: Draft, name: str, **keys: Any) -> None:
+    times = {"forward": draft.random.randint(1, 3), "backward": draft.random.randint(1, 3)}
+    if "weight" in draft.section("times"):
+        times["weight"] = draft.random.randint(1, 2)
+    if draft.random.random() < HALF:
+        times["transfer"] = draft.random.randint(1, 2)
+    own: Document = {"times": times} | keys
+    if "memory" in draft.document:
+        own["memory"] = {"activation": draft.random.choice((HALF, 1))} | (
+            {"static": 1} if draft.random.random() < HALF else {}
+        )
+        _more_room(draft, [2] * draft.document["devices"])
+    draft.section("modules")[name] = own
+
+
+def _encoder(draft: Draft) -> None:
+    devices = draft.document["devices"]
+    where = draft.random.choice(([0], [devices - 1], [0, 1]))
+    _module(draft, "vision", placement=where, feeds=draft.random.choice((0, [0, 1])))
+
+
+def _serves(draft: Draft) -> None:
+    draft.document["microbatches"] = 2
+    draft.section("modules", "vision")["serves"] = 2
+
+
+def _replicated(draft: Draft) -> None:
+    devices = draft.document["microbatches"] = draft.document["devices"]
+    _module(
+        draft, "audio", placement=draft.random.choice(("replicated", [[device] for device in reversed(range(devices))]))
+    )
+
+
+def _shared_embedding(draft: Draft) -> None:
+    _module(draft, "embedding", placement="shared", feeds=0)
+
+
+def _head(draft: Draft) -> None:
+    _module(draft, "head", placement="shared", follows=draft.stages - 1, barriers=draft.random.choice((1, 2)))
+
+
+def _module_parameters(draft: Draft) -> None:
+    own = next(iter(draft.section("modules").values()))
+    own["parameters"] = {"step": {"time": 1}}
+
+
+def _iteration(draft: Draft) -> Document:
+    draft.document["objective"] = "iteration"
+    return draft.section("parameters")
+
+
+def _reduce(draft: Draft) -> None:
+    _iteration(draft)["reduce"] = {"time": draft.of_stages(1, 4)} | draft.random.choice(
+        ({}, {"on": "compute"}, {"on": "dp"})
+    )
+
+
+def _buckets(draft: Draft) -> None:
+    draft.section("parameters", "reduce")["buckets"] = 2
+
+
+def _step(draft: Draft) -> None:
+    _iteration(draft)["step"] = {"time": draft.of_stages(1, 2)}
+
+
+def _gather(draft: Draft) -> None:
+    _iteration(draft)["gather"] = {"time": draft.of_stages(1, 2), "memory": 1} | draft.random.choice(
+        ({}, {"on": "compute"})
+    )
+    if "memory" in draft.document:
+        _more_room(draft, [1] * draft.document["devices"])
+
+
+def _gather_once(draft: Draft) -> None:
+    draft.section("parameters", "gather")["keep"] = "always"
+
+
+def _window(draft: Draft) -> None:
+    draft.section("parameters", "gather")["keep"] = {"window": 1}
+
+
+def _most(draft: Draft) -> None:
+    draft.section("parameters", "gather")["most"] = draft.stages + draft.random.choice((0, 1))
+
+
+def _overlap_next(draft: Draft) -> None:
+    draft.document["overlap_next"] = True
+
+
+def _objective(name: str) -> Any:
+    def write(draft: Draft) -> None:
+        draft.document["objective"] = name
+
+    return write
+
+
+def _labels(draft: Draft) -> None:
+    draft.document |= {"name": 'a "name" <b>', "time_unit": "ms"}
+    draft.section("memory")["unit"] = "GiB"
+
+
+def _zeros(draft: Draft) -> None:
+    """Passes of no length here and there."""
+    held = draft.document.get("tasks") or draft.section("times")
+    for key in ("forward", "backward", "weight"):
+        value = held.get(key)
+        if isinstance(value, list) and value and not isinstance(value[0], dict | list):
+            held[key] = [0 if draft.random.random() < HALF else one for one in value]
+        elif isinstance(value, int) and draft.random.random() < HALF:
+            held[key] = 0
+        elif isinstance(value, list) and isinstance(value[0], dict):
+            draft.random.choice(value)["time"] = 0
+
+
+def _nothing(_: Draft) -> None:
+    """What the way of writing numbers, or a command, does."""
+
+
+SWITCHES = (
+    Switch("interleaved", ("placement", "chunks"), _placed("interleaved", 2), "placement"),
+    Switch("v-shape", ("placement",), _placed("v-shape"), "placement"),
+    Switch("wave", ("placement", "chunks"), _placed("wave", 2), "placement"),
+    Switch("bidirectional", ("placement",), _placed("bidirectional"), "placement"),
+    Switch("own placement", ("placement",), _own_placement, "placement"),
+    Switch("chains", ("chains.stages", "chains.microbatches"), _chains, "placement"),
+    Switch("pipelines", ("pipelines.count",), _pipelines),
+    Switch("lost worker", ("pipelines.lost",), _lost, "", ("pipelines",)),
+    Switch("slow worker", ("pipelines.slow",), _slow, "", ("pipelines",)),
+    Switch("pieces", ("sequence_chunks",), _pieces),
+    Switch("weight", ("times.weight",), _weight),
+    Switch("fused", ("times.fused",), _fused, "", ("weight",)),
+    Switch("growing pieces", ("times.forward", "times.backward"), _growing, "", ("pieces",)),
+    Switch("tasks", ("streams", "tasks.forward", "tasks.backward", "tasks.weight"), _tasks),
+    Switch("layers", ("tasks.layers",), _layers, "", ("tasks",)),
+    Switch("lookups", ("tasks.forward.needs",), _lookups, "", ("tasks",)),
+    Switch("blocks", ("times.overlapped",), _overlapped),
+    Switch("transfer", ("times.transfer",), _transfer, "transfer"),
+    Switch("transfer of stages", ("times.transfer",), _transfers, "transfer"),
+    Switch("links", ("times.transfer",), _links, "transfer"),
+    Switch("nodes", ("times.transfer",), _nodes, "transfer"),
+    Switch("sending stream", ("times.transfer", "streams"), _sending, "", ("transfer",)),
+    Switch("capacity", ("memory.capacity",), _memory, "capacity"),
+    Switch("capacities", ("memory.capacity",), _capacities, "capacity"),
+    Switch("activations", ("memory.activation",), _activations),
+    Switch("static", ("memory.static",), _static, "static", ("capacity",)),
+    Switch("static of stages", ("memory.static",), _static_of_stages, "static", ("capacity",)),
+    Switch("freed by backward", ("memory.freed_by_backward",), _freed, "freed", ("capacity",)),
+    Switch("taken by backward", ("memory.freed_by_backward",), _taken_by_backward, "freed", ("capacity",)),
+    Switch("kept for later", ("memory.kept_for_later",), _kept, "", ("pieces",)),
+    Switch(
+        "offload",
+        ("memory.offload.out", "memory.offload.in", "memory.offload.amount", "memory.offload.on"),
+        _offload,
+        "",
+        ("capacity",),
+    ),
+    Switch("host memory", ("memory.offload.host_capacity",), _host, "", ("offload",)),
+    Switch("shared copies", ("memory.offload.on",), _shared_copies, "", ("offload",)),
+    Switch(
+        "recompute",
+        ("memory.recompute.name", "memory.recompute.time", "memory.recompute.keeps"),
+        _recompute,
+        "",
+        ("capacity",),
+    ),
+    Switch("decide", ("memory.decide.offload", "memory.decide.recompute"), _decide, "", ("recompute",)),
+    Switch("unequal", ("microbatch_scale",), _unequal),
+    Switch("free order", ("microbatch_order",), _any_order, "", ("unequal",)),
+    Switch("encoder", ("modules",), _encoder),
+    Switch("serves", ("modules",), _serves, "", ("encoder",)),
+    Switch("replicated", ("modules",), _replicated),
+    Switch("shared embedding", ("modules",), _shared_embedding),
+    Switch("shared head", ("modules",), _head),
+    Switch("reduce", ("parameters.reduce.time", "parameters.reduce.on"), _reduce),
+    Switch("buckets", ("parameters.reduce.buckets",), _buckets, "", ("reduce",)),
+    Switch("step", ("parameters.step.time",), _step),
+    Switch("gather", ("parameters.gather.time", "parameters.gather.on", "parameters.gather.memory"), _gather),
+    Switch("gather once", ("parameters.gather.keep",), _gather_once, "keep", ("gather",)),
+    Switch("window", ("parameters.gather.keep",), _window, "keep", ("gather",)),
+    Switch("most gathers", ("parameters.gather.most",), _most, "", ("gather",)),
+    Switch("parameters of modules", ("modules",), _module_parameters, "", ("encoder", "step")),
+    Switch("overlap next", ("overlap_next",), _overlap_next, "", ("step",)),
+    Switch("span", ("objective",), _objective("span"), "objective"),
+    Switch("period", ("objective",), _objective("period"), "objective"),
+    Switch("labels", ("name", "time_unit", "memory.unit"), _labels),
+    Switch("zeros", ("times.forward",), _zeros),
+    Switch("decimals", (), _nothing, "numbers"),
+    Switch("fractions", (), _nothing, "numbers"),
+    Switch("units", (), _nothing, "numbers"),
+    Switch("17 digits", (), _nothing, "numbers"),
+    Switch("large range", (), _nothing, "numbers"),
+    Switch("from a state", (), _nothing),
+)
+BY_NAME = {one.name: one for one in SWITCHES}

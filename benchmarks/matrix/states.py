@@ -1,0 +1,86 @@
+"""A schedule interrupted at an instant, and the rest ordered anew from that state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+from benchmarks.matrix.commands_of import SECONDS
+from pipesched.errors import BadInput
+from pipesched.files.exact_numbers import as_number
+from pipesched.files.schedules.task_texts import start_texts
+from pipesched.files.state_file import state_from
+from pipesched.problem.passes import RECOMPUTATIONS, F
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.solution import Solution, Status
+from pipesched.schedule.metrics import measure
+from pipesched.schedule.timeline import Timeline
+from pipesched.validation.state_rules import validate_from_state
+from solver.limits import Limits
+from solver.replanning.replan import replan
+
+
+def has_no_state(problem: Problem) -> bool:
+    """Whether the reader of states refuses such a problem."""
+    return bool(problem.overlaps or problem.microbatch_scale) or problem.objective is Objective.PERIOD
+
+
+def state_document(timeline: Timeline, now: int) -> dict[str, Any]:
+    """What has begun until an instant, as a state file says it."""
+    problem, texts = timeline.problem, start_texts(timeline)
+    named = {problem.task_text(task): task for task in timeline.starts}
+    again = {p[1:]: p.kind for p in timeline.schedule.passes() if p.kind in RECOMPUTATIONS}
+    passes = []
+    for name, start in texts.items():
+        task = named[name]
+        if start > now:
+            continue
+        ticks = problem.network.tasks[task.of[:2]][task.part].ticks
+        row: dict[str, Any] = {"name": name, "start": as_number(start * problem.tick)}
+        if start + ticks <= now:
+            row["end"] = as_number((start + ticks) * problem.tick)
+        kind = again.get(task.of[1:])
+        if task.of.kind is F and task.part == 0 and kind is not None:
+            row["recompute"] = problem.stages[task.of.stage].recompute[RECOMPUTATIONS.index(kind)].name
+        passes.append(row)
+    return {"now": as_number(now * problem.tick), "passes": passes}
+
+
+def replanned(problem: Problem, solution: Solution, random: Random) -> Iterator[str]:
+    """What is wrong with the rest of the solution ordered anew from an instant of it.
+
+    Every order of the rest is a schedule of the problem, and the solution itself is one of them.
+    """
+    timeline = solution.timeline
+    if timeline is None:
+        return
+    problem = timeline.problem
+    end = measure(timeline).makespan_ticks
+    document = (
+        state_document(timeline, 0) if has_no_state(problem) else state_document(timeline, random.randint(0, end))
+    )
+    try:
+        finer, state = state_from(document, problem)
+    except BadInput as error:
+        if not has_no_state(problem):
+            yield f"wrong: an honest state is refused: {error} ({document})"
+        return
+    if has_no_state(problem):
+        yield "wrong: a state is read that should be refused"
+        return
+    found = replan(finer, state, Limits(seconds=SECONDS, workers=1))
+    if found.status is Status.INFEASIBLE or solution.value_ticks is None:
+        yield f"wrong: infeasible from a state of a valid schedule ({document})"
+        return
+    value, bound = found.value, found.lower_bound * finer.tick
+    was = solution.value_ticks * solution.problem.tick
+    if bound > was:
+        yield f"wrong: from a state bound {float(bound)}, where the schedule takes {float(was)} ({document})"
+    if value is not None:
+        assert found.tasks is not None
+        yield from (f"wrong: from a state: {one}" for one in validate_from_state(finer, state, found.tasks)[:2])
+        if solution.status is Status.OPTIMAL and value * finer.tick < was:
+            yield f"wrong: from a state value {float(value * finer.tick)} below the optimum {float(was)} ({document})"
+        if found.status is Status.OPTIMAL and value * finer.tick > was:
+            yield f"wrong: from a state optimal {float(value * finer.tick)}, where {float(was)} is there ({document})"
