@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from commands.main import main
 from commands.shared.catalogue import Exit
-from pipesched.errors import defect_note
 from runtime.exporters.catalogue import EXPORTERS
 
-DEFECT = defect_note("").split(":")[0]
+# How the note of a defect begins.
+DEFECT = "A DEFECT OF PIPESCHED"
 _CODES = (Exit.DONE, Exit.NO, Exit.BAD_INPUT, Exit.NOT_FOUND)
 # Seconds of one search.
 SECONDS = 4
