@@ -37,11 +37,11 @@ from pipesched.results.diagram_evidence import Diagram
 from pipesched.results.evidence import TasksAsStages
 from solver.bounds.saving.certificates import certificates
 from solver.cyclic.period_bounds import period_certificates
+from solver.diagram.activation_modes.threshold_bounds import bounds_of_activation_modes
 from solver.diagram.all_orders import bounds_of_all_orders
-from solver.diagram.below import bounds_of_devices, bounds_of_stages
 from solver.diagram.by_device import bounds_by_device
-from solver.diagram.held.below import bounds_of_held
-from solver.diagram.raising import Raising
+from solver.diagram.threshold_bounds import bounds_of_devices, bounds_of_stages
+from solver.diagram.threshold_search import ThresholdSearch
 from tests.support.held_problems import held_problem
 from tests.support.rows_of_tasks import carried, random_rows, tiny_mirrored
 from tests.support.task_brute_force import TooManyOrdersError, optimum, tiny_gathers, tiny_reductions
@@ -151,7 +151,7 @@ def _certificates(problem: Problem, best: Fraction, random: Random) -> Iterator[
     if problem.network.options:
         proved = float(max((one.value_ticks for one in certificates(problem, problem.objective)), default=0))
         around = min(proved, float(best) - 1), float(best) + random.choice((0, 1, 20))
-        yield from bounds_of_held(problem, Event(), lambda: around, _LABELS)
+        yield from bounds_of_activation_modes(problem, Event(), lambda: around, _LABELS)
         return
     if not problem.network.has_collectives and any(stage.tasks for stage in problem.stages):
         yield from carried(problem, random_rows(random, problem))
@@ -171,8 +171,8 @@ def _certificates(problem: Problem, best: Fraction, random: Random) -> Iterator[
     yield from bounds_by_device(_raising(problem, near, random))
 
 
-def _raising(problem: Problem, near: int, random: Random) -> Raising:
-    return Raising(problem, Event(), lambda: (near // 2, near), random.choice((1, 3, 64)))
+def _raising(problem: Problem, near: int, random: Random) -> ThresholdSearch:
+    return ThresholdSearch(problem, Event(), lambda: (near // 2, near), random.choice((1, 3, 64)))
 
 
 def _guided(problem: Problem, near: int, random: Random) -> Iterator[Certificate]:

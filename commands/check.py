@@ -22,7 +22,7 @@ from pipesched.files.schedule_file import ScheduleFile, schedule_from
 from pipesched.problem.chains.microbatch_chains import without_scale
 from pipesched.problem.formatting import amount
 from pipesched.results.evidence import Refutation
-from solver.backends.refuted_again import refuted_again
+from solver.backends.recheck_refutation import recheck_refutation
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -76,7 +76,7 @@ def _again(file: ScheduleFile, finding: Finding, args: Namespace) -> Finding:
         problem, certificate = as_stages(problem, certificate)
         assert isinstance(certificate.evidence, Refutation)
         with interrupt_sets(stop):
-            same = refuted_again(problem, certificate.value_ticks, certificate.evidence, limits_of(args), stop)
+            same = recheck_refutation(problem, certificate.value_ticks, certificate.evidence, limits_of(args), stop)
     except Disagreement as wrong:
         return Finding(Verdict.REFUSED, str(wrong))
     except NotCoveredError as why:

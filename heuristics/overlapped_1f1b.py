@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from heuristics.building.copies_beside_slots import with_copies
+from heuristics.building.copies_with_slots import with_copies
 from heuristics.building.interleaved_walks import even_groups, lines, one_forward_one_backward, walks
 from heuristics.building.requirements import chunk_peaks, equal_costs
 from heuristics.building.shared_streams import in_turn, without_sharing

@@ -16,8 +16,8 @@ from solver.engine.engine import ENGINE
 from solver.engine.opening.analytic_bounds import AnalyticBounds
 from solver.engine.opening.published import Published
 from solver.engine.opening.sequential import Sequential
+from solver.engine.parts.core_guided import CoreGuided
 from solver.engine.parts.exact_model import ExactModel
-from solver.engine.parts.from_below import FromBelow
 from solver.engine.parts.mirrored_schedules import MirroredSchedules
 from solver.engine.parts.tuned_lists import TunedListSchedules
 from solver.engine.search import Engine, InTurn, ways_of
@@ -101,7 +101,7 @@ def _parts() -> tuple[Part, ...]:
         *map(_bounds, families),
         *_engine_parts(),
         Part(BESIDE, replace(ENGINE, beside=False), (BESIDE,)),
-        Part("a core of its own", replace(ENGINE, own_core=None), (FromBelow().name,)),
+        Part("a core of its own", replace(ENGINE, dedicated_part=None), (CoreGuided().name,)),
     )
 
 

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
-from benchmarks.proofs import arguments, held_activations, memory_options, plan_attack, spans, unequal_problems
+from benchmarks.proofs import activation_modes, arguments, memory_options, plan_attack, spans, unequal_problems
 from benchmarks.reporting.page import exit_code, show, table
 from pipesched.errors import Deadlock, Disagreement
 from pipesched.files.atomic_write import write_whole
@@ -72,7 +72,7 @@ KINDS: Mapping[str, Compare] = {
     "memory": partial(_alone, memory_options.every_way),
     "unequal-memory": partial(_alone, lambda number: memory_options.brute_force(tiny_unequal_memory(Random(number)))),
     "memory-bounds": partial(_alone, memory_options.strongest_bound),
-    "held-activations": partial(_told_apart, held_activations.held_activations),
+    "held-activations": partial(_told_apart, activation_modes.held_activations),
     "unequal": partial(_alone, unequal_problems.orders_and_modes),
     "spans": partial(_alone, spans.compare),
     "plans": partial(_alone, plan_attack.compare),

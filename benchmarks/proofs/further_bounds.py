@@ -15,10 +15,10 @@ from solver.bounds.analytic.catalogue import certificates
 from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
 from solver.diagram.all_orders import bounds_of_all_orders
-from solver.diagram.below import bounds_of_devices, bounds_of_more_stages, bounds_of_stages
 from solver.diagram.by_device import bounds_by_device
-from solver.diagram.kept_stages import walked_chains
-from solver.diagram.raising import Raising
+from solver.diagram.modelled_stages import walked_chains
+from solver.diagram.threshold_bounds import bounds_of_devices, bounds_of_more_stages, bounds_of_stages
+from solver.diagram.threshold_search import ThresholdSearch
 
 Further = Callable[[Problem], Iterable[Certificate]]
 Bounds = Callable[..., Iterable[Certificate]]
@@ -30,8 +30,8 @@ def _proved_and_known(problem: Problem) -> tuple[int, int]:
     return ceil(proved), ceil(value_of(problem, best_times(problem, sequential(problem))))
 
 
-def _raising(problem: Problem, proved: float, known: float, width: int) -> Raising:
-    return Raising(problem, Event(), lambda: (proved, known), width)
+def _raising(problem: Problem, proved: float, known: float, width: int) -> ThresholdSearch:
+    return ThresholdSearch(problem, Event(), lambda: (proved, known), width)
 
 
 def all_orders(*widths: int, blocks: bool = False) -> Further:

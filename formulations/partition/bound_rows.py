@@ -11,8 +11,8 @@ from math import ceil
 
 from ortools.sat.python import cp_model
 
-from formulations.partition.beside import Beside
-from formulations.partition.chain_ways import ChainWays, Ways
+from formulations.partition.chain_paths import ChainPaths, Ways
+from formulations.partition.extra_loads import Beside
 from formulations.partition.memory_rows import MemoryRows
 from formulations.partition.partition_model import PartitionModel
 from formulations.partition.stage_terms import Linear, StageTerms
@@ -28,7 +28,7 @@ class BoundRows:
         self.model, self.value, self.plan = model, value, model.plan
         self._choice = choice
         self.span = self.plan.objective is Objective.SPAN
-        self._chain, self._capacity = ChainWays(model, choice), model.capacity or None
+        self._chain, self._capacity = ChainPaths(model, choice), model.capacity or None
 
     def add(self) -> None:
         """All of them."""

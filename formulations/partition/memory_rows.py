@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ortools.sat.python import cp_model
 
-from formulations.partition.chain_ways import ChainWays, Ways
+from formulations.partition.chain_paths import ChainPaths, Ways
 from formulations.partition.stage_terms import Linear
 from pipesched.problem.problem import Objective
 
@@ -31,7 +31,7 @@ class _Times(NamedTuple):
 class MemoryRows:
     """Rows that hold `value`, the objective in ticks, above what memory of these capacities forces on one chain."""
 
-    def __init__(self, chain: ChainWays, value: cp_model.IntVar, capacity: Sequence[int]) -> None:
+    def __init__(self, chain: ChainPaths, value: cp_model.IntVar, capacity: Sequence[int]) -> None:
         layers, model = chain.plan.model.sequence, chain.model
         self._chain, self._value, self._capacity = chain, value, capacity
         self._span = chain.plan.objective is Objective.SPAN

@@ -11,7 +11,7 @@ from math import ceil
 
 from ortools.sat.python import cp_model
 
-from formulations.partition.beside import Beside
+from formulations.partition.extra_loads import Beside
 from formulations.partition.recompute_rows import RecomputeRows
 from formulations.partition.stage_terms import Linear, StageLayers, StageTerms
 from pipesched.layers.layer import LayerType

@@ -32,7 +32,7 @@ class RecomputeRows:
         self._full = [self._by_run(k) for k in range(len(numbers))]
 
     def add(self, rule: RecomputeRule) -> None:
-        """The rows of `why_not_told`."""
+        """The rows of `why_not_expressible`."""
         for numbers in self._numbers:
             for (name, way), number in numbers.items():
                 known = way in FULL or (rule is RecomputeRule.SAME and modules_of(way))

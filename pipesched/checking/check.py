@@ -15,10 +15,10 @@ from pipesched.checking.devices.device_arguments import in_flight_limit, load, r
 from pipesched.checking.devices.head_and_tail import head_and_tail
 from pipesched.checking.devices.unpaired import unpaired_passes
 from pipesched.checking.devices.warm_up import integral_warm_up
+from pipesched.checking.diagram.activation_modes import held_activations
 from pipesched.checking.diagram.argument import decision_diagram
-from pipesched.checking.diagram.held_activations import held_activations
 from pipesched.checking.finding import Finding, NotCoveredError, RefusedEvidenceError, Verdict
-from pipesched.checking.memory.least_held import least_held
+from pipesched.checking.memory.least_memory import with_least_memory
 from pipesched.checking.memory.memory_and_copies import memory_and_copies
 from pipesched.checking.memory.memory_and_modes import memory_and_modes
 from pipesched.checking.memory.more_memory import as_proved
@@ -158,7 +158,7 @@ def _proved(problem: Problem, certificate: Certificate) -> Fraction | int:
     argument = (OF_PERIODS if of_period else ARGUMENTS).get(kind)
     if evidence is None or argument is None:
         raise NotCoveredError(f"the certificate ({kind}) has no evidence that the check understands")
-    problem = least_held(problem)
+    problem = with_least_memory(problem)
     require_covered(problem, _BESIDES.get(type(evidence), frozenset()))
     if type(evidence) not in argument:
         raise RefusedEvidenceError("evidence of another argument")

@@ -91,7 +91,7 @@ def selections(kinds: Sequence[LayerType]) -> list[Mapping[str, str]]:
     return found
 
 
-def why_not_told(model: Model, partition: Partition, rule: RecomputeRule) -> str | None:
+def why_not_expressible(model: Model, partition: Partition, rule: RecomputeRule) -> str | None:
     """Why the rule does not allow what the partition recomputes; None where it does."""
     if rule is RecomputeRule.ANY or not partition.recompute:
         return None

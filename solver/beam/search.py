@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.beam.below import Below, rank_below
 from solver.beam.children import DELAY, MATE, STEP, Children, expand
+from solver.beam.completion import CompletionBounds, rank_below
 from solver.beam.nodes import at_first, offsets
 from solver.beam.ranks import SUMS, Preference
 from solver.beam.tables import Numbers, Walks
@@ -37,7 +37,7 @@ class _Kept(NamedTuple):
 
 
 def best_order(
-    walks: Walks, prefers: Preference, width: int, alike: int, below: Below | None = None
+    walks: Walks, prefers: Preference, width: int, alike: int, below: CompletionBounds | None = None
 ) -> Generator[None, None, Found | None]:
     """The best order met with so many nodes of a layer, of which so many have run the same passes.
 

@@ -12,12 +12,12 @@ from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from solver.bounds.analytic.critical_paths import Paths
 from solver.diagram.certificate import certificate_of
+from solver.diagram.compile import least_end
 from solver.diagram.device_sets import Trial, trials
-from solver.diagram.follow import least_end
-from solver.diagram.guide import guides_of
-from solver.diagram.kept_stages import owner_of, walked_chains
-from solver.diagram.kept_steps import kept_steps
+from solver.diagram.modelled_stages import owner_of, walked_chains
+from solver.diagram.modelled_steps import modelled_steps
 from solver.diagram.params import DIAGRAMS
+from solver.diagram.projected_completion import projected_completions
 
 
 def bounds_of_all_orders(
@@ -35,14 +35,14 @@ def bounds_of_all_orders(
         return
     best, paths, done = 0, Paths(problem), {} if done is None else done
     for trial in trials(problem, [*walked_chains(problem)]):
-        kept = kept_steps(problem, paths, trial.stages, owner_of(problem, trial.chain, trial.stages))
+        kept = modelled_steps(problem, paths, trial.stages, owner_of(problem, trial.chain, trial.stages))
         if kept is None:
             continue
         found = done.get(trial)
         if found is None:
             if work <= 0 or stop.is_set():
                 return
-            least = least_end(kept.steps, width, work, stop, guides_of(problem, kept, ()))
+            least = least_end(kept.steps, width, work, stop, projected_completions(problem, kept, ()))
             found, work = least.ticks, work - least.work
         if found is not None:
             done[trial] = found

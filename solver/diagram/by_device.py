@@ -14,10 +14,10 @@ import numpy as np
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from solver.diagram.all_orders import plain_passes
-from solver.diagram.guide import Guiding
-from solver.diagram.kept_stages import stages_on, walked_chains
-from solver.diagram.raising import Raising
-from solver.diagram.steps import Kept
+from solver.diagram.modelled_stages import stages_on, walked_chains
+from solver.diagram.projected_completion import SmallerDiagram
+from solver.diagram.steps import ModelledSteps
+from solver.diagram.threshold_search import ThresholdSearch
 
 # Ways on of one device kept distinct for a state.
 _ROWS = 64
@@ -27,11 +27,11 @@ class _Single(NamedTuple):
     """A device by itself, and what was proved with it, in ticks."""
 
     device: int
-    by: Guiding
+    by: SmallerDiagram
     proved: int
 
 
-def bounds_by_device(raising: Raising) -> Iterator[Certificate]:
+def bounds_by_device(raising: ThresholdSearch) -> Iterator[Certificate]:
     """Above what is proved, up to the value of a schedule: each above those before, in ticks.
 
     Nothing for periods, or where a pass is several tasks.
@@ -68,7 +68,7 @@ def _on(problem: Problem, chains: Sequence[tuple[int, ...]], devices: Sequence[i
     return tuple(stage for chain in chains for stage in stages_on(problem, chain, devices))
 
 
-def _identity(kept: Kept) -> object:
+def _identity(kept: ModelledSteps) -> object:
     """Equal for devices that prove the same, as where two chains are mirror images; chains count in any order."""
     steps = kept.steps
     own = (steps.device, steps.ticks, steps.later, steps.lag, steps.takes, steps.microbatches, steps.behind)

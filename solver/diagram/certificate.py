@@ -6,8 +6,8 @@ from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.diagram_evidence import Diagram
-from solver.diagram.kept_stages import by_chain, devices_of
-from solver.diagram.steps import Kept
+from solver.diagram.modelled_stages import by_chain, devices_of
+from solver.diagram.steps import ModelledSteps
 
 # The name of its certificates.
 KIND = "decision diagram"
@@ -15,7 +15,7 @@ KIND = "decision diagram"
 
 def certificate_of(
     problem: Problem,
-    kept: Kept,
+    kept: ModelledSteps,
     least: int,
     width: int | None = None,
     below: int | None = None,

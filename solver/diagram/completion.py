@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipesched.compiled import compiled, inlined, substituted
-from solver.diagram.kept_stages import ways_to_place
 from solver.diagram.layers import Labels
+from solver.diagram.modelled_stages import ways_to_place
 from solver.diagram.moves import is_over_with, most_moves, moves_from
 from solver.diagram.reduction import append_reduced
-from solver.diagram.steps import NONE, NOTHING, Kept, Numbers, Steps, longest_of
+from solver.diagram.steps import NONE, NOTHING, ModelledSteps, Numbers, Steps, longest_of
 
 Short = NDArray[np.int32]
 
@@ -65,7 +65,7 @@ def completion(steps: Steps, most: int, stop: Event, among: Among | None = None)
     return found[:0:-1]
 
 
-def numbers_of(kept: Kept) -> int:
+def numbers_of(kept: ModelledSteps) -> int:
     """About how many numbers there are in all at most, as memory leaves out states that are counted."""
     steps, found = kept.steps, 1
     for first in np.unique(steps.first):

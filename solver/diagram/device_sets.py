@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from pipesched.problem.problem import Problem
-from solver.diagram.kept_stages import devices_of, stages_on, state_count
+from solver.diagram.modelled_stages import devices_of, stages_on, state_count
 from solver.diagram.params import DIAGRAMS
 
 

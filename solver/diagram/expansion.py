@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from pipesched.compiled import compiled, inlined
 from solver.diagram.completion import before
-from solver.diagram.guide import Guides, fits, look_ahead, may_end_below
 from solver.diagram.layers import Layer
 from solver.diagram.moves import fill_waiting, is_over_with, most_moves, moves_from, none_owned
+from solver.diagram.projected_completion import ProjectedCompletions, fits, look_ahead, may_end_below
 from solver.diagram.steps import NEVER, NONE, Numbers, Steps
 from solver.diagram.transitions import end_of, raise_times, take_move
 
@@ -22,7 +22,7 @@ Flags = NDArray[np.bool_]
 
 @compiled
 def expand(
-    layer: Layer, since: int, until: int, steps: Steps, done: int, guides: Guides, value: int
+    layer: Layer, since: int, until: int, steps: Steps, done: int, guides: ProjectedCompletions, value: int
 ) -> tuple[Numbers, Numbers, Flags, int, int]:
     """Keys and labels of some states after a step or a block more, and which are of blocks; `done` steps were before.
 

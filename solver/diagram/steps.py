@@ -73,7 +73,7 @@ class Step(NamedTuple):
     forward: bool
 
 
-class Kept(NamedTuple):
+class ModelledSteps(NamedTuple):
     """The kept stages, whose span counts, if that of a device, the steps, and when a micro-batch alone `ends` each.
 
     Each step is one of the `passes`.

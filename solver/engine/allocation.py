@@ -19,11 +19,11 @@ from functools import partial
 from math import inf
 
 from solver.backends.interruptible import run_within
-from solver.engine.beside import LocalSearchBeside
+from solver.engine.background_search import BackgroundLocalSearch
 from solver.engine.clock import BESIDE
+from solver.engine.dedicated_worker import DedicatedWorker
 from solver.engine.incumbent.state import State
 from solver.engine.kernels import Kernels, compiling
-from solver.engine.own_core import OnOwnCore
 from solver.engine.relaxed import Relaxed, relaxed
 from solver.engine.search import InTurn, Part, Search, ways_of
 from solver.engine.slices import Slice, Work
@@ -110,7 +110,7 @@ class Allocation:
         if self._relaxed is not None:
             within = self._relaxed.search
             self.arms += _arms(within, within.engine.parts)
-        self._beside, self._own = LocalSearchBeside(search), OnOwnCore(search)
+        self._beside, self._own = BackgroundLocalSearch(search), DedicatedWorker(search)
 
     def run(self) -> None:
         """Slice after slice until the search is done, the time is over, or no part has anything left to do."""

@@ -12,15 +12,15 @@ from pipesched.checking.check import check_bound
 from pipesched.files.problem_file import problem_from
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
-from solver.beam.below import what_follows
+from solver.beam.completion import completion_bounds
 from solver.beam.ranks import Preference
 from solver.beam.schedules import schedule_of_moves
 from solver.beam.search import best_order, ended
 from solver.beam.tables import walks_of
 from solver.construction.list_scheduling import list_schedules
 from solver.diagram.all_orders import bounds_of_all_orders
-from solver.diagram.below import bounds_of_devices
-from solver.diagram.raising import Raising
+from solver.diagram.threshold_bounds import bounds_of_devices
+from solver.diagram.threshold_search import ThresholdSearch
 from solver.engine.finish import finished
 from solver.engine.kernels import ALL_KERNELS
 from solver.engine.opening.analytic_bounds import AnalyticBounds
@@ -84,7 +84,7 @@ def compile_bounds(
 def compile_diagrams() -> None:
     """As long as the times of labels fit into 32 bits."""
     compile_bounds(bounds_of_all_orders)
-    compile_bounds(lambda problem, stop: bounds_of_devices(Raising(problem, stop, lambda: (1, 100))))
+    compile_bounds(lambda problem, stop: bounds_of_devices(ThresholdSearch(problem, stop, lambda: (1, 100))))
 
 
 def compile_long_diagrams() -> None:
@@ -104,7 +104,7 @@ def compile_orders() -> None:
 def compile_beam() -> None:
     """An order with blocks, and the schedule that it stands for."""
     problem = problem_from(_WITH_BLOCKS)
-    below, prefers = what_follows(problem, Event()), Preference(0.0, 1.0, 1.0, 1.0)
+    below, prefers = completion_bounds(problem, Event()), Preference(0.0, 1.0, 1.0, 1.0)
     walks = walks_of(problem)
     found = ended(best_order(walks, prefers, 1, 1, below))
     assert found is not None

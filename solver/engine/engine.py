@@ -14,13 +14,13 @@ from solver.engine.opening.published_extended import PublishedExtended
 from solver.engine.opening.sequential import Sequential
 from solver.engine.opening.task_schedules import TaskSchedules
 from solver.engine.parts.beam_schedules import BeamSchedules
+from solver.engine.parts.bounds.activation_modes import ActivationModes
 from solver.engine.parts.bounds.all_orders import AllOrders
-from solver.engine.parts.bounds.below import BelowOnDevices, BelowOnStages
 from solver.engine.parts.bounds.by_device import ByDevice
-from solver.engine.parts.bounds.held_activations import HeldActivations
+from solver.engine.parts.bounds.thresholds import ThresholdsOnDevices, ThresholdsOnStages
+from solver.engine.parts.core_guided import CoreGuided
 from solver.engine.parts.destructive import DestructiveBounds
 from solver.engine.parts.exact_model import ExactModel
-from solver.engine.parts.from_below import FromBelow
 from solver.engine.parts.local_search import LocalSearch
 from solver.engine.parts.mirrored_schedules import MirroredSchedules
 from solver.engine.parts.step_orders import StepOrders
@@ -45,10 +45,10 @@ class EngineParams:
 _PARAMS = EngineParams()
 _DIAGRAMS = (
     AllOrders(),
-    BelowOnStages(),
-    InTurn("diagrams below a value", (ByDevice(), BelowOnDevices(), HeldActivations())),
+    ThresholdsOnStages(),
+    InTurn("diagrams below a value", (ByDevice(), ThresholdsOnDevices(), ActivationModes())),
 )
-_FROM_BELOW = FromBelow()
+_FROM_BELOW = CoreGuided()
 _OF_PASSES = (
     TunedListSchedules(),
     _DIAGRAMS[0],
@@ -95,7 +95,7 @@ ENGINE = Engine(
         TaskRanks(),
     ),
     finish=finished,
-    own_core=_FROM_BELOW,
+    dedicated_part=_FROM_BELOW,
     relaxed=replace(
         _SCHEDULES_ONLY,
         opening=(Published(share=_PARAMS.relaxed_published_share, compare_up_to_passes=0), Sequential()),

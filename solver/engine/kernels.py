@@ -20,8 +20,8 @@ from pipesched.checking.diagram.labels import told_apart
 from pipesched.checking.diagram.replay import expand as expand_diagram
 from pipesched.compiled import cache_folder, fingerprint
 from pipesched.problem.problem import Problem
-from solver.beam.below import rank_children
 from solver.beam.children import expand
+from solver.beam.completion import rank_children
 from solver.beam.nodes import take
 from solver.construction.lists.kernel import compiled_run
 from solver.diagram.completion import keys_after, rests_before

@@ -22,7 +22,7 @@ from pipesched.schedule.timeline import Timeline
 from solver.backends.interruptible import Asking
 from solver.construction.timing import best_times
 from solver.diagram.completion import ENDLESS
-from solver.diagram.kept_steps import longest_of_all
+from solver.diagram.modelled_steps import longest_of_all
 from solver.engine.clock import ANALYTIC, Clock, PartTimes
 from solver.engine.incumbent.common_ticks import in_common_ticks
 from solver.engine.incumbent.incumbent import Incumbent, Report
@@ -90,7 +90,7 @@ class Part(Protocol):
         """Offer schedules to the incumbent, or claim bounds, within one slice after the other."""
 
 
-class PartAlone(Part, Protocol):
+class DedicatedPart(Part, Protocol):
     """A part that may have a core of its own instead of slices."""
 
     def alone(self, search: Search, /) -> None:
@@ -135,7 +135,7 @@ class Engine:
     finish: Callable[[Search], Solution]
     raise_bounds: bool = True
     beside: bool = True
-    own_core: PartAlone | None = None
+    dedicated_part: DedicatedPart | None = None
     relaxed: Engine | None = None
     as_stages: Engine | None = None
 

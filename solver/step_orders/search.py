@@ -11,10 +11,10 @@ import numpy as np
 from pipesched.problem.problem import Problem
 from solver.bounds.analytic.critical_paths import Paths
 from solver.diagram.completion import Rests, completion
-from solver.diagram.kept_stages import owner_of, state_count, walked_chains
-from solver.diagram.kept_steps import kept_steps
+from solver.diagram.modelled_stages import owner_of, state_count, walked_chains
+from solver.diagram.modelled_steps import modelled_steps
 from solver.diagram.params import DIAGRAMS
-from solver.diagram.steps import NEVER, NOTHING, Kept, Numbers, Steps, without_blocks
+from solver.diagram.steps import NEVER, NOTHING, ModelledSteps, Numbers, Steps, without_blocks
 from solver.step_orders.labels import DELAYS, MODES, best_of, longer
 from solver.step_orders.weights import Weights, weights_of
 
@@ -45,9 +45,9 @@ def only_chain(problem: Problem) -> tuple[int, ...] | None:
     return chains[0] if len(chains) == 1 else None
 
 
-def all_steps(problem: Problem, chain: tuple[int, ...]) -> Kept | None:
+def all_steps(problem: Problem, chain: tuple[int, ...]) -> ModelledSteps | None:
     """Those of a chain with all of its stages."""
-    return kept_steps(problem, Paths(problem), chain, owner_of(problem, chain, chain))
+    return modelled_steps(problem, Paths(problem), chain, owner_of(problem, chain, chain))
 
 
 def order_count(problem: Problem) -> int | None:

@@ -12,7 +12,7 @@ from formulations.partition.partition_model import PartitionModel
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import PlanProblem
-from pipesched.layers.recompute_rule import RecomputeRule, selections, why_not_told
+from pipesched.layers.recompute_rule import RecomputeRule, selections, why_not_expressible
 from tests.support.plan_brute_force import partitions
 from tests.support.varied_plans import varied_plan
 
@@ -50,7 +50,7 @@ def test_rows_and_rule_allow_the_same_partitions(seed: int, rule: RecomputeRule)
     if stages > plan.model.most_stages:
         return
     every = list(partitions(replace(plan, recompute_rule=RecomputeRule.ANY), choice))
-    allowed = {_same(one) for one in every if why_not_told(plan.model, one, rule) is None}
+    allowed = {_same(one) for one in every if why_not_expressible(plan.model, one, rule) is None}
     assert {_same(one) for one in _solutions(plan)} == allowed
 
 
@@ -98,7 +98,7 @@ def test_a_list_of_modules_recomputes_what_each_layer_has_of_them(
     assert sorted(map(str, map(dict, found))) == sorted(map(str, said))
     (choice,) = plan.choices
     every = list(partitions(replace(plan, recompute_rule=RecomputeRule.ANY), choice))
-    allowed = {_same(one) for one in every if why_not_told(plan.model, one, RecomputeRule.SAME) is None}
+    allowed = {_same(one) for one in every if why_not_expressible(plan.model, one, RecomputeRule.SAME) is None}
     assert {_same(one) for one in _solutions(plan)} == allowed
     told = {frozenset((one.layer, one.way) for row in row_of for one in row) for _, row_of in allowed}
     assert {frozenset(one.items()) for one in said} <= told

@@ -15,7 +15,7 @@ from pipesched.layers.layer import LayerType
 from pipesched.layers.partition import Partition, Recomputed, mistakes
 from pipesched.layers.pieces import Lengths
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
-from pipesched.layers.recompute_rule import why_not_told
+from pipesched.layers.recompute_rule import why_not_expressible
 from pipesched.problem.problem import Objective, Problem
 from tests.support import task_brute_force
 from tests.support.brute_force import optimum
@@ -31,7 +31,7 @@ def partitions(plan: PlanProblem, choice: Choice) -> Iterator[Partition]:
         held = Partition(counts).layers_of(plan.model)
         for recompute in product(*(list(_ways(plan, Counter(layer.name for layer in own))) for own in held)):
             found = Partition(counts, recompute if any(recompute) else ())
-            if why_not_told(plan.model, found, plan.recompute_rule) is None:
+            if why_not_expressible(plan.model, found, plan.recompute_rule) is None:
                 yield found
 
 

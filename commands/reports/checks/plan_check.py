@@ -19,7 +19,7 @@ from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.formatting import plain
 from pipesched.schedule.metrics import measure
 from pipesched.validation.validator import validate
-from solver.planning.searched_again import searched_again
+from solver.planning.recheck_search import recheck_search
 
 
 def check_plan(answer: PlanAnswer, args: Namespace) -> Exit:
@@ -132,7 +132,7 @@ def _one_again(row: Said, bound: Fraction, finding: Finding, args: Namespace, st
     evidence = None if row.said is None else row.said.evidence
     if finding.verdict not in (Verdict.TRUSTED, Verdict.NOT_VERIFIED) or evidence is None:
         return finding
-    same = searched_again(row.plan, row.choice, bound, evidence, limits_of(args), stop)
+    same = recheck_search(row.plan, row.choice, bound, evidence, limits_of(args), stop)
     if same is None:
         return Finding(finding.verdict, f"{finding.text}; repeated with other parameters it came to no end")
     if same:

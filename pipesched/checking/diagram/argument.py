@@ -30,8 +30,8 @@ _MOST_TOLD_APART, _NO_WIDTH, _MOST_BELOW = 1024, 2**40, 2**50
 def decision_diagram(problem: Problem, evidence: Diagram) -> int:
     """The least end of the orders that are followed, or the value that the others do not end before."""
     from pipesched.checking.diagram.completion import completions, reachable
-    from pipesched.checking.diagram.guide import Guide, guide_of
     from pipesched.checking.diagram.moves import Layer
+    from pipesched.checking.diagram.projected_completion import Guide, guide_of
     from pipesched.checking.diagram.replay import least_end
     from pipesched.checking.diagram.walk import walk_along
 

@@ -11,9 +11,9 @@ from fractions import Fraction
 import numpy as np
 
 from pipesched.checking.diagram.completion import FOREVER
-from pipesched.checking.diagram.guide import Guide, ask
 from pipesched.checking.diagram.labels import told_apart
 from pipesched.checking.diagram.moves import Labels, Layer, moves_from, raise_times, run_move, waiting
+from pipesched.checking.diagram.projected_completion import Guide, ask
 from pipesched.checking.diagram.walk import NONE, Numbers, Steps, Walk, runs_of
 from pipesched.checking.finding import NotCoveredError
 from pipesched.compiled import compiled

@@ -11,7 +11,7 @@ from pipesched.problem.chains.microbatch_chains import without_scale
 from pipesched.problem.formatting import amount
 from pipesched.problem.passes import BW, REDUCE, STEP, B, PassKind, W
 from pipesched.problem.problem import Objective, Problem
-from pipesched.problem.relaxed.least_held import holding_least
+from pipesched.problem.relaxed.least_memory import with_least_memory
 from pipesched.problem.relaxed.without_lookups import without_lookups
 from pipesched.problem.relaxed.without_parameters import without_parameters
 from pipesched.problem.relaxed.without_stage_arcs import without_stage_arcs
@@ -39,7 +39,7 @@ def certificates(
     """Every certificate that holds for the problem, strongest first; `run` is as for `catalogue.certificates`.
 
     Where activations may be offloaded or recomputed, the bounds of the catalogue are those of the problem that holds
-    each of them as little as any way allows (`holding_least`). What waits for weight tasks is bounded whatever the way.
+    each of them as little as any way allows (`with_least_memory`). What waits for weight tasks is bounded whatever the way.
     """
     if problem.network.has_collectives:
         rest = without_parameters(problem)
@@ -57,7 +57,7 @@ def certificates(
         NAME: partial(stream_weights, kept, objective),
     }
     found = [one for name, certify in own.items() for one in (certify() if run is None else run(name, certify))]
-    for one in catalogue.certificates(holding_least(problem), objective, run):
+    for one in catalogue.certificates(with_least_memory(problem), objective, run):
         found.append(replace(one, text=f"{one.text} {_RELAXED}"))
     return sorted(found, key=lambda certificate: -certificate.value_ticks)
 
@@ -83,7 +83,7 @@ def passes_alone(problem: Problem) -> Problem | None:
     if problem.microbatch_scale:
         return None
     rest = without_stage_arcs(without_lookups(without_parameters(problem)))
-    return holding_least(rest) if rest.network.options else rest
+    return with_least_memory(rest) if rest.network.options else rest
 
 
 def has_plain_passes(problem: Problem) -> bool:

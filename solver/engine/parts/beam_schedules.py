@@ -11,7 +11,7 @@ import numpy as np
 
 from pipesched.problem.problem import Objective
 from solver.backends.interruptible import run_within
-from solver.beam.below import Below, what_follows
+from solver.beam.completion import CompletionBounds, completion_bounds
 from solver.beam.nodes import offsets
 from solver.beam.openings import openings
 from solver.beam.ranks import Preference
@@ -77,12 +77,12 @@ class BeamSchedules:
             best = sorted(range(len(runs)), key=values.__getitem__)[: max(1, len(runs) // self.fewer_runs)]
             runs = [runs[one] for one in best]
             if width == self.width and problem.objective is Objective.MAKESPAN:
-                below = run_within(slice_.left(), search.stop, partial(what_follows, problem, search.stop))
+                below = run_within(slice_.left(), search.stop, partial(completion_bounds, problem, search.stop))
                 below = None if below is None else _below_best(search, below)
             width *= self.width_growth
 
 
-def _below_best(search: Search, below: Below) -> Below:
+def _below_best(search: Search, below: CompletionBounds) -> CompletionBounds:
     """Only what may end below the best value known."""
     value = search.incumbent.state.value
     return below if value is None else below._replace(value=int(value))

@@ -10,7 +10,7 @@ from typing import Protocol
 from pipesched.layers.plan_problem import Decide, PlanProblem
 from pipesched.layers.recompute_rule import RecomputeRule
 from solver.planning.joint.draft import Draft, StageSums
-from solver.planning.joint.told_layers import SelectedWays, ToldLayers
+from solver.planning.joint.expressible_layers import ExpressibleLayers, SelectedModes
 
 Rows = Sequence[Sequence[int]]
 
@@ -32,7 +32,7 @@ def recomputation_of(plan: PlanProblem, sums: StageSums, random: Random) -> Reco
     """Any layers; or those that the plan problem's rule allows to be recomputed together."""
     if plan.recompute_rule is RecomputeRule.ANY or plan.recompute is not Decide.FREE:
         return AnyLayers(sums, random)
-    ways = SelectedWays(sums)
+    ways = SelectedModes(sums)
     if plan.recompute_rule is RecomputeRule.FIRST:
         return FirstLayers(ways, random)
     return SameLayers(ways, plan.recompute_rule is RecomputeRule.SAME)
@@ -60,7 +60,7 @@ class AnyLayers:
 class FirstLayers:
     """The first layers of each stage."""
 
-    def __init__(self, ways: SelectedWays, random: Random) -> None:
+    def __init__(self, ways: SelectedModes, random: Random) -> None:
         self._ways, self._random = ways, random
 
     def clipped(self, cuts: tuple[int, ...], recomputed: Rows) -> Draft:
@@ -91,7 +91,7 @@ class FirstLayers:
 class SameLayers:
     """`steps`: one number of first layers on all stages, then all layers; else all layers or none."""
 
-    def __init__(self, ways: SelectedWays, steps: bool) -> None:
+    def __init__(self, ways: SelectedModes, steps: bool) -> None:
         self._ways, self._steps = ways, steps
 
     def clipped(self, cuts: tuple[int, ...], recomputed: Rows) -> Draft:
@@ -99,26 +99,30 @@ class SameLayers:
 
     def less(self, draft: Draft) -> Draft:
         said = self._ways.said_by(draft.recomputed)
-        if said == ToldLayers():
+        if said == ExpressibleLayers():
             return draft
         if said.modules:
-            return self._ways.told(draft.cuts, ToldLayers(modules=said.modules - 1))
+            return self._ways.told(draft.cuts, ExpressibleLayers(modules=said.modules - 1))
         if said.modules is not None or not self._steps:
-            return self._ways.told(draft.cuts, ToldLayers())
+            return self._ways.told(draft.cuts, ExpressibleLayers())
         first = self._ways.most_of(draft.cuts) + self._ways.mtp if said.everything else said.first
-        return self._ways.told(draft.cuts, ToldLayers(first - 1))
+        return self._ways.told(draft.cuts, ExpressibleLayers(first - 1))
 
     def more(self, draft: Draft, stages: set[int]) -> Draft | None:
         """Modules before whole layers. All stages change, these among them."""
         if not stages:
             return None
         said, most = self._ways.said_by(draft.recomputed), self._ways.most_of(draft.cuts)
-        number = -1 if said == ToldLayers() else said.modules
+        number = -1 if said == ExpressibleLayers() else said.modules
         if self._steps and number is not None and number + 1 in self._ways.lists:
-            return self._ways.told(draft.cuts, ToldLayers(modules=number + 1))
+            return self._ways.told(draft.cuts, ExpressibleLayers(modules=number + 1))
         if said.everything or (said.first >= most and not self._ways.has_everything):
             return None
-        more = ToldLayers(said.first + 1) if self._steps and said.first < most else ToldLayers(everything=True)
+        more = (
+            ExpressibleLayers(said.first + 1)
+            if self._steps and said.first < most
+            else ExpressibleLayers(everything=True)
+        )
         if more.everything and not self._ways.has_everything:
             return None
         return self._ways.told(draft.cuts, more)

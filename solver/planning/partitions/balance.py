@@ -13,7 +13,7 @@ from itertools import accumulate, combinations, pairwise
 
 import numpy as np
 
-from formulations.partition.beside import Beside
+from formulations.partition.extra_loads import Beside
 from pipesched.layers.even import some_counts
 from pipesched.layers.layer import LayerType
 from pipesched.layers.partition import Partition

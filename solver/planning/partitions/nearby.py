@@ -12,7 +12,7 @@ from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.plan_problem import Decide, PlanProblem
 from pipesched.layers.recompute_rule import RecomputeRule
 from solver.parameters import tunable, tuned
-from solver.planning.joint.told import fewer, told
+from solver.planning.joint.expressible import fewer, told
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from math import ceil, floor, lcm
 
 import numpy as np
 
-from formulations.partition.beside import Beside
+from formulations.partition.extra_loads import Beside
 from formulations.partition.partition_model import MOST_STEPS
 from pipesched.int64_arrays import int64_array
 from pipesched.layers.layer import LayerType

@@ -18,7 +18,7 @@ from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from pipesched.layers.recompute_rule import RecomputeRule
 from pipesched.schedule.schedule import Schedule
-from solver.planning.joint.told import told
+from solver.planning.joint.expressible import told
 from solver.planning.partitions.balance import balanced, balanced_loads
 from solver.planning.partitions.memory_fit import MemoryFit
 from solver.planning.partitions.nearby import recut

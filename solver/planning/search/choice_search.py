@@ -16,7 +16,7 @@ from pipesched.errors import BadInput, Disagreement, DoesNotApply, is_defect
 from pipesched.layers.even import even_counts
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, PlanProblem
-from pipesched.layers.recompute_rule import why_not_told
+from pipesched.layers.recompute_rule import why_not_expressible
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Problem
 from pipesched.results.plan import Candidate, ChoiceResult
@@ -249,7 +249,9 @@ class ChoiceSearch:
 
     def offer(self, candidate: Candidate) -> bool:
         """Keep a plan if it is better than those before; whether it is valid and recomputes what may be."""
-        if validate(candidate.timeline) or why_not_told(self.plan.model, candidate.partition, self.plan.recompute_rule):
+        if validate(candidate.timeline) or why_not_expressible(
+            self.plan.model, candidate.partition, self.plan.recompute_rule
+        ):
             return False
         if self.best is None or candidate.value < self.best.value:
             self.best = candidate

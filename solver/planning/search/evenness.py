@@ -16,7 +16,7 @@ from heuristics.building.patience import patience
 from heuristics.catalogue import schedule_named
 from pipesched.errors import BadInput, Deadlock, DoesNotApply
 from pipesched.layers.partition import Partition
-from pipesched.layers.recompute_rule import why_not_told
+from pipesched.layers.recompute_rule import why_not_expressible
 from pipesched.problem.problem import Problem
 from pipesched.results.plan import Candidate
 from pipesched.schedule.metrics import measure
@@ -96,5 +96,5 @@ def _tried(of: ChoiceSearch, partition: Partition, like: Candidate) -> Candidate
 
 
 def _is_valid(of: ChoiceSearch, found: Candidate) -> bool:
-    told = why_not_told(of.plan.model, found.partition, of.plan.recompute_rule) is None
+    told = why_not_expressible(of.plan.model, found.partition, of.plan.recompute_rule) is None
     return told and not validate(found.timeline)

@@ -30,7 +30,7 @@ from pipesched.results.evidence import (
     StreamTasks,
     StreamWeights,
 )
-from solver.backends.refuted_again import refuted_again
+from solver.backends.recheck_refutation import recheck_refutation
 from solver.bounds.analytic.catalogue import BOUNDS, certificates
 from solver.engine.clock import Clock
 from solver.engine.incumbent.incumbent import Incumbent
@@ -119,7 +119,7 @@ def test_refutations_by_cp_sat_are_trusted_and_repeated(tmp_path: Path) -> None:
     solution = solve(one, WORK)
     assert solution.timeline is not None and solution.lower_bound_ticks == solution.value_ticks
     best, searched = solution.lower_bound_ticks, Refutation(None)
-    assert refuted_again(one, best, searched, WORK, Event()) is True
+    assert recheck_refutation(one, best, searched, WORK, Event()) is True
     claim = Certificate("exhaustive search by CP-SAT", best, "", None, searched)
     path = save(ScheduleFile(solution.timeline, best, claim), tmp_path / "schedule.json")
     assert main(["check", str(path), "--again", "--workers", "1"]) == 0

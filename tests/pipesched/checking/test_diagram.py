@@ -16,7 +16,7 @@ from benchmarks.proofs.exhaustive.optimum import NotTiny, least_value
 from pipesched.checking.check import check_bound
 from pipesched.checking.diagram.argument import decision_diagram
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError, Verdict
-from pipesched.checking.memory.least_held import least_held
+from pipesched.checking.memory.least_memory import with_least_memory
 from pipesched.problem.chains.microbatch_chains import without_scale
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
@@ -69,7 +69,7 @@ def tiny(random: Random, likely: Likely) -> Iterator[tuple[Problem, int, Diagram
             best = least_value(problem, problem.objective, 3_000)
         except NotTiny:
             continue
-        problem = least_held(without_scale(problem))
+        problem = with_least_memory(without_scale(problem))
         diagram = drawn_with(random, problem)
         exact = proved(problem, diagram)
         if best is not None and exact is not None:
@@ -122,7 +122,7 @@ def test_rounds_that_repeat_are_skipped_to_the_same_value() -> None:
 
 @pytest.mark.parametrize(("rows", "most"), [(None, 83), (1, 81), (64, 84)])
 def test_more_rows_of_a_device_prove_more_where_labels_are_merged(rows: int | None, most: int) -> None:
-    problem = least_held(both_ways(2, 6, 2, "span"))
+    problem = with_least_memory(both_ways(2, 6, 2, "span"))
     stages = tuple(stage for chain in problem.placement.chains for stage in chain)
     merged = Diagram(stages, 1, device=0)
     assert decision_diagram(problem, merged) == 79
@@ -185,7 +185,7 @@ def test_not_verified_where_the_replay_does_not_know_the_option() -> None:
 
 
 def test_several_tasks_of_a_pass_are_known_to_the_stages_of_one_chain_alone() -> None:
-    tasks = least_held(of_tasks(v_shape(2, 4, 3)))
+    tasks = with_least_memory(of_tasks(v_shape(2, 4, 3)))
     assert decision_diagram(tasks, Diagram((1, 2), 8)) > 0
     for other in (Diagram((0, 1), device=0), Diagram((0,), 8, 20, (0,))):
         with pytest.raises(NotCoveredError):

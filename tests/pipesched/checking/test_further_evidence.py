@@ -28,7 +28,7 @@ from pipesched.results.evidence import (
     WithMoreMemory,
 )
 from pipesched.results.evidence_document import evidence_document, evidence_from
-from solver.backends.refuted_again import refuted_again
+from solver.backends.recheck_refutation import recheck_refutation
 from solver.bounds.analytic.catalogue import certificates
 from solver.cyclic import solve_period
 from solver.cyclic.period_bounds import PeriodCertificate, period_certificates
@@ -107,8 +107,8 @@ def test_searches_of_passes_made_of_tasks_are_repeated() -> None:
     one = next(p for p in (tiny_tasks(random) for _ in range(50)) if not p.overlaps and optimum(p, p.objective))
     best = optimum(one, one.objective)
     assert best is not None
-    assert refuted_again(one, best, Refutation(None), WORK, Event()) is True
+    assert recheck_refutation(one, best, Refutation(None), WORK, Event()) is True
     with pytest.raises(Disagreement, match="CP-SAT found a schedule"):
-        refuted_again(one, best + 5, Refutation(None), WORK, Event())
+        recheck_refutation(one, best + 5, Refutation(None), WORK, Event())
     with pytest.raises(NotCoveredError, match="period"):
-        refuted_again(replace(one, objective=Objective.PERIOD), best, Refutation(None), WORK, Event())
+        recheck_refutation(replace(one, objective=Objective.PERIOD), best, Refutation(None), WORK, Event())

@@ -23,7 +23,7 @@ from pipesched.files.plan_file import plan_problem_from
 from pipesched.results.plan_evidence import AllOrders, AllPartitions
 from solver.limits import Limits
 from solver.planning.plan import plan
-from solver.planning.searched_again import searched_again
+from solver.planning.recheck_search import recheck_search
 from tests.support.plan_brute_force import best_value, tiny_plan
 
 _LIMITS = Limits(deterministic=3, workers=1)
@@ -74,10 +74,10 @@ def test_bounds_of_plans_hold_in_the_check_and_again(seed):
     assert _checked(answer) in (Verdict.VERIFIED, Verdict.TRUSTED)
     (choice,), (said,) = problem.choices, answer.choices
     if isinstance(said.evidence, AllPartitions):
-        assert searched_again(problem, choice, answer.lower_bound, said.evidence, _LIMITS, Event()) is True
+        assert recheck_search(problem, choice, answer.lower_bound, said.evidence, _LIMITS, Event()) is True
         best = best_value(problem)[choice]
         # Nothing is left out that would hide the optimum.
-        assert searched_again(problem, choice, best + problem.tick, said.evidence, _LIMITS, Event()) is not True
+        assert recheck_search(problem, choice, best + problem.tick, said.evidence, _LIMITS, Event()) is not True
 
 
 def test_published_orders_are_searched_again_by_their_paths():
@@ -86,12 +86,12 @@ def test_published_orders_are_searched_again_by_their_paths():
     (said,) = answer.choices
     assert isinstance(said.evidence, AllOrders)
     assert _checked(answer) is Verdict.VERIFIED
-    assert searched_again(problem, said.choice, answer.lower_bound, said.evidence, _LIMITS, Event()) is True
+    assert recheck_search(problem, said.choice, answer.lower_bound, said.evidence, _LIMITS, Event()) is True
     above = answer.lower_bound + 1
-    assert searched_again(problem, said.choice, above, said.evidence, _LIMITS, Event()) is False
+    assert recheck_search(problem, said.choice, above, said.evidence, _LIMITS, Event()) is False
     # A path less, and nothing refutes what is below.
     few = AllOrders(tuple(replace(paths, tried=paths.tried[:1]) for paths in said.evidence.orders[:1]))
-    assert searched_again(problem, said.choice, above, few, _LIMITS, Event()) is not True
+    assert recheck_search(problem, said.choice, above, few, _LIMITS, Event()) is not True
     free = replace(problem, schedules=())
     assert weakest(check_plan_bound(free, answer.lower_bound, answer.choices)) is Verdict.REFUSED
 

@@ -27,10 +27,10 @@ from pipesched.results.diagram_evidence import Diagram
 from pipesched.results.evidence import Refutation
 from pipesched.results.evidence_document import evidence_document, evidence_from
 from solver.bounds.analytic.catalogue import certificates
-from solver.diagram.below import bounds_of_devices, bounds_of_stages
 from solver.diagram.by_device import bounds_by_device
-from solver.diagram.kept_stages import by_chain
-from solver.diagram.raising import Raising
+from solver.diagram.modelled_stages import by_chain
+from solver.diagram.threshold_bounds import bounds_of_devices, bounds_of_stages
+from solver.diagram.threshold_search import ThresholdSearch
 from solver.limits import Limits
 from solver.solve import solve
 from tests.support.makers import problem
@@ -98,11 +98,11 @@ def test_evidence_of_orders_below_a_value_holds_in_finer_ticks() -> None:
             continue
         near = ceil(max((each.value_ticks for each in certificates(one, one.objective)), default=1)) + 1
         for bounds in (bounds_of_devices, bounds_by_device):
-            for genuine in bounds(Raising(one, Event(), lambda near=near: (near // 2, near))):
+            for genuine in bounds(ThresholdSearch(one, Event(), lambda near=near: (near // 2, near))):
                 assert isinstance(genuine.evidence, Diagram)
                 chains[len(by_chain(one, genuine.evidence.stages))] += 1
                 _holds_in_finer_ticks(one, genuine)
-        for genuine in bounds_of_stages(Raising(one, Event(), lambda near=near: (near // 2, near)), 0):
+        for genuine in bounds_of_stages(ThresholdSearch(one, Event(), lambda near=near: (near // 2, near)), 0):
             _holds_in_finer_ticks(one, genuine)
     assert min(chains[1], chains[2]) > 1, chains
 

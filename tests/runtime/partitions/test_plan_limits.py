@@ -10,7 +10,7 @@ import pytest
 from pipesched.errors import BadInput
 from pipesched.layers.partition import Partition, mistakes
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
-from pipesched.layers.recompute_rule import RecomputeRule, why_not_told
+from pipesched.layers.recompute_rule import RecomputeRule, why_not_expressible
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat
 from runtime.partitions.plan_limits import restricted
 from runtime.partitions.staged_model import staged
@@ -33,7 +33,7 @@ def _allowed(plan: PlanProblem, choice: Choice, partition: Partition) -> bool:
         choice in plan.choices
         and known
         and not mistakes(plan.model, partition)
-        and why_not_told(plan.model, partition, plan.recompute_rule) is None
+        and why_not_expressible(plan.model, partition, plan.recompute_rule) is None
     )
 
 

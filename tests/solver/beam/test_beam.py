@@ -11,7 +11,7 @@ import pytest
 from pipesched.problem.problem import Problem
 from pipesched.schedule.rescale import value_of
 from pipesched.validation.validator import validate
-from solver.beam.below import rank_below, what_follows
+from solver.beam.completion import completion_bounds, rank_below
 from solver.beam.nodes import offsets, take
 from solver.beam.openings import openings
 from solver.beam.ranks import Preference
@@ -100,7 +100,7 @@ def test_forwards_are_put_off_that_would_hold_memory_too_soon(chunks: int, memor
 def test_no_order_ends_before_what_must_follow_it(seed: int) -> None:
     """Every part of an order that ends at a value stays where that is a tick more, at any layer."""
     given = with_blocks(seed)
-    walks, below = walks_of(given), what_follows(given, Event())
+    walks, below = walks_of(given), completion_bounds(given, Event())
     if below is None:
         assert len(given.placement.chains) == 2
         return
@@ -123,7 +123,7 @@ def test_orders_that_cannot_end_below_the_best_make_room_for_better_ones() -> No
     memory = {"capacity": 5}
     given = problem(4, 6, times=times, placement="v-shape", memory=memory, objective="makespan")
     walks = walks_of(given)
-    below = what_follows(given, Event())
+    below = completion_bounds(given, Event())
     assert below is not None
     prefers, plain = _PREFERS._replace(longest=0.0), ended(best_order(walks, _PREFERS, 100, 2))
     guided = ended(best_order(walks, prefers, 100, 2, below))

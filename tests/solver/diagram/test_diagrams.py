@@ -27,25 +27,25 @@ from pipesched.results.evidence_document import evidence_document, evidence_from
 from solver.bounds.analytic import critical_paths
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.analytic.critical_paths import Paths, durations
-from solver.diagram import all_orders, follow, raising
-from solver.diagram import kept_steps as kept_passes
+from solver.diagram import all_orders, compile, threshold_search
+from solver.diagram import modelled_steps as kept_passes
 from solver.diagram.all_orders import bounds_of_all_orders
-from solver.diagram.below import bounds_of_devices, bounds_of_more_stages, bounds_of_stages
 from solver.diagram.by_device import bounds_by_device
 from solver.diagram.certificate import KIND
+from solver.diagram.compile import least_end
 from solver.diagram.completion import completion
 from solver.diagram.device_sets import in_even_steps
-from solver.diagram.follow import least_end
-from solver.diagram.guide import Guiding, guides_of
-from solver.diagram.kept_stages import owner_of, stages_on
-from solver.diagram.kept_steps import kept_steps
 from solver.diagram.layers import Least
-from solver.diagram.raising import Raising
-from solver.diagram.steps import Kept, without_blocks
+from solver.diagram.modelled_stages import owner_of, stages_on
+from solver.diagram.modelled_steps import modelled_steps
+from solver.diagram.projected_completion import SmallerDiagram, projected_completions
+from solver.diagram.steps import ModelledSteps, without_blocks
+from solver.diagram.threshold_bounds import bounds_of_devices, bounds_of_more_stages, bounds_of_stages
+from solver.diagram.threshold_search import ThresholdSearch
 from solver.engine.finish import finished
 from solver.engine.opening.analytic_bounds import AnalyticBounds
 from solver.engine.opening.sequential import Sequential
-from solver.engine.parts.bounds.below import BelowOnDevices, BelowOnStages
+from solver.engine.parts.bounds.thresholds import ThresholdsOnDevices, ThresholdsOnStages
 from solver.engine.run import run
 from solver.engine.search import Engine, Search
 from solver.limits import Limits
@@ -88,7 +88,7 @@ def above(ask: Ask, *which: Any) -> Ask:
     """A bound below a value: from nothing on to what no schedule needs, of devices or stages where it asks for them."""
 
     def found(one: Problem, stop: Event, width: int = 64, proved: float = 10, **limits: int) -> Iterator[Certificate]:
-        return ask(Raising(one, stop, lambda: (proved, ceil(4 * in_words(one))), width, **limits), *which)
+        return ask(ThresholdSearch(one, stop, lambda: (proved, ceil(4 * in_words(one))), width, **limits), *which)
 
     return found
 
@@ -219,44 +219,44 @@ def test_evidence_with_an_option_of_another_version_is_not_verified() -> None:
 # What is looked at by all these bounds: orders of kept steps, followed to their end or to a value.
 
 
-def kept(one: Problem, devices: tuple[int, ...] = (), stages: tuple[int, ...] = ()) -> Kept:
+def kept(one: Problem, devices: tuple[int, ...] = (), stages: tuple[int, ...] = ()) -> ModelledSteps:
     """Of the first chain."""
     chain = one.placement.chains[0]
     held = stages or stages_on(one, chain, devices)
-    found = kept_steps(one, Paths(one), held, owner_of(one, chain, held))
+    found = modelled_steps(one, Paths(one), held, owner_of(one, chain, held))
     assert found is not None
     return found
 
 
-def on_all(one: Problem, *devices: int) -> Kept:
+def on_all(one: Problem, *devices: int) -> ModelledSteps:
     """Of all chains; of a span that of the first device counts."""
     held = [stage for chain in one.placement.chains for stage in stages_on(one, chain, devices)]
-    found = kept_steps(one, Paths(one), held, devices[0] if one.objective is Objective.SPAN else None)
+    found = modelled_steps(one, Paths(one), held, devices[0] if one.objective is Objective.SPAN else None)
     assert found is not None
     return found
 
 
-def guiding(one: Kept) -> Guiding:
+def guiding(one: ModelledSteps) -> SmallerDiagram:
     found = completion(one.steps, EVERY, Event())
     assert found is not None
-    return Guiding(one, found)
+    return SmallerDiagram(one, found)
 
 
-def plain(one: Problem, kept: Kept, width: int = 512, work: int = EVERY, **how: int) -> Least:
+def plain(one: Problem, kept: ModelledSteps, width: int = 512, work: int = EVERY, **how: int) -> Least:
     """Of all orders."""
-    return least_end(kept.steps, width, work, Event(), guides_of(one, kept, ()), **how)
+    return least_end(kept.steps, width, work, Event(), projected_completions(one, kept, ()), **how)
 
 
-def exact(one: Problem, kept: Kept) -> int:
+def exact(one: Problem, kept: ModelledSteps) -> int:
     """When these orders end at the earliest, with no label merged."""
     found = plain(one, kept)
     assert found.ticks is not None and not found.merged
     return found.ticks
 
 
-def end(one: Problem, kept: Kept, value: int, width: int = 64, guide: Kept | None = None) -> Least:
+def end(one: Problem, kept: ModelledSteps, value: int, width: int = 64, guide: ModelledSteps | None = None) -> Least:
     """Below a value, guided by the same stages or fewer."""
-    guides = guides_of(one, kept, [guiding(guide or kept)])
+    guides = projected_completions(one, kept, [guiding(guide or kept)])
     return least_end(kept.steps, width, EVERY, Event(), guides, value)
 
 
@@ -355,10 +355,10 @@ def test_a_layer_that_is_broken_off_proves_nothing(monkeypatch: pytest.MonkeyPat
     one = makespan(2, 4, 4, times=UNEVEN_BLOCKS)
     steps = kept(one, (0, 1))
     whole = plain(one, steps, 64).ticks
-    monkeypatch.setattr(follow, "_AT_ONCE", 1)
+    monkeypatch.setattr(compile, "_AT_ONCE", 1)
     assert plain(one, steps, 64).ticks == whole
     for most in range(1, 40, 3):
-        monkeypatch.setattr(follow, "_LAYER", most)
+        monkeypatch.setattr(compile, "_LAYER", most)
         assert plain(one, steps, 64).ticks is None
 
 
@@ -377,13 +377,14 @@ def test_values_up_to_that_of_a_schedule_are_tried() -> None:
     steps = kept(MERGING, (0, 1, 2))
     least = exact(MERGING, steps)
     tried = [
-        one.value_ticks for one in bounds_of_devices(Raising(MERGING, Event(), lambda: (least - 100, least + 30), 1))
+        one.value_ticks
+        for one in bounds_of_devices(ThresholdSearch(MERGING, Event(), lambda: (least - 100, least + 30), 1))
     ]
     assert tried == sorted(set(tried)) and tried[-1] <= least
     assert tried[-1] > (plain(MERGING, steps, 1).ticks or 0)
-    refuted = [*bounds_of_devices(Raising(MERGING, Event(), lambda: (least - 100, least - 40), 8))]
+    refuted = [*bounds_of_devices(ThresholdSearch(MERGING, Event(), lambda: (least - 100, least - 40), 8))]
     assert refuted[-1].value_ticks == least - 40
-    assert [*bounds_of_devices(Raising(MERGING, Event(), lambda: (least, least), 8))] == []
+    assert [*bounds_of_devices(ThresholdSearch(MERGING, Event(), lambda: (least, least), 8))] == []
 
 
 @pytest.mark.parametrize(
@@ -391,7 +392,7 @@ def test_values_up_to_that_of_a_schedule_are_tried() -> None:
 )
 def test_stages_beside_those_of_a_device_prove_more_than_words_and_no_more_than_all_orders(ask: Ask) -> None:
     words = in_words(THIRD)
-    found = [*ask(Raising(THIRD, Event(), lambda: (words, 1.05 * words)))]
+    found = [*ask(ThresholdSearch(THIRD, Event(), lambda: (words, 1.05 * words)))]
     tried = [one.value_ticks for one in found]
     assert tried == sorted(set(tried)) and tried[0] > words
     last = found[-1].evidence
@@ -435,8 +436,8 @@ def test_ways_on_of_each_device_prove_no_less_than_one_row_and_no_more_than_all_
     )
     least, guides = exact(one, steps), [guiding(each) for each in alone]
     for value in (least - 10, least + 5):
-        single = least_end(steps.steps, 8, EVERY, Event(), guides_of(one, steps, guides), value)
-        asked = Raising(one, Event(), lambda value=value: (value - 1, value), 8, EVERY, EVERY)
+        single = least_end(steps.steps, 8, EVERY, Event(), projected_completions(one, steps, guides), value)
+        asked = ThresholdSearch(one, Event(), lambda value=value: (value - 1, value), 8, EVERY, EVERY)
         found = [*asked.certificates(steps, guides, 1, 1, rows=64)]
         assert single.ticks is not None and single.ticks <= min(least, value)
         assert not found or single.ticks <= found[-1].value_ticks <= min(least, value)
@@ -461,10 +462,10 @@ class Little:
 @pytest.mark.parametrize(
     ("one", "opening", "part"),
     [
-        (v_shape(3, 8, 3), (AnalyticBounds(load_only=True), Sequential()), BelowOnDevices()),
-        (IN_BLOCKS, (AnalyticBounds(load_only=True), Sequential()), BelowOnDevices()),
-        (THIRD, (AnalyticBounds(), Sequential()), BelowOnStages()),
-        (THIRD, (AnalyticBounds(), Sequential(), Little()), BelowOnStages()),
+        (v_shape(3, 8, 3), (AnalyticBounds(load_only=True), Sequential()), ThresholdsOnDevices()),
+        (IN_BLOCKS, (AnalyticBounds(load_only=True), Sequential()), ThresholdsOnDevices()),
+        (THIRD, (AnalyticBounds(), Sequential()), ThresholdsOnStages()),
+        (THIRD, (AnalyticBounds(), Sequential(), Little()), ThresholdsOnStages()),
     ],
 )
 def test_a_search_by_a_part_alone_raises_the_bound(one: Problem, opening: Any, part: Any) -> None:
@@ -493,7 +494,7 @@ def _steps(**change: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 LATER = ("least_end", lambda found: found if found.ticks is None else found._replace(ticks=found.ticks + 1))
 MORE_LEFT = ("completion", lambda layers: [one._replace(rests=one.rests + 1) for one in layers])
-ROOM = ("kept_steps", _steps(room=lambda s: np.where(s.room > 0, s.room - 1, s.room)))
+ROOM = ("modelled_steps", _steps(room=lambda s: np.where(s.room > 0, s.room - 1, s.room)))
 BEHIND = _steps(behind=lambda s: np.where(s.behind >= 0, s.behind + 1, s.behind))
 
 
@@ -501,17 +502,17 @@ BEHIND = _steps(behind=lambda s: np.where(s.behind >= 0, s.behind + 1, s.behind)
     ("where", "wrong", "branch", "count"),
     [
         (all_orders, ROOM, "decision diagram of some devices, interleaved", 30),
-        (all_orders, ("kept_steps", _steps(longest=lambda s: np.zeros_like(s.longest))), "decision diagram of some devices, room after B", 60),
-        (all_orders, ("kept_steps", _steps(lag=lambda s: s.lag + 1)), "decision diagram with blocks, makespan", 60),
-        (all_orders, ("kept_steps", _steps(blocks=lambda s: np.where(s.blocks < 0, -1, s.blocks + 1))), "decision diagram with blocks, one backward", 60),
-        (raising, ("kept_steps", lambda kept: kept._replace(steps=without_blocks(kept.steps))), "decision diagram below a value, blocks, makespan", 30),
-        (raising, MORE_LEFT, "decision diagram below a value, V", 40),
-        (raising, LATER, "decision diagram of some stages, makespan", 8),
-        (raising, ("kept_steps", BEHIND), "decision diagram of some stages, makespan", 8),
-        (raising, ("guides_of", lambda guides: guides._replace(rests=guides.rests + 1)), "decision diagram guided by fewer stages, makespan", 30),
-        (raising, ("guides_of", lambda guides: guides._replace(gone=guides.gone - 1)), "decision diagram guided by fewer stages, makespan", 60),
-        (raising, ("kept_steps", _steps(past=lambda s: 0)), "decision diagram of all chains, span", 30),
-        (all_orders, ("kept_steps", _steps(whole=lambda s: 2 * s.whole)), "decision diagram of some devices, V", 30),
+        (all_orders, ("modelled_steps", _steps(longest=lambda s: np.zeros_like(s.longest))), "decision diagram of some devices, room after B", 60),
+        (all_orders, ("modelled_steps", _steps(lag=lambda s: s.lag + 1)), "decision diagram with blocks, makespan", 60),
+        (all_orders, ("modelled_steps", _steps(blocks=lambda s: np.where(s.blocks < 0, -1, s.blocks + 1))), "decision diagram with blocks, one backward", 60),
+        (threshold_search, ("modelled_steps", lambda kept: kept._replace(steps=without_blocks(kept.steps))), "decision diagram below a value, blocks, makespan", 30),
+        (threshold_search, MORE_LEFT, "decision diagram below a value, V", 40),
+        (threshold_search, LATER, "decision diagram of some stages, makespan", 8),
+        (threshold_search, ("modelled_steps", BEHIND), "decision diagram of some stages, makespan", 8),
+        (threshold_search, ("projected_completions", lambda guides: guides._replace(rests=guides.rests + 1)), "decision diagram guided by fewer stages, makespan", 30),
+        (threshold_search, ("projected_completions", lambda guides: guides._replace(gone=guides.gone - 1)), "decision diagram guided by fewer stages, makespan", 60),
+        (threshold_search, ("modelled_steps", _steps(past=lambda s: 0)), "decision diagram of all chains, span", 30),
+        (all_orders, ("modelled_steps", _steps(whole=lambda s: 2 * s.whole)), "decision diagram of some devices, V", 30),
     ],
     ids=["room for one less", "no weight pass waits", "a longer way", "longer blocks", "no blocks", "more that remains", "a later end", "more behind", "more that a guide says", "less since the guide's steps", "not long ago", "more room for the oldest"],
 )  # fmt: skip

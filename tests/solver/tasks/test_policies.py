@@ -26,7 +26,7 @@ from solver.tasks.policy.dispatcher import Dispatcher
 from solver.tasks.policy.policy import EAGER, STEADY
 from solver.tasks.policy.search import PolicySearch
 from solver.tasks.rank_search import Serial
-from solver.tasks.ways_to_run import ways_to_run
+from solver.tasks.saving_modes import saving_modes
 from tests.support.expert_parallel import mean_layers
 from tests.support.task_brute_force import always_fits, optimum, tiny_tasks
 from tests.support.tiny_memory import tiny_memory
@@ -72,7 +72,7 @@ def test_activations_come_back_in_time_and_fit_on_any_timing() -> None:
     for seed in range(60):
         problem, random = tiny_memory(Random(seed)), Random(seed)
         jobs = jobs_of(problem)
-        for running in ways_to_run(jobs):
+        for running in saving_modes(jobs):
             own = Dispatcher(Serial(jobs, *running))
             for policy in (EAGER, EAGER._replace(reserve=2.0, later=1.0), STEADY.moved(random, back=True)):
                 found = own.run(policy)

@@ -9,9 +9,9 @@ from threading import Event
 from pipesched.problem.problem import Objective
 from pipesched.results.certificate import Certificate
 from solver.diagram.by_device import bounds_by_device
-from solver.diagram.kept_stages import walked_chains
+from solver.diagram.modelled_stages import walked_chains
 from solver.diagram.params import DIAGRAMS
-from solver.diagram.raising import Raising
+from solver.diagram.threshold_search import ThresholdSearch
 from solver.engine.diagram_bounds import DiagramBounds
 from solver.engine.search import Search
 
@@ -29,4 +29,4 @@ class ByDevice(DiagramBounds):
         return len([*walked_chains(problem)]) <= DIAGRAMS.most_devices
 
     def bounds(self, search: Search, stop: Event, work: int, /) -> Iterator[Certificate]:
-        return bounds_by_device(Raising(search.problem, stop, search.open_ticks, work=work))
+        return bounds_by_device(ThresholdSearch(search.problem, stop, search.open_ticks, work=work))

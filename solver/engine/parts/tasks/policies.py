@@ -17,7 +17,7 @@ from solver.tasks.policy.dispatcher import Dispatcher
 from solver.tasks.policy.policy import EAGER, STEADY
 from solver.tasks.policy.search import PolicySearch
 from solver.tasks.rank_search import Serial
-from solver.tasks.ways_to_run import ways_to_run
+from solver.tasks.saving_modes import saving_modes
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class TaskPolicies:
         slice_ = yield
         jobs, seed = jobs_of(search.problem), search.limits.seed * 1_000_003
         try:
-            dispatchers = [Dispatcher(Serial(jobs, *running)) for running in ways_to_run(jobs)]
+            dispatchers = [Dispatcher(Serial(jobs, *running)) for running in saving_modes(jobs)]
         except ValueError:
             return
         workers = 1 if search.clock.counts_work else search.workers

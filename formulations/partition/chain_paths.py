@@ -1,0 +1,117 @@
+"""What bounds for every order are stated in: the stages of each device, and the ways between them as variables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+from formulations.partition.partition_model import PartitionModel
+from formulations.partition.stage_terms import Linear, StageTerms
+from pipesched.layers.layer import LayerType
+from pipesched.layers.plan_problem import Choice
+
+
+@dataclass(frozen=True)
+class Ways:
+    """Of each stage of a chain: the way to its first forward, from a gradient's end on to the iteration's, and around.
+
+    `around[k]` is from the end of a forward of stage k to the earliest start of the same micro-batch's backward.
+    """
+
+    head: list[Linear]
+    tail: list[Linear]
+    around: list[Linear]
+
+
+class ChainPaths:
+    """A partition's variables on a placement. Ways are those of the only chain: with several there are none."""
+
+    def __init__(self, model: PartitionModel, choice: Choice) -> None:
+        plan = model.plan
+        self.model, self.plan = model, plan
+        self.placement = choice.on(plan.cluster.devices)
+        self.chains = self.placement.chains
+        self.one_chain = len(self.chains) == 1
+        self._least: dict[str, Linear] = {}
+        own, every = plan.model.parameters, plan.model.sequence
+        time = own.added + sum((one.gather + one.reduce + one.step for one in every), Fraction(0))
+        held = (own.gather.memory if own.gather else 0) + sum((one.gathered for one in every), Fraction(0))
+        slowest = max(plan.slowness_of_places(self.placement))
+        # What a stage runs for its parameters, and holds, is no more.
+        self._most = max(int(time * slowest / plan.tick), int(held / model.step), model.beside.most)
+        layers = plan.model.sequence
+        way = sum((_longest(layer) for layer in layers), Fraction(0)) / plan.tick
+        overhead = (plan.model.forward_overhead + plan.model.backward_overhead) * len(self.chains[0]) / plan.tick
+        # No way through the stages and back takes longer.
+        lags = sum(map(sum, self._lags())) + model.beside.head + model.beside.tail + model.beside.around
+        self.longest = int((way + overhead) * slowest) + lags if self.one_chain else 0
+
+    def held(self, device: int) -> tuple[int, ...]:
+        """The places on their chain of the stages of a device."""
+        length = len(self.chains[0])
+        return tuple(stage % length for stage in self.placement.stages_of[device])
+
+    def static(self, device: int) -> Linear:
+        """What a device holds whenever a pass takes memory: its layers, and one stage's parameters where gathered."""
+        return self.layers(device) + self.least(device, f"gathered{device}", lambda terms: terms.gathered)
+
+    def layers(self, device: int) -> Linear:
+        """The memory of a device's layers, which it holds at all times."""
+        return sum(self.model.terms[k].memory for k in self.held(device))
+
+    def least(
+        self, device: int, name: str, of: Callable[[StageTerms], Linear], beside: Mapping[int, int] | None = None
+    ) -> Linear:
+        """The least of the device's stages, and of what is `beside` them, as a number or a variable of this name."""
+        own = [of(self.model.terms[k]) for k in self.held(device)]
+        own += [beside[device]] if beside and device in beside else []
+        if len(own) <= 1 or all(isinstance(each, int) for each in own):
+            return min(own, default=0)
+        if name not in self._least:
+            self._least[name] = self.model.cp.new_int_var(0, self._most, name)
+            self.model.cp.add_min_equality(self._least[name], own)
+        return self._least[name]
+
+    def ways(self) -> Ways:
+        """Each way as a variable of its own, so that rows stay short.
+
+        They are those of a micro-batch's first piece, whose forward is the first on a device and whose backward the
+        last.
+        """
+        lags = self._lags()
+        stages, terms = range(len(self.chains[0])), self.model.pieces[0]
+        beside = self.model.beside
+        head: list[Linear] = [beside.head]
+        back: list[Linear] = [beside.tail]
+        for k in stages[:-1]:
+            head.append(self.named(f"head{k + 1}", head[-1] + terms[k].forward + lags[k][0], self.longest))
+            # The last backward, on the first stage, runs to the end of its W, unless something follows its gradient.
+            last = terms[k].rest if k == 0 and not beside.tail else terms[k].gradient
+            back.append(self.named(f"tail{k + 1}", back[-1] + last + lags[k][1], self.longest))
+        around: list[Linear] = [beside.around]
+        for k in reversed(stages[:-1]):
+            there = terms[k + 1].forward + terms[k + 1].gradient + sum(lags[k])
+            around.insert(0, self.named(f"around{k}", around[0] + there, self.longest))
+        return Ways(head, back, around)
+
+    def named(self, name: str, expression: Linear, most: int) -> Linear:
+        """A variable that equals the expression, and is never above `most`."""
+        variable = self.model.cp.new_int_var(0, most, name)
+        self.model.cp.add(variable == expression)
+        return variable
+
+    def _lags(self) -> list[tuple[int, int]]:
+        """Ticks from each stage of the chain to the next, and of the gradient back."""
+        where, cluster, tick = self.placement.stage_device, self.plan.cluster, self.plan.tick
+        return [
+            (int(cluster.lag(where[a], where[b]) / tick), int(cluster.lag(where[b], where[a]) / tick))
+            for a, b in pairwise(self.chains[0])
+        ]
+
+
+def _longest(layer: LayerType) -> Fraction:
+    """A layer's forward and its longest backward, recomputed."""
+    again = max((way.time for way in layer.recompute), default=Fraction(0))
+    return layer.forward + max(layer.full_backward, layer.backward + (layer.weight or 0)) + again

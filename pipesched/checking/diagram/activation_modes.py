@@ -1,0 +1,158 @@
+"""Argument: the passes of some stages run in some order, each activation held in one of the ways that there are.
+
+Stages that are not kept are delays, without a limit of memory or streams, and of the problem in which nothing has to be
+saved there: every schedule stays one, and takes no longer. Hosts, and that devices share streams, are left out.
+
+Micro-batches that hold what a stage leaves in the same way have the same steps with the same times. So if each takes
+the n-th of them that runs for that of its n-th micro-batch, which leaves all times as they are, it starts no sooner
+than what it waits for: n of the same micro-batches had come so far, and so long before. In the same way a stage's n-th
+forward waits for the n-th of the stage before, and gradients back. What is held depends on how many have run each step
+alone. So a state is how many have, way by way.
+
+Steps are taken by their starts over all devices and streams, and none starts before the last. A copy out gives back
+what it copied when it ends, which is an event by itself; the sooner the better, so that one that can be over is. What
+is left of a backward behind its gradient is put off: as many as memory has room for beside all that is held. All others
+have run: the compute stream was in use for so long, from the start of any of its steps on. The same holds when a copy
+back takes its memory. It starts behind the end of the last step of the compute stream, or while that runs: then memory
+holds what a gradient has that runs there, and all weight passes but its own and those put off end before it does.
+
+With times that are nowhere later nothing that follows is later: of each state only such times are kept.
+
+Of the makespan time 0 is its start: a chain's first kept forward waits for the way to it, and behind its last gradient
+comes the way back. Of a span time 0 is the start of the first kept pass on the device. It has nothing before it where
+all kept stages are there, or where it is the first forward of the only chain.
+"""
+
+from __future__ import annotations
+
+from itertools import chain, pairwise
+from operator import le
+
+from pipesched.checking.coverage import require_covered
+from pipesched.checking.diagram.mode_steps import END, FREE, RUN, Label, Orders, State, Times, sum_over
+from pipesched.checking.diagram.mode_times import run
+from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.diagram_evidence import Diagram
+
+# What problems may use besides that activations are offloaded or recomputed.
+_KNOWN = frozenset(("offload", "recompute", "may_keep", "host_pools", "shared_streams"))
+_MOST_BELOW, _MOST_LABELS = 2**50, 3_000_000
+
+
+def held_activations(problem: Problem, evidence: Diagram) -> int:
+    """The least end of all orders that end before `below`, or that value."""
+    require_covered(problem, _KNOWN)
+    if any(stage.overlapped is not None for stage in problem.stages):
+        raise NotCoveredError("the check does not cover offload and recomputation with overlapped blocks")
+    _require(problem, evidence)
+    assert evidence.below is not None
+    return _least_end(Orders(problem, evidence.stages, evidence.device), evidence.below)
+
+
+def _require(problem: Problem, evidence: Diagram) -> None:
+    """That the evidence is of ways to hold activations, and speaks of what the objective counts."""
+    where, stages, device, below = problem.placement, evidence.stages, evidence.device, evidence.below
+    makespan = problem.objective is Objective.MAKESPAN
+    kept = [chain for chain in where.chains if set(chain) & set(stages)]
+    elsewhere = any(where.stage_device[s] != device for chain in kept for s in chain if s in stages)
+    # So time 0 is the start of its first forward.
+    from_first = len(kept) == 1 and kept[0][0] in stages and where.stage_device[kept[0][0]] == device
+    refused = {
+        "stages that are not those of chains, in the order of these": stages
+        != tuple(s for chain in where.chains for s in chain if s in stages),
+        "no stages": not stages,
+        "no micro-batch walks a chain": any(not problem.microbatches_of[chain[0]] for chain in kept),
+        "orders that end below nothing": below is None or not 0 <= below <= _MOST_BELOW,
+        "labels that are merged, or a guide": (evidence.width, evidence.rows, evidence.guide) != (None, None, ()),
+        "another objective": not makespan and problem.objective is not Objective.SPAN,
+        "the makespan of a device": makespan and device is not None,
+        "the span of no device": not makespan and device is None,
+        "the span of a device that is not all that is kept, nor of the first stage": not makespan
+        and elsewhere
+        and not from_first,
+    }
+    for why, found in refused.items():
+        if found:
+            raise RefusedEvidenceError(f"{why}: {evidence}")
+
+
+def _least_end(orders: Orders, below: int) -> int:
+    """State by state, as far as micro-batches have come: from those before it all labels of a state are known."""
+    ranks = [dict[State, list[Label]]() for _ in range(sum_over(orders.rank, orders.last) + 1)]
+    ranks[0][orders.first] = [orders.begin()]
+    seen = 0
+    for rank in ranks[:-1]:
+        for state, labels in rank.items():
+            moves = [(move, _Left(orders, move.state)) for move in orders.moves(state)]
+            cuts = orders.cuts(state)
+            for label in labels:
+                times = [list(label[start:end]) for start, end in pairwise(cuts)]
+                over = min((times[way.ran][0] for way in orders.ways if way.ran and times[way.ran]), default=None)
+                for move, left in moves:
+                    found = run(orders, times, move, over)
+                    if found is None or left.least_end(found) >= below:
+                        continue
+                    seen += 1
+                    if seen > _MOST_LABELS:
+                        raise NotCoveredError("too many orders to try them all")
+                    _keep(ranks[left.rank].setdefault(move.state, []), tuple(chain.from_iterable(found)))
+        rank.clear()
+    return min((max(label) for label in ranks[-1].get(orders.last, ())), default=below)
+
+
+def _keep(labels: list[Label], new: Label) -> None:
+    """Among the labels of a state, unless one is nowhere later; without those that are nowhere sooner."""
+    for one in labels:
+        if all(map(le, one, new)):
+            return
+    labels[:] = [one for one in labels if not all(map(le, new, one))]
+    labels.append(new)
+
+
+class _Left:
+    """What is left behind a state: of each device, and by which stream the times of queues are waited for."""
+
+    def __init__(self, orders: Orders, state: State) -> None:
+        self._orders, self.rank = orders, sum_over(orders.rank, state)
+        # By device: whether its end counts, whether it has steps left, their ticks, those of them behind gradients.
+        self._left = list[tuple[bool, bool, int, int, int]]()
+        for device, own in enumerate(orders.of_device):
+            work = later = gradients = 0
+            for one in own:
+                left, begun = sum_over(one.left, state), one.number - state[one.begun]
+                gradients += left
+                later += left * one.later
+                work += left * one.times.gradient + begun * (one.times.forward + min(way.work[0] for way in one.ways))
+                work += sum(
+                    state[slot] * ticks for way in one.ways for slot, ticks in zip(way.slots, way.work, strict=True)
+                )
+            back = min(one.back for one in own)
+            self._left.append((orders.owner in (None, device), gradients > 0, work, later, back))
+
+    def least_end(self, times: Times) -> int:
+        """A bound of the end; times become the latest with which nothing that is left runs later."""
+        orders, found = self._orders, times[END][0]
+        free, run = times[FREE], times[RUN]
+        for device, (counts, more, work, later, back) in enumerate(self._left):
+            if more:
+                run[device] = max(run[device], free[device])
+                if counts:
+                    found = max(found, run[device] + work + later)
+                if orders.owner is None:
+                    found = max(found, free[device] + work + back)
+                continue
+            if counts:
+                found = times[END][0] = max(found, times[END][0], run[device])
+            run[device] = 0
+            for stream in orders.streams_of[device]:
+                free[stream] = 0
+        for queue, waits in enumerate(orders.waiting):
+            if waits is not None and times[queue]:
+                times[queue] = [max(one, free[waits]) for one in times[queue]]
+        for way in orders.ways:
+            one = orders.kept[way.stage]
+            if times[way.ready] and (orders.owner in (None, one.device)):
+                behind = one.later if orders.owner is not None else max(one.later, one.back)
+                found = max(found, times[way.ready][-1] + one.times.gradient + behind)
+        return found

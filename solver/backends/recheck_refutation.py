@@ -1,0 +1,63 @@
+"""A bound by CP-SAT's exhaustive search once more, with other parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from threading import Event
+
+from ortools.sat.python import cp_model
+
+from formulations.exact.exact_model import ExactModel
+from formulations.jobs.jobs_of_problem import jobs_of
+from formulations.variables.literals import TooLong
+from pipesched.checking.attainable import greatest_attainable_below
+from pipesched.checking.finding import NotCoveredError
+from pipesched.errors import Disagreement
+from pipesched.problem.attainable_spans import Value
+from pipesched.problem.chains.microbatch_chains import without_scale
+from pipesched.problem.formatting import amount
+from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.rescale import finer
+from pipesched.results.evidence import Refutation
+from solver.backends.cp_sat import EXHAUSTIVE, Parameters, solve_model
+from solver.limits import Limits
+
+
+def recheck_refutation(
+    problem: Problem, bound: Value, evidence: Refutation, limits: Limits, stop: Event
+) -> bool | None:
+    """Whether CP-SAT again finds no schedule below the bound (in ticks); None where it comes to no end.
+
+    It searches the same model, stated anew, with presolve and linear relaxation (which the search for bounds leaves
+    out), without symmetries, and with another seed. `Disagreement` where it finds a schedule of all devices,
+    `NotCoveredError` where there is no such model.
+    """
+    problem = without_scale(problem)
+    below = greatest_attainable_below(problem, bound)
+    if below < 0:
+        return True
+    model = _model(finer(problem, below.denominator), below.numerator, evidence.devices)
+    work = limits.deterministic
+    parameters = Parameters(
+        limits.seconds, work, limits.seed + 1, workers=limits.workers, first_solution=True, symmetry=False
+    )
+    answer = solve_model(model, parameters, stop)
+    if answer.has_solution and evidence.devices is None:
+        found = f"a schedule of {amount(problem, below)} or less, and the file states that none is below"
+        raise Disagreement(f"CP-SAT found {found} {amount(problem, bound)}", EXHAUSTIVE)
+    return False if answer.has_solution else True if answer.infeasible else None
+
+
+def _model(problem: Problem, at_most: int, devices: Collection[int] | None) -> cp_model.CpModel:
+    """All schedules of at most so many ticks, of these devices or of all."""
+    if problem.objective is Objective.PERIOD:
+        raise NotCoveredError("no search by CP-SAT bounds a period")
+    try:
+        model = ExactModel(jobs_of(problem), at_most, 0, devices=devices)
+    except TooLong as why:
+        raise NotCoveredError(str(why)) from None
+    if not model.bounds_everything:
+        raise NotCoveredError(
+            "there are too many overlapped blocks to search them all, or passes of several tasks overlap"
+        )
+    return model.cp

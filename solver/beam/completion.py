@@ -1,0 +1,111 @@
+"""What must follow an order of one chain at least: those that cannot end below a value are left out, others ranked.
+
+Crossings with blocks on all devices of the chain, passes backwards with one label a state, say for each time of an
+order what follows it.
+"""
+
+from __future__ import annotations
+
+from threading import Event
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipesched.compiled import inner
+from pipesched.problem.problem import Problem
+from solver.beam.children import MATE
+from solver.beam.nodes import offsets
+from solver.beam.tables import Numbers, Walks
+from solver.diagram.completion import Rests, completion, numbers_of
+from solver.diagram.modelled_stages import devices_of
+from solver.diagram.params import DIAGRAMS
+from solver.diagram.steps import NOTHING
+from solver.step_orders.search import all_steps, only_chain
+
+_LEFT_OUT = np.inf
+
+
+class CompletionBounds(NamedTuple):
+    """`layers` of states after so many passes, and by how much each step raises their keys.
+
+    `number[d]` is what the pass backwards calls device d. Orders that cannot end before `value` are left out.
+    """
+
+    layers: list[Rests]
+    raises: Numbers
+    number: Numbers
+    value: int
+
+
+def completion_bounds(problem: Problem, stop: Event) -> CompletionBounds | None:
+    """None where there are several chains or too many states, or after a stop."""
+    chain = only_chain(problem)
+    kept = None if chain is None else all_steps(problem, chain)
+    if kept is None or numbers_of(kept) > DIAGRAMS.completion_numbers * DIAGRAMS.most_numbers:
+        return None
+    rest = completion(kept.steps, DIAGRAMS.most_numbers, stop)
+    if rest is None:
+        return None
+    devices = devices_of(problem, kept.stages)
+    number = np.full(problem.devices, -1, np.int64)
+    number[list(devices)] = np.arange(len(devices))
+    return CompletionBounds(rest, kept.steps.raises, number, 2**62)
+
+
+def rank_below(
+    nodes: Numbers, moves: Numbers, ranks: NDArray[np.float64], done: int, walks: Walks, below: CompletionBounds
+) -> None:
+    """Add to the ranks of the children of a layer what they must take at least; infinite where that is too much."""
+    for further in (1, 2):
+        if done + further < len(below.layers):
+            rest = below.layers[done + further]
+            chosen = further == 2
+            rank_children(nodes, moves, ranks, chosen, *rest, walks, below.raises, below.number, below.value)
+
+
+@inner
+def rank_children(nodes, moves, ranks, blocks, keys, first, rests, walks, raises, number, value):  # type: ignore[no-untyped-def]
+    """Of those with a block or of those without; states and what follows them are of the layer that these lead to."""
+    steps = walks.device.shape[0]
+    for child in range(nodes.shape[0]):
+        if (moves[child, MATE] >= 0) != blocks:
+            continue
+        row = nodes[child]
+        key = np.int64(0)
+        for step in range(steps):
+            key += raises[step] * row[step]
+        state = np.searchsorted(keys, key)
+        if state >= keys.shape[0] or keys[state] != key or first[state] == first[state + 1]:
+            ranks[child] = _LEFT_OUT  # nothing that begins so comes to an end
+            continue
+        least = _least(row, rests[first[state]], walks, number)
+        ranks[child] = ranks[child] + least if least < value else _LEFT_OUT
+
+
+@inner
+def _least(row, rest, walks, number):  # type: ignore[no-untyped-def]
+    """The largest sum of a time and what follows it: when micro-batches in flight and devices are through with a pass.
+
+    Then the time of a device with all weight passes that wait.
+    """
+    ends, free, waiting, _, _ = offsets(walks)
+    steps, devices = walks.device.shape[0], walks.room.shape[0]
+    through, kept, found = row[steps - 1], 0, np.int64(NOTHING)
+    for device in range(devices):
+        kept = max(kept, number[device] + 1)
+    flying = rest.shape[0] - 2 * kept
+    for one in range(through, row[0]):
+        step = 0
+        while row[step + 1] > one:
+            step += 1
+        found = max(found, row[ends + walks.first[step] + one] + rest[one - through])
+    for device in range(devices):
+        if number[device] < 0:
+            continue
+        now = row[free + device]
+        found = max(found, now + rest[flying + number[device]])
+        for at in range(walks.since[device], walks.since[device + 1]):
+            now += row[waiting + walks.waits[at]] * walks.weight[walks.waits[at]]
+        found = max(found, now + rest[flying + kept + number[device]])
+    return found

@@ -1,0 +1,97 @@
+"""Bounds below a value, of how activations are held: on one device after the other, then on two together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from math import ceil
+from threading import Event
+
+from pipesched.problem.formatting import amount
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.certificate import Certificate
+from pipesched.results.diagram_evidence import Diagram
+from solver.bounds.analytic.critical_paths import Paths
+from solver.diagram.activation_modes.relaxation import relaxation_of
+from solver.diagram.activation_modes.search import least_end
+from solver.diagram.certificate import KIND
+from solver.diagram.layers import Least
+from solver.diagram.modelled_stages import devices_of, stages_on, walked_chains
+from solver.diagram.params import DIAGRAMS
+from solver.diagram.thresholds import refuted_thresholds
+from solver.parameters import tunable, tuned
+
+
+@dataclass(frozen=True)
+@tunable
+class ActivationModeParams:
+    """Work of diagrams of how activations are held."""
+
+    most_labels: int = tuned(1_000_000, "labels of a diagram, beyond which its check takes minutes", 1_000, 10**8)
+    label_cost: int = tuned(10, "labels of compiled diagrams looked at in the time of one label here", 1, 1000)
+
+
+_PARAMS = ActivationModeParams()
+
+
+def is_covered(problem: Problem) -> bool:
+    """Whether activations may be held in several ways, and passes are one task each on a stream of their own."""
+    if problem.overlaps or problem.transfer_stream is not None or not problem.network.options:
+        return False
+    several = len({stage.stream for stage in problem.stages}) > 1 or any(stage.tasks for stage in problem.stages)
+    return not several and problem.objective in (Objective.MAKESPAN, Objective.SPAN)
+
+
+def bounds_of_activation_modes(
+    problem: Problem, stop: Event, open_ticks: Callable[[], tuple[float, float]], work: int
+) -> Iterator[Certificate]:
+    """Above what is proved, up to the value of a schedule, in ticks; within so many labels. Each above those before."""
+    if not is_covered(problem):
+        return
+    paths, best = Paths(problem.keeping_activations()), 0
+
+    def between() -> tuple[int, int]:
+        proved, known = open_ticks()
+        return max(best, ceil(proved)), ceil(known)
+
+    for devices, owner in _kept(problem):
+        stages = tuple(stage for chain in walked_chains(problem) for stage in stages_on(problem, chain, devices))
+        holding = relaxation_of(problem, paths, stages, owner)
+
+        def least_below(value: int, work: int) -> Least:
+            least = least_end(holding, value, min(_PARAMS.most_labels, work // _PARAMS.label_cost), stop)  # noqa: B023 - called in this round
+            return least._replace(work=least.work * _PARAMS.label_cost)
+
+        proved, known = between()
+        for found in refuted_thresholds(
+            least_below, between, (max(1, (known - proved) // DIAGRAMS.value_step), 1), work, stop
+        ):
+            work -= found.work
+            if found.ticks > between()[0]:
+                best = found.ticks
+                own = Diagram(stages, below=found.below, device=owner, tick=problem.tick, ways=True)
+                yield Certificate(KIND, best, _text(problem, devices, best), devices[0], own)
+
+
+def _kept(problem: Problem) -> Iterator[tuple[tuple[int, ...], int | None]]:
+    """Each device, then two together, with the one whose span counts: of two that on which the only chain begins."""
+    chains, ends = [*walked_chains(problem)], problem.objective is Objective.MAKESPAN
+    every = devices_of(problem, [stage for chain in chains for stage in chain])
+    for device in every:
+        yield (device,), None if ends else device
+    for two in combinations(every, 2):
+        if ends:
+            yield two, None
+        elif len(chains) == 1 and two[0] == every[0]:
+            yield two, every[0]
+
+
+def _text(problem: Problem, devices: tuple[int, ...], least: int) -> str:
+    on = " and ".join(f"device {device}" for device in devices)
+    return (
+        f"Forwards, backwards, copies and recomputations take turns on {on}: each starts only while memory "
+        "has room for what it holds besides all other activations, each of which is held in one of its ways; a "
+        "micro-batch is away for as long as other stages take. In whichever order they run, and whichever way each "
+        f"activation is held, all take at least {amount(problem, least)}."
+    )

@@ -1,0 +1,181 @@
+"""How the kept stages of a problem become steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+import numpy as np
+
+from pipesched.errors import OutOfRange
+from pipesched.int64_arrays import int64_array, int64_sum
+from pipesched.problem.passes import BW, F, Pass
+from pipesched.problem.problem import Objective, Problem
+from solver.bounds.analytic.critical_paths import Paths, durations
+from solver.diagram.modelled_stages import by_chain, devices_of, in_flight
+from solver.diagram.steps import NEVER, NONE, NOTHING, ModelledSteps, Numbers, Step, Steps, ticks_of_all
+
+# Sums of times of many labels must stay below what 64 bits hold, and so must the keys of states.
+_MOST_TICKS, LARGEST_KEY = 2**50, 2**62
+
+
+def modelled_steps(
+    problem: Problem, paths: Paths, stages: Sequence[int], device: int | None = None
+) -> ModelledSteps | None:
+    """Of stages chain by chain, in the order of each; None where numbers are too large, or nothing is admitted.
+
+    Of a span that of the device counts; without one the time of the only chain does, from its first forward on.
+    """
+    try:
+        return _kept_steps(problem, paths, stages, device)
+    except OutOfRange:
+        return None
+
+
+def _kept_steps(problem: Problem, paths: Paths, stages: Sequence[int], device: int | None) -> ModelledSteps | None:
+    chains = by_chain(problem, stages)
+    every = [step for own in chains for step in _way(own)]
+    devices, where = devices_of(problem, stages), problem.placement.stage_device
+    of = int64_array([devices.index(where[one.stage]) for one in every])
+    lengths = [2 * len(own) for own in chains]
+    firsts = np.repeat(np.append(0, np.cumsum(lengths)[:-1]), lengths)
+    lasts = np.repeat(np.cumsum(lengths) - 1, lengths)
+    starts, ends = _on_the_way(paths, every)
+    since = starts[firsts] if device is not None else np.zeros_like(starts)
+    before = np.where(np.arange(len(every)) == firsts, since, np.roll(ends, 1))
+    ticks, later = _outside_of_blocks(problem, every, stages)
+    blocks = _blocks(problem, every)
+    microbatches = int64_array([len(problem.microbatches_of[one.stage]) for one in every])
+    most = np.repeat([in_flight(problem, own[0]) for own in chains], lengths).astype(np.int64)
+    takes = int64_array([problem.stages[one.stage].activation * (1 if one.forward else -1) for one in every])
+    int64_sum([takes_each * number for takes_each, number in zip(takes.tolist(), microbatches.tolist(), strict=True)])
+    longest = ticks_of_all(ticks, later, starts - before, blocks, microbatches)
+    base, raises = _digits(firsts, lasts, microbatches, most)
+    if longest > _MOST_TICKS or most.min() < 1 or raises is None:
+        return None
+    rooms = [problem.room[one] for one in devices]
+    makespan = problem.objective is Objective.MAKESPAN
+    held = [[one.stage for one in every if one.forward and where[one.stage] == own] for own in devices]
+    slot = np.append(0, np.cumsum([in_flight(problem, own[0]) for own in chains]))
+    steps = Steps(
+        device=of,
+        ticks=ticks,
+        later=later,
+        lag=starts - before,
+        takes=takes,
+        first=firsts,
+        last=lasts,
+        **_of_a_chain_there(every, of, firsts, takes),
+        microbatches=microbatches,
+        in_flight=most,
+        slot=np.repeat(slot[:-1], lengths),
+        behind=int64_array([_behind(paths, one, device) for one in every]),
+        reach=_reach(of, starts, before, lasts, len(devices)),
+        blocks=blocks,
+        base=base,
+        raises=raises,
+        room=int64_array([NONE if room is None else room for room in rooms]),
+        waiting=int64_array([max(0, min(_waiting(problem, stage) for stage in own)) for own in held]),
+        longest=int64_array([later[of == one].max() for one in range(len(devices))]),
+        counts=int64_array([makespan or one == device for one in devices]),
+        slots=int(slot[-1]),
+        owner=NONE if device is None else devices.index(device),
+        past=0 if device is None else -2 * longest,
+    )
+    return ModelledSteps(tuple(stages), device, tuple(every), steps, ends)
+
+
+def longest_of_all(problem: Problem) -> int:
+    """No fewer ticks than all kept passes take one after the other, whichever stages are kept."""
+    paths, found = Paths(problem), 0
+    for chain in by_chain(problem, range(problem.placement.stages)):
+        every = [*_way(chain)]
+        once = paths.forward[chain[0]] + paths.round_trip[chain[0]] + paths.gradient[chain[0]]
+        alone = sum(int(times.sum()) for times in _outside_of_blocks(problem, every, chain))
+        blocks = int(_blocks(problem, every).max(axis=1).clip(min=0).sum()) if problem.overlaps else 0
+        found += len(problem.microbatches_of[chain[0]]) * (once + alone + blocks)
+    return found
+
+
+def _way(stages: Sequence[int]) -> list[Step]:
+    """Down the kept stages of a chain and back."""
+    return [*(Step(stage, True) for stage in stages), *(Step(stage, False) for stage in reversed(stages))]
+
+
+def _on_the_way(paths: Paths, every: Sequence[Step]) -> tuple[Numbers, Numbers]:
+    """When a micro-batch starts and ends each step at the earliest, from the start of its first forward."""
+    back = [0 if one.forward else paths.forward[one.stage] + paths.round_trip[one.stage] for one in every]
+    starts = int64_array([paths.head[one.stage] for one in every]) + back
+    least = [(paths.forward if one.forward else paths.gradient)[one.stage] for one in every]
+    return starts, starts + int64_array(least)
+
+
+def _outside_of_blocks(problem: Problem, every: Sequence[Step], stages: Sequence[int]) -> tuple[Numbers, Numbers]:
+    """Of each step its ticks, and what a backward takes later; in a block with a stage that is not kept maybe less."""
+    placement, kept = problem.placement, set(stages)
+    others = [set(placement.stages_of[placement.stage_device[one.stage]]) - kept for one in every]
+    own = [durations(problem, one.stage, sorted(mates)) for one, mates in zip(every, others, strict=True)]
+    ticks = [forward if one.forward else gradient for one, (forward, gradient, _) in zip(every, own, strict=True)]
+    later = [0 if one.forward else rest - gradient for one, (_, gradient, rest) in zip(every, own, strict=True)]
+    return int64_array(ticks), int64_array(later)
+
+
+def _blocks(problem: Problem, every: Sequence[Step]) -> Numbers:
+    """By the step of a forward and that of a gradient, the ticks of their block; -1 where there is none."""
+    where, found = problem.placement.stage_device, np.full((len(every), len(every)), NONE, np.int64)
+    for n, one in enumerate(every):
+        for g, other in enumerate(every):
+            if one.forward and not other.forward and where[one.stage] == where[other.stage]:
+                ticks = problem.overlapped_ticks(Pass(F, one.stage, 0), Pass(BW, other.stage, 0))
+                found[n, g] = NONE if ticks is None else ticks
+    return found
+
+
+def _digits(first: Numbers, last: Numbers, microbatches: Numbers, most: Numbers) -> tuple[Numbers, Numbers | None]:
+    """The base of the digit of each step, and by how much it raises a key; None where keys grow too large.
+
+    The digit of a step says how many in flight have done it; of one that ends a chain, how many have, but for the first
+    chain, as the number of steps done says that.
+    """
+    number = np.arange(len(first))
+    base = [1 if n == last[0] else int((microbatches if n == last[n] else most)[n]) + 1 for n in number]
+    place = [1, *accumulate(base, lambda one, other: one * other)]
+    if place[-1] > LARGEST_KEY:
+        return int64_array(base), None
+    raises = int64_array(place[:-1], LARGEST_KEY)
+    for end in set(last.tolist()):
+        others = int(raises[(last == end) & (number < end)].sum())
+        raises[end] = (0 if end == last[0] else raises[end]) - others
+    return int64_array(base), raises
+
+
+def _of_a_chain_there(every: Sequence[Step], device: Numbers, first: Numbers, takes: Numbers) -> dict[str, Numbers]:
+    """Of the chain of each step, on the device of the step: its last forward, and the memory of all of its forwards."""
+    forward, down = np.zeros(len(every), np.int64), np.array([one.forward for one in every])
+    whole = np.zeros(len(every), np.int64)
+    for n in range(len(every)):
+        own = np.flatnonzero(down & (device == device[n]) & (first == first[n]))
+        forward[n], whole[n] = own[-1], takes[own].sum()
+    return {"forward": forward, "whole": whole}
+
+
+def _behind(paths: Paths, step: Step, device: int | None) -> int:
+    """From the end of the gradient of a stage until its chain's first stage has nothing left, where that counts."""
+    return paths.tail(step.stage) if device is None else NOTHING
+
+
+def _waiting(problem: Problem, stage: int) -> int:
+    """What a weight pass that has not run holds."""
+    own = problem.stages[stage]
+    return own.activation - own.freed if problem.splittable else own.activation
+
+
+def _reach(device: Numbers, starts: Numbers, before: Numbers, last: Numbers, devices: int) -> Numbers:
+    """From the end of the step before each to the next one of each device, itself among them."""
+    found = np.full((len(device), devices), NEVER // 2, np.int64)
+    for n, end in enumerate(last):
+        for one in range(devices):
+            own = np.flatnonzero(device[n : end + 1] == one)
+            if len(own):
+                found[n, one] = starts[n + own[0]] - before[n]
+    return found

@@ -1,0 +1,208 @@
+"""What remains after the steps of some stages, looked up for orders of the steps of these or of more stages.
+
+An order of the steps of more stages has an order of the steps of fewer of them in it. What remains after that one
+remains after the whole order: its micro-batches have come so far on the fewer stages, and what has passed on their way
+since is taken from their times. A pass backwards over many stages has millions of states; one over few of them leaves
+out nearly as many labels. Of several guides each must let an order go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from pipesched.compiled import inlined, inner
+from pipesched.int64_arrays import LARGEST, int64_array
+from pipesched.problem.problem import Problem
+from solver.diagram.completion import Rests, Short, place_of
+from solver.diagram.modelled_stages import devices_of
+from solver.diagram.modelled_steps import LARGEST_KEY
+from solver.diagram.steps import NEVER, NONE, NOTHING, ModelledSteps, Numbers, Steps
+
+
+class SmallerDiagram(NamedTuple):
+    """Kept stages, and what remains after each of their states."""
+
+    kept: ModelledSteps
+    rest: Sequence[Rests]
+
+
+class ProjectedCompletions(NamedTuple):
+    """The states of guides with what remains after each, and where they are found from those of more stages.
+
+    Arrays by guide, and by step or device of the more stages. By step: what it adds to the `key` of the guide's state,
+    whether it is one of its steps (`own`); and of micro-batches that did it last where their times begin in a row of
+    the guide (`slot`, -1 where none are between steps of it), the chain's `last` step there, and how long after the
+    last own one it ends (`gone`). By device: the place of the time in a row that its time to start is for (`free`),
+    or -1, and that of the time when it has run all (`whole`), or -1 where other stages of the device are kept: then it
+    can start no later than that (`late`). States of guide n after m of its `all` steps are those from
+    `layer[since[n] + m]` on, `most` rows of each from `first` on.
+    """
+
+    key: Numbers
+    own: Numbers
+    slot: Numbers
+    last: Numbers
+    gone: Numbers
+    free: Numbers
+    whole: Numbers
+    late: Numbers
+    all: Numbers
+    since: Numbers
+    layer: Numbers
+    keys: Numbers
+    first: Numbers
+    rests: Short
+    most: int
+
+
+_BY_STEP, _BY_DEVICE = ("key", "own", "slot", "last", "gone"), ("free", "whole", "late")
+
+
+def _column(name: str, ways: Sequence[dict[str, list[int]]], many: int) -> Numbers:
+    """A row of so many for each guide."""
+    return int64_array([way[name] for way in ways], LARGEST_KEY if name == "key" else LARGEST).reshape(len(ways), many)
+
+
+def projected_completions(
+    problem: Problem, kept: ModelledSteps, by: Sequence[SmallerDiagram], most: int = 1
+) -> ProjectedCompletions:
+    """By what remains after each state of the same or some of the stages that are kept; by none: they say nothing.
+
+    Of so many rows a state at most.
+    """
+    ways = [_by_step(kept, one.kept) | _by_device(problem, kept, one.kept) for one in by]
+    wide = {name: len(kept.passes) for name in _BY_STEP} | {name: len(kept.steps.room) for name in _BY_DEVICE}
+    layers = [layer for one in by for layer in one.rest]
+    size = max((layer.rests.shape[1] for layer in layers), default=0)
+    rows = [np.pad(layer.rests, ((0, 0), (0, size - layer.rests.shape[1]))) for layer in layers]
+    begin = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+    firsts = [layer.first[:-1] + at for layer, at in zip(layers, begin[:-1], strict=True)]
+    return ProjectedCompletions(
+        **{name: _column(name, ways, many) for name, many in wide.items()},
+        all=int64_array([one.kept.steps.microbatches.sum() for one in by]),
+        since=np.cumsum([0, *(len(one.rest) for one in by)], dtype=np.int64),
+        layer=np.cumsum([0, *(len(layer.keys) for layer in layers)], dtype=np.int64),
+        keys=np.concatenate([np.empty(0, np.int64), *(layer.keys for layer in layers)]),
+        first=np.concatenate([*firsts, begin[-1:]]),
+        rests=np.concatenate([np.empty((0, size), np.int32), *rows]),
+        most=most,
+    )
+
+
+def _by_step(kept: ModelledSteps, fewer: ModelledSteps) -> dict[str, list[int]]:
+    """How a guide is read by what micro-batches did last."""
+    steps, own = kept.steps, fewer.steps
+    numbers = {kept.passes.index(one): number for number, one in enumerate(fewer.passes)}
+    found: dict[str, list[int]] = {name: [] for name in _BY_STEP}
+    for step in range(len(kept.passes)):
+        chain = [n for n in numbers if steps.first[n] == steps.first[step]]
+        done = [n for n in chain if n <= step]
+        between = 0 < len(done) < len(chain)
+        found["own"].append(int(step in numbers))
+        found["key"].append(int(own.raises[numbers[step]]) if step in numbers else 0)
+        found["slot"].append(int(own.slot[numbers[chain[0]]]) if between else NONE)
+        found["last"].append(chain[-1] if between else NONE)
+        found["gone"].append(int(kept.ends[step] - kept.ends[done[-1]]) if between else 0)
+    return found
+
+
+def _by_device(problem: Problem, kept: ModelledSteps, fewer: ModelledSteps) -> dict[str, list[int]]:
+    """And by what devices have come to."""
+    where, few, slots = problem.placement.stage_device, devices_of(problem, fewer.stages), fewer.steps.slots
+    found: dict[str, list[int]] = {name: [] for name in _BY_DEVICE}
+    for device in devices_of(problem, kept.stages):
+        free = slots + few.index(device) if device in few else NONE
+        whole = free + len(few) if device in few else NONE
+        alike = all(stage in fewer.stages for stage in kept.stages if where[stage] == device)
+        for name, place in (("free", free), ("whole", whole if alike else NONE), ("late", NONE if alike else whole)):
+            found[name].append(place)
+    return found
+
+
+@inner
+def look_ahead(
+    ways: Numbers, until: Numbers, follows: Numbers, ran: Numbers, guides: ProjectedCompletions, steps: Steps
+) -> bool:
+    """Fill in what follows each time on each of the ways on of a state, guide by guide, `until` where those of each.
+
+    And what follows on all of them at least. Nothing follows where the fewer stages have run all: then a later step of
+    others may have started after the end that is counted. False where a guide has no such state, or no way on from it:
+    on its stages no order that memory admits comes there and to an end in time.
+    """
+    found, size = 0, len(follows)
+    for time in range(size):
+        follows[time] = NOTHING
+    for guide in range(len(guides.all)):
+        key, done, since = 0, 0, found
+        for step in range(len(ran)):
+            key += ran[step] * guides.key[guide, step]
+            done += ran[step] * guides.own[guide, step]
+        if done < guides.all[guide]:
+            layer = guides.since[guide] + done
+            if layer >= guides.since[guide + 1]:
+                return False
+            end = guides.layer[layer + 1]
+            low = place_of(key, guides.keys, guides.layer[layer], end)
+            if low == end or guides.keys[low] != key or guides.first[low] == guides.first[low + 1]:
+                return False
+            for row in range(guides.first[low], guides.first[low + 1]):
+                _fill_in(ways[found], guides.rests[row], guide, ran, guides, steps)
+                found += 1
+            for time in range(size):
+                least = NEVER
+                for way in range(since, found):
+                    least = min(least, ways[way, time])
+                follows[time] = max(follows[time], least)
+        until[guide] = found
+    return True
+
+
+@inlined
+def _fill_in(way: Numbers, row: Short, guide: int, ran: Numbers, guides: ProjectedCompletions, steps: Steps) -> None:
+    """What follows each time of the more stages, from a row of a guide."""
+    devices = len(steps.room)
+    for time in range(len(way)):
+        way[time] = NOTHING
+    for step in range(len(ran)):
+        if guides.slot[guide, step] == NONE:
+            continue
+        slot = steps.slot[step] - ran[steps.last[step]]
+        own = guides.slot[guide, step] - ran[guides.last[guide, step]]
+        for one in range(ran[step + 1], ran[step]):
+            way[slot + one] = np.int64(row[own + one]) - guides.gone[guide, step]
+    for device in range(devices):
+        free = steps.slots + device
+        if guides.free[guide, device] != NONE:
+            way[free] = row[guides.free[guide, device]]
+        if guides.late[guide, device] != NONE:
+            way[free] = max(way[free], np.int64(row[guides.late[guide, device]]))
+        if guides.whole[guide, device] != NONE:
+            way[free + devices] = row[guides.whole[guide, device]]
+
+
+@inlined
+def fits(label: Numbers, ways: Numbers, until: Numbers, value: int) -> bool:
+    """Whether each guide has a way on with which the label may end below the value."""
+    since = 0
+    for guide in range(len(until)):
+        found = since == until[guide]
+        for way in range(since, until[guide]):
+            if may_end_below(label, ways[way], value):
+                found = True
+                break
+        if not found:
+            return False
+        since = until[guide]
+    return True
+
+
+@inlined
+def may_end_below(label: Numbers, follows: Numbers, value: int) -> bool:
+    """Whether no time with what follows it comes to the value."""
+    for time in range(len(label)):  # noqa: SIM110 - Numba compiles no generator
+        if label[time] + follows[time] >= value:
+            return False
+    return True

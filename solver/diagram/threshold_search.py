@@ -1,0 +1,128 @@
+"""Bounds below a value: only orders that may end below it are followed, as far as guides say.
+
+A pass backwards with one label a state says how long the rest takes at least: over all kept stages, or over some that
+guide. A label from which nothing ends before the value is left out; so fewer labels of a state have to be merged than
+where all are followed. What is left ends at the least of their ends, and what was left out at the value or later: the
+lesser of the two is proved. Values are tried between what is proved and the value of a schedule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from math import ceil
+from threading import Event
+
+from pipesched.problem.problem import Problem
+from pipesched.results.certificate import Certificate
+from solver.bounds.analytic.critical_paths import Paths
+from solver.diagram.certificate import certificate_of
+from solver.diagram.compile import least_end
+from solver.diagram.completion import Among, completion, numbers_of
+from solver.diagram.layers import Labels, Least
+from solver.diagram.modelled_steps import modelled_steps
+from solver.diagram.params import DIAGRAMS
+from solver.diagram.projected_completion import SmallerDiagram, projected_completions
+from solver.diagram.steps import ModelledSteps
+from solver.diagram.thresholds import refuted_thresholds
+
+# What is proved by now, and the value of a schedule that is known by now, in ticks.
+Open = Callable[[], tuple[float, float]]
+
+
+class ThresholdSearch:
+    """What is proved so far, up to the value of a schedule, in ticks.
+
+    Besides, labels that may still be looked at (`work`), and numbers that may be kept at once.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        stop: Event,
+        open_ticks: Open,
+        width: int = DIAGRAMS.width,
+        work: int = DIAGRAMS.most_labels,
+        numbers: int = DIAGRAMS.most_numbers,
+    ) -> None:
+        self.problem, self.stop, self.paths = problem, stop, Paths(problem)
+        self.work, self.numbers, self._width = work, numbers, width
+        self._open, self._best = open_ticks, 0
+        self.ended = 0  # what was proved last, although it may be less than was proved before
+
+    @property
+    def between(self) -> tuple[int, int]:
+        """What is proved, and the value of a schedule."""
+        proved, known = self._open()
+        return max(self._best, ceil(proved)), ceil(known)
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more can be proved, or looked at."""
+        proved, known = self.between
+        return self.work <= 0 or proved >= known or self.stop.is_set()
+
+    def kept(self, stages: Sequence[int], owner: int | None) -> ModelledSteps | None:
+        """The steps of stages; None where numbers are too large."""
+        return modelled_steps(self.problem, self.paths, stages, owner)
+
+    def guiding(self, stages: Sequence[int], owner: int | None) -> SmallerDiagram | None:
+        """A pass backwards over some stages; None where it has too many numbers, or after a stop."""
+        kept = self.kept(stages, owner)
+        if kept is None or numbers_of(kept) > DIAGRAMS.completion_numbers * self.numbers:
+            return None
+        rest = completion(kept.steps, self.numbers, self.stop)
+        if rest is None:
+            return None
+        self.work -= sum(len(layer.keys) for layer in rest)
+        return SmallerDiagram(kept, rest)
+
+    def certificates(
+        self, kept: ModelledSteps, by: Sequence[SmallerDiagram], step: int, shortest: int, rows: int | None = None
+    ) -> Iterator[Certificate]:
+        """Each above those before. From value to value so many ticks at first, and no fewer than the shortest.
+
+        With `rows`, each guide says anew for each value on which of so many ways its orders may end below it.
+        """
+        own = projected_completions(self.problem, kept, by if rows is None else ())
+
+        def least_below(value: int, work: int) -> Least:
+            guides, used = own, 0
+            if rows is not None:
+                several = list[SmallerDiagram]()
+                for one in by:
+                    again, more = self._below(one, value, rows, work - used, self.numbers // len(by))
+                    used += more
+                    if again is None:
+                        return Least(None, used, True)
+                    several.append(again)
+                guides = projected_completions(self.problem, kept, several, rows)
+            least = least_end(kept.steps, self._width, work - used, self.stop, guides, value)
+            return least._replace(work=least.work + used)
+
+        guide = tuple(stage for stage in kept.stages if any(stage in one.kept.stages for one in by))
+        self.ended = 0
+        for found in refuted_thresholds(least_below, lambda: self.between, (step, shortest), self.work, self.stop):
+            self.work, self.ended = self.work - found.work, max(self.ended, found.ticks)
+            if found.ticks > self.between[0]:
+                self._best = found.ticks
+                yield certificate_of(self.problem, kept, found.ticks, self._width, found.below, guide, rows)
+
+    def step(self, share: int = DIAGRAMS.value_step) -> int:
+        """From a value to the next one at first."""
+        proved, known = self.between
+        return max(1, (known - proved) // share)
+
+    def shortest(self) -> int:
+        """The least of them."""
+        return max(1, self.step() // DIAGRAMS.shortest_value_step)
+
+    def _below(
+        self, by: SmallerDiagram, value: int, rows: int, work: int, numbers: int
+    ) -> tuple[SmallerDiagram | None, int]:
+        """So many ways on of each state that orders of the guide come to, which may end below the value; the work."""
+        reached, own = list[Labels](), projected_completions(self.problem, by.kept, [by])
+        least = least_end(by.kept.steps, self._width, work, self.stop, own, value, reached=reached)
+        if least.ticks is None:
+            return None, least.work
+        rest = completion(by.kept.steps, numbers, self.stop, Among(reached, rows, value))
+        return None if rest is None else SmallerDiagram(by.kept, rest), least.work

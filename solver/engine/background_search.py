@@ -1,0 +1,48 @@
+"""Local search on the other cores while a part of the search uses one."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from threading import Event
+
+from solver.engine.clock import BESIDE
+from solver.engine.search import Search
+
+
+class BackgroundLocalSearch:
+    """It goes on from where it paused.
+
+    Not with one worker, nor where work is counted instead of time, since what is found depends on how long others take.
+    """
+
+    def __init__(self, search: Search) -> None:
+        self._search, self._paused = search, Event()
+        self._wanted = search.engine.beside and not search.clock.counts_work and search.can_improve_orders
+        self._running: tuple[ThreadPoolExecutor, Future[None]] | None = None
+
+    def go_on(self) -> None:
+        """Begin, unless it is under way or its code is being compiled."""
+        possible = self._wanted and self._search.workers > 1
+        if possible and self._running is None and self._search.compiled(self._search.kernels):
+            self._paused.clear()
+            pool = ThreadPoolExecutor(1)
+            self._running = pool, pool.submit(self._improve)
+
+    def pause(self) -> None:
+        """Wait for its end. A defect that it met is noted."""
+        if self._running is None:
+            return
+        pool, found = self._running
+        self._running = None
+        self._paused.set()
+        with pool, self._search.incumbent.defects_noted(BESIDE):
+            found.result()
+
+    def _improve(self) -> None:
+        search = self._search
+        limits = replace(search.limits, workers=search.workers - 1, seconds=search.clock.left())
+        offer = partial(search.offer_order, by=BESIDE)
+        with search.times.of(BESIDE):
+            search.improve_orders(limits, lambda: self._paused.is_set() or search.done(), offer)

@@ -1,0 +1,49 @@
+"""A part that has a core of its own: it goes on while the others share theirs."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from solver.engine.search import DedicatedPart, Part, Search
+
+
+class DedicatedWorker:
+    """The others have a core less until its part comes to its end.
+
+    Not of one core, nor where work is counted instead of time: what is found depends on what the others find.
+    """
+
+    def __init__(self, search: Search) -> None:
+        self._search = search
+        self.part = search.engine.dedicated_part if search.workers > 1 and not search.clock.counts_work else None
+        self._running: tuple[ThreadPoolExecutor, Future[None]] | None = None
+
+    def is_for(self, part: Part) -> bool:
+        """Whether it is that part's."""
+        return part == self.part
+
+    def begin(self) -> None:
+        """Once."""
+        assert self.part is not None
+        self._search.cores_taken += 1
+        pool = ThreadPoolExecutor(1)
+        self._running = pool, pool.submit(self._run, self.part)
+
+    def wait(self) -> None:
+        """Until it has come to its end, or the search is over. A defect that it met is noted."""
+        if self._running is not None:
+            pool, found = self._running
+            with pool, self._search.incumbent.defects_noted(self.part.name if self.part else None):
+                found.result()
+
+    def close(self) -> None:
+        """End the search, and wait."""
+        self._search.end()
+        self.wait()
+
+    def _run(self, part: DedicatedPart) -> None:
+        try:
+            with self._search.times.of(part.name):
+                part.alone(self._search)
+        finally:
+            self._search.cores_taken -= 1

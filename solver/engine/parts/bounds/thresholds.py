@@ -1,0 +1,89 @@
+"""Part: lower bounds by decision diagrams below a value, on some devices, or on the stages of one and some others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from threading import Event
+
+from pipesched.results.certificate import Certificate
+from pipesched.results.diagram_evidence import Diagram
+from pipesched.results.evidence import AroundDevice, OnDevice
+from solver.diagram.threshold_bounds import bounds_of_devices, bounds_of_more_stages, bounds_of_stages
+from solver.diagram.threshold_search import ThresholdSearch
+from solver.engine.diagram_bounds import DiagramBounds
+from solver.engine.search import Search
+
+
+@dataclass(frozen=True)
+class ThresholdsOnDevices(DiagramBounds):
+    """Values between lower bound and incumbent are tried, on devices of a chain in even steps."""
+
+    name: str = "diagrams below a value"
+
+    def bounds(self, search: Search, stop: Event, work: int, /) -> Iterator[Certificate]:
+        return bounds_of_devices(ThresholdSearch(search.problem, stop, search.open_ticks, work=work))
+
+
+@dataclass(frozen=True)
+class ThresholdsOnStages(DiagramBounds):
+    """The same where a device has several stages: on these and those that prove most with them.
+
+    Stages found so guide diagrams of still more stages.
+    """
+
+    name: str = "diagrams of some stages"
+
+    def serves(self, search: Search) -> bool:
+        several = any(len(held) > 1 for held in search.problem.placement.stages_of)
+        return super().serves(search) and several
+
+    def bounds(self, search: Search, stop: Event, work: int, /) -> Iterator[Certificate]:
+        devices = iter(_devices(search))
+        guided, proved = set[tuple[int, ...] | None]({None}), 0.0
+
+        def open_ticks() -> tuple[float, float]:
+            claimed, known = search.open_ticks()
+            return max(proved, claimed), known
+
+        while True:
+            guiding = _guiding(search)
+            if guiding not in guided:
+                guided.add(guiding)
+                found = bounds_of_more_stages(
+                    ThresholdSearch(search.problem, stop, open_ticks, work=work), guiding or ()
+                )
+            elif (device := next(devices, None)) is not None:
+                found = bounds_of_stages(ThresholdSearch(search.problem, stop, open_ticks, work=work), device)
+            else:
+                return
+            for one in found:
+                proved = float(one.value_ticks)
+                yield one
+
+
+def _guiding(search: Search) -> tuple[int, ...] | None:
+    """The stages that the lower bound is said of, where a diagram gave it."""
+    state = search.incumbent.state
+    for one in state.certificates:
+        own = one.evidence
+        if one.value_ticks == state.lower_bound and isinstance(own, Diagram) and own.below is not None:
+            return own.stages
+    return None
+
+
+def _devices(search: Search) -> list[int]:
+    """Those with several stages of a chain; first the one that the lower bound is said of."""
+    state, placement = search.incumbent.state, search.problem.placement
+    where = placement.stage_device
+    several = [
+        device
+        for device in range(search.problem.devices)
+        if any(sum(where[stage] == device for stage in chain) > 1 for chain in placement.chains)
+    ]
+    named = [
+        one.evidence.device
+        for one in state.certificates
+        if one.value_ticks == state.lower_bound and isinstance(one.evidence, OnDevice | AroundDevice)
+    ]
+    return sorted(several, key=lambda device: (device not in named, device))

@@ -1,0 +1,160 @@
+"""Part: CP-SAT on the exact model, asked for a schedule of the lower bound first, then of more and more.
+
+Each conflict with a value says how much more a schedule takes, and what was learnt of one value refutes the next ones
+in a moment. So a search that was stopped loses nearly all: it waits between slices where it reports a bound, and goes
+on there. The first report above what is proved takes 4 to 7 times as long as stating the model on lines of 16 and 17
+devices, and each one after it some hundredths of that: so a slice has at least ten times as long as stating took. One
+that is silent for so long, and for twice its slice, is ended; the next one begins anew, from what is proved by then.
+
+Of several cores it has one of its own, where nothing is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+from functools import partial
+from math import inf
+from threading import Event
+
+from formulations.variables.literal_count import literal_count
+from formulations.variables.literals import TooLong
+from pipesched.problem.attainable_spans import Value
+from pipesched.schedule.timeline import Timeline
+from solver.backends.exact_search import Callback, improve
+from solver.backends.interruptible import Asking, run_within
+from solver.backends.paced import Paced
+from solver.engine.exact_model import model_below, most_literals, take
+from solver.engine.kernels import Kernels
+from solver.engine.refutation import fraction_left, refute
+from solver.engine.search import Search
+from solver.engine.slices import Slice, Work
+from solver.limits import Limits
+from solver.parameters import tunable, tuned
+
+
+@dataclass(frozen=True)
+@tunable
+class CoreGuided:
+    """On one core, as the bounds of all devices are."""
+
+    stating_share: float = tuned(
+        0.1, "of a slice at most, that stating the model took", 0.01, 1,
+        "the first report takes 4 to 7 times as long as stating on lines of 16 and 17 devices",
+    )  # fmt: skip
+    longest_share: float = tuned(0.2, "of the time limit, up to which a slice is lengthened for that", 0.01, 1)
+    name: str = "CP-SAT from the bound up"
+    parallel: bool = False
+    restarts: bool = False
+
+    def serves(self, search: Search) -> bool:
+        """Only of models with order literals: without them nothing is learnt that refutes another value."""
+        problem = search.problem
+        few = literal_count(problem, range(problem.devices)) <= most_literals(problem)
+        return few and not search.takes_long_to_state
+
+    def kernels(self, _: Search) -> Kernels | None:
+        return None
+
+    def work(self, search: Search) -> Work:
+        slice_: Slice | None = yield
+        try:
+            while slice_ is not None:
+                if search.clock.counts_work:
+                    _improve(search, slice_.limits(search.limits), search.stop, partial(take, search))
+                    slice_ = yield
+                else:
+                    slice_ = yield from _from_what_is_proved(self, search, slice_)
+        except TooLong as reason:
+            _note(search, reason)
+
+    def alone(self, search: Search) -> None:
+        """What the model leaves open, a fraction of a tick, is refuted in finer ticks."""
+        clock = search.clock
+        try:
+            while not (search.over() or fraction_left(search) or _improve_alone(search, self.name)):
+                pass
+        except TooLong as reason:
+            _note(search, reason)
+        if fraction_left(search):
+            refute(search, Slice(clock, clock.seconds, clock.left()), self.name)
+
+
+def _note(search: Search, reason: TooLong) -> None:
+    search.incumbent.note(f"CP-SAT was not asked for a schedule of the lower bound: {reason}")
+
+
+def _improve_alone(search: Search, by: str) -> bool:
+    """From what is proved by now, on a core of its own: whether that is over, or more may follow.
+
+    It is over where CP-SAT has come to its end, or brought nothing for as long as is left of the time. More may follow
+    where others have overtaken it: they have had a better bound for as long as it ran until then. Not sooner: with what
+    it has learnt it may be there in a moment.
+    """
+    clock, incumbent = search.clock, search.incumbent
+    began, since, reached = clock.seconds, inf, incumbent.lower_bound
+    gained = began
+
+    def callback(timeline: Timeline | None, bound: Value) -> None:
+        nonlocal reached, gained
+        before = incumbent.state
+        take(search, timeline, bound, by)
+        if incumbent.state is not before:
+            gained = clock.seconds
+        if incumbent.lower_bound > before.lower_bound:
+            reached = incumbent.lower_bound
+
+    def overtaken() -> bool:
+        nonlocal since
+        since = min(since, clock.seconds) if incumbent.lower_bound > reached else inf
+        return clock.seconds - since > since - began
+
+    def in_vain() -> bool:
+        return clock.seconds - gained > clock.left()
+
+    complete = _improve(search, search.limits, Asking(lambda: search.over() or overtaken() or in_vain()), callback)
+    return complete or in_vain()
+
+
+def _from_what_is_proved(part: CoreGuided, search: Search, slice_: Slice) -> Generator[None, Slice, Slice | None]:
+    """By now, slice after slice, until others have proved more: the slice to begin anew in, or None at the end."""
+    clock, reached = search.clock, search.incumbent.lower_bound
+    began, stated, heard, least = clock.seconds, False, 0.0, 0.0  # the last report, and the shortest slice then
+
+    def callback(timeline: Timeline | None, bound: Value) -> None:
+        nonlocal reached, stated, heard, least
+        take(search, timeline, bound)
+        reached = search.incumbent.lower_bound  # which may be more, as no value between is attained
+        heard = clock.seconds
+        stating = 0.0 if stated else heard - began
+        paced.is_set()
+        stated, least = True, max(least, min(stating / part.stating_share, clock.share(part.longest_share)))
+
+    def over() -> bool:
+        return clock.seconds > slice_.began + max(slice_.seconds, least)
+
+    def silent() -> bool:
+        return stated and clock.seconds > max(heard, slice_.began) + max(2 * slice_.seconds, least)
+
+    paced = Paced(search.stop, lambda _: _improve(search, search.limits, paced.at_once, callback))
+    try:
+        while paced.run(over, silent):
+            if paced.ended:
+                return None
+            slice_ = yield
+            if search.incumbent.lower_bound > reached:
+                return slice_
+    finally:
+        paced.close()
+    return (yield)
+
+
+def _improve(search: Search, limits: Limits, stop: Event, callback: Callback) -> bool:
+    """With what is left of the time to state the model, and to search; whether that came to its end."""
+    model = run_within(search.clock.left(), stop, partial(model_below, search))
+    if model is not None:
+        limits = replace(limits, workers=1)
+        outcome = improve(model, limits, search.clock.left(), stop, callback, from_below=True)
+        callback(outcome.timeline, outcome.bound)
+        return outcome.complete
+    return False

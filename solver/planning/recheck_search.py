@@ -1,0 +1,143 @@
+"""The search over all partitions on which a plan's bound rests, once more: the model stated anew, other parameters."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from math import ceil
+from threading import Event
+from typing import NamedTuple
+
+from heuristics.catalogue import schedule_named
+from pipesched.checking.plan_check import leaving_out
+from pipesched.errors import DoesNotApply
+from pipesched.layers.partition import Partition
+from pipesched.layers.plan_problem import Choice, PlanProblem
+from pipesched.results.plan_evidence import AllOrders, AllPartitions, OrderPaths, PlanEvidence, SolvedPartition
+from pipesched.schedule.metrics import measure
+from pipesched.schedule.schedule import Schedule
+from pipesched.simulation.simulator import simulate
+from pipesched.validation.validator import validate
+from solver.backends.cp_sat import Parameters, solve_model
+from solver.limits import Limits
+from solver.planning.partitions.balance import balanced
+from solver.planning.partitions.by_device import ByDevice, applies
+from solver.planning.partitions.critical_path import critical_path
+from solver.planning.partitions.master import Master
+from solver.planning.recheck_left_out import is_partition, may_be_left_out
+from solver.planning.search.fixed_order import provable
+
+
+def recheck_search(
+    plan: PlanProblem, choice: Choice, bound: Fraction, evidence: PlanEvidence, limits: Limits, stop: Event
+) -> bool | None:
+    """Whether again no plan is found below the bound; None where it comes to no end in time."""
+    ticks = ceil(bound / plan.tick)
+    if isinstance(evidence, AllPartitions):
+        return _partitions_again(plan, choice, bound, leaving_out(evidence.solved, bound), limits, stop)
+    if not isinstance(evidence, AllOrders):
+        return None
+    return _all(_order_again(plan, choice, ticks, evidence.orders, name, limits, stop) for name in plan.schedules)
+
+
+def _partitions_again(
+    plan: PlanProblem, choice: Choice, bound: Fraction, solved: Sequence[SolvedPartition], limits: Limits, stop: Event
+) -> bool | None:
+    """All partitions but those that may be left out, each of which is looked at first."""
+    ticks = ceil(bound / plan.tick)
+    if applies(plan, choice) and ByDevice(plan, choice).refutes(ticks - 1):
+        return True
+    master, found = Master(plan, choice), list[bool | None]()
+    work = None if limits.deterministic is None else limits.deterministic / (len(solved) + 1)
+    each = replace(limits, seconds=limits.seconds / (len(solved) + 1), deterministic=work)
+    for one in solved:
+        found.append(may_be_left_out(plan, choice, bound, one, each, stop))
+        if found[-1] is False:
+            return False
+        if is_partition(plan, one):
+            master.exclude(one.partition)
+    return _all([*found, _refuted(master, ticks, each, stop).proved])
+
+
+def _order_again(
+    plan: PlanProblem,
+    choice: Choice,
+    ticks: int,
+    known: tuple[OrderPaths, ...],
+    name: str,
+    limits: Limits,
+    stop: Event,
+) -> bool | None:
+    """For one published order: none is below where it does not apply.
+
+    Paths that the evidence lacks are added as partitions are found for which they are needed.
+    """
+    paths, published = next((one for one in known if one.order == name), OrderPaths(name, ())), schedule_named(name)
+    if not published.same_for_all_costs or not provable(plan, choice):
+        return None
+    try:
+        order = published.order(plan.problem(choice, balanced(plan, choice)))
+    except DoesNotApply:
+        return True
+    master = Master(plan, choice, every_order=False)
+    master.of_order(order)
+    for partition in paths.tried:
+        master.add_path(critical_path(simulate(plan.problem(choice, partition), order)))
+    for partition in paths.unfit:
+        if _unfit(plan, choice, partition, order):
+            master.exclude(partition)
+    return _by_paths(master, order, ticks, limits, stop)
+
+
+def _by_paths(master: Master, order: Schedule, ticks: int, limits: Limits, stop: Event) -> bool | None:
+    """Whether the order has no partition below so many ticks; each one found in the way brings its longest path."""
+    until = time.monotonic() + limits.seconds
+    while True:
+        answer = _refuted(master, ticks, replace(limits, seconds=max(0.0, until - time.monotonic())), stop)
+        if answer.partition is None:
+            return answer.proved
+        timeline = simulate(master.plan.problem(master.choice, answer.partition), order)
+        if validate(timeline):
+            master.exclude(answer.partition)
+        elif measure(timeline).value_ticks(master.plan.objective) < ticks:
+            return False
+        else:
+            master.add_path(critical_path(timeline))
+
+
+def _unfit(plan: PlanProblem, choice: Choice, partition: Partition, order: Schedule) -> bool:
+    return bool(validate(simulate(plan.problem(choice, partition), order)))
+
+
+class _Answer(NamedTuple):
+    """Whether there is no partition; else one, where the search came to its end."""
+
+    proved: bool | None
+    partition: Partition | None = None
+
+
+def _refuted(master: Master, ticks: int, limits: Limits, stop: Event) -> _Answer:
+    """Whether the master has no partition below so many ticks; another seed, and without symmetries."""
+    if ticks <= 0:
+        return _Answer(True)
+    master.at_most(ticks - 1)
+    parameters = Parameters(
+        limits.seconds,
+        limits.deterministic,
+        limits.seed + 1,
+        workers=limits.workers,
+        first_solution=True,
+        symmetry=False,
+    )
+    answer = solve_model(master.model.cp, parameters, stop)
+    if answer.has_solution:
+        return _Answer(False, master.model.partition(answer.value_of))
+    return _Answer(True if answer.infeasible else None)
+
+
+def _all(found: Iterable[bool | None]) -> bool | None:
+    """False where one is, else None where one is."""
+    every = list(found)
+    return False if False in every else None if None in every else True

@@ -1,0 +1,95 @@
+"""Which activations are offloaded or recomputed, stage by stage, and from when on they may come back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+
+from formulations.jobs.jobs import Jobs
+from pipesched.problem.passes import BW, RELOAD, B, F, Pass, PassKind, Task
+from solver.tasks.job_graph import JobArc, JobGraph, graph_of, with_modes
+
+# The jobs that run, and further arcs between them.
+Running = tuple[list[int], list[JobArc]]
+
+
+def saving_modes(jobs: Jobs) -> Iterator[Running]:
+    """Backwards split; if something may be decided of activations, offloaded where possible, then recomputed."""
+    options = jobs.problem.network.options
+    kinds = {kind for ways in options.values() for way in ways for kind in way}
+    if not kinds:
+        yield with_modes(jobs, fused=False), []
+    for kind in sorted(kinds, key=lambda kind: (kind is not RELOAD, kind.value)):
+        if kind is RELOAD or not any(RELOAD in way and kind in way for ways in options.values() for way in ways):
+            yield running_with(jobs, kind)
+
+
+def running_with(jobs: Jobs, kind: PassKind) -> Running:
+    """Activations come back by passes of this kind, but those that are needed sooner than that takes."""
+    options = jobs.problem.network.options
+    waiting = graph_of(jobs, _with_options(jobs, {stage: _keeping(ways) for stage, ways in options.items()}))
+    heads, chosen = waiting.heads(), dict[int, int]()
+    for stage, ways in options.items():
+        j = jobs.problem.microbatches_of[stage][0]
+        at = next((n for n, way in enumerate(ways) if kind in way), 0)
+        took = sum(_length(jobs, Pass(one, stage, j)) for one in ways[at])
+        begin = heads[jobs.number[Task(_backward(jobs, stage, j))]]
+        free = begin - max(heads[n] + jobs.jobs[n].steps for n in _parts(jobs, Pass(F, stage, j)))
+        chosen[stage] = _keeping(ways) if free <= took else at
+    running = _with_options(jobs, chosen)
+    arcs = [
+        (jobs.number[Task(_released_by(waiting, heads, jobs.jobs[n].task.of))], n, 0)
+        for n in running
+        if jobs.jobs[n].task.of.kind is kind and jobs.jobs[n].task.part == 0
+    ]
+    return running, arcs
+
+
+def _released_by(graph: JobGraph, heads: dict[int, int], p: Pass) -> Pass:
+    """The pass behind whose first task one that brings an activation back may begin: the last that is soon enough."""
+    jobs, (_, stage, j) = graph.jobs, p
+    chain = next(chain for chain in jobs.problem.placement.chains if stage in chain)
+    behind = chain[chain.index(stage) + 1 :]
+    needed = heads[jobs.number[Task(_backward(jobs, stage, j))]] - _length(jobs, p)
+    for before in (*(_backward(jobs, one, j) for one in behind), *(Pass(F, one, j) for one in reversed(behind))):
+        n = jobs.number[Task(before)]
+        if heads[n] + jobs.jobs[n].steps <= needed:
+            return before
+    return Pass(F, stage, j)
+
+
+def _backward(jobs: Jobs, stage: int, j: int) -> Pass:
+    split = Pass(B, stage, j)
+    return split if Task(split) in jobs.number else split._replace(kind=BW)
+
+
+def _keeping(ways: tuple[frozenset[PassKind], ...]) -> int:
+    return next((n for n, way in enumerate(ways) if not way), 0)
+
+
+def _parts(jobs: Jobs, p: Pass) -> Iterator[int]:
+    """The jobs of a pass."""
+    for part in count():
+        if Task(p, part) not in jobs.number:
+            return
+        yield jobs.number[Task(p, part)]
+
+
+def _length(jobs: Jobs, p: Pass) -> int:
+    return sum(jobs.jobs[n].steps for n in _parts(jobs, p))
+
+
+def _with_options(jobs: Jobs, chosen: dict[int, int]) -> list[int]:
+    """The jobs that run if backwards are split and activations are treated so, by stage."""
+    kinds = {stage: jobs.problem.network.options[stage] for stage in chosen}
+    found = []
+    for n, job in enumerate(jobs.jobs):
+        p = job.task.of
+        ways = kinds.get(p.stage, ())
+        if any(p.kind in way for way in ways):
+            runs = p.kind in ways[chosen[p.stage]]
+        else:
+            runs = job.choice is None or not job.option
+        if runs:
+            found.append(n)
+    return found
