@@ -88,7 +88,10 @@ def _may_wait(step: int, ran: Numbers, steps: Steps) -> int:
                 younger += steps.takes[n] * max(0, ran[n] - oldest - 1)
     if held > room or (oldest < ran[step] and younger + steps.whole[step] > room):
         return _NOT_NEXT
-    return int((room - held) // steps.waiting[device]) if steps.waiting[device] > 0 else -1
+    if steps.waiting[device] <= 0:
+        return -1
+    # No more than there are at all: their number is multiplied by the longest one, and 64 bits must hold that.
+    return int(min((room - held) // steps.waiting[device], steps.microbatches.sum()))
 
 
 @inlined

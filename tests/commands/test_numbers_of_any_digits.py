@@ -15,7 +15,7 @@ import pytest
 
 from commands.main import main
 
-DRAWN = int(os.environ.get("NUMBERS", "3"))
+DRAWN = int(os.environ.get("NUMBERS", "8"))
 PLACEMENTS: tuple[dict[str, Any], ...] = (
     {"placement": "linear"}, {"placement": "interleaved", "chunks": 2}, {"placement": "v-shape"},
     {"placement": "wave", "chunks": 2}, {"placement": "bidirectional"}, {"placement": [0, 1, 1, 0]},

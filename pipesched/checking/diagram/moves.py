@@ -67,7 +67,8 @@ def _open_beside(run: Numbers, steps: Steps) -> Numbers:
         oldest, held = run[:, down[-1]], run[:, on] @ steps.memory[on] + steps.memory[n]
         needed = np.maximum(0, run[:, chain] - oldest[:, None] - 1) @ steps.memory[chain] + steps.memory[down].sum()
         no_room = (oldest < run[:, n]) & (needed + steps.memory[n] > room)
-        beside = (room - held) // open_ if open_ > 0 else _ANY
+        # Never more than run at all, so that their time fits into 64 bits.
+        beside = np.minimum((room - held) // open_, steps.number.sum()) if open_ > 0 else _ANY
         may[:, n] = np.where((may[:, n] == _NO) | (held > room) | no_room, _NO, beside)
     return may
 

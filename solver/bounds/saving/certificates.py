@@ -39,7 +39,7 @@ def certificates(
     """Every certificate that holds for the problem, strongest first; `run` is as for `catalogue.certificates`.
 
     Where activations may be offloaded or recomputed, the bounds of the catalogue are those of the problem that holds
-    each of them as little as any way allows (`with_least_memory`). What waits for weight tasks is bounded whatever the way.
+    each of them as little as any mode allows (`with_least_memory`). What waits for weight tasks is bounded in any mode.
     """
     if problem.network.has_collectives:
         rest = without_parameters(problem)

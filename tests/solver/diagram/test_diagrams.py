@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from itertools import islice
 from math import ceil
 from threading import Event
 from typing import Any
@@ -16,8 +17,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pipesched.checking.check import check_bound
 from pipesched.checking.diagram.argument import decision_diagram
 from pipesched.checking.finding import Verdict
+from pipesched.files.problem_file import problem_from
 from pipesched.problem import placement
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
@@ -544,3 +547,31 @@ def test_an_attack_finds_durations_that_are_too_long(
 ) -> None:
     monkeypatch.setattr(where, "durations", wrong)
     assert attack_refutes(branch, 90)
+
+
+def test_memory_for_more_weight_passes_than_there_are_gives_no_bound_above_a_schedule() -> None:
+    """A weight pass that holds 6 of 55,375,954,551 quanta, and times of 10^10 ticks: their product is above 2^63."""
+    document = {
+        "devices": 2,
+        "microbatches": 6,
+        "placement": "wave",
+        "chunks": 2,
+        "objective": "span",
+        "times": {
+            "forward": [0.0074735, 7.444024607996318, 0.00819, 8.3],
+            "backward": [8.46053542, 7.163246609507e-09, 0.00576474382800521, 9.152],
+            "weight": [3.951782, 9.7583609722874, 5.948039587965, 0.67387215949261],
+        },
+        "memory": {
+            "activation": [55896861658.36554, 72391967109.75288, 68554920000.0, 67.8681719940327],
+            "capacity": 553759545519.5226,
+        },
+    }
+    problem = problem_from(document)
+    schedule = solve(problem, Limits(seconds=5, workers=1)).value_ticks
+    assert schedule is not None
+    bounds = [*islice(bounds_of_all_orders(problem, Event(), work=200_000), 3)]
+    assert bounds
+    for bound in bounds:
+        assert 0 < bound.value_ticks <= schedule
+        assert check_bound(problem, bound).verdict is Verdict.VERIFIED
