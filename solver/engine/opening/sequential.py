@@ -19,7 +19,8 @@ class Sequential:
     name: str = "one micro-batch after the other"
 
     def applies(self, search: Search) -> bool:
-        return search.incumbent.timeline is None
+        """Not where parameters are gathered: `TaskSchedules` tries this order with its gatherings, where these fit."""
+        return search.incumbent.timeline is None and not any(stage.gather for stage in search.problem.stages)
 
     def run(self, search: Search) -> None:
         seconds = max(self.least_seconds, search.clock.allowed())
