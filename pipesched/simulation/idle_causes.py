@@ -210,7 +210,8 @@ class _Waiting:
         while self._arrived < len(self._sorted) and self._sorted[self._arrived][0] <= moment:
             self._number[self._takes(self._sorted[self._arrived][1])] += 1
             self._arrived += 1
-        return min(takes for takes, number in self._number.items() if number > 0)
+        # None is counted where a schedule that is not valid ran one of them before it had what it needs.
+        return min((takes for takes, number in self._number.items() if number > 0), default=0)
 
 
 def _between(pairs: list[tuple[int, int]], since: int, until: int) -> list[tuple[int, int]]:

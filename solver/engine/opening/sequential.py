@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pipesched.validation.validator import validate
 from solver.backends.interruptible import run_within
 from solver.construction.list_scheduling import sequential
+from solver.construction.timing import best_times
 from solver.engine.search import Search
 from solver.parameters import tunable, tuned
 
@@ -19,9 +21,17 @@ class Sequential:
     name: str = "one micro-batch after the other"
 
     def applies(self, search: Search) -> bool:
-        """Not where parameters are gathered: `TaskSchedules` tries this order with its gatherings, where these fit."""
-        return search.incumbent.timeline is None and not any(stage.gather for stage in search.problem.stages)
+        return search.incumbent.timeline is None
 
     def run(self, search: Search) -> None:
         seconds = max(self.least_seconds, search.clock.allowed())
-        run_within(seconds, search.stop, lambda: search.offer_order(sequential(search.problem)))
+        run_within(seconds, search.stop, lambda: self._offer(search))
+
+    def _offer(self, search: Search) -> None:
+        """Offer it where it is valid: pieces keep memory for later ones, and gathered parameters want passes of theirs.
+
+        `TaskSchedules` tries the same order with these passes.
+        """
+        timeline = best_times(search.problem, sequential(search.problem))
+        if not validate(timeline):
+            search.incumbent.offer(timeline)

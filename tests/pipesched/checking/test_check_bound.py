@@ -81,6 +81,7 @@ def test_no_evidence_proves_more_of_a_stream_than_the_optimum(seed: int) -> None
             assert check_bound(one, false).verdict is not Verdict.VERIFIED
 
 
+@pytest.mark.meets_defects
 def test_a_solve_drops_a_bound_whose_evidence_does_not_prove_it() -> None:
     one = plain()
     true, wrong = Certificate("load", 20, "", 0, OnDevice(0)), Certificate("round trip", 1000, "", 0, OnDevice(0))

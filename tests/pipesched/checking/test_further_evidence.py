@@ -60,6 +60,7 @@ def test_bounds_of_periods_are_verified() -> None:
     assert len(kinds) == 4 and min(kinds.values()) > 10
 
 
+@pytest.mark.meets_defects
 def test_a_period_is_reported_with_evidence_and_checked_before(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

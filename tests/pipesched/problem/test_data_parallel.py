@@ -150,7 +150,7 @@ CHAINS = [{"stages": [0, 1], "microbatches": 2}, {"stages": [2, 3], "microbatche
         ({"placement": [0, 1, 1], "chains": CHAINS}, "chains: found stage 3; allowed: 0 to 2"),
         ({"placement": [0, 1, 1, 0], "chains": [CHAINS[0], {"stages": [2, 3]}]}, "chains[1].microbatches: missing"),
         ({"placement": [0, 1, 1, 0], "chains": [CHAINS[0], CHAINS[1] | {"microbatches": 4}]}, "found 6 micro-batches"),
-        ({"placement": [0, 1, 1, 0], "chains": CHAINS, "pipelines": {"count": 2}}, "pipelines: found beside chains"),
+        ({"placement": [0, 1, 1, 0], "chains": CHAINS, "pipelines": {"count": 2}}, "pipelines: found with chains"),
     ],
 )
 def test_mistakes(keys: dict[str, Any], mistake: str) -> None:

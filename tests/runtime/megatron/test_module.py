@@ -100,7 +100,7 @@ def test_copies_stand_behind_what_they_wait_for_on_their_rank() -> None:
             assert done.issuperset(waits), word
             copies += name.endswith(("@1", "@2"))
             done.add(name.partition("@")[0])
-    with pytest.raises(BadInput, match=r"torch-csv: .*; chrome-trace, megatron, program can express it"):
+    with pytest.raises(BadInput, match=r"torch-csv: .*; chrome-trace, megatron, primus, program can express it"):
         EXPORTERS["torch-csv"].export(timeline)
     assert copies == 2 * sum(p.kind == "O" for p in timeline.schedule.passes()) > 0
 
@@ -120,7 +120,7 @@ def test_split_backwards_and_recomputation_are_noted() -> None:
     (note,) = EXPORTERS["megatron"].warnings(timeline)
     assert note.startswith("R runs the forward of the whole stage again")
     with pytest.raises(
-        BadInput, match=r"deepspeed: .*neither copies nor recomputation; .*megatron, program can express it"
+        BadInput, match=r"deepspeed: .*neither copies nor recomputation; .*megatron, primus, program can express it"
     ):
         EXPORTERS["deepspeed"].export(timeline)
 

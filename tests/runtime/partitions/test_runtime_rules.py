@@ -13,7 +13,7 @@ import yaml
 
 from pipesched.errors import BadInput
 from pipesched.files.plan_file import plan_problem_from
-from pipesched.layers.derived.shape import Parallel
+from pipesched.layers.derived.shape import Parallel, Sharding
 from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.layers.training_step import TrainingStep
@@ -304,7 +304,7 @@ def test_what_the_job_must_leave_out_is_listed_and_never_set_again() -> None:
     """A job's --recompute-activations stayed in force where the plan recomputes nothing; its virtual stages too."""
     measured = model(problem([layer("moe", 8)]), 2, 2, 2, 2, schedule="1f1b")
     ways = model(problem([layer("moe", 8, ways=["full"])]), 2, 2, 2, 2, schedule="1f1b")
-    shared = Parallel(sharded_optimizer=False)
+    shared = Parallel(sharding=Sharding.NONE)
     step = replace(ways, step=TrainingStep(4096, 2, shared, {}, Fraction(1)))
     all_again = model(
         problem([layer("moe", 8, ways=["selective"])]), 2, 2, 2, 2, schedule="1f1b",

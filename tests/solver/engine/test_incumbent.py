@@ -34,6 +34,7 @@ def timelines(seed: int) -> Iterator[Timeline]:
         yield best_times(ONE, random_order(ONE, random))
 
 
+@pytest.mark.meets_defects
 def test_what_is_read_is_always_of_one_moment_even_if_work_is_ended() -> None:
     for seed in range(4):
         held = incumbent()
