@@ -68,7 +68,7 @@ def of_problem(path: Path, schedule: Path, folder: Path) -> Iterator[Ran]:
 
 
 def of_schedule(kept: str, folder: Path) -> Iterator[Ran]:
-    """What shows a schedule file, or writes it for others."""
+    """Commands that show a schedule file, or write it for runtimes."""
     yield run("validate", kept, "--json")
     yield run("plot", kept, "-o", str(folder / "page.html"))
     yield run("plot", kept, "--text")
@@ -84,5 +84,5 @@ def quiet() -> Iterator[None]:
 
 
 def faults_of(every: Sequence[Ran] | Iterator[Ran]) -> list[str]:
-    """What is wrong with them."""
+    """Faults of command runs."""
     return [fault for one in every for fault in one.faults]

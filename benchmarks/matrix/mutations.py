@@ -10,7 +10,7 @@ from typing import Any
 
 
 def mutated(text: str, random: Random) -> Iterator[tuple[str, str, str]]:
-    """What was done, the command that must refuse it, and the text."""
+    """A changed file: the change, the command that must refuse it, and the text."""
     document: dict[str, Any] = json.loads(text)
     starts = document["starts"]
     names = sorted(starts)

@@ -65,7 +65,7 @@ def with_numbers(document: Any, time: Number, amount: Number, kind: str = "", pa
 
 
 def _kind(key: str, value: object, above: str, path: tuple[str, ...]) -> str:
-    """Whether the numbers under a key are times or amounts; nothing where they are neither."""
+    """The kind of the numbers under a key, times or amounts; None where they are neither."""
     if key in _NEITHER or (path and path[0] in ("pipelines", "chains", "model", "hardware")):
         return ""
     single = not isinstance(value, Mapping)

@@ -33,7 +33,7 @@ class Words(NamedTuple):
 
 
 def other_words(case: Case, problem: Problem, solution: Solution, random: Random, thorough: bool) -> Iterator[str]:
-    """What is wrong with the answers to other documents; one of these, or all."""
+    """Faults of the answers to the same problem in other words; of one document, or of all."""
     if solution.status is not Status.OPTIMAL or any("rounded" in note for note in problem.notes):
         return
     assert solution.value_ticks is not None
@@ -85,7 +85,7 @@ def _spelled(plain: Document) -> Document:
 
 
 def _with_activations(plain: Document) -> Document:
-    """What is held without a word is said, so that all amounts can be changed."""
+    """Write out default amounts, so that all of them can be changed."""
     other = deepcopy(plain)
     for held in (other, *(other.get("modules") or {}).values()):
         held["memory"] = {"activation": 1} | (held.get("memory") or {})

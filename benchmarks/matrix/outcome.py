@@ -1,4 +1,4 @@
-"""What came of a case."""
+"""The outcome of one case."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass
 class Outcome:
-    """What was done with a case, and every fault found; without faults it holds what it should."""
+    """The steps that a case went through, and every fault found."""
 
     kind: str
     names: tuple[str, ...]

@@ -185,7 +185,7 @@ def _labels(draft: Draft) -> None:
 
 
 def _nothing(_: Draft) -> None:
-    """What the way of writing numbers does."""
+    """Apply a way of writing numbers."""
 
 
 SWITCHES = (

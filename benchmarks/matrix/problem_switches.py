@@ -254,7 +254,7 @@ def _recompute(draft: Draft) -> None:
 
 
 def _decide(draft: Draft) -> None:
-    """Who decides of one of the two; of the other one never, if it is there."""
+    """Let the solver decide on offload or on recomputation, and never on the other."""
     memory, random = draft.section("memory"), draft.random
     there = [key for key in ("offload", "recompute") if key in memory]
     chosen = random.choice(there)
@@ -389,7 +389,7 @@ def _zeros(draft: Draft) -> None:
 
 
 def _nothing(_: Draft) -> None:
-    """What the way of writing numbers, or a command, does."""
+    """Apply a way of writing numbers, or a command."""
 
 
 SWITCHES = (

@@ -22,12 +22,12 @@ from solver.replanning.replan import replan
 
 
 def has_no_state(problem: Problem) -> bool:
-    """Whether the reader of states refuses such a problem."""
+    """True if the reader of states refuses such a problem."""
     return bool(problem.overlaps or problem.microbatch_scale) or problem.objective is Objective.PERIOD
 
 
 def state_document(timeline: Timeline, now: int) -> dict[str, Any]:
-    """What has begun until an instant, as a state file says it."""
+    """The state file of an instant: the tasks that have begun."""
     problem, texts = timeline.problem, start_texts(timeline)
     named = {problem.task_text(task): task for task in timeline.starts}
     again = {p[1:]: p.kind for p in timeline.schedule.passes() if p.kind in RECOMPUTATIONS}
@@ -48,7 +48,7 @@ def state_document(timeline: Timeline, now: int) -> dict[str, Any]:
 
 
 def replanned(problem: Problem, solution: Solution, random: Random) -> Iterator[str]:
-    """What is wrong with the rest of the solution ordered anew from an instant of it.
+    """Faults of replanning the solution from an instant of it.
 
     Every order of the rest is a schedule of the problem, and the solution itself is one of them.
     """

@@ -1,4 +1,4 @@
-"""Why devices idle: every idle tick of a timeline with its cause. Defined in docs/concepts.md."""
+"""Causes of idle time: every idle tick of a timeline with its cause. Defined in docs/concepts.md."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COLLECTIVES = (UNSHARD, REDUCE)
 
 
 class IdleCause(StrEnum):
-    """What a device waits for while its first stream idles."""
+    """Cause for which a device waits while its first stream idles."""
 
     WARM_UP = "warm-up"  # its first pass is still to come
     COOL_DOWN = "cool-down"  # its last pass has ended
@@ -83,7 +83,7 @@ class _Nodes:
                 self._arrives[node], self._last[node] = max(needed)
 
     def _needed(self, node: int) -> list[tuple[int, int]]:
-        """When all that a node waits for is there, but for its turn on the stream."""
+        """Arrival times of all that a node waits for, except its turn on the stream."""
         needed = [(self._end[one] + int(lag), one) for one, lag in self._graph.waits[node]]
         before = self._turns.get(node)
         # One of them says only that the stream is taken until then; what it computes may be needed, too.
@@ -92,7 +92,7 @@ class _Nodes:
         return needed
 
     def _other_piece(self, one: int, node: int) -> bool:
-        """Whether a node is of another piece, on the stage of this one."""
+        """True if a node is of another piece, on the stage of this one."""
         count = self._timeline.problem.sequence_chunks
         earlier, later = (self._graph.tasks[each][0].of.stage for each in (one, node))
         return earlier != later and earlier // count == later // count
@@ -164,12 +164,12 @@ class _Nodes:
         yield ready - sent, IdleCause.TRANSFER
 
     def _fits(self, takes: Fraction | int, device: int, level: int) -> bool:
-        """Whether the device, which holds so much, has room for what takes so much when it starts."""
+        """True if a device at this memory level has room for a pass that takes so much at its start."""
         room = self._timeline.problem.room[device]
         return room is None or takes == 0 or level + takes <= room
 
     def _takes(self, node: int) -> Fraction | int:
-        """What the node's passes take when they start."""
+        """Memory that the node's passes take when they start."""
         scale = self._timeline.problem.microbatch_scale
         firsts = [task.of for task in self._graph.tasks[node] if task.part == 0]
         return sum(self._at_start[of.kind, of.stage] * (scale[of.microbatch] if scale else 1) for of in firsts)
@@ -202,7 +202,7 @@ class _Waiting:
         return self._first[self._at]
 
     def arrivals(self, since: int, until: int) -> Iterator[int]:
-        """When those within this time have all that they need; the device idles in it, so that none runs before."""
+        """Arrival times within this idle time: no node runs before the end of it."""
         return (arrives for arrives, _ in _between(self._sorted, since, until))
 
     def least(self, moment: int) -> Fraction | int:

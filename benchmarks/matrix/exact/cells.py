@@ -37,7 +37,7 @@ class Copies(NamedTuple):
 
 @dataclass(eq=False)
 class Cell:
-    """What one micro-batch, or piece, does on one stage; times and amounts are its own."""
+    """The passes of one micro-batch, or piece, on one stage, with their own times and amounts."""
 
     device: int
     holder: tuple[object, ...]  # whose parameters it computes with
@@ -68,7 +68,7 @@ class Tie(NamedTuple):
 
 
 class Once(NamedTuple):
-    """What a device runs once an iteration for parameters; a gathering also how often it may, and what it holds."""
+    """A pass for parameters, once an iteration; of a gathering also the most there may be, and its memory."""
 
     device: int
     holder: tuple[object, ...]

@@ -159,7 +159,7 @@ def _blocks(tasks: Tasks, passes: Mapping[Cell, Mapping[str, Pass]], alone: Mapp
 
 
 def _ties(tasks: Tasks, passes: Mapping[Cell, Mapping[str, Pass]]) -> None:
-    """Which passes wait for which, and tensors that are sent on a stream."""
+    """Precedences between passes, and tensors that are sent on a stream."""
     for tie in tasks.shape.ties:
         end, lag = passes[tie.one][tie.kind].end, int(tie.lag * tasks.unit)
         if tie.stream is not None and lag:

@@ -1,4 +1,4 @@
-"""What a section `parameters` says of one stage."""
+"""The section `parameters`, stage by stage."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def once_of(
     passes: int,
     mark: str = "",
 ) -> Once:
-    """What a section `parameters` says of one stage on one device."""
+    """The section `parameters` of one stage on one device."""
 
     def spec(key: str, stream: str) -> Spec | None:
         own = section.get(key)

@@ -19,7 +19,7 @@ class _Gathering(NamedTuple):
 
 
 def add_once(tasks: Tasks, every: Sequence[tuple[Once, Sequence[Passes]]]) -> None:
-    """What each holder of parameters runs, with the passes that compute with them."""
+    """Passes of each holder of parameters, with the passes that compute with these parameters."""
     gathered: list[_Gathering] = []
     holders = sum(one.gather is not None for one, _ in every)
     if tasks.shape.most_gathers is not None and tasks.shape.most_gathers < holders:

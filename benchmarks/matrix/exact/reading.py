@@ -108,7 +108,7 @@ def _cell(document: Document, step: Step, j: int, piece: int, pieces: int, scale
 
 
 def _word(document: Document, key: str, stage: int) -> str:
-    """Who decides of a stage's offload or recomputation."""
+    """The decider of a stage's offload or recomputation."""
     memory = document.get("memory") or {}
     if memory.get(key) is None:
         return "never"
@@ -175,7 +175,7 @@ def sending(document: Document) -> str | None:
 
 
 def link(document: Document, stage: int, here: Step, there: Step) -> Fraction:
-    """What the transfer between a stage and the next takes from one device to another."""
+    """Time of the transfer between a stage and the next, from one device to another."""
     if here.device == there.device:
         return _ZERO
     transfer = (document.get("times") or {}).get("transfer", 0)
@@ -253,7 +253,7 @@ def _groups(value: Any, document: Document) -> list[list[int]]:
 
 
 def _once(document: Document, shape: Shape) -> None:
-    """What each device runs once an iteration for the parameters of each of its stages."""
+    """Passes that each device runs once an iteration for the parameters of its stages."""
     section, first = document.get("parameters"), shape.first_stream
     if section is None:
         return

@@ -1,4 +1,4 @@
-"""What a key of a plain document says of one stage and piece."""
+"""Value of a key of a plain document for one stage and piece."""
 
 from __future__ import annotations
 

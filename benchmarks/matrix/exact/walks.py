@@ -1,4 +1,4 @@
-"""Which workers and stages each micro-batch walks through, as the keys of a file say."""
+"""Workers and stages that each micro-batch passes through, from the keys of a file."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def show(race: LayoutRace, wanted: Wanted, gpus: int, target: str | None) -> Non
         table(title, columns, rows, bold=[0])
         print(
             "step: the pipeline from its first forward to its last backward, then gradients and weights exchanged "
-            "among the replicas; the optimizer's own step and loading of data come on top"
+            "among the replicas, and the optimizer's step; loading of data comes on top"
         )
     for reason, layouts in _without(race).items():
         print(f"{len(layouts)} {reason}: {', '.join(layouts[:_NAMED])}{', …' if layouts[_NAMED:] else ''}")

@@ -85,7 +85,8 @@ def state_bytes(parameters: Parameters, parallel: Parallel, precision: Precision
     """Bytes that a device holds at all times for a layer: weights, gradients and the optimizer's state.
 
     Each is divided among the devices that hold the same parameters where these share it. Every device of a tensor
-    parallel group has the norms. Where parameters are shared a layer is gathered to run; that is working space.
+    parallel group has the norms. Where parameters are shared a layer is gathered to run;
+    that memory is not counted.
     """
     sharing = parallel.sharding
     parts = (
