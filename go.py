@@ -54,9 +54,9 @@ def install(*extras: str) -> None:
         marks[extra].write_text(wanted)
 
 
-def run(*command: str) -> int:
-    """Run a module of the environment in the caller's folder; Ctrl-C is the module's to handle."""
-    process = subprocess.Popen([PYTHON, *command])
+def run(*command: str, **variables: str) -> int:
+    """Run a module of the environment in the caller's folder, with more variables; Ctrl-C is the module's to handle."""
+    process = subprocess.Popen([PYTHON, *command], env=os.environ | variables)
     while True:
         try:
             code = process.wait()
@@ -65,13 +65,13 @@ def run(*command: str) -> int:
             continue
 
 
-def become(*command: str) -> int:
+def become(*command: str, **variables: str) -> int:
     """Go on as a module of the environment, so that every signal sent to this process is the module's."""
     if os.name != "nt":
         sys.stdout.flush()
         sys.stderr.flush()
-        os.execv(PYTHON, [str(PYTHON), *command])
-    return run(*command)
+        os.execve(PYTHON, [str(PYTHON), *command], os.environ | variables)
+    return run(*command, **variables)
 
 
 def test(arguments: list[str]) -> int:
@@ -116,8 +116,8 @@ def main() -> int:
         extras.append(words[1])
         words = words[2:]
     install(*extras)
-    os.environ["PIPESCHED_PROGRAM"] = shlex.join([Path(sys.executable).name, sys.argv[0]])  # for what it says to type
-    return become("-P", "-m", "pipesched", *words)
+    program = shlex.join([Path(sys.executable).name, sys.argv[0]])  # for what it says to type
+    return become("-P", "-m", "pipesched", *words, PIPESCHED_PROGRAM=program)
 
 
 if __name__ == "__main__":

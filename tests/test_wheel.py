@@ -254,10 +254,12 @@ def test_go_uses_our_modules(editable_python: Path, shadows: Path, monkeypatch: 
 def test_go_installs_the_extras_named_first(monkeypatch: pytest.MonkeyPatch) -> None:
     go, done = script("go"), []
     monkeypatch.setattr(go, "install", lambda *extras: done.append(extras))
-    monkeypatch.setattr(go, "become", lambda *command: done.append(command))
+    monkeypatch.setattr(go, "become", lambda *command, **variables: done.append((command, variables)))
     monkeypatch.setattr(sys, "argv", ["go.py", "--extra", "torch", "--extra", "web", "serve", "--port", "0"])
     go.main()
-    assert done == [("torch", "web"), ("-P", "-m", "pipesched", "serve", "--port", "0")]
+    program = {"PIPESCHED_PROGRAM": f"{Path(sys.executable).name} go.py"}
+    assert done == [("torch", "web"), (("-P", "-m", "pipesched", "serve", "--port", "0"), program)]
+    assert "PIPESCHED_PROGRAM" not in os.environ
 
 
 def test_run_uses_our_modules_and_the_users_model(wheel_python: Path, shadows: Path) -> None:
