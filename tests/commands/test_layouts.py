@@ -49,7 +49,7 @@ def test_from_a_configuration_to_the_plan_of_the_best_layout(
         assert row["lower_bound"] <= row["step_lower_bound"] <= row["step"]
         assert row["lower_bound"] <= row["pipeline_time"] <= row["step"] and max(row["peak_memory"]) <= 74
         assert row["tokens_per_second"] == pytest.approx(16 * 4096 / (row["step"] / 1000))
-        assert 0 < row["mfu"] < 0.4  # passes reach 40 % of the peak
+        assert 0 < row["mfu"] < 0.5  # large products reach half of the peak
     least = min(row["step_lower_bound"] for row in with_plan)
     assert min(row["step_lower_bound"] for row in rows) <= found["step_lower_bound"] <= least
     for row in rows[len(with_plan) :]:
