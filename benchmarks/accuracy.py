@@ -67,10 +67,11 @@ def kind(row: Row) -> str:
 
 
 def record(found: Sequence[Compared]) -> dict[str, float]:
-    """The figures that no change may worsen unsaid, by name; all but the last two are better when smaller."""
+    """The figures that no change may worsen unsaid, by name; all but the last three are better when smaller."""
     timed = [one for one in found if one.row.seconds]
     bf16, held = errors(one for one in timed if one.row.bf16), memory(found)
-    ordered = [one for one in orders(timed) if not one.of_schedules]
+    found_orders = orders(timed)
+    ordered, schedules = ([one for one in found_orders if one.of_schedules is own] for own in (False, True))
     return {
         "mean error, BF16": round(bf16.mean, 4),
         **{f"mean error, {name}": round(own.mean, 4) for name, own in by(kind, timed).items()},
@@ -78,8 +79,10 @@ def record(found: Sequence[Compared]) -> dict[str, float]:
         "largest loss by the order": round(max(one.loss for one in ordered), 4),
         "ran, said not to fit": round(held.refused, 4),
         "out of memory, said to fit": round(held.accepted, 4),
+        "loss by the order of schedules": round(mean(one.loss for one in schedules), 4),
         "within 20 %, BF16": round(bf16.near, 4),
         "rank correlation": round(mean(one.correlation for one in ordered), 4),
+        "rank correlation of schedules": round(mean(one.correlation for one in schedules), 4),
     }
 
 

@@ -12,6 +12,7 @@ from pipesched.layers.encoder import encoder_stages
 from pipesched.layers.layer import LayerType
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.layers.stage_costs import StageCosts
+from pipesched.problem.problem import Objective
 from pipesched.results.plan import Candidate
 from pipesched.schedule.metrics import device_reach, measure
 
@@ -111,26 +112,26 @@ def time_parts(plan: PlanProblem, best: Candidate) -> TimeParts:
 
 
 def step_time(plan: PlanProblem, best: Candidate) -> StepTime:
-    """What a step takes with a plan; without known reductions that of its pipeline."""
+    """What a step takes with a plan; without known reductions that of its pipeline.
+
+    Where the objective is the span, devices begin the next step each on its own (optimizer post-validation, arXiv
+    2401.10241, section 4): the pipeline takes the longest time from a device's first pass to its last.
+    """
     known = ({}, {}) if plan.step is None else (plan.step.reduction, plan.step.optimizer)
-    problem, held = best.timeline.problem, best.partition.layers_of(plan.model)
-    stages = [
-        [sum((of.get(layer.name, Fraction(0)) for layer in layers), Fraction(0)) for layers in held] for of in known
-    ]
-    placement, ends, lasts, steps = (
-        best.choice.on(plan.cluster.devices),
-        list[Fraction](),
-        list[Fraction](),
-        [Fraction(0)],
+    problem, layers = best.timeline.problem, best.partition.layers_of(plan.model)
+    reductions, optimizers = (
+        [sum((of.get(layer.name, Fraction(0)) for layer in own), Fraction(0)) for own in layers] for of in known
     )
+    stages_of = best.choice.on(plan.cluster.devices).stages_of
+    taken, reduced, stepped = list[Fraction](), list[Fraction](), [Fraction(0)]
     for device in range(problem.devices):
         # None on an encoder's own device, which is behind those of the placement.
-        own = [stage for held in placement.stages_of[device : device + 1] for stage in held]
-        reduced, stepped = (sum((of[stage % len(of)] for stage in own), Fraction(0)) for of in stages)
-        ends.append(device_reach(best.timeline, device)[1] * problem.tick)
-        lasts.append(ends[-1] + reduced)
-        steps.append(stepped)
-    return StepTime(max(ends), max(lasts) - max(ends), max(steps))
+        own = [stage % len(layers) for stages in stages_of[device : device + 1] for stage in stages]
+        begin, end = device_reach(best.timeline, device)
+        taken.append((end - (begin if plan.objective is Objective.SPAN else 0)) * problem.tick)
+        reduced.append(taken[-1] + sum((reductions[stage] for stage in own), Fraction(0)))
+        stepped.append(sum((optimizers[stage] for stage in own), Fraction(0)))
+    return StepTime(max(taken), max(reduced) - max(taken), max(stepped))
 
 
 def searched(plan: PlanProblem) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from threading import Event
 from typing import Any
@@ -10,9 +11,11 @@ import pytest
 
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.plan_problem import PlanProblem
+from pipesched.problem.problem import Objective
 from pipesched.results.plan import Plan
 from pipesched.results.plan_figures import step_time
 from pipesched.results.solution import Status
+from pipesched.schedule.metrics import device_reach
 from solver.limits import Limits
 from solver.planning import time_shares
 from solver.planning.plan import plan, plan_from
@@ -97,6 +100,16 @@ def test_a_step_ends_with_each_device_s_own_reduction() -> None:
     expected = max(max(end for stage, end in ends if stage == at) + own[at] for at in (0, 1))
     time = step_time(found.problem, found.best)
     assert (time.pipeline, time.total) == (found.value, expected) and time.reduction > 0
+
+
+def test_a_step_of_span_lets_each_device_begin_the_next_one() -> None:
+    found = plan(problem(2, 1, 4, data_bandwidth=None), WORK)
+    assert found.best is not None
+    (first, last), tick = [device_reach(found.best.timeline, at) for at in (0, 1)], found.best.timeline.problem.tick
+    assert first[0] == 0 < last[0]
+    taken = {one: step_time(replace(found.problem, objective=one), found.best).pipeline for one in Objective}
+    assert taken[Objective.SPAN] == tick * max(first[1], last[1] - last[0])
+    assert taken[Objective.MAKESPAN] == tick * max(first[1], last[1])
 
 
 def test_without_a_bandwidth_or_replicas_a_step_is_its_pipeline() -> None:
