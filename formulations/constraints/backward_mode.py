@@ -24,7 +24,7 @@ def check(timeline: Timeline) -> bool:
 
 
 def post(model: Model) -> None:
-    """A fused backward's weight operation has zero duration and comes right after it."""
+    """The weight operation of a fused backward has zero duration and starts where the backward ends."""
     ops = model.operations
     for weight in filter(ops.is_empty_if_fused, model.start):
         backward = weight._replace(role=B)
@@ -34,7 +34,7 @@ def post(model: Model) -> None:
         for z in ops.on[ops.resource(weight)]:
             after, weight_before = model.before(backward, z), model.before(weight, z)
             if z not in (backward, weight) and after is not None and weight_before is not None:
-                # What comes after the backward comes after its weight operation too.
+                # Whatever follows the backward follows its weight operation too.
                 model.cp.add_bool_or(negation(fused), negation(after), weight_before)
 
 

@@ -24,7 +24,7 @@ def check(timeline: Timeline) -> bool:
 
 
 def post(model: Model) -> None:
-    """Each pass is before a release of its parameters, or behind the gathering that follows it."""
+    """Each pass ends before a release of its parameters, or starts after the gathering that follows the release."""
     of, cp = model.operations.of, model.cp
     for gap in model.jobs.gaps:
         release, gather = of[gap.release], of[gap.gather]

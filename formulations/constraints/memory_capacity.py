@@ -1,6 +1,6 @@
-"""Constraint: the memory of a device or host never exceeds its capacity, whatever the durations turn out to be.
+"""Constraint: the memory of a device or host never exceeds its capacity under any durations.
 
-A schedule keeps its memory under all durations if every unit that a pass takes comes from the stock or from a pass that
+A schedule keeps its memory under all durations if every unit that a pass takes is from the stock or from a pass that
 gives it back and that it waits for, no unit twice (a resource flow: Artigues, Michelon and Reusser 2003). Waits for
 what has ended change no start, so starts have such a flow if and only if the memory is kept at every one of them: what
 is there is handed out in the order of time. So of each pass that takes memory what has been taken by its start, less
@@ -17,7 +17,7 @@ from ortools.sat.python import cp_model
 from formulations.constraints.catalogue import CONSTRAINTS, Constraint
 from formulations.variables.literals import Linear, Truth, negation
 from formulations.variables.model_variables import Model
-from formulations.variables.operations import Held, Operation
+from formulations.variables.operations import Operation, OperationMemory
 from pipesched.problem.passes import RESHARD, UNSHARD
 from pipesched.schedule.metrics import memory_steps
 from pipesched.schedule.timeline import Timeline
@@ -33,7 +33,7 @@ def check(timeline: Timeline) -> bool:
 
 
 def _most_gathered(timeline: Timeline, device: int) -> int:
-    """How many stages of a device are gathered at once at the most."""
+    """The largest number of stages of a device whose parameters are gathered at the same time."""
     passes = timeline.schedule.passes_on(device)
     changes = [(timeline.start(p), 1) for p in passes if p.kind is UNSHARD]
     changes += [(timeline.end(p), -1) for p in timeline.schedule.passes_on(device) if p.kind is RESHARD]
@@ -48,10 +48,10 @@ def post(model: Model) -> None:
         post_rows(model)
 
 
-def post_rows(model: Model, held: Callable[[Held], int] = lambda _: 0) -> None:
-    """The rows. `held` is what passes that are not in the model hold when this one begins.
+def post_rows(model: Model, outside: Callable[[OperationMemory], int] = lambda _: 0) -> None:
+    """One row for each pass that takes memory. `outside` gives the memory of passes outside the model at its start.
 
-    What memory forces is known and has none; where that is on one resource, no-overlap says it.
+    Orders forced by memory need no row: they are known. On one resource the no-overlap constraint states them.
     """
     for x, y in model.known.forced:
         if model.operations.resource(x) != model.operations.resource(y):
@@ -64,11 +64,11 @@ def post_rows(model: Model, held: Callable[[Held], int] = lambda _: 0) -> None:
         for taker in takers:
             taken = sum(other.takes * _may_have_begun(model, other, taker) for other in takers if other is not taker)
             given = sum(other.gives * _has_ended(model, other, taker) for other in givers if other is not taker)
-            _add(model, taker, held(taker) + taker.takes + taken - given, room)
+            _add(model, taker, outside(taker) + taker.takes + taken - given, room)
 
 
-def _add(model: Model, taker: Held, level: Linear, room: int) -> None:
-    """The row, where the job runs that takes."""
+def _add(model: Model, taker: OperationMemory, level: Linear, room: int) -> None:
+    """The row of one taker, enforced only if its job runs."""
     where = model.where_jobs(taker.where)
     if not isinstance(level, int):
         model.cp.add(level <= room).only_enforce_if(where)
@@ -76,10 +76,10 @@ def _add(model: Model, taker: Held, level: Linear, room: int) -> None:
         model.cp.add_bool_or([negation(runs) for runs in where])
 
 
-def _has_ended(model: Model, giver: Held, taker: Held) -> Truth:
-    """Whether all of a pass has ended before another begins: known, an order literal, or a new one that says so.
+def _has_ended(model: Model, giver: OperationMemory, taker: OperationMemory) -> Truth:
+    """True, False or a literal: a pass has ended completely before another begins.
 
-    The backward in one block with the taker has not: it gives back when the block ends.
+    A backward that runs in one overlapped block with the taker has not: it releases its memory at the block's end.
     """
     known, runs = model.known, _runs(model, giver)
     pairs = [(x, y) for x in giver.last for y in taker.first if x == y or not known.precedes(x, y)]
@@ -99,11 +99,11 @@ def _has_ended(model: Model, giver: Held, taker: Held) -> Truth:
     return literal
 
 
-def _may_have_begun(model: Model, other: Held, taker: Held) -> Truth:
-    """Whether the other pass, where it runs, has not surely taken its memory later than this one.
+def _may_have_begun(model: Model, other: OperationMemory, taker: OperationMemory) -> Truth:
+    """True, False or a literal: the other pass runs and may take its memory no later than this one.
 
-    A pass that begins with several tasks at once takes its memory with the first of them; that of the taker which is
-    listed first stands for it. What begins as one with the taker, in a block, takes nothing.
+    A pass that begins with several tasks takes its memory with the first of them; the first listed task of the taker
+    represents it. A pass that starts in one block with the taker takes nothing.
     """
     known, runs, own = model.known, _runs(model, other), taker.first[0]
     later = [x for x in other.first if not known.precedes(own, x)]
@@ -124,26 +124,26 @@ def _may_have_begun(model: Model, other: Held, taker: Held) -> Truth:
     return literal
 
 
-def _operation(model: Model, one: Held) -> Operation:
+def _operation(model: Model, one: OperationMemory) -> Operation:
     return model.operations.of[one.where]
 
 
-def _runs(model: Model, one: Held) -> Truth:
+def _runs(model: Model, one: OperationMemory) -> Truth:
     return model.runs(_operation(model, one))
 
 
 def _cumulative(model: Model) -> None:
-    """A demand from the start of what takes until the end of each pass that gives some of it back, in turn.
+    """CP-SAT's cumulative: one interval with its demand from each taker's start to the end of each giver.
 
-    What a B takes besides, where it is not fused, is held until the last of them ends.
+    Memory that an unfused B takes in addition is occupied until the last giver ends.
     """
     for pool, room in enumerate(model.jobs.room):
         if room is None:
             continue
-        by_pass: dict[tuple[int, ...], list[Held]] = {}
+        by_pass: dict[tuple[int, ...], list[OperationMemory]] = {}
         for one in model.operations.held:
             if one.pool == pool:
-                by_pass.setdefault(one.first[0].held_with, []).append(one)
+                by_pass.setdefault(one.first[0].memory_key, []).append(one)
         intervals, demands = list[cp_model.IntervalVar](), list[int]()
         for held in by_pass.values():
             for taker, giver, amount in _in_turn(model, held):
@@ -152,8 +152,8 @@ def _cumulative(model: Model) -> None:
         model.cp.add_cumulative(intervals, demands, room)
 
 
-def _in_turn(model: Model, held: Sequence[Held]) -> Iterator[tuple[Held, Held, int]]:
-    """What takes, what gives back, and how much of it, of the passes of one micro-batch on one stage."""
+def _in_turn(model: Model, held: Sequence[OperationMemory]) -> Iterator[tuple[OperationMemory, OperationMemory, int]]:
+    """(taker, giver, amount) for the passes of one micro-batch on one stage, oldest giver first."""
     if not all(model.operations.always(_operation(model, one)) for one in held):
         raise ValueError("a model without order literals, of passes that may not run")
     givers = [one for one in held if one.gives]
@@ -166,7 +166,7 @@ def _in_turn(model: Model, held: Sequence[Held]) -> Iterator[tuple[Held, Held, i
                 yield taker, giver, amount
 
 
-def _interval(model: Model, taker: Held, giver: Held) -> cp_model.IntervalVar:
+def _interval(model: Model, taker: OperationMemory, giver: OperationMemory) -> cp_model.IntervalVar:
     size, end = (model.cp.new_int_var(0, model.horizon, "") for _ in range(2))
     for last in giver.last:
         model.cp.add(end >= model.end(last))

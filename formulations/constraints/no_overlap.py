@@ -26,7 +26,7 @@ def check(timeline: Timeline) -> bool:
 
 
 def post(model: Model) -> None:
-    """By order literals where there are any: whichever comes first ends before the other starts."""
+    """By order literals where the model has them: the earlier of two operations ends before the other starts."""
     if model.order is None:
         by_intervals(model)
         return
@@ -42,7 +42,7 @@ def post(model: Model) -> None:
 
 
 def _together(model: Model, order: ResourceOrder) -> None:
-    """The two of a block start as one, stand the same way to all others, and share the block with no third."""
+    """The two passes of a block start together, have the same order to all others, and are in no other block."""
     for (forward, backward), block in order.together.items():
         model.cp.add(model.start[forward] == model.start[backward]).only_enforce_if(block)
         model.cp.add_implication(block, model.fused[backward.stage, backward.microbatch])

@@ -91,7 +91,7 @@ class BlockGraph:
 
     @cached_property
     def depth(self) -> tuple[int, ...]:
-        """How many waits lie before each block at most."""
+        """The largest number of waits on a path to each block."""
         found = [0] * len(self.blocks)
         for _ in found:
             for wait in self.waits:
@@ -155,7 +155,7 @@ def graph_of(problem: Problem) -> BlockGraph:
 
 
 def streams_of(problem: Problem) -> list[Resource]:
-    """What the graph of a problem has for devices: every stream that runs something, and each device's first."""
+    """The resources of a problem's graph: every stream with tasks, and the first stream of each device."""
     first = (Resource(device, problem.streams[0]) for device in range(problem.devices))
     return sorted({*problem.network.resources, *first})
 
@@ -213,9 +213,9 @@ def _waits(problem: Problem, of_task: Mapping[TaskType, int]) -> Iterator[Preced
 
 
 def _overlaps(problem: Problem, of_pass: Mapping[PassType, int]) -> Iterator[Overlap]:
-    """Every forward with every backward of its device that is faster in one block with it than behind it.
+    """(forward, backward) pairs of one device that are shorter as one overlapped block than one after the other.
 
-    A block that is not, starts and ends no pass sooner than the forward and behind it the backward do, and where B and
+    A block that is not, starts and ends no pass sooner than the forward and then the backward do, and where B and
     W are never worse than the full backward none gains.
     """
     forwards, backwards = ([stage for role, stage in of_pass if role is kind] for kind in (F, B))

@@ -17,7 +17,7 @@ class Arc(NamedTuple):
 
 
 def least_length(nodes: int, arcs: Sequence[Arc], at_least: int) -> tuple[Fraction, list[Fraction]]:
-    """The least length in ticks, and the earliest start of each node at that length; Newton's method, from below.
+    """The least period in ticks and the earliest start of each node in it, by Newton's method on increasing values.
 
     ValueError for arcs that wait for themselves at any length.
     """

@@ -14,7 +14,7 @@ Linear = cp_model.LinearExpr | cp_model.IntVar | int
 
 
 class Period(Protocol):
-    """What a device's order speaks of; all times in steps, positions by block and device.
+    """The variables that the order of a device refers to: times in steps, positions by block and device.
 
     `together` has a literal for every forward and backward that may overlap, forward first.
     """
@@ -78,7 +78,7 @@ def _no_overlap(model: Period, device: int, held: list[Copy]) -> None:
 
 
 def _decide(model: Period, device: int, x: Copy, y: Copy) -> None:
-    """Whether x is before y, y before x, or, where they may overlap, neither; nothing is before the anchor."""
+    """Order literals of x and y: one precedes the other, or neither where they may overlap; the anchor is first."""
     anchor = model.anchor[device]
     together = next((model.together[pair] for pair in ((x, y), (y, x)) if pair in model.together), None)
     ahead: Truth = x == anchor if anchor in (x, y) else model.cp.new_bool_var(f"{x}<{y}@{device}")
@@ -95,7 +95,7 @@ def _decide(model: Period, device: int, x: Copy, y: Copy) -> None:
 
 
 def _fuse(model: Period, device: int, held: list[Copy]) -> None:
-    """A weight block inside its backward comes right behind it, on every device it runs on."""
+    """A weight block fused with its backward directly follows it on every device that it runs on."""
     for fusion in model.graph.fusions:
         for i in range(model.copies):
             backward, weight = Copy(fusion.backward, i), Copy(fusion.weight, i)
@@ -114,7 +114,7 @@ def _fuse(model: Period, device: int, held: list[Copy]) -> None:
 
 
 def _overlap(model: Period, device: int, held: list[Copy]) -> None:
-    """Two that overlap have one position, and stand the same way to all others; none overlaps with two."""
+    """Two overlapping blocks share a position and their order to all others; a block overlaps at most one other."""
     pairs = {pair: literal for pair, literal in model.together.items() if pair[0] in held}
     for (forward, backward), literal in pairs.items():
         model.cp.add(model.place[forward, device] == model.place[backward, device]).only_enforce_if(literal)

@@ -91,7 +91,7 @@ class Pattern:
         return self._fusion[x.block][1] if x in self.fused else self.graph.blocks[x.block].ticks
 
     def runs(self, x: Copy) -> bool:
-        """Whether the block is run by itself: weight passes inside a fused backward are not."""
+        """True if the block is executed separately; weight passes inside a fused backward are not."""
         return x not in self._removed
 
     def peak(self, device: int) -> int:
@@ -108,7 +108,7 @@ class Pattern:
         return peak
 
     def fits(self) -> bool:
-        """Whether every device's memory holds what the pattern takes."""
+        """True if the pattern's memory fits the capacity of every device."""
         return all(c is None or self.peak(d) <= c for d, c in enumerate(self.graph.capacity))
 
     def _arcs(self, index: Mapping[Copy, int]) -> Iterator[Arc]:
@@ -129,7 +129,7 @@ class Pattern:
                 yield Arc(index[cyclic_order[-1]], index[cyclic_order[0]], self.ticks(cyclic_order[-1]), repetitions)
 
     def _load(self, cyclic_order: tuple[Copy, ...]) -> int:
-        """How long a device works in one period; two that run together count once."""
+        """Ticks that a device works in one period; two overlapped blocks count once."""
         second = {backward for _, backward in self.overlapped}
         return sum(self.ticks(x) for x in cyclic_order if x not in second)
 

@@ -14,15 +14,15 @@ from formulations.variables.literals import Literal, Truth
 
 
 class PeriodicModel:
-    """Whether `copies` micro-batches can repeat every `length` ticks.
+    """CP-SAT feasibility model: `copies` micro-batches repeat every `length` ticks.
 
     Times are in steps, `scale` of them to a tick, and blocks of zero duration take one step: all of them together less
     than a tick, so that each has its place in the order and no length in ticks is lost.
 
-    Each device counts time from the start of its first block of copy 0, its anchor, so that the anchor comes first in
+    Each device counts time from the start of its first block of copy 0, its anchor, so that the anchor is first in
     its period and no block crosses the boundary. A block's absolute start is the anchor's, plus its position in the
     period, plus its repetition count times the length. With the length fixed all constraints are linear,
-    memory too: the level at a block is the sum over all blocks of their change of memory times (1 if it comes earlier
+    memory too: the level at a block is the sum over all blocks of their change of memory times (1 if it is earlier
     in the period, else 0) - (its repetition count). Two blocks that overlap have one position, and neither is before
     the other.
     """

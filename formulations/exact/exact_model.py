@@ -28,7 +28,7 @@ from pipesched.schedule.timeline import Timeline
 def improving(
     problem: Problem, incumbent: Timeline, value: Value, lower_bound: Value, most_literals: int = MOST_LITERALS
 ) -> ExactModel:
-    """The model of a problem, to be improved below a known timeline and not below a proved bound (ticks)."""
+    """The model of a problem with its objective between a proved lower bound and a known timeline (ticks)."""
     jobs = jobs_of(problem)
     return ExactModel(jobs, value, lower_bound, most_literals, starts=starts_of(jobs, incumbent))
 
@@ -71,11 +71,11 @@ class ExactModel:
 
     @property
     def bounds_everything(self) -> bool:
-        """Whether a bound of this model holds for every schedule: not where blocks or schedules are left out."""
+        """True if the model's bound holds for every schedule; False if blocks or schedules were excluded."""
         return self.model.has_all_blocks and not self.jobs.restricted
 
     def _hint(self, starts: Mapping[int, int]) -> None:
-        """Every variable's value in a schedule, if that runs each type in order; CP-SAT checks the rest."""
+        """Hints for every variable from a schedule that runs each pass type in micro-batch order."""
         model, known = self.model, self._known_starts(starts)
         if any(known[one] > known[other] for one, other in model.operations.in_microbatch_order.items()):
             return
@@ -95,7 +95,7 @@ class ExactModel:
             model.cp.add_hint(block, known[forward] == known[backward])
 
     def _known_starts(self, starts: Mapping[int, int]) -> dict[Operation, int]:
-        """Of operations; the empty W of a fused backward starts where that ends."""
+        """Start of each operation in a timeline; the empty W of a fused backward starts where that backward ends."""
         operations, found = self.model.operations, dict[Operation, int]()
         for n, start in starts.items():
             x = operations.of[n]

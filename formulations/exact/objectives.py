@@ -54,7 +54,7 @@ def post_objective(
 
 
 def _last(model: Model, operations: list[Operation]) -> list[Operation]:
-    """Those of a device with none behind them that is known to end later."""
+    """The operations of a device that may be its last: none is known to run after them."""
     behind, number = 0, model.operations.number
     for x in operations:
         if model.operations.always(x):

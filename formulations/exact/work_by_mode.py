@@ -46,7 +46,7 @@ class _Modes:
         self.alone = self._alone()
 
     def _alone(self) -> dict[Operation, Truth]:
-        """As many forwards as backwards are in no block, and each is in one at most."""
+        """Literals for passes in no block: equally many forwards and backwards, and each pass in at most one block."""
         cp, alone = self.model.cp, dict[Operation, Truth]()
         for x in (x for x in self.device.operations if x.role is not W):
             blocks = [block for pair, block in self.device.together.items() if x in pair]
@@ -83,7 +83,7 @@ class _Modes:
             yield from dict.fromkeys((line[0], line[-1]))
 
     def _work(self, x: Operation, ahead: Truth) -> Linear:
-        """What x takes in its mode if it runs ahead, else 0; a backward in a block takes nothing."""
+        """Steps of x in its mode if it runs earlier, else 0; a backward inside a block counts 0."""
         if x.role not in (B, W):
             steps = self._only(x)
             if x.role is not F:
@@ -97,7 +97,7 @@ class _Modes:
         return b * ahead + (whole - b) * fused - whole * self._both(ahead, negation(self.alone[x]))
 
     def _least(self, x: Operation) -> Linear:
-        """What x takes in all at least, a backward with its W, by whether it is in a block."""
+        """The least steps of x, a backward counted with its W, depending on its block literal."""
         if x.role is F:
             return self._block(x) + (self._only(x) - self._block(x)) * self.alone[x]
         if x.role not in (B, W):
@@ -106,16 +106,16 @@ class _Modes:
         return min(whole, b + w) * self.alone[x] if x.role is B else 0
 
     def _only(self, x: Operation) -> int:
-        """Of what has one mode alone: a forward, a copy, a recomputation, or what runs for parameters."""
+        """Steps of an operation with a single mode: a forward, copy, recomputation or collective of parameters."""
         return self.model.jobs.jobs[self.model.operations.jobs_of[x][0]].steps
 
     def _steps(self, x: Operation, kind: PassKind) -> int | None:
-        """Of the job of x that is of this kind of pass; None where it has none."""
+        """Steps of the job of x with this pass kind; None if it has no such job."""
         jobs = (self.model.jobs.jobs[n] for n in self.model.operations.jobs_of.get(x, ()))
         return next((job.steps for job in jobs if job.task.of.kind is kind), None)
 
     def _backward(self, x: Operation) -> tuple[int, int, int]:
-        """The steps of a backward, of its W if that runs here too, and of both in one; of one mode if that is all."""
+        """Steps of B, of its W if that runs on this device, and of BW; a missing mode gets the steps of the other."""
         b, whole, weight = self._steps(x, B), self._steps(x, BW), x._replace(role=W)
         w = self._steps(weight, W) or 0 if weight in self.device.operations else 0
         b = b if b is not None else whole or 0
@@ -126,7 +126,7 @@ class _Modes:
         return self.model.block(forward) if blocks else self._only(forward)
 
     def _both(self, one: Truth, other: Truth) -> Truth:
-        """Whether both are true."""
+        """The conjunction of two truth values, as a new literal where it is open."""
         if isinstance(one, bool):
             return other if one else False
         if isinstance(other, bool):

@@ -1,4 +1,4 @@
-"""What gatherings of parameters demand of jobs: passes run while those of their stage are there."""
+"""Gathered parameters as constraints on jobs: passes run only while their stage's parameters are gathered."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def grouped_as(jobs: Jobs, schedule: Schedule) -> Jobs:
 
 
 def grouped_at(jobs: Jobs, starts: Mapping[int, int]) -> Jobs:
-    """The same where jobs start so, in steps; of an iteration under way some are not among the jobs."""
+    """The jobs restricted to the gatherings used by these starts (steps); jobs that have ended are absent."""
     found = list[Precedence]()
     for gap in jobs.gaps:
         if gap.release in starts:
@@ -98,7 +98,7 @@ def grouped_at(jobs: Jobs, starts: Mapping[int, int]) -> Jobs:
 
 
 def gathered_at_least(problem: Problem, state: State) -> dict[int, int]:
-    """How often each stage is gathered: as often as that has begun, once more where it was dropped and is needed."""
+    """Least number of gathers of each stage: those already begun, plus one if it was released and is still needed."""
     begun = {task.of for task in state.ran}
     holders = problem.holders or range(len(problem.stages))
     needed = {holders[p.stage] for p in state.passes(problem) - begun if p.kind in USERS}

@@ -32,7 +32,7 @@ class Job(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What is chosen for a micro-batch on a stage: one of so many options.
+    """A choice for one micro-batch on one stage among `options` modes.
 
     Of a backward they are split and fused; of an activation those of `TaskNetwork.options`. Where it `gathers`, it is
     whether a stage's parameters are gathered once more, and `microbatch` counts that.
@@ -57,14 +57,14 @@ class Precedence(NamedTuple):
 
 
 class Holding(NamedTuple):
-    """What a pass takes of a memory as its first job starts, and gives back when its last one has ended.
+    """Memory that a pass takes when its first job starts, and gives back when its last job has ended.
 
-    `pool` counts the devices, behind them the hosts that have a limit, and where there is one each device's window of
-    gathered stages. `first` are the jobs that wait for none of
-    the same pass, `last` those after all of which it has ended. It does so where job `where` runs.
+    `pool` indexes the devices, then the hosts with a limit, then each device's window of gathered stages if there is
+    one. `first` are the jobs that wait for no other job of the pass; the pass has ended when all jobs in `last` have.
+    The entry counts only if job `where` runs.
 
-    What an activation's copy out gives back, the copy back takes again; what its forward leaves unkept, gives back as
-    it ends where a recomputation runs, which takes it again.
+    The copy of an activation to the host gives back what the copy to the device takes again. If an activation is
+    recomputed, its forward gives back at its end what the recomputation takes again.
     """
 
     pool: int
@@ -76,10 +76,10 @@ class Holding(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """From the job `release` to the end of job `gather`, parameters are not there.
+    """The time from job `release` to the end of job `gather`, in which a stage's parameters are not gathered.
 
-    Of the passes that use them, each given by its first jobs and by those after which it has ended, none runs then. If
-    `release` runs and `gather` does not, they are never there again.
+    No pass that uses them (given by its first and last jobs) runs in it. If `release` runs and `gather` does not, the
+    parameters are never gathered again.
     """
 
     release: int
@@ -89,10 +89,9 @@ class Gap(NamedTuple):
 
 @dataclass(frozen=True)
 class Jobs:
-    """`choices` are what is decided. `room` is what each of these memories has, devices first.
+    """Jobs with precedences, memory and open `choices`; `room` is the capacity of each memory pool, devices first.
 
-    `most_further_gathers` is how many of them that gather are taken at most. Micro-batches that are alike may be
-    `renumbered`.
+    At most `most_further_gathers` of the choices that gather are taken. Identical micro-batches may be `renumbered`.
 
     `zeros` jobs take no time. Each of them has one step, so that every job has its own place in an order. All these
     steps together are less than the least part of a tick by which values differ (`parts` of `attainable_spans`).
@@ -117,7 +116,7 @@ class Jobs:
     opened: tuple[int | None, ...] = ()
 
     def released(self, n: int) -> int:
-        """Before which step a job does not start."""
+        """The earliest step at which a job may start."""
         return self.release[n] if self.release else 0
 
     @property
@@ -164,10 +163,10 @@ class Jobs:
 
     @cached_property
     def alike(self) -> tuple[tuple[int, int], ...]:
-        """Where none is `consecutive`: the first job of each micro-batch with that of the next, which starts no sooner.
+        """(first job of a micro-batch, that of the next): the second starts no sooner; used if `consecutive` is empty.
 
-        Micro-batches of a chain are alike, so they may be numbered as they begin. Where arcs tie chains to each other
-        they are numbered together, as those of the first of these chains begin.
+        Micro-batches of a chain are identical, so they may be numbered in the order in which they begin. Chains joined
+        by arcs are numbered together, in the order of the first of these chains.
         """
         if not self.renumbered or self.release or all(choice.gathers for choice in self.choices):
             return ()
@@ -190,12 +189,12 @@ class Jobs:
 
     @cached_property
     def consecutive(self) -> tuple[tuple[int, int], ...]:
-        """Jobs of one type, each with that of the next micro-batch, which in some best schedule comes after it.
+        """(job, the same job of the next micro-batch): in some optimal schedule the second follows the first.
 
-        Micro-batches of a chain are alike, so the starts of each type may be sorted: every precedence is kept, and
-        memory is taken no sooner and given back no later. Not so where micro-batches may differ in what is chosen, or
-        some have begun. Of arcs between chains each micro-batch needs its share, in order, which sorting keeps too;
-        arcs of some micro-batches alone come with `queues`, in which all keep their order anyway.
+        Micro-batches of a chain are identical, so the starts of each job type may be sorted: every precedence still
+        holds, and memory is taken no sooner and given back no later. This fails where micro-batches may differ in
+        their modes, or some have begun. Across chains each micro-batch needs its share in order, which sorting keeps;
+        arcs of single micro-batches occur only with `queues`, whose micro-batches keep their order anyway.
         """
         if not self.renumbered or self.release or not all(choice.gathers for choice in self.choices):
             return ()

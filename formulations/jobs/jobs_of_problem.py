@@ -14,17 +14,17 @@ from pipesched.problem.passes import BW, RESHARD, UNSHARD, B, F, Pass, PassKind,
 from pipesched.problem.problem import Problem
 
 # Of an activation the sets of passes of one of which all run, by stage and micro-batch.
-Ways = Mapping[tuple[int, int], Sequence[frozenset[PassKind]]]
+OpenModes = Mapping[tuple[int, int], Sequence[frozenset[PassKind]]]
 
 
 def jobs_of(
     problem: Problem,
     passes: Collection[Pass] | None = None,
-    ways: Ways | None = None,
+    ways: OpenModes | None = None,
     gathered: Mapping[int, int] | None = None,
     opened: Collection[int] = (),
 ) -> Jobs:
-    """The jobs of all passes, or of these alone: what others would have to end before them is then left out.
+    """The jobs of all passes or of a subset; precedences from passes outside the subset are dropped.
 
     `ways`: of each activation, by stage and micro-batch, the sets of passes of which one runs, where not all are open.
     `gathered`: how often the parameters of each stage are gathered at least, where that is not once. `opened`: the
@@ -68,7 +68,7 @@ def jobs_of(
 
 
 def _most_further(problem: Problem, times: Mapping[int, int]) -> int | None:
-    """How often parameters are gathered besides so many times; below 0 where that is too often."""
+    """The number of gathers still allowed in addition to these; negative if the limit is exceeded."""
     if any(own.gather is not None and own.gather.most < times[s] for s, own in enumerate(problem.stages)):
         return -1
     return None if problem.most_gathers is None else problem.most_gathers - sum(times.values())
@@ -77,7 +77,7 @@ def _most_further(problem: Problem, times: Mapping[int, int]) -> int | None:
 class _Chosen:
     """The `choices` of backwards in both modes, of activations with several options, and of further gatherings."""
 
-    def __init__(self, problem: Problem, held: Collection[Pass], ways: Ways, times: Mapping[int, int]) -> None:
+    def __init__(self, problem: Problem, held: Collection[Pass], ways: OpenModes, times: Mapping[int, int]) -> None:
         self._problem, self._ways = problem, ways
         modes: dict[tuple[int, int], set[bool]] = {}
         for p in held:
@@ -129,7 +129,7 @@ def _of_network(problem: Problem, held: Collection[Pass], number: dict[Task, int
 
 
 def _of_queues(problem: Problem, held: Collection[Pass], number: dict[Task, int]) -> Iterator[Precedence]:
-    """Where the order of micro-batches is fixed, each forward begins after that of the one before, backwards too."""
+    """Precedences of queues: forwards run in the order of micro-batches, and so do backwards."""
     lines: dict[tuple[bool, int], dict[int, list[int]]] = {}
     for p in held if problem.queues else ():
         if p.kind in (F, B, BW):

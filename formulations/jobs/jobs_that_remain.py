@@ -1,4 +1,4 @@
-"""The jobs of an iteration under way: what has not ended, as soon as the rest lets it, in the memory that is left."""
+"""The unfinished jobs of an iteration under way, with their release times and the remaining memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipesched.problem.state import State
 
 
 def jobs_that_remain(problem: Problem, state: State) -> Jobs:
-    """What runs when the state is taken is a job from then on to its end, ahead of all others of its stream.
+    """A task that runs when the state is taken becomes a job for its remaining time, first on its stream.
 
     The span of what remains may be a fraction of a tick where devices have not begun.
     """
@@ -52,7 +52,7 @@ class _Remaining:
         )  # fmt: skip
 
     def _gaps(self) -> tuple[list[Precedence], tuple[Gap, ...]]:
-        """Those that are to come, for passes that have not begun; what others leave, as precedences of the whole."""
+        """Future gaps of passes that have not begun; gaps already decided become precedences."""
         ties, gaps, number = list[Precedence](), list[Gap](), self._number
         for gap in self._whole.gaps:
             begun = [user for user in gap.users if any(n in self._ran for n in user[0])]
@@ -67,7 +67,7 @@ class _Remaining:
         return ties, tuple(gaps)
 
     def _precedences(self, whole: Iterable[Precedence]) -> Iterator[Precedence]:
-        """Those between jobs that are left; what has ended says when others can start."""
+        """Precedences between remaining jobs; ended jobs become release times."""
         number, scale = self._number, self._whole.scale
         for one in whole:
             if one.after in self._ran:
@@ -84,7 +84,7 @@ class _Remaining:
                     yield Precedence(number[other], (number[n],), 0)
 
     def _holdings(self) -> Iterator[Holding]:
-        """What is still taken or given back; the rest changes what there is."""
+        """Memory still to be taken or given back; what has happened already changes the capacity."""
         for one in self._whole.holdings:
             first, last = (tuple(self._number[n] for n in on if n in self._number) for on in (one.first, one.last))
             begun, gives = any(n in self._ran for n in one.first), one.gives if last else 0

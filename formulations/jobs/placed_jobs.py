@@ -1,4 +1,4 @@
-"""Jobs with times: a schedule at task level as windows see it, and how long what follows a job takes."""
+"""A schedule of jobs with start times, and the longest path from each job to the end."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pipesched.problem.network.task_network import Resource
 
 @dataclass(frozen=True)
 class PlacedJobs:
-    """A schedule as jobs with times, in steps: the order of each resource, all starts, and where each device opens.
+    """A schedule as jobs with times in steps: the order on each resource, all starts, each device's opening time.
 
-    `before[n]` and `after[n]` are the (job, lag) next to it, whatever the orders; `waits` are the (job, job) that
-    memory rests on: the first has ended before the second starts.
+    `before[n]` and `after[n]` are (job, lag) of its precedences; `waits` are (job, job) that keep the memory within
+    capacity: the first has ended before the second starts.
     """
 
     jobs: Jobs
@@ -36,22 +36,22 @@ class PlacedJobs:
         return max((self.end(n) - self.opening[self.jobs.device(n)] for n in self.start), default=0)
 
     @cached_property
-    def behind(self) -> Mapping[int, int]:
+    def next_on_resource(self) -> Mapping[int, int]:
         """The job that follows each on its resource."""
         return dict(pair for order in self.orders.values() for pair in pairwise(order))
 
     @cached_property
     def tails(self) -> Mapping[int, int]:
-        """From each job's end, the most that any device takes past its opening."""
+        """The longest path from each job's end to the end of a device, less that device's opening time."""
         found: dict[int, int] = {}
-        held_back: dict[int, list[tuple[int, int]]] = {}
+        waiting: dict[int, list[tuple[int, int]]] = {}
         for before, after in self.waits:
-            held_back.setdefault(before, []).append((after, 0))
+            waiting.setdefault(before, []).append((after, 0))
         # Every job takes a step, so what follows starts later.
         for n in sorted(self.start, key=lambda n: -self.start[n]):
-            ways = [-self.opening[self.jobs.device(n)]]
-            following = [*self.after[n], *held_back.get(n, ())]
-            following += [(self.behind[n], 0)] if n in self.behind else []
-            ways += [lag + self.jobs.jobs[a].steps + found[a] for a, lag in following]
-            found[n] = max(ways)
+            lengths = [-self.opening[self.jobs.device(n)]]
+            following = [*self.after[n], *waiting.get(n, ())]
+            following += [(self.next_on_resource[n], 0)] if n in self.next_on_resource else []
+            lengths += [lag + self.jobs.jobs[a].steps + found[a] for a, lag in following]
+            found[n] = max(lengths)
         return found

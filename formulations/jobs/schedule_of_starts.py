@@ -1,4 +1,4 @@
-"""A schedule from the starts of jobs and back: the order on every stream, and waits between streams for memory."""
+"""Conversion of job starts to a schedule (orders of streams, waits for memory) and of a timeline to job starts."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def _slots(order: list[tuple[int, Pass]]) -> Iterator[Slot]:
 
 
 def starts_of(jobs: Jobs, timeline: Timeline) -> dict[int, int] | None:
-    """The starts of jobs, in steps, in a timeline, which may be in finer ticks: rounded down to whole ticks.
+    """Start of each job in steps from a timeline; finer ticks are rounded down to whole ticks of the problem.
 
-    A fused backward that is not among the jobs is B and W behind it; None where it has no such W or is several tasks.
+    A fused backward without a job of its own becomes B and then W; None if there is no such W or it has several tasks.
     """
     parts, found = int(jobs.problem.tick / timeline.problem.tick), dict[int, int]()
     for task, start in timeline.starts.items():
@@ -80,10 +80,10 @@ def starts_of(jobs: Jobs, timeline: Timeline) -> dict[int, int] | None:
 
 
 class _Memory:
-    """The memory of one device or host under these starts: what each pass takes, and from whom.
+    """Resource flow of one memory pool under given starts: from which passes each taker gets its memory.
 
-    What is there is handed out in the order of time: first what a pass surely waits for anyway, by the order of its
-    stream or an earlier wait of it, then what ended first of the rest, for which it waits.
+    Memory is assigned in order of time: first from passes that the taker waits for anyway, by the order of its stream
+    or an earlier wait, then from the passes that ended first, each of which adds a wait.
     """
 
     def __init__(self, jobs: Jobs, starts: Mapping[int, int], streams: Mapping[Resource, list[int]], pool: int) -> None:
@@ -102,7 +102,7 @@ class _Memory:
         return max(self._starts[n] + self._jobs.jobs[n].steps for n in one.last)
 
     def waits(self) -> list[Wait] | None:
-        """The waits that keep its memory; None if more is taken than there is."""
+        """The waits that keep the pool within its capacity; None if its level exceeds the capacity."""
         if self._left is None:
             return []
         found, given, ended = list[Wait](), list[tuple[Holding, int]](), 0
@@ -128,7 +128,7 @@ class _Memory:
         return found
 
     def _known_at(self, taker: Holding) -> dict[Resource, int]:
-        """What the stream of a pass knows to have ended; what one of several first jobs waits for, others may not."""
+        """Per stream, the position up to which all jobs are known to have ended when the taker starts."""
         if len(taker.first) > 1:
             return {}
         resource = self._job(taker.first[0]).resource
@@ -139,7 +139,7 @@ class _Memory:
     def _take(
         self, given: list[tuple[Holding, int]], amount: int, seen: Mapping[Resource, int]
     ) -> tuple[int, list[tuple[Holding, int]]]:
-        """Take so much of what is given back and known to be; what is lacking, and what is left."""
+        """Take `amount` from known givers; returns the missing amount and the givers that still have memory."""
         left = list[tuple[Holding, int]]()
         for one, there in given:
             taken = min(amount, there) if amount and self._is_known(one, seen) else 0

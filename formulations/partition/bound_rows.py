@@ -11,8 +11,8 @@ from math import ceil
 
 from ortools.sat.python import cp_model
 
-from formulations.partition.chain_paths import ChainPaths, Ways
-from formulations.partition.extra_loads import Beside
+from formulations.partition.chain_paths import ChainPaths, PathLengths
+from formulations.partition.extra_loads import ExtraLoads
 from formulations.partition.memory_rows import MemoryRows
 from formulations.partition.partition_model import PartitionModel
 from formulations.partition.stage_terms import Linear, StageTerms
@@ -22,7 +22,7 @@ from pipesched.problem.stage import COMPUTE
 
 
 class BoundRows:
-    """Rows that hold `value`, the objective in ticks, above every bound for this placement."""
+    """Rows that make `value`, the objective in ticks, at least every lower bound for this placement."""
 
     def __init__(self, model: PartitionModel, choice: Choice, value: cp_model.IntVar) -> None:
         self.model, self.value, self.plan = model, value, model.plan
@@ -33,26 +33,26 @@ class BoundRows:
     def add(self) -> None:
         """All of them."""
         self._memory()
-        ways = self.add_of_devices()
+        paths = self.add_of_devices()
         # Of pieces memory admits parts of micro-batches, which these rows do not count.
-        if ways is not None and self._capacity is not None and len(self.model.pieces) == 1:
-            MemoryRows(self._chain, self.value, self._capacity).add(ways)
+        if paths is not None and self._capacity is not None and len(self.model.pieces) == 1:
+            MemoryRows(self._chain, self.value, self._capacity).add(paths)
 
-    def add_of_devices(self) -> Ways | None:
-        """What every device computes, with the way to it and back; the ways, None where there are several chains.
+    def add_of_devices(self) -> PathLengths | None:
+        """Rows for load, head and tail of every device; returns the chain's paths, None for several chains.
 
         With blocks, several chains or transfers as tasks only the load is stated; it always holds.
         """
         for device in range(self._chain.placement.devices):
             self._load(device)
-        of_modules = max(map(self.model.beside.load, range(self.plan.all_devices.devices)))
+        of_modules = max(map(self.model.extra.load, range(self.plan.all_devices.devices)))
         self.model.cp.add(self.value >= max(of_modules, mean_load(self.plan, self._choice)))
         if not self._chain.one_chain:
             return None
-        ways = self._chain.ways()
+        paths = self._chain.paths()
         for device in range(self._chain.placement.devices):
-            self._head_and_tail(device, ways)
-        return ways
+            self._head_and_tail(device, paths)
+        return paths
 
     def _memory(self) -> None:
         """Before a micro-batch's first backward on a device it holds all its activations of one chain there.
@@ -69,14 +69,14 @@ class BoundRows:
                     self.model.cp.add(self._chain.layers(device) + held <= capacity)
 
     def _load(self, device: int) -> None:
-        """On each stream one task at a time; behind the last backward of a device a reduction and a step."""
+        """Load rows: a stream runs one task at a time; a reduction and an optimizer step follow the last backward."""
         m, share = self.plan.microbatches, -(-self.plan.microbatches // len(self._chain.chains))
 
         def work(stage: int) -> Linear:
             number = min(share, max(0, m - self._chain.placement.chain_index[stage] * share))
             return number * self.model.terms[stage % len(self._chain.chains[0])].work
 
-        passes = sum(map(work, self._chain.placement.stages_of[device])) + self.model.beside.load(device)
+        passes = sum(map(work, self._chain.placement.stages_of[device])) + self.model.extra.load(device)
         terms = [self.model.terms[k] for k in self._chain.held(device)]
         loads: dict[str, Linear] = {COMPUTE: passes + sum(one.step for one in terms)}
         gather, reduce, _ = self.plan.model.parameters
@@ -89,13 +89,13 @@ class BoundRows:
         self.model.cp.add(self.value >= passes + self._around(device))
 
     def _around(self, device: int) -> Linear:
-        """What a device runs before its first pass of a micro-batch and behind its last, at least."""
-        gathers = self.model.beside.gathers
+        """The least time of a device before its first pass of a micro-batch plus after its last pass."""
+        gathers = self.model.extra.gathers
         before = self._chain.least(device, f"before{device}", lambda terms: terms.gather, gathers)
-        return before + self._behind(device)
+        return before + self._after(device)
 
-    def _behind(self, device: int) -> Linear:
-        return self._chain.least(device, f"behind{device}", self._once, self.model.beside.once)
+    def _after(self, device: int) -> Linear:
+        return self._chain.least(device, f"after{device}", self._once, self.model.extra.once)
 
     def _once(self, terms: StageTerms) -> Linear:
         """All buckets wait for the last backward of a stage, whose passes are single tasks."""
@@ -105,24 +105,24 @@ class BoundRows:
     def _work(self, device: int) -> Linear:
         return self.plan.microbatches * sum(self.model.terms[k].work for k in self._chain.held(device))
 
-    def _head_and_tail(self, device: int, ways: Ways) -> None:
-        """The way to a device, its work, and the way back from its last gradient; a W may come after that.
+    def _head_and_tail(self, device: int, paths: PathLengths) -> None:
+        """Head-and-tail rows: path to a device, its work, path from its last gradient; a W may follow that gradient.
 
         Of what modules run there, only that counts which must lie between.
         """
         held, m, terms = self._chain.held(device), self.plan.microbatches, self.model.terms
-        before, between, after = (own[device] for own in self.model.beside.in_turn)
-        # A head or tail of modules has theirs; what the first stage gathers and reduces runs beside that.
-        first, start = held[0], 0 if self.model.beside.head else terms[0].gather
+        before, between, after = (own[device] for own in self.model.extra.in_turn)
+        # A head or tail of modules has theirs; what the first stage gathers and reduces runs in addition.
+        first, start = held[0], 0 if self.model.extra.head else terms[0].gather
         gradients = m * sum(terms[k].forward + terms[k].gradient for k in held)
         busy = between + (gradients if self.plan.model.splittable else self._work(device))
         # The way back ends with the first stage's last backward.
-        behind = 0 if self.model.beside.tail else self._once(terms[0]) if first else self._behind(device)
-        self.model.cp.add(self.value >= start + ways.head[first] + busy + ways.tail[first] + behind)
+        after = 0 if self.model.extra.tail else self._once(terms[0]) if first else self._after(device)
+        self.model.cp.add(self.value >= start + paths.head[first] + busy + paths.tail[first] + after)
         if not self.span:
             own = between + after + self._work(device)
-            self.model.cp.add(self.value >= start + ways.head[first] + own + self._behind(device))
-            self.model.cp.add(self.value >= before + busy + ways.tail[first])
+            self.model.cp.add(self.value >= start + paths.head[first] + own + self._after(device))
+            self.model.cp.add(self.value >= before + busy + paths.tail[first])
 
 
 def mean_load(plan: PlanProblem, choice: Choice) -> int:
@@ -132,6 +132,6 @@ def mean_load(plan: PlanProblem, choice: Choice) -> int:
         each += sum((layer.forward + layer.least_backward for layer in model.sequence), Fraction(0))
         each += stages * (model.forward_overhead + model.backward_overhead)
     steps = sum((layer.step for layer in plan.model.sequence), stages * (plan.model.parameters.step or Fraction(0)))
-    chains, beside = len(choice.on(plan.cluster.devices).chains), Beside.of(plan, choice)
-    own = sum(beside.load(device) / plan.cluster.slowness_of(device) for device in range(plan.cluster.devices))
+    chains, extra = len(choice.on(plan.cluster.devices).chains), ExtraLoads.of(plan, choice)
+    own = sum(extra.load(device) / plan.cluster.slowness_of(device) for device in range(plan.cluster.devices))
     return ceil(((plan.microbatches * each + chains * steps) / plan.tick + own) / plan.cluster.speed)

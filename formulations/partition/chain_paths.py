@@ -1,4 +1,4 @@
-"""What bounds for every order are stated in: the stages of each device, and the ways between them as variables."""
+"""Stages of each device and the path lengths between stages as variables, from which bound rows are built."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pipesched.layers.plan_problem import Choice
 
 
 @dataclass(frozen=True)
-class Ways:
-    """Of each stage of a chain: the way to its first forward, from a gradient's end on to the iteration's, and around.
+class PathLengths:
+    """Path lengths of each stage of a chain: `head` to its first forward, `tail` from a gradient's end to the end.
 
     `around[k]` is from the end of a forward of stage k to the earliest start of the same micro-batch's backward.
     """
@@ -26,7 +26,7 @@ class Ways:
 
 
 class ChainPaths:
-    """A partition's variables on a placement. Ways are those of the only chain: with several there are none."""
+    """A partition's variables on a placement. Path lengths exist only for placements with one chain."""
 
     def __init__(self, model: PartitionModel, choice: Choice) -> None:
         plan = model.plan
@@ -40,21 +40,21 @@ class ChainPaths:
         held = (own.gather.memory if own.gather else 0) + sum((one.gathered for one in every), Fraction(0))
         slowest = max(plan.slowness_of_places(self.placement))
         # What a stage runs for its parameters, and holds, is no more.
-        self._most = max(int(time * slowest / plan.tick), int(held / model.step), model.beside.most)
+        self._most = max(int(time * slowest / plan.tick), int(held / model.step), model.extra.most)
         layers = plan.model.sequence
         way = sum((_longest(layer) for layer in layers), Fraction(0)) / plan.tick
         overhead = (plan.model.forward_overhead + plan.model.backward_overhead) * len(self.chains[0]) / plan.tick
         # No way through the stages and back takes longer.
-        lags = sum(map(sum, self._lags())) + model.beside.head + model.beside.tail + model.beside.around
+        lags = sum(map(sum, self._lags())) + model.extra.head + model.extra.tail + model.extra.around
         self.longest = int((way + overhead) * slowest) + lags if self.one_chain else 0
 
     def held(self, device: int) -> tuple[int, ...]:
-        """The places on their chain of the stages of a device."""
+        """Positions in the chain of the stages that a device has."""
         length = len(self.chains[0])
         return tuple(stage % length for stage in self.placement.stages_of[device])
 
     def static(self, device: int) -> Linear:
-        """What a device holds whenever a pass takes memory: its layers, and one stage's parameters where gathered."""
+        """Memory in use whenever a pass takes some: the device's layers and one stage's gathered parameters."""
         return self.layers(device) + self.least(device, f"gathered{device}", lambda terms: terms.gathered)
 
     def layers(self, device: int) -> Linear:
@@ -62,11 +62,11 @@ class ChainPaths:
         return sum(self.model.terms[k].memory for k in self.held(device))
 
     def least(
-        self, device: int, name: str, of: Callable[[StageTerms], Linear], beside: Mapping[int, int] | None = None
+        self, device: int, name: str, of: Callable[[StageTerms], Linear], extra: Mapping[int, int] | None = None
     ) -> Linear:
-        """The least of the device's stages, and of what is `beside` them, as a number or a variable of this name."""
+        """The minimum of a term over the device's stages and the `extra` value, as a number or a named variable."""
         own = [of(self.model.terms[k]) for k in self.held(device)]
-        own += [beside[device]] if beside and device in beside else []
+        own += [extra[device]] if extra and device in extra else []
         if len(own) <= 1 or all(isinstance(each, int) for each in own):
             return min(own, default=0)
         if name not in self._least:
@@ -74,27 +74,27 @@ class ChainPaths:
             self.model.cp.add_min_equality(self._least[name], own)
         return self._least[name]
 
-    def ways(self) -> Ways:
-        """Each way as a variable of its own, so that rows stay short.
+    def paths(self) -> PathLengths:
+        """Each path length as a variable of its own, so that rows stay short.
 
-        They are those of a micro-batch's first piece, whose forward is the first on a device and whose backward the
+        Paths are those of a micro-batch's first piece, whose forward is the first on a device and whose backward the
         last.
         """
         lags = self._lags()
         stages, terms = range(len(self.chains[0])), self.model.pieces[0]
-        beside = self.model.beside
-        head: list[Linear] = [beside.head]
-        back: list[Linear] = [beside.tail]
+        extra = self.model.extra
+        head: list[Linear] = [extra.head]
+        back: list[Linear] = [extra.tail]
         for k in stages[:-1]:
             head.append(self.named(f"head{k + 1}", head[-1] + terms[k].forward + lags[k][0], self.longest))
             # The last backward, on the first stage, runs to the end of its W, unless something follows its gradient.
-            last = terms[k].rest if k == 0 and not beside.tail else terms[k].gradient
+            last = terms[k].least_backward if k == 0 and not extra.tail else terms[k].gradient
             back.append(self.named(f"tail{k + 1}", back[-1] + last + lags[k][1], self.longest))
-        around: list[Linear] = [beside.around]
+        around: list[Linear] = [extra.around]
         for k in reversed(stages[:-1]):
             there = terms[k + 1].forward + terms[k + 1].gradient + sum(lags[k])
             around.insert(0, self.named(f"around{k}", around[0] + there, self.longest))
-        return Ways(head, back, around)
+        return PathLengths(head, back, around)
 
     def named(self, name: str, expression: Linear, most: int) -> Linear:
         """A variable that equals the expression, and is never above `most`."""

@@ -1,4 +1,4 @@
-"""What an encoder, or a vocabulary on all devices, takes beside the stages of any partition, for bounds over all."""
+"""Work and memory of an encoder or a sharded vocabulary, which no partition changes, for bounds over partitions."""
 
 from __future__ import annotations
 
@@ -16,16 +16,15 @@ from pipesched.problem.problem import Objective
 
 
 @dataclass
-class Beside:
-    """Ticks and memory that no partition changes; lists have a number for each device, its own of an encoder too.
+class ExtraLoads:
+    """Ticks and memory that no partition changes; lists have one number for each device, also for an encoder's own.
 
-    Of all micro-batches together a device runs `before` what feeds the first stage: it precedes the device's last
-    gradient. What it runs `between` comes after its first forward and before its last gradient, what it runs `after`
-    comes after its first forward. `head` ticks precede the first stage's first forward, `tail` ticks follow its last
-    gradient, and `around` is from the last stage's forward to the same micro-batch's backward. All of it is less than
-    `most` in turn. `memory` is held at all times, in the file's unit. Of these stages of a device the least that one
-    gathers ahead of its passes is in `gathers`, that it reduces and steps behind them in `once`; head and tail have
-    theirs.
+    Work of a device for all micro-batches: `before` precedes its last gradient (it feeds the first stage), `between`
+    lies after its first forward and before its last gradient, `after` follows its first forward. `head` ticks precede
+    the first stage's first forward, `tail` ticks follow its last gradient, `around` ticks lie between the last stage's
+    forward and the backward of the same micro-batch. Together these take less than `most`. `memory` is occupied at all
+    times, in the file's unit. `gathers` and `once` are the least time of one of these stages on a device to gather its
+    parameters before its passes, and to reduce gradients and step after them; head and tail include their own.
     """
 
     before: list[int]
@@ -41,8 +40,8 @@ class Beside:
     plan: PlanProblem = field(repr=False, kw_only=True)
 
     @classmethod
-    def of(cls, plan: PlanProblem, choice: Choice) -> Beside:
-        """That of a plan problem; nothing where all layers are in stages."""
+    def of(cls, plan: PlanProblem, choice: Choice) -> ExtraLoads:
+        """The extra load of a plan problem; zero if all layers are in stages."""
         devices = plan.all_devices.devices
         found = cls([0] * devices, [0] * devices, [0] * devices, [Fraction(0)] * devices, plan=plan)
         where = choice.on(plan.cluster.devices)
@@ -59,7 +58,7 @@ class Beside:
 
     @property
     def in_turn(self) -> tuple[list[int], list[int], list[int]]:
-        """What devices run before, between and after."""
+        """Ticks that each device runs before, between and after, as defined above."""
         return self.before, self.between, self.after
 
     def load(self, device: int) -> int:
@@ -82,23 +81,23 @@ class Beside:
         back = [(b.device, a.device) for a, b in pairwise(last)] + [(fed, last[-1].device)]
         self.head = self._ticks(first[0].costs.gather)
         self.head += sum(self._ticks(stage.costs.forward) for stage in first) + self._lags(there)
-        rest = self._work(last[0].costs) - self._ticks(last[0].costs.forward)
-        self.tail = rest + sum(self._gradient(stage.costs) for stage in last[1:]) + self._lags(back)
-        self.tail += self._behind(last[0].costs)
+        after_gradient = self._work(last[0].costs) - self._ticks(last[0].costs.forward)
+        self.tail = after_gradient + sum(self._gradient(stage.costs) for stage in last[1:]) + self._lags(back)
+        self.tail += self._after(last[0].costs)
 
     def _embedding(self, parts: Sequence[StageCosts], fed: int) -> None:
-        """All parts of a forward, joined, come before the first stage, and behind it all parts of the backward."""
+        """A vocabulary embedding: its forward precedes the first stage, its backward follows that stage's backward."""
         for device, costs in enumerate(parts):
             self._runs(device, costs, self.plan.microbatches)
         slowest = max(range(len(parts)), key=lambda device: parts[device].forward)
         ends = [slowest] if self.plan.objective is Objective.SPAN else range(len(parts))
         ahead = (self._ticks(part.gather + part.forward) for part in parts)
         self.head = max(self.head, max(ahead) + self._joining)
-        rests = (
-            self._work(parts[d]) - self._ticks(parts[d].forward) + self._lags([(fed, d)]) + self._behind(parts[d])
+        after_gradient = (
+            self._work(parts[d]) - self._ticks(parts[d].forward) + self._lags([(fed, d)]) + self._after(parts[d])
             for d in ends
         )
-        self.tail = max(self.tail, *rests)
+        self.tail = max(self.tail, *after_gradient)
 
     def _head(self, parts: Sequence[StageCosts], follows: int) -> None:
         """Two collectives: all parts of the forward before any of the backward, and these before the last stage's."""
@@ -120,13 +119,13 @@ class Beside:
     def _held(self, device: int, costs: StageCosts, passes: int) -> None:
         self.memory[device] += costs.memory
         backward = max(costs.fused, costs.backward + (costs.weight or 0))
-        ahead, behind = self._ticks(costs.gather), self._behind(costs)
-        self.most += passes * (self._ticks(costs.forward + backward) + 4 * self._joining) + ahead + behind
+        ahead, after = self._ticks(costs.gather), self._after(costs)
+        self.most += passes * (self._ticks(costs.forward + backward) + 4 * self._joining) + ahead + after
         self.gathers[device] = min(ahead, self.gathers.get(device, ahead))
-        self.once[device] = min(behind, self.once.get(device, behind))
+        self.once[device] = min(after, self.once.get(device, after))
 
-    def _behind(self, costs: StageCosts) -> int:
-        """What a stage runs behind its last backward, whose passes are single tasks: all buckets and the step."""
+    def _after(self, costs: StageCosts) -> int:
+        """Ticks after a stage's last backward, if its passes are single tasks: all buckets and the optimizer step."""
         return self._ticks(costs.reduce + costs.step)
 
     @property
@@ -134,8 +133,8 @@ class Beside:
         """A collective: the longest transfer."""
         return self._ticks(self.plan.all_devices.longest_lag)
 
-    def _lags(self, ways: Iterable[tuple[int, int]]) -> int:
-        return sum(self._ticks(self.plan.all_devices.lag(*way)) for way in ways)
+    def _lags(self, links: Iterable[tuple[int, int]]) -> int:
+        return sum(self._ticks(self.plan.all_devices.lag(*link)) for link in links)
 
     def _work(self, costs: StageCosts) -> int:
         return self._ticks(costs.work)

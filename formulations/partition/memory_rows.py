@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ortools.sat.python import cp_model
 
-from formulations.partition.chain_paths import ChainPaths, Ways
+from formulations.partition.chain_paths import ChainPaths, PathLengths
 from formulations.partition.stage_terms import Linear
 from pipesched.problem.problem import Objective
 
@@ -25,7 +25,7 @@ class _Times(NamedTuple):
 
     forward: Linear
     gradient: Linear
-    rest: Linear
+    least_backward: Linear
 
 
 class MemoryRows:
@@ -38,14 +38,14 @@ class MemoryRows:
         self._all_held = int(sum((layer.activation for layer in layers), Fraction(0)) / model.step)
         self._keeps_whole = all(layer.freed_by_backward == 0 for layer in chain.plan.model.layers)
 
-    def add(self, ways: Ways) -> None:
+    def add(self, paths: PathLengths) -> None:
         """All of them."""
         for stage in range(self._chain.placement.stages):
-            self._in_flight(stage, ways)
+            self._in_flight(stage, paths)
         for device in range(self._chain.placement.devices):
-            self._memory_over_time(device, ways)
+            self._memory_over_time(device, paths)
 
-    def _in_flight(self, stage: int, ways: Ways) -> None:
+    def _in_flight(self, stage: int, paths: PathLengths) -> None:
         """Memory admits so many micro-batches to the stage at once; a literal for each number, then for a few each."""
         cp, m = self._chain.model.cp, self._chain.plan.microbatches
         device, terms = self._chain.placement.stage_device[stage], self._chain.model.terms[stage]
@@ -56,7 +56,7 @@ class MemoryRows:
         times = _Times(
             *(
                 self._chain.named(f"{name}{stage}", getattr(terms, name), self._chain.longest)
-                for name in ("forward", "gradient", "rest")
+                for name in ("forward", "gradient", "least_backward")
             )
         )
         literals = []
@@ -65,34 +65,34 @@ class MemoryRows:
             literals.append(admits)
             # So many fit at least; the rows are those of the most that this literal stands for, and weaker for more.
             cp.add(least * activation <= room).only_enforce_if(admits)
-            for bound in self._admitting(stage, most, times, ways) if most is not None else []:
+            for bound in self._admitting(stage, most, times, paths) if most is not None else []:
                 cp.add(self._value >= bound).only_enforce_if(admits)
         cp.add_exactly_one(literals)
 
-    def _admitting(self, stage: int, number: int, times: _Times, ways: Ways) -> list[Linear]:
-        """What holds where at most so many micro-batches are on the stage at once, fewer than there are."""
-        m, around = self._chain.plan.microbatches, ways.around[stage]
+    def _admitting(self, stage: int, number: int, times: _Times, paths: PathLengths) -> list[Linear]:
+        """Rows enforced if a stage admits at most this many micro-batches at once, fewer than the iteration has."""
+        m, around = self._chain.plan.microbatches, paths.around[stage]
         rounds = -(-m // number)
         there_and_back = times.forward + around + times.gradient
-        found = [ways.head[stage] + rounds * there_and_back + ways.tail[stage]]
+        found = [paths.head[stage] + rounds * there_and_back + paths.tail[stage]]
         if len(self._chain.held(self._chain.placement.stage_device[stage])) > 1:
             return found
         # One stage on the device: it idles before its first backward, when memory is full of forwards.
         idle = around - (number - 1) * times.forward
-        work = m * (times.forward + times.rest)
+        work = m * (times.forward + times.least_backward)
         if not self._chain.plan.model.splittable:
-            found.append(ways.head[stage] + work + idle + ways.tail[stage])
+            found.append(paths.head[stage] + work + idle + paths.tail[stage])
         elif not self._span:
-            found.append(ways.head[stage] + work + idle)
+            found.append(paths.head[stage] + work + idle)
         if self._keeps_whole:
             # And when the last forward ends, backwards of no more than so many are left; the last is a way around off.
-            after = around + times.gradient + ways.tail[stage]
-            end = ways.head[stage] + work - number * times.rest + after
+            after = around + times.gradient + paths.tail[stage]
+            end = paths.head[stage] + work - number * times.least_backward + after
             found += [end, end + idle]
         return found
 
-    def _memory_over_time(self, device: int, ways: Ways) -> None:
-        """Every activation is held for a way around at least; all of them share what the memory gives over time.
+    def _memory_over_time(self, device: int, paths: PathLengths) -> None:
+        """Every activation occupies memory for at least its round trip; their total is limited by capacity times time.
 
         The share of the memory that an activation takes is rounded down to one of a few levels.
         """
@@ -106,7 +106,7 @@ class MemoryRows:
         for k in held:
             terms = self._chain.model.terms[k]
             held_for = self._chain.named(
-                f"held{k}", terms.forward + ways.around[k] + terms.gradient, self._chain.longest
+                f"held{k}", terms.forward + paths.around[k] + terms.gradient, self._chain.longest
             )
             activation = self._chain.named(f"each{k}", terms.activation, self._all_held)
             literals = [cp.new_bool_var(f"share{k}.{level}") for level in range(_LEVELS)]
@@ -118,7 +118,7 @@ class MemoryRows:
                     cp.add(parts >= level * m * held_for).only_enforce_if(literal)
             taken.append(parts)
         # Together they are whole ticks of a makespan; a span is rounded down.
-        time = self._value - ways.head[held[0]] - ways.tail[held[0]]
+        time = self._value - paths.head[held[0]] - paths.tail[held[0]]
         cp.add(_LEVELS * time + (_LEVELS - 1) * self._span >= sum(taken))
 
 

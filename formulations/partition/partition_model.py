@@ -11,7 +11,7 @@ from math import ceil
 
 from ortools.sat.python import cp_model
 
-from formulations.partition.extra_loads import Beside
+from formulations.partition.extra_loads import ExtraLoads
 from formulations.partition.recompute_rows import RecomputeRows
 from formulations.partition.stage_terms import Linear, StageLayers, StageTerms
 from pipesched.layers.layer import LayerType
@@ -38,8 +38,8 @@ class PartitionModel:
         self.plan, self.stages, self.cp = plan, stages, cp_model.CpModel()
         largest = max(plan.cluster.capacity or (Fraction(0),)) / plan.resolution
         self.step = plan.resolution * max(1, ceil(largest / MOST_STEPS))
-        self.beside = Beside.of(plan, choice)
-        free = zip(plan.cluster.capacity or (), self.beside.memory, strict=False)
+        self.extra = ExtraLoads.of(plan, choice)
+        free = zip(plan.cluster.capacity or (), self.extra.memory, strict=False)
         self.capacity = [ceil((room - held) / self.step) for room, held in free]
         self.runs = plan.model.layers
         self._whole: list[tuple[cp_model.IntVar, cp_model.IntVar, int]] = []
@@ -58,7 +58,7 @@ class PartitionModel:
                 self.cp.add(sum(self._held(k)) == count)
 
     def needs(self, chain: Sequence[int]) -> Iterator[Linear]:
-        """What a device holds at least of a micro-batch and gathered parameters, beside its layers.
+        """Least memory for one micro-batch and gathered parameters on a device, in addition to its layers.
 
         `chain`: its stages of a chain, in order. When the forward of each starts, and its backward.
         """
@@ -71,7 +71,7 @@ class PartitionModel:
             yield sum(self.terms[j].activation for j in chain[: at + 1]) + self.terms[k].gathered
 
     def of_stage(self, stage: int) -> StageTerms:
-        """Those of a stage as its problem numbers it, where every piece has stages of its own."""
+        """The terms of a stage by its number in the problem, in which every piece has its own stages."""
         where, piece = divmod(stage, len(self.pieces))
         return self.pieces[piece][where % self.stages]
 

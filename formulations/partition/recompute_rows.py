@@ -17,17 +17,17 @@ Numbers = Mapping[tuple[str, str], Linear]
 
 
 class RecomputeRows:
-    """`held[k][r]` layers of run r are on stage k, `numbers[k]` of them recomputed; `free`: those are variables."""
+    """Rows for stages with `on_stage[k][r]` layers of run r, `numbers[k]` of them recomputed (variables if `free`)."""
 
     def __init__(
         self,
         cp: cp_model.CpModel,
         runs: Sequence[LayerType],
-        held: Sequence[Sequence[Linear]],
+        on_stage: Sequence[Sequence[Linear]],
         numbers: Sequence[Numbers],
         free: bool,
     ) -> None:
-        self._cp, self._runs, self._held, self._numbers, self._free = cp, runs, held, numbers, free
+        self._cp, self._runs, self._on_stage, self._numbers, self._free = cp, runs, on_stage, numbers, free
         self._own = [r for r, run in enumerate(runs) if role_of(run.name) in ROLES]
         self._full = [self._by_run(k) for k in range(len(numbers))]
 
@@ -47,7 +47,7 @@ class RecomputeRows:
             self._same()
 
     def _by_run(self, k: int) -> dict[int, Linear]:
-        """Of each run of transformer and multi-token prediction layers, how many are recomputed whole on a stage."""
+        """Number of fully recomputed layers on a stage for each run of transformer or multi-token prediction layers."""
         found: dict[int, Linear] = {}
         for name in dict.fromkeys(self._runs[r].name for r in self._own):
             own = [r for r in self._own if self._runs[r].name == name]
@@ -55,11 +55,11 @@ class RecomputeRows:
             if len(own) == 1 or isinstance(total, int):
                 found |= dict.fromkeys(own, total)
             elif not self._free:
-                found |= {r: self._held[k][r] for r in own}
+                found |= {r: self._on_stage[k][r] for r in own}
             else:
                 each = {r: self._cp.new_int_var(0, self._runs[r].count, f"whole{k}.{r}") for r in own}
                 for r, number in each.items():
-                    self._cp.add(number <= self._held[k][r])
+                    self._cp.add(number <= self._on_stage[k][r])
                 self._cp.add(sum(each.values()) == total)
                 found |= each
         return found
@@ -68,7 +68,7 @@ class RecomputeRows:
         """A layer is recomputed only if all before it on the stage are."""
         before: cp_model.IntVar | None = None
         for r in self._own:
-            number, held = self._full[k][r], self._held[k][r]
+            number, held = self._full[k][r], self._on_stage[k][r]
             if before is not None:
                 self._cp.add(number <= self._runs[r].count * before)
             whole = self._cp.new_bool_var(f"all{k}.{r}")
@@ -83,15 +83,15 @@ class RecomputeRows:
         for k, numbers in enumerate(self._numbers):
             for name in self._names:
                 number = sum(numbers.get((name, way), 0) for way in FULL)
-                self._cp.add(number == self._held_of(k, name)).only_enforce_if(every)
+                self._cp.add(number == self._layers_of(k, name)).only_enforce_if(every)
                 self._cp.add(number == 0).only_enforce_if(~every)
 
     @property
     def _names(self) -> list[str]:
         return list(dict.fromkeys(self._runs[r].name for r in self._own))
 
-    def _held_of(self, k: int, name: str) -> Linear:
-        return sum(self._held[k][r] for r in self._own if self._runs[r].name == name)
+    def _layers_of(self, k: int, name: str) -> Linear:
+        return sum(self._on_stage[k][r] for r in self._own if self._runs[r].name == name)
 
     def _selected(self) -> cp_model.IntVar:
         """One list of modules for all layers, which the literal returned says, or none."""
@@ -104,7 +104,7 @@ class RecomputeRows:
                 if name not in self._names or not modules_of(way):
                     continue
                 for said, literal in zip(lists, literals, strict=True):
-                    wanted = self._held_of(k, name) if said.get(name) == way else 0
+                    wanted = self._layers_of(k, name) if said.get(name) == way else 0
                     self._cp.add(number == wanted).only_enforce_if(literal)
                 self._cp.add(number == 0).only_enforce_if(~some)
         return some
@@ -118,14 +118,14 @@ class RecomputeRows:
         self._cp.add(common == 0).only_enforce_if(some)
         self._cp.add_implication(some, ~everything)
         for k in range(len(self._numbers)):
-            layers, held = self._of(k, Role.TRANSFORMER, self._full), self._of(k, Role.TRANSFORMER, self._held)
+            layers, held = self._of(k, Role.TRANSFORMER, self._full), self._of(k, Role.TRANSFORMER, self._on_stage)
             fewer = self._cp.new_bool_var(f"fewer{k}")
             self._cp.add(layers <= common)
             self._cp.add(layers == common).only_enforce_if(~fewer)
             self._cp.add(layers == held).only_enforce_if(fewer)
             mtp = self._of(k, Role.MTP, self._full)
             self._cp.add(layers == held).only_enforce_if(everything)
-            self._cp.add(mtp == self._of(k, Role.MTP, self._held)).only_enforce_if(everything)
+            self._cp.add(mtp == self._of(k, Role.MTP, self._on_stage)).only_enforce_if(everything)
             self._cp.add(mtp == 0).only_enforce_if(~everything)
 
     def _of(self, k: int, role: Role, numbers: Sequence[Any]) -> Linear:

@@ -1,4 +1,4 @@
-"""What the stages of a partition cost and hold, linear in its variables: sums over their layers."""
+"""Times and memory of a partition's stages as linear terms of its variables: sums over their layers."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Linear: TypeAlias = Any
 
 @dataclass(frozen=True)
 class StageTerms:
-    """What one stage costs and holds: linear in the variables; times in ticks, memory in the problem's integers.
+    """Times (ticks) and memory (the problem's integers) of one stage, linear in the variables.
 
     `gradient` is the least time of a pass that sends the gradient on (B where backwards may be split), `work` the
-    least that a micro-batch's passes take in all, `rest` the part of it that is backward. From `gather` on: what the
-    stage runs, and holds, for its parameters; `reduce` is one bucket.
+    least that a micro-batch's passes take in all, `least_backward` its backward part. `gather` and the fields after it
+    are time and memory for the stage's parameters; `reduce` is one bucket.
     """
 
     forward: Linear
@@ -30,7 +30,7 @@ class StageTerms:
     weight: Linear
     gradient: Linear
     full: Linear
-    rest: Linear
+    least_backward: Linear
     work: Linear
     memory: Linear
     activation: Linear
@@ -43,14 +43,14 @@ class StageTerms:
 
     @classmethod
     def of_all(cls, pieces: Sequence[StageTerms]) -> StageTerms:
-        """Those of a micro-batch of several pieces: before its first backward all that any of them lent is held too."""
+        """Terms summed over a micro-batch's pieces; before its first backward it also keeps all that pieces lent."""
         found = {one.name: sum(getattr(piece, one.name) for piece in pieces) for one in fields(cls)}
         once = {name: getattr(pieces[0], name) for name in ("memory", "gather", "gathered", "reduce", "step")}
         return cls(**found | once | {"activation": found["activation"] + found["lent"]})
 
 
 class StageLayers(NamedTuple):
-    """Layers of each run on a stage, those recomputed by kind and way, its device, and whether it is the last stage."""
+    """Layers of each run on a stage, those recomputed by kind and method, its device, and whether it is the last stage."""
 
     held: Sequence[Linear]
     recomputed: Mapping[tuple[str, str], Linear]
@@ -58,7 +58,7 @@ class StageLayers(NamedTuple):
     last: bool
 
     def terms(self, plan: PlanProblem, model: Model, step: Fraction, pieces: int) -> StageTerms:
-        """Of this model, one of so many pieces of a micro-batch; memory is counted in steps."""
+        """Terms of the stage for a model that is one of `pieces` pieces of a micro-batch; memory in units of `step`."""
         # A tick of the device, in the unit of a layer's own time.
         splits, tick = model.splittable, plan.tick / self.slowness
 
@@ -77,8 +77,8 @@ class StageLayers(NamedTuple):
         full = times(lambda layer: layer.full_backward) + more_backward
         whole = plan.whole_last and self.last  # its B takes all of the backward
         shortest = times(lambda layer: min(layer.backward, layer.full_backward)) + more_backward
-        rest = times(lambda layer: layer.least_backward) + more_backward
-        # Saved is at least what rounding an activation down leaves, so that the kept rest is rounded down too.
+        least_backward = times(lambda layer: layer.least_backward) + more_backward
+        # Saved is at least what rounding an activation down leaves, so that the kept part is rounded down too.
         saved = sum(
             number * (floor(kinds[name].activation / step) - floor(_kept(kinds[name], way) / step))
             for (name, way), number in self.recomputed.items()
@@ -89,8 +89,8 @@ class StageLayers(NamedTuple):
             weight=0 if whole else times(lambda layer: layer.weight or Fraction(0)),
             gradient=shortest if splits and not whole else full,
             full=full,
-            rest=full if whole else rest,
-            work=forward + (full if whole else rest),
+            least_backward=full if whole else least_backward,
+            work=forward + (full if whole else least_backward),
             memory=memory(lambda layer: layer.memory),
             activation=memory(lambda layer: layer.activation) - saved,
             held_for_weight=memory(lambda layer: layer.activation - layer.freed_by_backward),

@@ -1,10 +1,11 @@
-"""Orders that memory alone forces: what takes some does not fit before something else has given some back.
+"""Orders forced by memory: an operation does not fit before another one has released its memory.
 
-What x has not given back nothing that x precedes has either. So if a forward begins before x has ended, the forwards
-known to precede it hold at least all that x and those behind it would give back; if that is too much, x comes first.
+Until x has ended, neither x nor any operation that x precedes has released memory. So if a forward starts before x has
+ended, the forwards known to precede it occupy at least all that x and its successors would release; if that exceeds the
+capacity, x must end first.
 
-Of what a forward takes that alone counts as held which passes of its own micro-batch and stage give back: what it takes
-for others, as keys and values of pieces, is given back by a backward of another stage, of which nothing is asked here.
+Only memory that passes of the same micro-batch and stage release is counted: keys and values that a piece of a
+micro-batch takes for later pieces are released by a backward of another stage, which this argument does not follow.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.variables.operations import Held, Operation, Operations
+from formulations.variables.operations import Operation, OperationMemory, Operations
 
 Array = NDArray[np.int64]
 
 
 class _Activation(NamedTuple):
-    """What a forward takes, what of it it holds, and what it is at least relieved of as each of its micro-batch's
-    passes ends, in turn: of all that it holds by the last of them."""
+    """Memory that a forward takes, the part of it counted here, and the least released as each later pass of its
+    micro-batch ends; the last one releases the remainder."""
 
     taker: int
     takes: int
@@ -45,12 +46,12 @@ def forced_by_memory(
 
 
 def _activations(operations: Operations, before: Sequence[int], pool: int) -> list[_Activation]:
-    """Those of a memory of which it is certain what is held until when."""
+    """Activations in a memory pool whose release times are certain."""
     number, found = operations.number, list[_Activation]()
-    by_pass: dict[tuple[int, ...], list[Held]] = {}
+    by_pass: dict[tuple[int, ...], list[OperationMemory]] = {}
     for one in operations.held:
         if one.pool == pool:
-            by_pass.setdefault(one.first[0].held_with, []).append(one)
+            by_pass.setdefault(one.first[0].memory_key, []).append(one)
     for held in by_pass.values():
         held.sort(key=lambda one: before[number[(one.last or one.first)[0]]].bit_count())
         takers = [one for one in held if one.takes]
@@ -69,7 +70,7 @@ def _activations(operations: Operations, before: Sequence[int], pool: int) -> li
 
 
 def _forced(held: Sequence[_Activation], before: Sequence[int], room: int) -> Iterator[tuple[int, int]]:
-    """(x, y) by number, of several x one after the other the last one."""
+    """(x, y) by number; of several x in a row only the last."""
     takers = np.array([one.taker for one in held])
     of, givers, gives = np.array(
         [(n, *giver) for n, one in enumerate(held) for giver in one.givers], np.int64

@@ -13,8 +13,8 @@ from formulations.variables.operations import Operation, Operations
 class KnownOrder:
     """`precedes(x, y)`: whether x ends before y starts in every schedule that runs both and keeps micro-batch order.
 
-    `numbered` says whether micro-batches are numbered as they begin, where that is all that can be said of their order.
-    Of the memory of `devices` alone, unless it is None, follows an order.
+    `numbered`: micro-batches are numbered in the order in which they begin, where nothing more is known of their order.
+    Only the memory of `devices` (all if None) is used to derive orders.
     """
 
     def __init__(self, operations: Operations, numbered: bool = False, devices: Collection[int] | None = None) -> None:
@@ -42,11 +42,11 @@ class KnownOrder:
         return bool(self.before[self._number[y]] >> self._number[x] & 1)
 
     def knows(self, x: Operation, y: Operation) -> bool:
-        """Whether nothing of the order of two operations is left to decide."""
+        """True if the order of two operations is fixed, or never both run."""
         return self.precedes(x, y) or self.precedes(y, x) or self.operations.exclude(x, y)
 
     def just_before(self, x: Operation, among: Sequence[Operation]) -> list[Operation]:
-        """Those `among` others, a few of all, known to run before x, less those which others between imply."""
+        """The operations `among` a subset known to run before x, without those implied transitively."""
         left, found = self.before[self._number[x]] & self.bits(among), list[Operation]()
         for y in sorted((y for y in among if left >> self._number[y] & 1), key=self._count, reverse=True):
             if left >> self._number[y] & 1:
@@ -88,7 +88,7 @@ class KnownOrder:
                 self._into[self._number[after]][ops.jobs_of[after].index(arc.after)].append(group)
 
     def _closed(self) -> list[int]:
-        """All that precedes each operation."""
+        """All predecessors of each operation, as bits (transitive closure)."""
         ops, found = self.operations, [0] * len(self._names)
         direct = [
             {one for groups in self._into[n] for group in groups for one in group}.union(also, further)
@@ -114,7 +114,7 @@ class KnownOrder:
         return found
 
     def _one_of(self, group: Sequence[int], found: Sequence[int]) -> int:
-        """What precedes whichever of the group runs, and those that run only if that one does."""
+        """Predecessors common to all operations of a group, one of which runs, and operations bound to one of them."""
         common, own = found[group[0]] | 1 << group[0], 0
         for one in group:
             common &= found[one] | 1 << one
@@ -122,7 +122,7 @@ class KnownOrder:
         return common | own
 
     def _with(self, n: int, found: Sequence[int]) -> int:
-        """The operation itself and what precedes it, of that what runs only if it does."""
+        """The operation and its predecessors, limited to those that run if and only if it does."""
         ops, x, before = self.operations, self._names[n], found[n] | 1 << n
         if ops.choice(x) is None:
             return before

@@ -1,4 +1,4 @@
-"""How many order literals an exact model has: one for every two operations of a resource whose order is open."""
+"""Number of order literals of an exact model: one for every pair of operations of a resource with open order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_JOBS = 6_000
 
 
 def literal_count(problem: Problem, devices: Collection[int] | None = None) -> int:
-    """Those on these devices, all of them unless said; where there are very many jobs, all pairs."""
+    """Order literals on these devices (all if None); for very large problems the number of all pairs."""
     return _count(problem, None if devices is None else frozenset(devices))
 
 
@@ -46,7 +46,7 @@ def open_pairs(known: KnownOrder, devices: Collection[int] | None = None) -> int
 
 
 def _excluded(known: KnownOrder, here: Sequence[Operation]) -> int:
-    """Those besides of which never both run."""
+    """Number of pairs in addition whose two operations never both run."""
     ops, by_choice = known.operations, dict[int | None, list[Operation]]()
     for x in here:
         if not ops.always(x):

@@ -106,12 +106,12 @@ class Model:
         return self.order.values() if self.order is not None else ()
 
     def runs_job(self, n: int) -> Truth:
-        """Whether a job runs: known, or decided by what is chosen."""
+        """True, False or a literal: the job runs under the modes chosen."""
         job = self.jobs.jobs[n]
         return True if job.choice is None else self.chosen[job.choice][job.option]
 
     def runs(self, x: Operation) -> Truth:
-        """Whether an operation runs; one that always does may have no length."""
+        """True, False or a literal: the operation runs; one that always runs may have length 0."""
         return True if self.operations.always(x) else self.runs_job(self.operations.jobs_of[x][0])
 
     def where(self, *operations: Operation) -> list[Literal]:
@@ -122,13 +122,13 @@ class Model:
         return [runs for runs in map(self.runs_job, jobs) if not isinstance(runs, bool)]
 
     def before(self, x: Operation, y: Operation) -> Truth | None:
-        """Whether x ends before y starts, by order: known, a literal, or None where they are ordered by no literal."""
+        """True, False or a literal: x ends before y starts; None if no literal orders the two."""
         here = (self.order or {}).get(self.operations.resource(x))
         return None if here is None or self.operations.resource(y) != self.operations.resource(x) else here.before(x, y)
 
     @cached_property
     def fused(self) -> dict[tuple[int, int], Truth]:
-        """Whether the backward of (stage, micro-batch) runs in one go: known, or for CP-SAT to decide."""
+        """True, False or a literal: the backward of (stage, micro-batch) is fused."""
         found: dict[tuple[int, int], Truth] = {}
         for n, job in enumerate(self.jobs.jobs):
             p = job.task.of
@@ -140,7 +140,7 @@ class Model:
 
     @cached_property
     def shortest(self) -> dict[Operation, int]:
-        """The least an operation adds to the work before those behind it, in steps.
+        """The least steps that an operation adds to the work before its successors on the resource.
 
         A block of two is shorter than one after the other; the forward bears the difference.
         """
@@ -166,7 +166,7 @@ class Model:
         return max(1, self.problem.duration(Pass(BW, backward.stage, backward.microbatch)) * self.scale)
 
     def duration(self, x: Operation) -> Linear:
-        """How long an operation takes, in steps: a number, or what follows from fused and block literals.
+        """Duration of an operation in steps: a number, or an expression of its fused and block literals.
 
         A block's two operations both last as long as the block. In one, the backward is fused.
         """
@@ -177,7 +177,7 @@ class Model:
         return alone + sum((self.block(forward) - base) * literal for forward, literal in partners)
 
     def alone(self, x: Operation) -> Linear:
-        """How long an operation takes that is in no block, in steps."""
+        """Duration in steps of an operation outside any block."""
         jobs = self.operations.jobs_of[x]
         steps = {self.jobs.jobs[n].option: self._least_in_block(x, n) for n in jobs}
         if self.operations.is_empty_if_fused(x):

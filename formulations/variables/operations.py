@@ -1,7 +1,7 @@
-"""Operations: what has a start of its own in a model. A job each; B and fused backward of one micro-batch are one.
+"""Operations: the start variables of a model. One for each job; B and BW of one micro-batch share one.
 
 Where a backward is one task in either mode, B and BW share the operation of role B, which lasts as long as the one that
-runs, and W is an operation of no length right behind it where the backward is fused. So the order of a device has one
+runs, and W is an operation of no length right after it where the backward is fused. So the order of a device has one
 literal for both modes. All other jobs of choices are operations that may not run.
 """
 
@@ -26,8 +26,8 @@ class Operation(NamedTuple):
     part: int = 0
 
     @property
-    def held_with(self) -> tuple[int, ...]:
-        """What takes and gives back the same memory has this in common."""
+    def memory_key(self) -> tuple[int, ...]:
+        """Key shared by operations that take and give back the same memory."""
         return self.role in OF_PARAMETERS, self.stage, self.microbatch
 
 
@@ -44,8 +44,8 @@ class Arc(NamedTuple):
     whole: bool
 
 
-class Held(NamedTuple):
-    """As `Holding`, of operations; an empty W stands for what a fused backward gives back as one.
+class OperationMemory(NamedTuple):
+    """`Holding` in terms of operations; an empty W represents the release of a fused backward.
 
     `where` is the job with which it takes, and, unless its operation always runs, without which it gives nothing.
     """
@@ -86,7 +86,7 @@ class Operations:
         return self.jobs.device(self.jobs_of[x][0])
 
     def always(self, x: Operation) -> bool:
-        """Whether it runs whatever is chosen, if only with no length."""
+        """True if the operation runs under every choice of modes, possibly with length 0."""
         choice = self.choice(x)
         return choice is None or choice in self.merged
 
@@ -99,17 +99,17 @@ class Operations:
         return job.choice, job.option
 
     def is_empty_if_fused(self, x: Operation) -> bool:
-        """Whether it is the W of a backward that may be fused."""
+        """True for the W of a backward that may be fused."""
         return x.role is W and self.choice(x) in self.merged
 
     def exclude(self, x: Operation, y: Operation) -> bool:
-        """Whether never both of them run."""
+        """True if the two operations belong to different options of one choice."""
         (choice, option), (other_choice, other_option) = self.mode(x), self.mode(y)
         return choice == other_choice and option != other_option and not self.always(x)
 
     @cached_property
     def arcs(self) -> list[Arc]:
-        """What precedences say, each two operations and lag once; it holds where both jobs run."""
+        """Precedences as (operations, lag) without repetition; each applies if both jobs run."""
         pairs: dict[tuple[Operation, Operation, int], dict[tuple[int, int], None]] = {}
         for after, alternatives, lag, _ in self.jobs.precedences:
             for before in alternatives:
@@ -123,7 +123,7 @@ class Operations:
 
     @cached_property
     def in_microbatch_order(self) -> dict[Operation, Operation]:
-        """Operations with that of the same type in the next micro-batch, which in some best schedule comes after it.
+        """Each operation with the same one of the next micro-batch, which follows it in some optimal schedule.
 
         Micro-batches of a chain are alike, so the starts of each type may be sorted: every precedence is kept, and
         memory is taken no sooner and given back no later. Not so a W that may be empty, which runs at its backward;
@@ -140,22 +140,24 @@ class Operations:
 
     @property
     def _choices(self) -> int:
-        """How many choices there are of micro-batches."""
+        """Number of choices that belong to micro-batches."""
         return sum(not choice.gathers for choice in self.jobs.choices)
 
     @cached_property
     def alike(self) -> list[tuple[Operation, Operation]]:
-        """Where micro-batches may differ in more: the first task of each with that of the next, which begins later."""
+        """For micro-batches with different modes: the first task of each with that of the next, which begins later."""
         if len(self.merged) == self._choices:
             return []
         return [(self.of[one], self.of[other]) for one, other in self.jobs.alike]
 
     @cached_property
-    def held(self) -> list[Held]:
-        """What takes and gives back memory; B and W of a backward that may be fused do so for BW."""
+    def held(self) -> list[OperationMemory]:
+        """Takers and givers of memory; a B and W that may be fused also represent BW."""
         here = (one for one in self.jobs.holdings if not self._is_other_mode(one.where))
         return [
-            Held(one.pool, one.takes, one.gives, self._operations(one.first), self._operations(one.last), one.where)
+            OperationMemory(
+                one.pool, one.takes, one.gives, self._operations(one.first), self._operations(one.last), one.where
+            )
             for one in here
         ]
 

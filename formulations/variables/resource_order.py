@@ -43,7 +43,7 @@ class ResourceOrder:
                 cp.add_exactly_one(ahead, behind, block)
 
     def before(self, x: Operation, y: Operation) -> Truth:
-        """Whether x ends before y starts; they may be the same, which does not."""
+        """True, False or a literal: x ends before y starts; False if they are the same."""
         return x != y and self._truth[x, y]
 
     def undecided(self) -> Iterator[tuple[Operation, Operation, Literal]]:

@@ -1,1 +1,1 @@
-"""Large-neighbourhood search windows: part of a schedule ordered anew by CP-SAT while the rest keeps its order."""
+"""Large-neighbourhood search windows: CP-SAT reorders one part of a schedule while the remainder keeps its order."""

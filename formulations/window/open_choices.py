@@ -1,4 +1,4 @@
-"""The ways of holding activations that a window decides anew, and the jobs that run under other ways than so far."""
+"""Activation modes that a window may change, and the jobs of modes that are not used so far."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def idle_jobs(placed: PlacedJobs, choices: Collection[int]) -> list[int]:
 
 
 def arcs_of_idle_jobs(jobs: Jobs, idle: Sequence[int], inside: Collection[int]) -> list[Arc]:
-    """What those jobs wait for inside a window, and what waits for them."""
+    """Precedences inside a window to and from jobs that do not run so far."""
     added = set(idle)
     return [
         (before, one.after, one.lag)

@@ -1,7 +1,7 @@
-"""A window of a schedule as a CP-SAT model: its jobs are ordered anew, all others keep their order.
+"""A window of a schedule as a CP-SAT model: its jobs are reordered, all others keep their order.
 
-What starts before the window is fixed. What starts after it keeps its order and is summarised by one number a job: the
-longest way from its end to the end of a device. So the model does not grow with the schedule.
+Jobs that start before the window are fixed. Jobs that start after it keep their order and are summarised by one number
+for each job inside: the longest path from its end to the end of a device. So the model does not grow with the schedule.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ class TaskWindow:
         return self.model.cp
 
     def _post_edges(self, horizon: int) -> None:
-        """What comes before the window and after it, the value to be made small, and what is so far as hints."""
+        """Earliest starts and tails from outside the window, the objective, and the current schedule as hints."""
         placed, model, cp = self.window.placed, self.model, self.cp
         value = cp.new_int_var(-horizon, horizon, "value")
-        earliest, rest = self.window.earliest(), self.window.rest()
+        earliest, tails = self.window.earliest(), self.window.tails()
         so_far = {}
         for number, n in enumerate(self.window.inside):
             x = model.operations.of[number]
             cp.add(model.start[x] >= earliest[n])
-            cp.add(value >= model.end(x) + rest[n]).only_enforce_if(model.where(x))
+            cp.add(value >= model.end(x) + tails[n]).only_enforce_if(model.where(x))
             if n in placed.start:
                 so_far[x] = placed.start[n]
                 cp.add_hint(model.start[x], placed.start[n])

@@ -1,4 +1,4 @@
-"""What of a schedule is in a window: its jobs with their precedences, and what the jobs outside leave to them."""
+"""The part of a schedule inside a window: jobs, precedences, and the effect of the jobs outside."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class WindowJobs:
     """The jobs that start from `since` to before `until`, in steps; devices that are not free keep their orders.
 
     `inside[m]` is the job of the schedule that is job m of `jobs`. Where the forward of an activation, its copies or
-    its recomputation and its backward are all inside, the way it is held is chosen anew: the jobs of the other ways,
-    which do not run so far, are inside as well.
+    its recomputation and its backward are all inside, its mode is chosen again: the jobs of the other modes, which do
+    not run so far, are inside as well.
     """
 
     def __init__(self, placed: PlacedJobs, since: int, until: int, free: Collection[int]) -> None:
@@ -53,11 +53,11 @@ class WindowJobs:
         )
 
     def _is_free(self, pool: int) -> bool:
-        """Whether all devices that take of a memory are free."""
+        """True if all devices that use a memory pool are free."""
         return all(device in self._free for device in self.placed.jobs.pools[pool])
 
     def _inside_of(self, one: Holding) -> Holding | None:
-        """What of a pass's taking and giving happens inside, with the window's own numbers."""
+        """The part of a pass's memory changes inside the window, with the window's job numbers."""
         inside = self._number
         takes = one.takes if all(n in inside for n in one.first) else 0
         ended = [n for n in one.last if n not in inside and self.placed.start[n] < self.since]
@@ -70,9 +70,9 @@ class WindowJobs:
         return Holding(one.pool, takes, gives, first or last, last, where)
 
     def held(self, pool: int, taker: int) -> int:
-        """What passes hold of a memory that began before the window, as a job inside takes some.
+        """Memory of passes that began before the window, at the start of a job inside that takes some.
 
-        Of what gives back before, that counts which has ended when the pass has begun so far; it waits for that.
+        A release before the window counts if it has ended when the job starts so far; the job then waits for it.
         """
         placed, begin = self.placed, self._begun(self.inside[taker])
         level = 0
@@ -82,7 +82,7 @@ class WindowJobs:
         return level
 
     def _begun(self, n: int) -> int:
-        """When a job starts so far, the beginning of the window for one that did not run."""
+        """Start of a job so far; the beginning of the window if it did not run."""
         return self.placed.start.get(n, self.since)
 
     @cached_property
@@ -99,7 +99,7 @@ class WindowJobs:
 
     @cached_property
     def kept_waits(self) -> Sequence[tuple[int, int]]:
-        """The waits of memory that stay: those of memory that is not free, and those for what comes behind."""
+        """The waits for memory that stay: in pools that are not free, and of jobs after the window."""
         pool_of, device = self.placed.jobs.taken_by, self.placed.jobs.device
         return [
             (b, n)
@@ -108,7 +108,7 @@ class WindowJobs:
         ]
 
     def earliest(self) -> dict[int, int]:
-        """When each job can start at the earliest, as its device opens and what runs before the window ends."""
+        """Earliest start of each job, from its device's opening and the jobs before the window."""
         placed, found = self.placed, dict[int, int]()
         begin: dict[Resource, int] = {}
         for where, order in placed.orders.items():
@@ -133,7 +133,7 @@ class WindowJobs:
 
     @cached_property
     def _ended_before(self) -> Mapping[int, Sequence[int]]:
-        """Of each memory, what started before the window of passes that give some back inside it."""
+        """For each memory pool, jobs before the window of passes that give memory back inside it."""
         found: dict[int, list[int]] = {pool: [] for pool in range(len(self.placed.jobs.pools)) if self._is_free(pool)}
         for one in self.placed.jobs.holdings:
             if (
@@ -145,8 +145,8 @@ class WindowJobs:
                 found[one.pool] += [n for n in one.last if self.placed.start[n] < self.since]
         return found
 
-    def rest(self) -> dict[int, int]:
-        """From the end of each job, the most that any device takes past its opening, but for jobs inside."""
+    def tails(self) -> dict[int, int]:
+        """The longest path from each job's end to the end of a device through jobs after the window."""
         placed = self.placed
         found: dict[int, int] = {}
         behind = {
@@ -158,8 +158,8 @@ class WindowJobs:
             following = [(a, lag) for a, lag in placed.after.get(n, ()) if a not in self._number]
             last = behind.get(where)
             following += [(last, 0)] if last is not None else []
-            ways = (lag + placed.jobs.jobs[a].steps + placed.tails[a] for a, lag in following)
-            found[n] = max([-placed.opening[placed.jobs.device(n)], *ways])
+            lengths = (lag + placed.jobs.jobs[a].steps + placed.tails[a] for a, lag in following)
+            found[n] = max([-placed.opening[placed.jobs.device(n)], *lengths])
         for n, after in self.kept_waits:
             if n in found and after not in found:
                 found[n] = max(found[n], placed.jobs.jobs[after].steps + placed.tails[after])

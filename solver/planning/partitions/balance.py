@@ -13,7 +13,7 @@ from itertools import accumulate, combinations, pairwise
 
 import numpy as np
 
-from formulations.partition.extra_loads import Beside
+from formulations.partition.extra_loads import ExtraLoads
 from pipesched.layers.even import some_counts
 from pipesched.layers.layer import LayerType
 from pipesched.layers.partition import Partition
@@ -91,10 +91,10 @@ class _Costs:
         self._slow = np.array([float(cluster.slowness_of(device)) for device in range(cluster.devices)])
         self._slow_stage = np.array([float(slow) for slow in plan.slowness_of_places(placement)])
         self._first = [min(own) for own in self._held] if ends and len(placement.chains) == 1 else []
-        self._beside = Beside.of(plan, choice)
-        own = np.array(self._beside.in_turn, float)[:, : cluster.devices] * float(plan.tick)
+        self._extra = ExtraLoads.of(plan, choice)
+        own = np.array(self._extra.in_turn, float)[:, : cluster.devices] * float(plan.tick)
         self._before, self._between, self._after = own
-        self._ends = float(self._beside.head * plan.tick), float(self._beside.tail * plan.tick)
+        self._ends = float(self._extra.head * plan.tick), float(self._extra.tail * plan.tick)
         always = plan.recompute is Decide.ALWAYS
 
         def sums(layers: Sequence[LayerType], of: Callable[[LayerType], Fraction], again: bool = always) -> list[float]:

@@ -97,7 +97,7 @@ class DeviceRows:
         )
 
     def _beside(self, device: int) -> tuple[int, int, int]:
-        before, between, after = self._tables.beside.in_turn
+        before, between, after = self._tables.extra.in_turn
         return before[device], between[device], after[device]
 
     def _around(self, k: int, end: Array) -> Array:
@@ -105,12 +105,12 @@ class DeviceRows:
         tables, behind = self._tables, len(self._there) - 1 - k
         passes = tables.forward[-1] - tables.forward[end] + tables.gradient[-1] - tables.gradient[end]
         lags = int(self._there[-1] - self._there[k] + self._back[-1] - self._back[k])
-        return self._fastest * (passes + behind * sum(tables.overhead)) + lags + tables.beside.around
+        return self._fastest * (passes + behind * sum(tables.overhead)) + lags + tables.extra.around
 
     def that_fit(self, rows: Held, device: int, own: list[int], value: int) -> Held:
         """Those whose load and memory this value leaves; their labels are with the device's."""
         tables, first, m = self._tables, own[0], self._m
-        start, beside = rows.cuts[first], tables.beside
+        start, beside = rows.cuts[first], tables.extra
         stages = {k: numbers.copy() for k, numbers in rows.stages.items()}
         # All stages of the devices taken come after the first one of this device.
         stages[first][6] += rows.label

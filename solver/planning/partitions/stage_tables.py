@@ -12,7 +12,7 @@ from math import ceil, floor, lcm
 
 import numpy as np
 
-from formulations.partition.extra_loads import Beside
+from formulations.partition.extra_loads import ExtraLoads
 from formulations.partition.partition_model import MOST_STEPS
 from pipesched.int64_arrays import int64_array
 from pipesched.layers.layer import LayerType
@@ -37,8 +37,8 @@ class StageTables:
         self.slower = [int(cluster.slowness_of(device) * finer) for device in range(cluster.devices)]
         self._plan, self._tick = plan, plan.tick * finer
         step = plan.resolution * max(1, ceil(max(cluster.capacity or (Fraction(0),)) / plan.resolution / MOST_STEPS))
-        self.beside, self._step = Beside.of(plan, choice), step
-        room = zip(cluster.capacity or (), self.beside.memory, strict=False)
+        self.extra, self._step = ExtraLoads.of(plan, choice), step
+        room = zip(cluster.capacity or (), self.extra.memory, strict=False)
         self.capacity = [ceil((each - held) / step) for each, held in room]
         self.places = np.array(model.cuts)
         least = (lambda one: min(one.backward, one.full_backward)) if model.splittable else _full
