@@ -10,6 +10,7 @@ import json
 import sys
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
+from importlib.resources import files
 from pathlib import Path
 from statistics import mean
 
@@ -17,10 +18,14 @@ from benchmarks.measured.figures import Compared, Errors, Order, by, errors, mem
 from benchmarks.measured.prediction import predicted
 from benchmarks.measured.table import CONFIGS, TABLE, Row, read_table
 from benchmarks.reporting.page import exit_code, show, table
+from pipesched.files import model_configs
 from pipesched.files.atomic_write import write_whole
+from pipesched.files.model_configs.expected_error import FILE, kind_of
 
 PAGE = Path(__file__).parents[1] / "docs" / "results" / "accuracy.md"
 RECORD = Path(__file__).parent / "data" / "accuracy.json"
+EXPECTED = Path(str(files(model_configs))) / FILE
+_ENOUGH = 5  # rows of a kind, for their mean to say what to expect
 _HEAD = ("rows", "median ratio", "mean error, %", "90th percentile, %", "within 20 %, %")
 
 
@@ -30,7 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--table", type=Path, default=TABLE, help="measured rows (default: those of the repository)")
     parser.add_argument("--configs", type=Path, default=CONFIGS, help="folder of the models' configurations")
     parser.add_argument(
-        "--write", action="store_true", help="into docs/results/accuracy.md, with the figures CI compares"
+        "--write",
+        action="store_true",
+        help="into docs/results/accuracy.md, with what CI compares and `layouts` expects",
     )
     parser.add_argument("--rows", action="store_true", help="print every row with its prediction, as CSV")
     args = parser.parse_args(arguments)
@@ -53,6 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     show(PAGE if args.write else None, "python -m benchmarks.accuracy --write", page(found))
     if args.write:
         write_whole(RECORD, json.dumps(record(found), indent=1) + "\n")
+        write_whole(EXPECTED, json.dumps(expected(found), indent=1) + "\n")
     return 0
 
 
@@ -63,7 +71,7 @@ def compared(path: Path = TABLE, configs: Path = CONFIGS) -> list[Compared]:
 
 def kind(row: Row) -> str:
     """The family of the GPU and of the model, as `expected_error` names it."""
-    return f"{row.gpu.partition('-')[0].upper()} {'MoE' if row.moe else 'dense'}"
+    return kind_of(row.gpu, row.moe)
 
 
 def record(found: Sequence[Compared]) -> dict[str, float]:
@@ -84,6 +92,16 @@ def record(found: Sequence[Compared]) -> dict[str, float]:
         "rank correlation": round(mean(one.correlation for one in ordered), 4),
         "rank correlation of schedules": round(mean(one.correlation for one in schedules), 4),
     }
+
+
+def expected(found: Sequence[Compared]) -> list[dict[str, object]]:
+    """What `layouts` says of its own error: that of each kind of which enough steps were measured."""
+    own = by(kind, [one for one in found if one.row.seconds])
+    return [
+        {"kind": name, "mean": round(each.mean, 3), "rows": each.rows}
+        for name, each in own.items()
+        if each.rows >= _ENOUGH
+    ]
 
 
 def page(found: Sequence[Compared]) -> str:

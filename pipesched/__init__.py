@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from pipesched.results.analysis.explanation import Explanation as Explanation
     from pipesched.results.analysis.frontier import Frontier as Frontier
     from pipesched.results.candidate import Candidate as Candidate
+    from pipesched.results.layouts import LayoutRow as LayoutRow
+    from pipesched.results.layouts import Layouts as Layouts
     from pipesched.results.plan import Plan as Plan
     from pipesched.results.solution import Solution as Solution
     from pipesched.results.solution import Status as Status
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
     from solver.sweeps.sweep import sweep as sweep
     from solver.tasks.pair import best_pair as best_pair
     from solver.tasks.pair import pair as pair
+    from targets.layouts_in_code import layouts as layouts
 else:
     import sys
 

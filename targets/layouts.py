@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from threading import Event
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import read_yaml
@@ -18,17 +18,69 @@ from pipesched.layers.plan_problem import PlanProblem
 from runtime.partitions.catalogue import PARTITION_FORMATS
 from runtime.partitions.plan_limits import restricted
 from solver.limits import Limits
+from solver.parameters import tunable, tuned
 from solver.planning.plan import plan_from
 from solver.planning.progress import Report
-from solver.planning.race import NO_TIME, Raced, raced
+from solver.planning.quick.first_plan import first_plan
+from solver.planning.race import NO_TIME, Raced, entered, raced_on
 from solver.planning.time_shares import TimeShares
 
 
+@dataclass(frozen=True)
+@tunable
+class LayoutParams:
+    """The time of `layouts`."""
+
+    first_share: float = tuned(0.6, "of the time, after which layouts without a first plan get none", 0.1, 1)
+
+
+_PARAMS = LayoutParams()
+# Sequences of a micro-batch that are tried where a batch is given and no sizes are.
+MICROBATCH_SIZES = (1, 2, 4)
+# The number of layouts looked at, of so many, and the best step in ms, if there is one.
+Seen = Callable[[int, int, Fraction | None], None]
+# Steps through layouts that spread over all of them wherever they end.
+_GOLDEN = (5**0.5 - 1) / 2
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What a step trains on: so many micro-batches of all replicas together, or sequences to be cut into these.
+
+    `sizes` are the sequences of a micro-batch to choose from; where `sequences` is None there is one.
+    """
+
+    microbatches: int | None = None
+    sequences: int | None = None
+    sizes: tuple[int, ...] = (1,)
+
+    def __post_init__(self) -> None:
+        if (self.microbatches is None) == (self.sequences is None):
+            raise BadInput("--batch, --microbatches: found both or none; allowed: one of them")
+        if self.microbatches is not None and len(self.sizes) > 1:
+            raise BadInput(
+                f"--microbatch-size: found {', '.join(map(str, self.sizes))}; allowed: several with --batch, the "
+                "sequences of a step, which stay the same"
+            )
+
+    def options(self) -> list[tuple[int, int]]:
+        """Micro-batches of a step and the sequences of each; `BadInput` where no size divides the batch."""
+        if self.microbatches is not None:
+            return [(self.microbatches, self.sizes[0])]
+        assert self.sequences is not None
+        found = [(self.sequences // size, size) for size in self.sizes if self.sequences % size == 0]
+        if not found:
+            sizes = ", ".join(map(str, self.sizes))
+            raise BadInput(f"--microbatch-size: found {sizes}; allowed: divisors of the {self.sequences} sequences")
+        return found
+
+
 class Spread(NamedTuple):
-    """A layout's plan file, and its plan problem before anything is left out for a runtime."""
+    """A layout's plan file, its plan problem before anything is left out for a runtime, and the rates assumed."""
 
     text: str
     problem: PlanProblem
+    assumed: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -41,34 +93,84 @@ class LayoutRace:
 
     @property
     def least(self) -> Fraction:
-        """No step of any layout is below this, in ms; a layout dropped by its bound is no better than the best."""
-        known = [one.least for one in self.rows if one.plan is not None or one.dropped in ("", NO_TIME)]
-        return min([*known, *(one.step.total for one in self.rows if one.step is not None)])
+        """No step of any layout is below this, in ms; a layout dropped by its bound is no better than the best.
+
+        0 where some were never looked at.
+        """
+        if NO_TIME in self.refused.values():
+            return Fraction(0)
+        known = [one.least for one in self.rows if one.step is not None or one.dropped in ("", NO_TIME)]
+        steps = [one.step.total for one in self.rows if one.step is not None]
+        return min([*known, *steps], default=Fraction(0))
 
 
 def best_layouts(
-    config: ModelConfig, wanted: Wanted, gpus: int, given: Mapping[str, int | None], source: str, target: str | None,
-    limits: Limits, report: Report, stop: Event,
+    config: ModelConfig, wanted: Wanted, gpus: int, batch: Batch, given: Mapping[str, int | None], source: str,
+    target: str | None, limits: Limits, seen: Seen, report: Report, stop: Event,
 ) -> LayoutRace:  # fmt: skip
-    """All layouts of so many devices, raced. `wanted.microbatches` are those of all replicas together.
+    """All layouts of so many devices: each with a first plan, made at once, and the best of these searched.
 
-    `given` are sizes that are not searched, `target` is the runtime of `--for`. `BadInput` where nothing is left.
+    `given` are sizes that are not searched, `target` is the runtime of `--for`. `seen` is called with each first plan,
+    `report` at every step of the searches. `BadInput` where nothing is left.
     """
     time = TimeShares(limits)
-    spread, problems, refused = dict[Layout, Spread](), dict[Layout, PlanProblem](), dict[Layout, str]()
-    for layout in layouts_of(config, gpus, wanted.microbatches, sequence_of(config, wanted), given):
+    spread, refused, rows = dict[Layout, Spread](), dict[Layout, str](), list[Raced[Layout]]()
+    layouts = [*_all(config, wanted, gpus, batch, given)]
+    best: Fraction | None = None
+    for number, (layout, total) in enumerate(_spread_out(layouts), 1):
+        if best is not None and (stop.is_set() or time.spent(_PARAMS.first_share)):
+            refused[layout] = NO_TIME
+            continue
         own = replace(
-            wanted, devices=layout.pipeline, microbatches=wanted.microbatches // layout.data, sizes=layout.sizes
-        )
+            wanted, devices=layout.pipeline, microbatches=total // layout.data, sizes=layout.sizes,
+            microbatch_size=layout.microbatch_size,
+        )  # fmt: skip
         text = plan_text(config, own, source)
         try:
-            whole = plan_problem_from(read_yaml(text, source), source)
+            document = read_yaml(text, source)
+            whole = plan_problem_from(document, source)
             form = None if target is None else PARTITION_FORMATS[target]
-            problems[layout] = whole if form is None else restricted(whole, form.name, form.limits)[0]
+            problem = whole if form is None else restricted(whole, form.name, form.limits)[0]
         except BadInput as error:
             refused[layout] = error.mistakes[0]
             continue
-        spread[layout] = Spread(text, whole)
-    if not problems:
+        assert isinstance(document, dict)
+        spread[layout] = Spread(text, whole, _rates(document))
+        row = entered(layout, problem)
+        rows.append(row)
+        row.first = None if row.dropped else first_plan(problem)
+        if row.first is not None:
+            row.step = row.first.step
+            best = row.step.total if best is None else min(best, row.step.total)
+        seen(number, len(layouts), best)
+    if not rows:
         raise BadInput(*dict.fromkeys(refused.values()))
-    return LayoutRace(raced(plan_from, problems, time.part(1, 1), report, stop), spread, refused)
+    return LayoutRace(raced_on(plan_from, rows, time.part(1, 1), report, stop), spread, refused)
+
+
+def _all(
+    config: ModelConfig, wanted: Wanted, gpus: int, batch: Batch, given: Mapping[str, int | None]
+) -> Iterator[tuple[Layout, int]]:
+    """Each layout of each size of a micro-batch, with the micro-batches of a step."""
+    mistakes, found = list[str](), False
+    for total, size in batch.options():
+        try:
+            for layout in layouts_of(config, gpus, total, sequence_of(config, wanted), given, wanted.device.node):
+                found = True
+                yield layout._replace(microbatch_size=size), total
+        except BadInput as error:
+            mistakes += error.mistakes
+    if not found:
+        raise BadInput(*mistakes)
+
+
+def _spread_out(layouts: Sequence[tuple[Layout, int]]) -> list[tuple[Layout, int]]:
+    """In an order whose beginning has some of every kind."""
+    places = sorted(range(len(layouts)), key=lambda at: at * _GOLDEN % 1)
+    return [layouts[at] for at in places]
+
+
+def _rates(document: Mapping[str, Any]) -> dict[str, Any]:
+    """What a plan file says of the hardware, as plain numbers."""
+    hardware = document.get("hardware", {})
+    return {key: value if isinstance(value, str) else float(value) for key, value in hardware.items()}

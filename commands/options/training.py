@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from commands.options.values import share, whole
+from commands.options.values import share, whole, wholes
 from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import read_yaml
 from pipesched.files.model_configs.hardware_file import find_device, with_rates
@@ -18,8 +18,8 @@ from pipesched.layers.derived.shape import PRECISIONS
 OPTIONS = ("microbatches", "hardware", "sequence", "microbatch_size", "mfu", "node", "rate", "dtype", "training")
 
 
-def add_training(group: ArgumentParser | _ArgumentGroup, microbatches: str) -> None:
-    """The options; `microbatches` says what is counted."""
+def add_training(group: ArgumentParser | _ArgumentGroup, microbatches: str, several: bool = False) -> None:
+    """The options; `microbatches` says what is counted. `several`: sizes of a micro-batch are chosen from a list."""
     group.add_argument("--microbatches", type=whole(1, 10**7), metavar="M", help=microbatches)
     group.add_argument(
         "--hardware",
@@ -29,9 +29,11 @@ def add_training(group: ArgumentParser | _ArgumentGroup, microbatches: str) -> N
     group.add_argument(
         "--sequence", type=whole(1, 10**7), metavar="TOKENS", help="tokens of a sequence (default: CONFIG's)"
     )
-    group.add_argument(
-        "--microbatch-size", type=whole(1, 10**7), metavar="N", help="sequences of a micro-batch (default: 1)"
-    )
+    size = "sequences of a micro-batch (default: 1)"
+    if several:
+        size = "sequences of a micro-batch; with --batch several to choose from, such as 1,2,4 (default: 1,2,4)"
+    read = wholes(1, 10**7) if several else whole(1, 10**7)
+    group.add_argument("--microbatch-size", type=read, metavar="N", help=size)
     group.add_argument(
         "--mfu", type=share, metavar="SHARE", help="share of the peak that passes reach (default: the device's)"
     )

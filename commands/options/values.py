@@ -52,5 +52,15 @@ def whole(least: int, most: int) -> Callable[[str], int]:
     return read
 
 
+def wholes(least: int, most: int) -> Callable[[str], tuple[int, ...]]:
+    """A reader of whole numbers between two, separated by commas; each counts once."""
+    one = whole(least, most)
+
+    def read(text: str) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(map(one, text.split(","))))
+
+    return read
+
+
 def _refused(text: str, allowed: str) -> ArgumentTypeError:
     return ArgumentTypeError(f"found {text!r}; allowed: {allowed}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import groupby
@@ -10,7 +11,8 @@ from typing import NamedTuple
 
 from pipesched.layers.encoder import encoder_stages
 from pipesched.layers.layer import LayerType
-from pipesched.layers.plan_problem import PlanProblem
+from pipesched.layers.partition import Partition
+from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.layers.stage_costs import StageCosts
 from pipesched.problem.problem import Objective
 from pipesched.results.plan import Candidate
@@ -112,24 +114,30 @@ def time_parts(plan: PlanProblem, best: Candidate) -> TimeParts:
 
 
 def step_time(plan: PlanProblem, best: Candidate) -> StepTime:
-    """What a step takes with a plan; without known reductions that of its pipeline.
+    """Time of a step with a plan; without known reductions that of its pipeline.
 
     Where the objective is the span, devices begin the next step each on its own (optimizer post-validation, arXiv
     2401.10241, section 4): the pipeline takes the longest time from a device's first pass to its last.
     """
+    problem, taken = best.timeline.problem, list[Fraction]()
+    for device in range(problem.devices):
+        begin, end = device_reach(best.timeline, device)
+        taken.append((end - (begin if plan.objective is Objective.SPAN else 0)) * problem.tick)
+    return step_from_times(plan, best.choice, best.partition, taken)
+
+
+def step_from_times(plan: PlanProblem, choice: Choice, partition: Partition, taken: Sequence[Fraction]) -> StepTime:
+    """Time of a step in which each device takes so long for its passes, all in the file's unit."""
     known = ({}, {}) if plan.step is None else (plan.step.reduction, plan.step.optimizer)
-    problem, layers = best.timeline.problem, best.partition.layers_of(plan.model)
+    layers = partition.layers_of(plan.model)
     reductions, optimizers = (
         [sum((of.get(layer.name, Fraction(0)) for layer in own), Fraction(0)) for own in layers] for of in known
     )
-    stages_of = best.choice.on(plan.cluster.devices).stages_of
-    taken, reduced, stepped = list[Fraction](), list[Fraction](), [Fraction(0)]
-    for device in range(problem.devices):
+    stages_of, reduced, stepped = choice.on(plan.cluster.devices).stages_of, list[Fraction](), [Fraction(0)]
+    for device, time in enumerate(taken):
         # None on an encoder's own device, which is behind those of the placement.
         own = [stage % len(layers) for stages in stages_of[device : device + 1] for stage in stages]
-        begin, end = device_reach(best.timeline, device)
-        taken.append((end - (begin if plan.objective is Objective.SPAN else 0)) * problem.tick)
-        reduced.append(taken[-1] + sum((reductions[stage] for stage in own), Fraction(0)))
+        reduced.append(time + sum((reductions[stage] for stage in own), Fraction(0)))
         stepped.append(sum((optimizers[stage] for stage in own), Fraction(0)))
     return StepTime(max(taken), max(reduced) - max(taken), max(stepped))
 

@@ -17,8 +17,10 @@ from pipesched.problem.formatting import plain
 from pipesched.results.plan import Candidate, Plan
 from pipesched.results.plan_figures import StepTime, step_time
 from solver.limits import Limits
+from solver.parameters import tunable, tuned
 from solver.planning.bounds_of_plans import with_bounds_of
 from solver.planning.progress import Report
+from solver.planning.quick.first_plan import FirstPlan
 from solver.planning.time_shares import TimeShares, named
 
 K = TypeVar("K", bound=Hashable)
@@ -26,11 +28,23 @@ Search = Callable[[Iterable[Candidate], PlanProblem, Limits, Report, Event], Pla
 NO_TIME = "not tried: no time was left"
 
 
+@dataclass(frozen=True)
+@tunable
+class RaceParams:
+    """The time of a race."""
+
+    least_search: float = tuned(1.5, "s or units that a search gets at least, so that fewer problems have one", 0.1, 60)
+
+
+_PARAMS = RaceParams()
+
+
 @dataclass
 class Raced(Generic[K]):
     """What is known of one problem. `bound`: no pipeline of it is below; `dropped`: why it was searched no further.
 
-    No step is below `least`: some device has no less than the mean of what all compute and reduce.
+    No step is below `least`: some device has no less than the mean of what all compute and reduce. `first` is a plan
+    that was found without a search; `step` is that of the `plan`, or else of the first one.
     """
 
     key: K
@@ -40,6 +54,14 @@ class Raced(Generic[K]):
     plan: Plan | None = None
     step: StepTime | None = None
     dropped: str = ""
+    first: FirstPlan | None = None
+
+    @property
+    def start(self) -> Candidate | None:
+        """The best plan known, with its timeline."""
+        if self.plan is not None and self.plan.best is not None:
+            return self.plan.best
+        return None if self.first is None else self.first.candidate(self.problem)
 
     def take(self, found: Plan) -> None:
         """What a search from the plan known on has found."""
@@ -63,8 +85,17 @@ def raced(
     down to one (successive halving: Jamieson and Talwalkar 2016). Times of different problems are compared: they must
     do the same work, in one unit.
     """
-    entries = sorted(starmap(_entry, problems.items()), key=lambda one: one.least)
-    race = _Race(search, entries, limits, report, stop)
+    return raced_on(search, list(starmap(entered, problems.items())), limits, report, stop)
+
+
+def raced_on(
+    search: Search, entries: Iterable[Raced[K]], limits: Limits, report: Report, stop: Event
+) -> list[Raced[K]]:
+    """As `raced`, from entries that may have first plans: of these only the best are searched, in their order.
+
+    So many that each search has its least time in each round. The others keep their first plans.
+    """
+    race = _Race(search, sorted(entries, key=lambda one: one.least), limits, report, stop)
     race.run()
     return sorted(race.entries, key=_rank)
 
@@ -77,8 +108,12 @@ class _Race(Generic[K]):
 
     def run(self) -> None:
         """A first plan of each at once, then rounds among fewer and fewer, the best first, which drop others."""
-        self._round(self.entries, lambda _: self._time.none())
-        left = self._open(self.entries)
+        if any(one.first is not None for one in self.entries):
+            left = self._open(one for one in self.entries if one.first is not None)
+            left = left[: self._searchable(len(left))]
+        else:
+            self._round(self.entries, lambda _: self._time.none())
+            left = self._open(self.entries)
         rounds = 1 + max(0, len(left) - 1).bit_length()
         for number in range(1, rounds + 1):
             self._round(left, partial(self._time.part, number / rounds))
@@ -93,11 +128,19 @@ class _Race(Generic[K]):
             elif one.plan is None:
                 one.dropped = NO_TIME
 
-    def _open(self, entries: list[Raced[K]]) -> list[Raced[K]]:
+    def _searchable(self, number: int) -> int:
+        """How many of so many problems there is time to search, with rounds of halves after the first."""
+        least = _PARAMS.least_search
+        while number > 1 and self._time.whole < least * number * (1 + (number - 1).bit_length()):
+            number -= 1
+        return number
+
+    def _open(self, entries: Iterable[Raced[K]]) -> list[Raced[K]]:
         return sorted((one for one in entries if not one.dropped and self._still_wins(one)), key=_rank)
 
     def _search(self, one: Raced[K], limits: Limits) -> None:
-        starts = [] if one.plan is None or one.plan.best is None else [one.plan.best]
+        start = one.start
+        starts = [] if start is None else [start]
         told = named(self._report, str(one.key), self._time.seconds)
         try:
             found = self._plan_from(starts, one.problem, limits, told, self._stop)
@@ -116,7 +159,8 @@ class _Race(Generic[K]):
         return not one.dropped
 
 
-def _entry(key: K, problem: PlanProblem) -> Raced[K]:
+def entered(key: K, problem: PlanProblem) -> Raced[K]:
+    """What is known of a problem before any plan: its bounds, and whether its parameters alone lack room."""
     cluster, capacity = problem.cluster, problem.cluster.capacity
     load = min(mean_load(problem, choice) for choice in problem.choices) * problem.tick
     known = () if problem.step is None else (problem.step.reduction, problem.step.optimizer)

@@ -32,6 +32,11 @@ class TimeShares:
         """Since the first began."""
         return monotonic() - self._begin
 
+    @property
+    def whole(self) -> float:
+        """Seconds in all, or units of work."""
+        return self._limits.seconds if self._limits.deterministic is None else self._limits.deterministic
+
     def spent(self, share: float = 1) -> bool:
         """Whether this share of all is spent."""
         limits = self._limits

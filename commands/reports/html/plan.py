@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from commands.reports.html.origin import file_section, reproduce_section
 from commands.reports.plans.plan import sentences
@@ -27,13 +28,22 @@ from solver.planning.sensitivity import Change
 from targets.plans import Narrowed, narrowed_sentences
 
 
+class Around(NamedTuple):
+    """What stands in place of a plan's own subtitle and verdict, and the sections before its own."""
+
+    subtitle: str
+    verdict: str
+    sections: Sequence[Section]
+
+
 def plan_report(
     plan: Plan, changes: Sequence[Change], settings: Mapping[str, tuple[list[str], str]],
     moments: Sequence[PlanProgress], args: Namespace, source: str, text: str | None, narrowed: Narrowed | None = None,
+    around: Around | None = None,
 ) -> str:  # fmt: skip
     """The page. `settings` are notes and a text, or why there is none, by runtime; `text` the file `source` as typed.
 
-    `narrowed` is what the command restricts the plan to.
+    `narrowed` is what the command restricts the plan to; `around` is for a page that has more than the plan.
     """
     best = plan.best
     assert best is not None
@@ -41,10 +51,15 @@ def plan_report(
     problem, unit = best.timeline.problem, plan.problem.cluster.memory_unit
     units = (("times", problem.time_unit), ("memory", unit))
     stages = f"Its stages ({', '.join(f'{what} in {one}' for what, one in units if one)})"
+    own = [] if around is None else [f"of the plans of this layout: {verdict}"]
     sections = [
         Section(
             "The plan",
-            [Points([step, made_of]), _picture(plan), _table(stage_columns(plan), stage_cells(plan, best), stages)],
+            [
+                Points([*own, step, made_of]),
+                _picture(plan),
+                _table(stage_columns(plan), stage_cells(plan, best), stages),
+            ],
         ),
         Section("Placements side by side", [_table(CHOICES, choice_rows(plan), "The best plan of each")]),
         Section("Passes and memory", [*_memory(plan, unit), _timelines(plan)]),
@@ -68,6 +83,8 @@ def plan_report(
     ]
     devices = f"{problem.devices} devices, {problem.microbatches} micro-batches"
     subtitle = f"{devices}; best plan: {best.choice}; minimise {plan.problem.objective.value}"
+    if around is not None:
+        return report(plan.problem.name, around.subtitle, around.verdict, [*around.sections, *sections])
     return report(plan.problem.name, subtitle, capitalised(verdict) + ".", sections)
 
 

@@ -1,25 +1,27 @@
-"""Layouts of a model side by side: the best plan found of each, and why others have none."""
+"""Layouts of a model side by side: the plan known of each, what is recommended and why, and why others have none."""
 
 from __future__ import annotations
 
+import csv
+import io
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
+from typing import NamedTuple
 
 from commands.shared.output import percent
 from commands.shared.tables import Column, table
 from pipesched.files.model_configs.layouts import Layout
-from pipesched.files.model_configs.plan_of_config import Wanted
 from pipesched.problem.formatting import plain
 from pipesched.results.gap import gap
-from pipesched.results.plan_figures import step_time
-from pipesched.schedule.metrics import IDLE, measure
+from pipesched.results.layouts import EXACT, LayoutRow, Layouts
+from pipesched.schedule.metrics import IDLE
 from solver.planning.race import NO_TIME, Raced
 from targets.layouts import LayoutRace
 
 _FIGURES = [
     Column("step (ms)", True),
     Column("of it pipeline", True, 3),
-    Column("pipeline's bound", True),
+    Column("pipeline's bound", True, 2),
     Column("pipeline's gap", True, 2),
     Column("tokens/s", True),
     Column("MFU", True),
@@ -27,49 +29,115 @@ _FIGURES = [
     Column("peak memory (GiB)", True),
     Column("recomputed layers", True, 1),
     Column("order", leave_out=4),
+    Column("searched", leave_out=3),
 ]
-# Of layouts without a plan so many are named; `--json` has all.
-_NAMED = 8
+# Of layouts with and without a plan so many are shown; `--json` and layouts.csv have all.
+_SHOWN, _NAMED = 30, 8
+_NOT_TRIED = f"{NO_TIME} (--time-limit)"
 
 
-def show(race: LayoutRace, wanted: Wanted, gpus: int, target: str | None) -> None:
-    """The best, the table with it in bold, and how times are meant; then the layouts without a plan, by the reason."""
-    shown = [one for one in race.rows if one.step is not None]
-    names = [name for name in Layout._fields if any(getattr(one.key, name) > 1 for one in shown) or name != "context"]
-    columns = [*(Column(name, True) for name in names), Column("micro-batches", True, 1), *_FIGURES]
-    runtime = "" if target is None else f", of plans that {target} runs"
-    where = f"{race.rows[0].problem.name} on {gpus} x {wanted.hardware}"
-    title = f"{where}, {_batch(race, wanted)}: the best found of each layout{runtime}"
-    rows = [_cells(one, names, wanted, gpus) for one in shown]
-    if rows:
-        print(_verdict(race, target))
-        table(title, columns, rows, bold=[0])
-        print(
-            "step: the pipeline from its first forward to its last backward, then gradients and weights exchanged "
-            "among the replicas, and the optimizer's step; loading of data comes on top"
-        )
-    for reason, layouts in _without(race).items():
+class Sheet(NamedTuple):
+    """The table: its title, columns, rows, and the places of the rows that stand out."""
+
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[str]]
+    strong: Sequence[int]
+
+
+def show(found: Layouts, capacity: Fraction | None, target: str | None) -> None:
+    """The verdict, the table, how times are meant; then the layouts without a plan, by the reason."""
+    if found.recommended is not None:
+        print(verdict(found, capacity, target))
+        table(*sheet(found, target))
+        for sentence in notes(found):
+            print(sentence)
+    for reason, layouts in without(found).items():
         print(f"{len(layouts)} {reason}: {', '.join(layouts[:_NAMED])}{', …' if layouts[_NAMED:] else ''}")
 
 
-def _verdict(race: LayoutRace, target: str | None) -> str:
-    """The best layout with its step and memory, and what no step of any layout is below."""
-    best = race.rows[0]
-    assert best.step is not None and best.plan is not None and best.plan.best is not None
-    step, cluster = best.step.total, best.problem.cluster
-    tried = " of those tried" if any(one.dropped == NO_TIME for one in race.rows) else ""
-    room = min(cluster.capacity or (Fraction(),))
-    held = f"{plain(round(max(measure(best.plan.best.timeline).peak_memory), 1))} of {plain(float(room))}"
+def sheet(found: Layouts, target: str | None, most: int = _SHOWN) -> Sheet:
+    """The best rows, the recommended one among them in bold."""
+    fitting = [row for row in found.rows if row.fits]
+    names = [
+        name
+        for name in Layout._fields
+        if any(getattr(row, name) > 1 for row in fitting) or name not in ("context", "expert", "microbatch_size")
+    ]
+    columns = [*(Column(name.replace("_", " "), True) for name in names), Column("micro-batches", True, 1), *_FIGURES]
+    runtime = "" if target is None else f", of plans that {target} runs"
+    shown = fitting[:most]
+    if found.recommended is not None and found.recommended not in shown:
+        shown.append(found.recommended)
+    more = f" ({len(shown)} of {len(fitting)})" if len(shown) < len(fitting) else ""
+    where = f"{found.name} on {found.gpus} x {found.hardware}, {found.sequences} sequences of {found.sequence} tokens"
+    strong = [at for at, row in enumerate(shown) if row == found.recommended]
+    return Sheet(f"{where} a step: the best plan known of each layout{runtime}{more}", columns,
+                 [_cells(row, names) for row in shown], strong)  # fmt: skip
+
+
+def verdict(found: Layouts, capacity: Fraction | None, target: str | None) -> str:
+    """The recommended layout with its step and memory, and what no step of any layout is below."""
+    one, best = found.recommended, found.rows[0]
+    assert one is not None and one.peak_memory is not None
+    held = plain(round(max(one.peak_memory), 1))
+    room = "" if capacity is None else f" of {plain(float(capacity))}"
+    said = f"recommended layout: {name_of(one)}: step {_ms(one.total)} ms, peak memory {held}{room} GiB"
+    if one != best:
+        more = one.total / best.total - 1
+        said += (
+            f"; the shortest step has {name_of(best)}, {_ms(best.total)} ms ({percent(more)} less), which is less plain"
+        )
+    if not found.step_lower_bound:
+        return f"{said}; nothing is proved of all layouts, since some were not looked at"
     proved = f"no layout{'' if target is None else f' that {target} runs'} has a "
-    if step == race.least:
-        proved += "shorter step"
-    else:
-        proved += f"step below {plain(round(float(race.least), 3))} ms: a gap of {percent(gap(step, race.least))}"
-    found = f"best layout{tried}: {best.key}: step {plain(round(float(step), 3))} ms"
-    return f"{found}, peak memory {held} {cluster.memory_unit}; {proved}"
+    if best.total <= found.step_lower_bound:
+        return f"{said}; {proved}shorter step"
+    apart = percent(gap(Fraction(one.total), Fraction(found.step_lower_bound)))
+    return f"{said}; {proved}step below {_ms(found.step_lower_bound)} ms: a gap of {apart}"
 
 
-def lacking(race: LayoutRace) -> str:
+def notes(found: Layouts) -> list[str]:
+    """What the steps rest on, how far the next ones are, what each size of a micro-batch costs."""
+    said = [
+        "step: the pipeline from its first forward to its last backward, then what no pass hides of exchanging "
+        "gradients and weights among the replicas, and the optimizer's step where it is known; not loading of data"
+    ]
+    one = found.recommended
+    assert one is not None
+    rates = ", ".join(
+        f"{name} {value if isinstance(value, str) else plain(value)}" for name, value in one.assumed.items()
+    )
+    said.append(f"assumed of {found.hardware}: {rates} (`new --from` says where each is from)")
+    error = one.expected_error
+    if error is not None:
+        said.append(
+            f"expected error: {percent(error.mean)} of a step, the mean over {error.rows} published measurements of "
+            f"{error.kind} (docs/results/accuracy.md)"
+        )
+    equal = [row for row in found.rows if row.equal]
+    if len(equal) > 1:
+        names = ", ".join(map(name_of, equal[:_NAMED])) + (", …" if equal[_NAMED:] else "")
+        within = "the expected error" if error is not None else "2 %"
+        said.append(f"equal within {within}: {len(equal)} layouts: {names}; measure two or three of them")
+    further = next((row for row in found.rows if row.fits and not row.equal), None)
+    if further is not None:
+        said.append(
+            f"next: {name_of(further)}, {percent(further.total / found.rows[0].total - 1)} longer than the best"
+        )
+    sizes = found.by_microbatch_size
+    if len(sizes) > 1:
+        each = ", ".join(f"{size}: {'best' if not more else f'+{percent(more)}'}" for size, more in sizes.items())
+        said.append(f"sequences of a micro-batch, each with its best layout: {each}")
+    first = sum(row.fits and row.searched != EXACT for row in found.rows)
+    if first:
+        said.append(
+            f"{first} layouts have their first plan: the runtime's own orders on a few cuts, searched no further"
+        )
+    return said
+
+
+def lacking(race: LayoutRace, gpus: int) -> str:
     """Why there is no layout: how much its parameters take in the one of least, and how much there is."""
 
     def state(one: Raced[Layout]) -> Fraction:
@@ -78,77 +146,68 @@ def lacking(race: LayoutRace) -> str:
     least = min(race.rows, key=state)
     room = min(least.problem.cluster.capacity or (Fraction(),))
     held = f"{plain(round(float(state(least)), 1))} of {plain(float(room))} {least.problem.cluster.memory_unit}"
+    few = state(least) < room
+    enough = f"at least {-(-gpus * state(least) // room)} GPUs, or larger ones" if room and not few else "larger GPUs"
     return (
-        f"no layout {'found in the time limit ' if state(least) < room else ''}fits the memory: parameters, gradients "
-        f"and optimizer state alone take {held} a device, spread as {least.key}; it takes more or larger GPUs"
-        + (", or recomputes more in a longer search" if state(least) < room else "")
+        f"no layout {'found in the time limit ' if few else ''}fits the memory: parameters, gradients "
+        f"and optimizer state alone take {held} a device, spread as {least.key}; it takes "
+        + (f"more or {enough}, or recomputes more in a longer search" if few else enough)
     )
 
 
-def _batch(race: LayoutRace, wanted: Wanted) -> str:
-    step = race.rows[0].problem.step
-    assert step is not None
-    return f"{wanted.microbatches} micro-batches of {step.microbatch_size} x {step.sequence} tokens a step"
+def without(found: Layouts) -> dict[str, list[str]]:
+    """Layouts without a plan, by what they lack."""
+    said: dict[str, list[str]] = {}
+    for row in found.rows:
+        if row.fits:
+            continue
+        known = {NO_TIME: _NOT_TRIED, "": "have no first plan that fits the memory"}
+        reason = known.get(
+            row.reason, "do not fit the memory" if "alone take" in row.reason else "are no better, by the bound"
+        )
+        said.setdefault(reason, []).append(name_of(row))
+    for layout, reason in found.refused.items():
+        said.setdefault(_NOT_TRIED if reason == NO_TIME else f"refused ({reason})", []).append(layout)
+    return said
 
 
-def _cells(one: Raced[Layout], names: list[str], wanted: Wanted, gpus: int) -> list[str]:
-    told = record(one, wanted, gpus)
+def csv_text(found: Layouts) -> str:
+    """layouts.csv: a line for each layout, the parts of a step in columns of their own."""
+    columns = [name for name in LayoutRow.__dataclass_fields__ if name not in ("step", "assumed", "expected_error")]
+    parts = ("total", "pipeline", "exchange", "optimizer")
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([*columns, *(f"step_{part}" for part in parts)])
+    for row in found.rows:
+        own = row.document()
+        cells = [" ".join(map(str, own[name])) if isinstance(own[name], list) else own[name] for name in columns]
+        writer.writerow([*cells, *((row.step or {}).get(part) for part in parts)])
+    return out.getvalue()
+
+
+def name_of(row: LayoutRow) -> str:
+    """As its layout is named."""
+    return str(Layout(**row.sizes))
+
+
+def _cells(row: LayoutRow, names: list[str]) -> list[str]:
+    assert row.peak_memory is not None and row.pipeline_time is not None and row.tokens_per_second is not None
     return [
-        *(str(told[name]) for name in names),
-        str(told["microbatches"]),
-        plain(round(told["step"], 3)),
-        plain(round(told["pipeline_time"], 3)),
-        plain(round(told["lower_bound"], 3)),
-        percent(told["gap"]),
-        plain(round(told["tokens_per_second"])),
-        percent(told["mfu"]),
-        percent(told["idle"]),
-        plain(round(max(told["peak_memory"]), 1)),
-        str(told["recomputed_layers"]),
-        f"{told['placement']}, {told['schedule']}",
+        *(str(getattr(row, name)) for name in names),
+        str(row.microbatches),
+        _ms(row.total),
+        _ms(row.pipeline_time),
+        _ms(row.lower_bound),
+        percent(row.gap),
+        plain(round(row.tokens_per_second)),
+        percent(row.mfu),
+        percent(row.idle),
+        plain(round(max(row.peak_memory), 1)),
+        str(row.recomputed_layers),
+        f"{row.placement}, {row.schedule}",
+        str(row.searched),
     ]
 
 
-def _without(race: LayoutRace) -> dict[str, list[str]]:
-    """Layouts without a plan, by what they lack."""
-    found: dict[str, list[str]] = {}
-    best = race.rows[0].step
-    for one in race.rows:
-        if one.step is None and best is not None and one.least >= best.total:
-            found.setdefault("no better, by the bound", []).append(str(one.key))
-        elif one.step is None:
-            known = {NO_TIME: f"{NO_TIME} (--time-limit)", "": "without a plan"}
-            found.setdefault(known.get(one.dropped, "do not fit the memory"), []).append(str(one.key))
-    for layout, reason in race.refused.items():
-        found.setdefault(f"refused ({reason})", []).append(str(layout))
-    return found
-
-
-def record(one: Raced[Layout], wanted: Wanted, gpus: int) -> dict[str, Any]:
-    """A row of `layouts --json`: times in ms, memory in GiB."""
-    found: dict[str, Any] = {
-        **one.key._asdict(), "microbatches": one.problem.microbatches, "lower_bound": float(one.bound),
-        "step_lower_bound": float(one.least), "step": None, "fits": one.step is not None, "reason": one.dropped,
-    }  # fmt: skip
-    best = None if one.plan is None else one.plan.best
-    if best is None or one.plan is None:
-        return found
-    time, training, metrics = step_time(one.problem, best), one.problem.step, measure(best.timeline)
-    assert training is not None
-    seconds, steps = float(time.total) / 1000, one.problem.microbatches * training.parallel.data
-    peak = gpus * wanted.device.tflops * 1e12
-    return found | {
-        "step": float(time.total), "pipeline_time": float(time.pipeline), "gap": gap(time.pipeline, one.bound),
-        "tokens_per_second": training.tokens(one.problem.microbatches) / seconds,
-        "mfu": float(training.operations) * steps / (seconds * peak),
-        "idle": metrics.idle(one.problem.objective), "peak_memory": metrics.peak_memory,
-        "recomputed_layers": sum(sum(stage.values()) for stage in best.partition.recompute_counts()),
-        "placement": str(best.choice), "partition": list(best.partition.counts), "schedule": best.schedule,
-    }  # fmt: skip
-
-
-def document(race: LayoutRace, wanted: Wanted, gpus: int) -> dict[str, Any]:
-    """The object of `layouts --json`, without the plan of the best."""
-    rows = [record(one, wanted, gpus) for one in race.rows]
-    return {"gpus": gpus, "microbatches": wanted.microbatches, "step_lower_bound": float(race.least), "rows": rows,
-            "refused": {str(layout): reason for layout, reason in race.refused.items()}}  # fmt: skip
+def _ms(time: float) -> str:
+    return plain(round(time, 3))

@@ -7,17 +7,20 @@ from typing import NamedTuple
 
 from pipesched.errors import BadInput
 from pipesched.files.model_configs.model_config import ModelConfig
-from pipesched.files.model_configs.plan_of_config import NODE
 
 
 class Layout(NamedTuple):
-    """`tensor * context * pipeline * data` devices; experts are spread over `expert` of those of a stage."""
+    """`tensor * context * pipeline * data` devices; experts are spread over `expert` of those of a stage.
+
+    A micro-batch is `microbatch_size` sequences.
+    """
 
     tensor: int
     context: int
     pipeline: int
     data: int
     expert: int
+    microbatch_size: int = 1
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -26,16 +29,17 @@ class Layout(NamedTuple):
 
     def __str__(self) -> str:
         said = {"TP": self.tensor, "CP": self.context, "PP": self.pipeline, "DP": self.data, "EP": self.expert}
+        said |= {"MBS": self.microbatch_size}
         return " ".join(f"{name}{size}" for name, size in said.items() if size > 1 or name in ("TP", "PP", "DP"))
 
 
 def layouts_of(
-    config: ModelConfig, gpus: int, microbatches: int, sequence: int, given: Mapping[str, int | None]
+    config: ModelConfig, gpus: int, microbatches: int, sequence: int, given: Mapping[str, int | None], node: int = 8
 ) -> list[Layout]:
     """All layouts of a model; `BadInput` where there is none.
 
     `microbatches` are those of a step on all replicas together, so that each of them has as many as any other. `given`
-    are sizes by name that are not searched. Tensor groups stay inside a node and divide the heads,
+    are sizes by name that are not searched. Tensor groups stay inside a `node` of so many devices and divide the heads,
     and so do context groups of several of them, which cut a `sequence` in two parts a device, one early and one late.
     """
     attention = config.model["attention"]
@@ -43,8 +47,8 @@ def layouts_of(
     experts = (config.model.get("experts") or {}).get("number", 1)
     most = config.model["layers"] + config.model.get("mtp_layers", 0) + 2
     found = []
-    for tensor in _sizes(gpus, given, "tensor", NODE):
-        for context in _sizes(gpus // tensor, given, "context", NODE // tensor):
+    for tensor in _sizes(gpus, given, "tensor", node):
+        for context in _sizes(gpus // tensor, given, "context", node // tensor):
             for pipeline in _sizes(gpus // (tensor * context), given, "pipeline", most):
                 data = gpus // (tensor * context * pipeline)
                 fits = tensor * context * pipeline * data == gpus and given.get("data") in (None, data)

@@ -1,0 +1,136 @@
+"""Layouts of a model side by side: the best plan known of each, what it rests on, and which one is recommended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from pipesched.problem.formatting import plain
+from pipesched.results.tabular import Tabular
+
+EXACT, FIRST = "exact", "first plan"
+
+
+class ExpectedError(NamedTuple):
+    """How far predicted steps are from measured ones: the `mean` share, over so many `rows` of this `kind`."""
+
+    kind: str
+    mean: float
+    rows: int
+
+
+@dataclass(frozen=True)
+class LayoutRow:
+    """A layout: times in ms, memory in GiB, sizes of parallelism, and its plan; None where no plan is known.
+
+    `step` has `total`, and of it `pipeline`, `exchange` and `optimizer`. No pipeline of the layout is below
+    `lower_bound`, no step below `step_lower_bound`. `searched`: whether its plans were searched, or it has the first
+    one that was made. `equal`: its step is within the expected error of the best one's. `reason`: why there is no plan,
+    or no search. `assumed` are the rates of its plan file.
+    """
+
+    tensor: int
+    context: int
+    pipeline: int
+    data: int
+    expert: int
+    microbatch_size: int
+    microbatches: int
+    lower_bound: float
+    step_lower_bound: float
+    chunks: int | None = None
+    step: Mapping[str, float] | None = None
+    searched: str | None = None
+    fits: bool = False
+    reason: str = ""
+    equal: bool = False
+    pipeline_time: float | None = None
+    gap: float | None = None
+    tokens_per_second: float | None = None
+    mfu: float | None = None
+    idle: float | None = None
+    peak_memory: tuple[float, ...] | None = None
+    recomputed_layers: int | None = None
+    placement: str | None = None
+    partition: tuple[int, ...] | None = None
+    schedule: str | None = None
+    assumed: Mapping[str, Any] = field(default_factory=dict)
+    expected_error: ExpectedError | None = None
+
+    @property
+    def total(self) -> float:
+        """The step; infinite where there is no plan."""
+        return float("inf") if self.step is None else self.step["total"]
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Its sizes of parallelism and of a micro-batch."""
+        names = ("tensor", "context", "pipeline", "data", "expert", "microbatch_size")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def plainness(self) -> tuple[int, bool, int, int]:
+        """Less is plainer: kinds of parallelism besides data, recomputation, stages a device, tensor size."""
+        kinds = sum(size > 1 for size in (self.tensor, self.context, self.pipeline, self.expert))
+        return kinds, bool(self.recomputed_layers), self.chunks or 0, self.tensor
+
+    def document(self) -> dict[str, Any]:
+        """A row of `layouts --json` and of layouts.csv."""
+        found = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        error = self.expected_error
+        lists = {name: None if found[name] is None else [*found[name]] for name in ("peak_memory", "partition")}
+        own = None if self.step is None else dict(self.step)
+        return found | lists | {
+            "step": own, "assumed": dict(self.assumed), "expected_error": None if error is None else error._asdict(),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, repr=False)
+class Layouts(Tabular):
+    """All layouts of so many GPUs, the least step first and those without a plan last; `refused` says why some are not.
+
+    `recommended` is the plainest of those that are as good as the best. No step of any layout is below
+    `step_lower_bound`, in ms.
+    """
+
+    name: str
+    gpus: int
+    hardware: str
+    sequences: int
+    sequence: int
+    rows: Sequence[LayoutRow]
+    refused: Mapping[str, str]
+    step_lower_bound: float
+    recommended: LayoutRow | None = None
+
+    @property
+    def by_microbatch_size(self) -> dict[int, float]:
+        """By how much the best step of each size of a micro-batch is longer than the best of all, as a share."""
+        best: dict[int, float] = {}
+        for row in self.rows:
+            if row.step is not None:
+                best[row.microbatch_size] = min(best.get(row.microbatch_size, float("inf")), row.total)
+        least = min(best.values(), default=1.0)
+        return {size: step / least - 1 for size, step in sorted(best.items())}
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each layout."""
+        return [row.document() for row in self.rows]
+
+    def said(self) -> str:
+        """The recommended layout and its step."""
+        one = self.recommended
+        if one is None:
+            return f"{self.name!r} on {self.gpus} GPUs: no layout fits"
+        sizes = ", ".join(f"{name.replace('_', ' ')} {size}" for name, size in one.sizes.items() if size > 1)
+        return f"{self.name!r} on {self.gpus} GPUs: {sizes or 'data 1'}: step {plain(round(one.total, 3))} ms"
+
+    def document(self) -> dict[str, Any]:
+        """The object of `layouts --json`, without the plan of the recommended layout."""
+        chosen = None if self.recommended is None else self.recommended.sizes
+        return {
+            "gpus": self.gpus, "sequences": self.sequences, "step_lower_bound": self.step_lower_bound,
+            "recommended": chosen, "rows": self.records(), "refused": dict(self.refused),
+            "by_microbatch_size": {str(size): more for size, more in self.by_microbatch_size.items()},
+        }  # fmt: skip

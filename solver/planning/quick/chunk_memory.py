@@ -1,0 +1,36 @@
+"""What a device holds at most under 1F1B and interleaved 1F1B, in closed form or over one round of its chunks."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from solver.planning.quick.order_ends import Ticks
+
+
+def in_flight(devices: int, chunks: int, microbatches: int) -> list[int]:
+    """Forwards of each device's chunks whose backwards have not run, at most."""
+    hop = 2 if chunks > 1 else 1
+    each = [hop * (devices - 1 - d) + (chunks - 1) * devices + 1 for d in range(devices)]
+    return [min(one, microbatches * chunks) for one in each]
+
+
+def peaks(activation: Ticks, microbatches: int) -> Ticks:
+    """The most that activations take on each device; `activation[i, c]` is what a forward of device i's chunk c takes.
+
+    With several chunks the micro-batches come in groups of as many as there are devices.
+    """
+    devices, chunks = activation.shape
+    warm_up = np.array(in_flight(devices, chunks, microbatches))
+    if chunks == 1:
+        alone: Ticks = activation[:, 0] * warm_up
+        return alone
+    total, group = microbatches * chunks, devices * chunks
+    turns = np.arange(min(total, int(warm_up[0]) + group))
+    zero = np.zeros((devices, 1), activation.dtype)
+    taken = np.concatenate([zero, np.cumsum(activation[:, turns // devices % chunks], axis=1)], axis=1)
+    given = np.concatenate([zero, np.cumsum(activation[:, chunks - 1 - turns // devices % chunks], axis=1)], axis=1)
+    # The peak is after some forward of the round that follows the warm-up.
+    later = np.arange(min(group, len(turns) - int(warm_up[0])) + 1)
+    held = np.take_along_axis(taken, warm_up[:, None] + later, axis=1) - given[:, later]
+    most: Ticks = held.max(axis=1)
+    return most

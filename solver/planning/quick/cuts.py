@@ -1,0 +1,68 @@
+"""Cuts of a model into stages, made at once: as the runtime cuts it, by load, and by load where memory allows."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from solver.parameters import tunable, tuned
+from solver.planning.quick.order_ends import Ticks
+
+
+@dataclass(frozen=True)
+@tunable
+class CutParams:
+    """Cuts made at once."""
+
+    precision: float = tuned(0.002, "of the longest stage, to which the least longest stage is searched", 1e-6, 0.1)
+
+
+_PARAMS = CutParams()
+
+
+class Cutter:
+    """Cuts at `cuts`, numbers of layers before which a stage may begin, into so many stages with a layer each."""
+
+    def __init__(self, cuts: Sequence[int], stages: int) -> None:
+        self._cuts, self._stages = cuts, stages
+
+    def by_load(
+        self, load: Ticks, memory: Ticks, activation: Ticks, in_flight: Sequence[float], room: Sequence[float | None]
+    ) -> tuple[int, ...] | None:
+        """Stages of which the longest is as short as a greedy cut finds, each within its room; None where none is.
+
+        All columns are sums over the first layers; a stage holds its `memory` and `in_flight` of its activations.
+        """
+        at = np.array(self._cuts)
+        loads = load[at].tolist()
+        fits: list[tuple[list[float], float] | None] = [
+            None if limit is None else ((memory[at] + many * activation[at]).tolist(), limit)
+            for many, limit in zip(in_flight, room, strict=True)
+        ]
+        low, high = loads[-1] / self._stages, float(loads[-1])
+        found = self._greedy(loads, fits, high)
+        while found is not None and high - low > _PARAMS.precision * low:
+            middle = (low + high) / 2
+            better = self._greedy(loads, fits, middle)
+            low, high, found = (middle, high, found) if better is None else (low, middle, better)
+        return found
+
+    def _greedy(
+        self, loads: list[int], fits: list[tuple[list[float], float] | None], most: float
+    ) -> tuple[int, ...] | None:
+        """Each stage as long as load and memory allow, and no longer than leaves one cut for each stage after it."""
+        begin, last, found = 0, len(loads) - 1, list[int]()
+        for stage, fit in enumerate(fits):
+            end = bisect_right(loads, loads[begin] + most) - 1
+            if fit is not None:
+                held, limit = fit
+                end = min(end, bisect_right(held, held[begin] + limit) - 1)
+            end = min(end, last - (self._stages - 1 - stage))
+            if end <= begin:
+                return None
+            found.append(self._cuts[end] - self._cuts[begin])
+            begin = end
+        return tuple(found) if begin == last else None

@@ -1,0 +1,272 @@
+"""The best plan of a problem among those that a runtime runs as it stands: 1F1B or interleaved 1F1B, a few cuts.
+
+Layers are recomputed where memory asks for it and no more: none, the same modules of all, so many whole layers of every
+stage, or all. A plan takes milliseconds whatever the micro-batches; its times and peaks are those of the simulator.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from heuristics.catalogue import schedule_named
+from pipesched.layers.even import even_counts
+from pipesched.layers.partition import Partition, Recomputed
+from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
+from pipesched.layers.recompute_rule import FULL, ROLES, RecomputeRule, selections
+from pipesched.layers.roles import Role, role_of
+from pipesched.results.plan import Candidate
+from pipesched.results.plan_figures import StepTime, step_from_times
+from solver.construction.timing import best_times
+from solver.planning.quick.chunk_memory import in_flight, peaks
+from solver.planning.quick.cuts import Cutter
+from solver.planning.quick.layer_sums import LayerSums
+from solver.planning.quick.order_ends import Ticks, interleaved_ends, one_f_one_b_ends
+
+_ONE, _SEVERAL = "1f1b", "interleaved-1f1b"
+_NOTHING: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True)
+class FirstPlan:
+    """A plan without its timeline. `step` and `value` (the pipeline) are in the file's unit of time.
+
+    `peak_memory` is that of each device with its parameters, in the file's unit; `idle` the mean share of the makespan
+    that a device waits.
+    """
+
+    choice: Choice
+    partition: Partition
+    schedule: str
+    step: StepTime
+    peak_memory: tuple[float, ...]
+    idle: float
+
+    def candidate(self, plan: PlanProblem) -> Candidate:
+        """The plan with its timeline."""
+        problem = plan.problem(self.choice, self.partition)
+        order = schedule_named(self.schedule).order(problem)
+        return Candidate(self.choice, self.partition, best_times(problem, order), self.schedule)
+
+
+class _Again(NamedTuple):
+    """What is recomputed: of each stage so many of its first transformer layers, or each type of layer in a way."""
+
+    first: tuple[int, ...] = ()
+    ways: Mapping[str, str] = _NOTHING
+
+
+class _Row(NamedTuple):
+    """A plan to be timed: its cut, what is recomputed, ticks of each stage and the peak of each device."""
+
+    counts: tuple[int, ...]
+    again: _Again
+    forward: Ticks
+    backward: Ticks
+    peaks: Ticks
+
+
+def first_plan(plan: PlanProblem) -> FirstPlan | None:
+    """The least step among those that fit; None where none does, or where the runtime orders do not apply."""
+    if plan.variants or plan.shared or plan.encoder is not None or plan.cluster.links or plan.cluster.transfer_stream:
+        return None
+    own = plan.model.parameters
+    if own.gather or own.reduce or own.step or plan.cluster.slowness:
+        return None
+    sums = LayerSums(plan)
+    found = [_Orders(plan, sums, choice).best() for choice in plan.choices]
+    return min((one for one in found if one is not None), key=lambda one: one.step.total, default=None)
+
+
+class _Orders:
+    """The plans of one placement."""
+
+    def __init__(self, plan: PlanProblem, sums: LayerSums, choice: Choice) -> None:
+        self._plan, self._sums, self._choice = plan, sums, choice
+        self._devices, self._chunks = plan.cluster.devices, choice.chunks
+        self._stages = self._devices * self._chunks
+        self._room = [None if room is None else int(room / plan.resolution) for room in self._capacity()]
+
+    def best(self) -> FirstPlan | None:
+        """The least step; None where the placement or its order is none of ours, or nothing fits."""
+        name = self._name()
+        if name is None:
+            return None
+        rows = [row for counts in dict.fromkeys(self._cuts()) for row in self._fitting(counts)]
+        if not rows:
+            return None
+        ends = self._ends(rows)
+        at = min(range(len(rows)), key=lambda at: int(ends[at].max()))
+        return self._plan_of(name, rows[at], [int(end) for end in ends[at]])
+
+    def _name(self) -> str | None:
+        """The order by its name in the catalogue."""
+        plan, choice = self._plan, self._choice
+        name = _ONE if self._chunks == 1 else _SEVERAL
+        placed = choice.placement == "linear" or (choice.placement == "interleaved" and self._devices > 1)
+        if not placed or choice.pieces > 1 or (plan.schedules and name not in plan.schedules):
+            return None
+        if choice.placement == "interleaved" and (self._chunks == 1 or plan.microbatches % self._devices):
+            return None
+        return name if self._stages <= plan.model.most_stages else None
+
+    def _capacity(self) -> Sequence[Fraction | None]:
+        return self._plan.cluster.capacity or [None] * self._devices
+
+    def _cuts(self) -> Iterator[tuple[int, ...]]:
+        """As the runtime cuts, then by load: as it is, with all recomputed, and each within the memory."""
+        plan, sums = self._plan, self._sums
+        if plan.counts is not None:
+            yield from [plan.counts] * (len(plan.counts) == self._stages)
+            return
+        even = even_counts(plan.model, self._stages)
+        if even is not None:
+            yield even
+        if plan.even:
+            return
+        cutter, load = Cutter(plan.model.cuts, self._stages), sums.forward + sums.backward
+        flights = [many / self._chunks for many in in_flight(self._devices, self._chunks, plan.microbatches)]
+        limits = [None if room is None else room / self._chunks for room in self._room]
+        own, limited = (flights * self._chunks, limits * self._chunks)
+        free: list[float | None] = [None] * self._stages
+        every = sums.in_ways(self._all_ways())
+        columns = [(load, sums.activation), (load + every.time, sums.activation - every.saved)]
+        for loads, activation in columns if plan.recompute is Decide.FREE and plan.model.recomputes else columns[:1]:
+            for room in (free, limited):
+                found = cutter.by_load(loads, sums.memory, activation, own, room)
+                if found is not None:
+                    yield found
+
+    def _all_ways(self) -> dict[str, str]:
+        """Every transformer layer recomputed whole, and what is allowed besides."""
+        kinds = self._plan.model.kinds
+        if self._plan.recompute is Decide.ALWAYS:
+            return {kind.name: kind.recompute[0].name for kind in kinds if kind.recompute}
+        whole = [kind for kind in kinds if any(way.name in FULL for way in kind.recompute)]
+        return {kind.name: FULL[0] for kind in whole if role_of(kind.name) in ROLES}
+
+    def _fitting(self, counts: tuple[int, ...]) -> Iterator[_Row]:
+        """Of a cut the plan without recomputation if it fits; else of each kind the one that recomputes least."""
+        plan = self._plan
+        if plan.recompute is Decide.ALWAYS:
+            yield from self._rows(counts, [_Again(ways=self._all_ways())])
+            return
+        bare = [*self._rows(counts, [_Again()])]
+        if bare or plan.recompute is Decide.NEVER or not plan.model.recomputes:
+            yield from bare
+            return
+        rule = plan.recompute_rule
+        if rule in (RecomputeRule.SAME, RecomputeRule.ANY):
+            yield from self._least([_Again(ways=ways) for ways in selections(plan.model.kinds)], counts)
+        if rule is not RecomputeRule.ALL and self._sums.full is not None:
+            numbers = self._transformer_layers(counts)
+            yield from self._fewest(
+                counts, [_Again(tuple(min(n, each) for each in numbers)) for n in range(max(numbers) + 1)]
+            )
+            if rule is not RecomputeRule.SAME:
+                yield from self._rows(counts, [_Again(self._as_few(counts, numbers))])
+        yield from self._rows(counts, [_Again(ways=self._all_ways())])
+
+    def _least(self, options: list[_Again], counts: tuple[int, ...]) -> Iterator[_Row]:
+        """Of options that fit the one whose busiest stage takes least."""
+        rows = [*self._rows(counts, options)]
+        if rows:
+            yield min(rows, key=lambda row: int((row.forward + row.backward).max()))
+
+    def _fewest(self, counts: tuple[int, ...], options: Sequence[_Again]) -> Iterator[_Row]:
+        """The first of the options that fits, where each recomputes more than the one before and the first does not."""
+        at = bisect_left(options, True, 1, key=lambda again: any(self._rows(counts, [again])))
+        yield from self._rows(counts, options[at : at + 1])
+
+    def _as_few(self, counts: tuple[int, ...], numbers: list[int]) -> tuple[int, ...]:
+        """Of each device as few as it needs, the same number of each of its stages; all where that is too few."""
+        left, found = set(range(self._devices)), [0] * self._stages
+        for n in range(max(numbers) + 1):
+            for s in range(self._stages):
+                if s % self._devices in left:
+                    found[s] = min(n, numbers[s])
+            held = self._peaks(counts, _Again(tuple(found)))
+            left = {d for d, room in enumerate(self._room) if d in left and room is not None and int(held[d]) > room}
+            if not left:
+                break
+        return tuple(found)
+
+    def _transformer_layers(self, counts: tuple[int, ...]) -> list[int]:
+        at = np.cumsum([0, *counts])
+        return [int(each) for each in np.diff(self._sums.number[at])]
+
+    def _rows(self, counts: tuple[int, ...], options: Sequence[_Again]) -> Iterator[_Row]:
+        """Those of the options that fit."""
+        model, at = self._plan.model, np.cumsum([0, *counts])
+        overheads = [int(each / self._plan.tick) for each in (model.forward_overhead, model.backward_overhead)]
+        forward = np.diff(self._sums.forward[at]) + overheads[0]
+        backward = np.diff(self._sums.backward[at]) + overheads[1]
+        for again in options:
+            held = self._peaks(counts, again)
+            if all(room is None or int(most) <= room for most, room in zip(held, self._room, strict=True)):
+                yield _Row(counts, again, forward, backward + self._again(at, again)[0], held)
+
+    def _again(self, at: Ticks, again: _Again) -> tuple[Ticks, Ticks]:
+        """The time that recomputation adds to each stage, and the memory that it saves there."""
+        if again.first:
+            assert self._sums.full is not None
+            begin = self._sums.number[at[:-1]]
+            end = begin + np.array(again.first)
+            time, saved = self._sums.full
+            return time[end] - time[begin], saved[end] - saved[begin]
+        time, saved = self._sums.in_ways(again.ways)
+        return np.diff(time[at]), np.diff(saved[at])
+
+    def _peaks(self, counts: tuple[int, ...], again: _Again) -> Ticks:
+        """What each device holds at most, parameters with it."""
+        at = np.cumsum([0, *counts])
+        activation = np.diff(self._sums.activation[at]) - self._again(at, again)[1]
+        memory = self._by_device(np.diff(self._sums.memory[at])).sum(axis=1)
+        held: Ticks = memory + peaks(self._by_device(activation), self._plan.microbatches)
+        return held
+
+    def _by_device(self, stages: Ticks) -> Ticks:
+        """Of each device its chunks."""
+        return stages.reshape(self._chunks, self._devices).T
+
+    def _ends(self, rows: Sequence[_Row]) -> Ticks:
+        forward, backward = (
+            np.stack([self._by_device(each) for each in column])
+            for column in zip(*((row.forward, row.backward) for row in rows), strict=True)
+        )
+        lag, m = int(self._plan.cluster.transfer / self._plan.tick), self._plan.microbatches
+        if self._chunks == 1:
+            return one_f_one_b_ends(forward[:, :, 0], backward[:, :, 0], lag, m)
+        return interleaved_ends(forward, backward, lag, m)
+
+    def _plan_of(self, name: str, row: _Row, ends: list[int]) -> FirstPlan:
+        plan, m = self._plan, self._plan.microbatches
+        partition = Partition(row.counts, self._recomputed(row))
+        work = [m * int(each) for each in self._by_device(row.forward + row.backward).sum(axis=1)]
+        return FirstPlan(
+            self._choice,
+            partition,
+            name,
+            step_from_times(plan, self._choice, partition, [end * plan.tick for end in ends]),
+            tuple(float(int(most) * plan.resolution) for most in row.peaks),
+            1 - sum(work) / (len(work) * max(ends)) if max(ends) else 0.0,
+        )
+
+    def _recomputed(self, row: _Row) -> tuple[tuple[Recomputed, ...], ...]:
+        """As a partition says it; empty where nothing is recomputed."""
+        found = []
+        for stage, layers in enumerate(Partition(row.counts).layers_of(self._plan.model)):
+            if row.again.first:
+                first = [layer.name for layer in layers if role_of(layer.name) is Role.TRANSFORMER]
+                number = Counter(first[: row.again.first[stage]])
+                found.append(tuple(Recomputed(name, FULL[0], many) for name, many in number.items()))
+            else:
+                number, ways = Counter(layer.name for layer in layers), row.again.ways
+                found.append(tuple(Recomputed(name, ways[name], many) for name, many in number.items() if name in ways))
+        return tuple(found) if any(found) else ()

@@ -1,0 +1,81 @@
+"""A model's layers as sums of whole numbers, from which the costs of any stage are differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from pipesched.layers.layer import LayerType, RecomputeWay
+from pipesched.layers.plan_problem import PlanProblem
+from pipesched.layers.recompute_rule import FULL
+from pipesched.layers.roles import Role, role_of
+from solver.planning.quick.order_ends import Ticks
+
+# Sums of times over all micro-batches stay below this in 64 bits.
+_MOST = 2**61
+
+
+class Ways(NamedTuple):
+    """What recomputing costs and saves: sums of ticks and of memory over layers, first to last."""
+
+    time: Ticks
+    saved: Ticks
+
+
+class LayerSums:
+    """Sums over the first n layers, for n from 0 on: `forward` and `backward` (in one pass) in ticks, `memory`.
+
+    `memory`, that of parameters, and `activation` are in multiples of the problem's resolution. `number[n]` of the
+    first n layers are transformer layers; `full` are sums over these alone, each recomputed from its input.
+    """
+
+    def __init__(self, plan: PlanProblem) -> None:
+        self._plan, layers = plan, plan.model.sequence
+        self._kinds = {kind.name: kind for kind in plan.model.kinds}
+        place = {name: at for at, name in enumerate(self._kinds)}
+        self._which = np.array([place[layer.name] for layer in layers])
+        work = sum((layer.forward + layer.full_backward for layer in layers), Fraction(0)) / plan.tick
+        again = sum((way.time for layer in layers for way in layer.recompute), Fraction(0)) / plan.tick
+        passes = plan.microbatches * (plan.cluster.devices + 1)
+        self._type: type = np.int64 if (work + again) * passes < _MOST else object
+        self.forward = self._sums(lambda kind: kind.forward / plan.tick)
+        self.backward = self._sums(lambda kind: kind.full_backward / plan.tick)
+        self.memory = self._sums(lambda kind: kind.memory / plan.resolution)
+        self.activation = self._sums(lambda kind: kind.activation / plan.resolution)
+        counted = np.array([role_of(name) is Role.TRANSFORMER for name in self._kinds])[self._which]
+        self.number = np.concatenate([[0], np.cumsum(counted)])
+        self.full = self._full(self._which[counted])
+        self._known: dict[tuple[tuple[str, str], ...], Ways] = {}
+
+    def in_ways(self, ways: Mapping[str, str]) -> Ways:
+        """Of all layers, each type recomputed in its way; a type that is not named is not."""
+        key = tuple(sorted(ways.items()))
+        if key not in self._known:
+            self._known[key] = self._ways({name: self._kinds[name].way(way) for name, way in ways.items()}, self._which)
+        return self._known[key]
+
+    def _full(self, which: Ticks) -> Ways | None:
+        """None where a transformer layer cannot be recomputed whole."""
+        ways = {name: way for name, kind in self._kinds.items() for way in kind.recompute if way.name in FULL}
+        names = [*self._kinds]
+        if not len(which) or any(names[at] not in ways for at in set(which.tolist())):
+            return None
+        return self._ways(ways, which)
+
+    def _ways(self, ways: Mapping[str, RecomputeWay], which: Ticks) -> Ways:
+        plan, none = self._plan, RecomputeWay("", Fraction(0), Fraction(1))
+        own = {name: ways.get(name, none) for name in self._kinds}
+        return Ways(
+            self._sums(lambda kind: own[kind.name].time / plan.tick, which),
+            self._sums(lambda kind: kind.activation * (1 - own[kind.name].keeps) / plan.resolution, which),
+        )
+
+    def _sums(self, of: Callable[[LayerType], Fraction], which: Ticks | None = None) -> Ticks:
+        numbers = [of(kind) for kind in self._kinds.values()]
+        assert all(number.denominator == 1 for number in numbers), "in multiples of the problem's own units"
+        each: Ticks = np.array([int(number) for number in numbers], dtype=self._type)
+        sums = np.cumsum(each[self._which if which is None else which])
+        return np.concatenate([np.zeros(1, self._type), sums])

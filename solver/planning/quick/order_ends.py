@@ -1,0 +1,115 @@
+"""When each device ends under 1F1B and interleaved 1F1B, for several plans at once, without a timeline.
+
+Both orders are recurrences with a memory of one step: what a device starts next depends on when it and its neighbours
+ended the step before. Once a step shifts all of that by one time, every later one does until forwards run out, and the
+steps in between are left out: exact, in time that does not grow with the micro-batches.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+# Ticks, exact: of 64 bits, or objects where sums may be larger.
+Ticks = np.ndarray[Any, Any]
+
+
+def one_f_one_b_ends(forward: Ticks, backward: Ticks, lag: int, microbatches: int) -> Ticks:
+    """The end of each device's last backward, in ticks; `forward[r, i]` and `backward[r, i]` are device i's in plan r.
+
+    In step k device i runs forward k + p - 1 - i and then backward k, those that there are.
+    """
+    devices = forward.shape[1]
+    warm_up = np.arange(devices - 1, -1, -1)
+    along = np.cumsum(backward + lag, axis=1, dtype=forward.dtype)
+    free, ends = np.zeros_like(forward), np.zeros_like(forward)
+    known = _Steps(1, 0, microbatches - devices)
+    k = 1 - devices
+    while k < microbatches:
+        running = (k + warm_up >= 0) & (k + warm_up < microbatches)
+        arrival = np.zeros_like(ends)
+        arrival[:, 1:] = ends[:, :-1] + lag
+        ends = np.where(running, np.maximum(free, arrival) + forward, ends)
+        free = np.where(running, ends, free)
+        if k >= 0:
+            ready = np.maximum.accumulate((free + along)[:, ::-1], axis=1)[:, ::-1]
+            free = ready - along + backward
+        skipped, shift = known.skip(k, free, ends)
+        free, ends, k = free + shift, ends + shift, k + skipped + 1
+    return free
+
+
+def interleaved_ends(forward: Ticks, backward: Ticks, lag: int, microbatches: int) -> Ticks:
+    """As `one_f_one_b_ends`, of several chunks a device, in groups of as many micro-batches as there are devices.
+
+    `forward[r, i, c]` is that of chunk c. Needs two devices or more that divide the micro-batches. In step t device i
+    runs its forward number t + p - 1 - i + (v - 1) p and then its backward number t - (p - 1 - i), those that there
+    are: what either waits for on another device ran a step before.
+    """
+    rows, devices, chunks = forward.shape
+    group, total = devices * chunks, microbatches * chunks
+    behind = np.arange(devices - 1, -1, -1)
+    first = behind + (chunks - 1) * devices
+    before, after = np.roll(np.arange(devices), 1), np.roll(np.arange(devices), -1)
+    steps = np.arange(group)[:, None]
+    which = (steps + first) // devices % chunks
+    back = chunks - 1 - (steps - behind) // devices % chunks
+    # By step within a group of micro-batches: [step, plan, device].
+    forwards = np.moveaxis(forward[:, np.arange(devices), which], 1, 0)
+    backwards = np.moveaxis(backward[:, np.arange(devices), back], 1, 0)
+    free, ends, given = (np.zeros((rows, devices), forward.dtype) for _ in range(3))
+    known = _Steps(group, devices - 1, total - 1 - int(first[0]))
+    t = -int(first[0])
+    while t < total + devices - 1:
+        at = t % group
+        number, returned = t + first, t - behind
+        running = (number >= 0) & (number < total)
+        arrival = ends[:, before] + lag
+        if which[at, 0] == 0:
+            arrival[:, 0] = 0
+        ends = np.where(running, np.maximum(free, arrival) + forwards[at], ends)
+        free = np.where(running, ends, free)
+        if t >= 0:
+            arrival = given[:, after] + lag
+            if back[at, -1] == chunks - 1:
+                arrival[:, -1] = 0
+            running = (returned >= 0) & (returned < total)
+            given = np.where(running, np.maximum(free, arrival) + backwards[at], given)
+            free = np.where(running, given, free)
+        skipped, shift = known.skip(t, free, ends, given)
+        free, ends, given, t = free + shift, ends + shift, given + shift, t + skipped + 1
+    return free
+
+
+class _Steps:
+    """Finds the step from which on times only shift. All devices run both passes from step `begin` to `end`.
+
+    States are compared after each `every` steps, and after as many of these as there are devices.
+    """
+
+    def __init__(self, every: int, begin: int, end: int) -> None:
+        self._every, self._begin, self._end = every, begin, end
+        self._last: Ticks | None = None
+        self._marked: tuple[int, Ticks] | None = None
+
+    def skip(self, step: int, *columns: Ticks) -> tuple[int, Ticks]:
+        """After a step: how many to leave out, and by how much each plan's times are then later."""
+        nothing = 0, np.zeros((len(columns[0]), 1), columns[0].dtype)
+        if step < self._begin or step > self._end or (step - self._begin) % self._every:
+            return nothing
+        state, devices = np.concatenate(columns, axis=1), columns[0].shape[1]
+        before = [] if self._last is None else [(step - self._every, self._last)]
+        if self._marked is not None and step - self._marked[0] == self._every * devices:
+            before.append(self._marked)
+        if self._marked is None or step - self._marked[0] >= self._every * devices:
+            self._marked = step, state
+        self._last = state
+        for at, earlier in before:
+            length = step - at
+            times = (self._end - step) // length
+            shift = (state - earlier)[:, :1]
+            if times > 0 and ((state - earlier) == shift).all():
+                self._end = -1  # once
+                return times * length, times * shift
+        return nothing

@@ -1,0 +1,78 @@
+"""The answer to `layouts`: all rows, the recommended layout's plan file, and the plan that was searched for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from threading import Event
+
+from pipesched.files.model_configs.expected_error import expected_error
+from pipesched.files.model_configs.model_config import ModelConfig
+from pipesched.files.model_configs.plan_of_config import Wanted
+from pipesched.layers.ample_memory import why_no_plan_is_limited
+from pipesched.results.layouts import Layouts
+from runtime.partitions.catalogue import PARTITION_FORMATS
+from solver.limits import Limits
+from solver.parameters import tunable, tuned
+from solver.planning.progress import Report
+from solver.planning.time_shares import TimeShares
+from targets.layout_rows import raced_row, rows_of
+from targets.layouts import Batch, LayoutRace, Seen, best_layouts
+from targets.plans import Planned, planned
+
+
+@dataclass(frozen=True)
+@tunable
+class AnswerParams:
+    """The time of an answer."""
+
+    race_share: float = tuned(
+        0.6, "of the time for all layouts; the rest is for the plan of the recommended one", 0.1, 1
+    )
+
+
+_PARAMS = AnswerParams()
+
+
+@dataclass(frozen=True)
+class LayoutAnswer:
+    """`text` is the recommended layout's plan file, `plan` its plan, None where no layout fits.
+
+    `capacity` is the room of one of its devices, in GiB.
+    """
+
+    layouts: Layouts
+    race: LayoutRace
+    text: str = ""
+    plan: Planned | None = None
+    capacity: Fraction | None = None
+
+
+def answered(
+    config: ModelConfig, wanted: Wanted, gpus: int, batch: Batch, given: Mapping[str, int | None], source: str,
+    target: str | None, limits: Limits, seen: Seen, report: Report, stop: Event, planning: Callable[[], object],
+) -> LayoutAnswer:  # fmt: skip
+    """Race the layouts, then plan the recommended one; `planning` is called between. The rest is as `best_layouts`."""
+    time = TimeShares(limits)
+    race = best_layouts(
+        config, wanted, gpus, batch, given, source, target, time.part(_PARAMS.race_share, 1), seen, report, stop
+    )
+    error = expected_error(wanted.hardware, config)
+    found = rows_of(race, wanted, gpus, error)
+    if found.recommended is None:
+        return LayoutAnswer(found, race)
+    planning()
+    one = raced_row(race, found.recommended)
+    spread, forms = race.spread[one.key], [] if target is None else [PARTITION_FORMATS[target]]
+    own = planned(spread.problem, spread.problem, target, forms, time.part(1, 1), report, report, stop, one.start)
+    ample = why_no_plan_is_limited(own.found.problem)
+    if ample is not None:
+        own = replace(own, found=replace(own.found, notes=(*own.found.notes, ample)))
+    one.take(own.found)
+    rows = rows_of(race, wanted, gpus, error)
+    chosen = next(row for row in rows.rows if row.sizes == found.recommended.sizes)
+    capacity = one.problem.cluster.capacity
+    return LayoutAnswer(
+        replace(rows, recommended=chosen), race, spread.text, own, None if capacity is None else min(capacity)
+    )

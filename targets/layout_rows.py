@@ -1,0 +1,106 @@
+"""What a race of layouts found, as rows: figures of each layout's plan, and the layout that is recommended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pipesched.files.model_configs.layouts import Layout
+from pipesched.files.model_configs.plan_of_config import Wanted
+from pipesched.layers.partition import Partition
+from pipesched.layers.plan_problem import Choice
+from pipesched.results.gap import gap
+from pipesched.results.layouts import EXACT, FIRST, ExpectedError, LayoutRow, Layouts
+from pipesched.schedule.metrics import measure
+from solver.parameters import tunable, tuned
+from solver.planning.race import Raced
+from targets.layouts import LayoutRace
+
+
+@dataclass(frozen=True)
+@tunable
+class RecommendParams:
+    """When a plainer layout is recommended."""
+
+    as_good: float = tuned(
+        0.02,
+        "of the best step, and never more than the expected error, by which that of a plainer layout may be longer: "
+        "layouts of one model on one device share most of their error, so that less than it tells them apart",
+        0,
+        0.2,
+    )
+
+
+_PARAMS = RecommendParams()
+
+
+def rows_of(race: LayoutRace, wanted: Wanted, gpus: int, error: ExpectedError | None) -> Layouts:
+    """The rows by their steps. `error` is that of predicted steps on these devices, where any were measured."""
+    rows = sorted((_row(one, race, wanted, gpus, error) for one in race.rows), key=lambda row: row.total)
+    best = rows[0].total
+    within = _PARAMS.as_good if error is None else error.mean
+    rows = [replace(row, equal=row.fits and row.total <= best * (1 + within)) for row in rows]
+    training = race.rows[0].problem.step
+    assert training is not None
+    return Layouts(
+        race.rows[0].problem.name, gpus, wanted.hardware, training.sequences(race.rows[0].problem.microbatches),
+        training.sequence, rows, {str(layout): reason for layout, reason in race.refused.items()}, float(race.least),
+        recommended(rows, min(within, _PARAMS.as_good)),
+    )  # fmt: skip
+
+
+def recommended(rows: Sequence[LayoutRow], within: float) -> LayoutRow | None:
+    """The plainest of those whose step is longer than the best by such a share at most; of equally plain the best."""
+    fitting = [row for row in rows if row.fits]
+    if not fitting:
+        return None
+    best = min(row.total for row in fitting)
+    return min((row for row in fitting if row.total <= best * (1 + within)), key=lambda row: (row.plainness, row.total))
+
+
+def raced_row(race: LayoutRace, row: LayoutRow) -> Raced[Layout]:
+    """What the race knows of a row's layout."""
+    return next(one for one in race.rows if {**one.key._asdict()} == row.sizes)
+
+
+def _row(one: Raced[Layout], race: LayoutRace, wanted: Wanted, gpus: int, error: ExpectedError | None) -> LayoutRow:
+    found = LayoutRow(
+        **one.key._asdict(), microbatches=one.problem.microbatches, lower_bound=float(one.bound),
+        step_lower_bound=float(one.least), reason=one.dropped, assumed=race.spread[one.key].assumed,
+        expected_error=error,
+    )  # fmt: skip
+    if one.step is None:
+        return found
+    training = one.problem.step
+    assert training is not None
+    seconds, passes = float(one.step.total) / 1000, one.problem.microbatches * training.parallel.data
+    peak = gpus * wanted.device.tflops * 1e12
+    return replace(
+        found, step=one.step.document(), fits=True, pipeline_time=float(one.step.pipeline),
+        gap=gap(one.step.pipeline, one.bound), tokens_per_second=training.tokens(one.problem.microbatches) / seconds,
+        mfu=float(training.operations) * passes / (seconds * peak), **_plan(one),
+    )  # fmt: skip
+
+
+def _plan(one: Raced[Layout]) -> Mapping[str, Any]:
+    """Figures of the plan that was searched for, or of the first one."""
+    best = None if one.plan is None else one.plan.best
+    if best is not None:
+        metrics = measure(best.timeline)
+        own = _choices(best.choice, best.partition, best.schedule)
+        return own | {
+            "searched": EXACT, "idle": metrics.idle(one.problem.objective), "peak_memory": tuple(metrics.peak_memory),
+        }  # fmt: skip
+    first = one.first
+    assert first is not None
+    own = _choices(first.choice, first.partition, first.schedule)
+    return own | {"searched": FIRST, "idle": first.idle, "peak_memory": first.peak_memory}
+
+
+def _choices(choice: Choice, partition: Partition, schedule: str) -> dict[str, Any]:
+    recomputed = sum(sum(stage.values()) for stage in partition.recompute_counts())
+    return {
+        "chunks": choice.chunks, "placement": str(choice), "partition": partition.counts, "schedule": schedule,
+        "recomputed_layers": recomputed,
+    }  # fmt: skip

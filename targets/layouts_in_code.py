@@ -1,0 +1,68 @@
+"""`layouts` as a function: how to spread a model over so many devices, with the rows that the command shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from pipesched.errors import BadInput
+from pipesched.files.model_configs.hardware_file import find_device
+from pipesched.files.model_configs.model_config import ModelConfig
+from pipesched.files.model_configs.plan_of_config import Wanted
+from pipesched.files.model_configs.read_config import read_config
+from pipesched.results.layouts import Layouts
+from runtime.partitions.catalogue import PARTITION_FORMATS
+from solver.limits import Limits, limits_from
+from targets.layout_answer import answered
+from targets.layouts import MICROBATCH_SIZES, Batch
+
+
+def layouts(
+    config: str | Path | ModelConfig,
+    *,
+    gpus: int,
+    hardware: str,
+    microbatches: int | None = None,
+    batch: int | None = None,
+    microbatch_size: int | Sequence[int] | None = None,
+    sequence: int | None = None,
+    sizes: Mapping[str, int] | None = None,
+    runtime: str | None = None,
+    training: Mapping[str, Any] | None = None,
+    limits: Limits | None = None,
+    seconds: float | None = None,
+    stop: Event | None = None,
+) -> Layouts:
+    """All layouts of a model on so many `gpus`, the least step first, in ms; `recommended` is the one to take.
+
+    `config` is a configuration, or the path of one, `hardware` a device's name or a hardware file. A step trains on so
+    many `microbatches`, or on a `batch` of sequences, for which the `microbatch_size` is chosen from several. `sizes`
+    fixes sizes of parallelism by name, `runtime` asks for plans that it can run, `training` has keys of a plan file's
+    section `model`. `seconds` is the time limit, instead of that of the `limits`; setting `stop` ends the search.
+    `BadInput` where the model has no layout, or an argument is wrong.
+    """
+    if isinstance(gpus, bool) or not isinstance(gpus, int) or gpus < 1:
+        raise BadInput(f"layouts: gpus: found {gpus!r}; allowed: a whole number of at least 1")
+    unknown = sorted({*(sizes or {})} - {"tensor", "context", "pipeline", "data", "expert"})
+    if unknown:
+        raise BadInput(f"layouts: sizes: found {', '.join(unknown)}; allowed: tensor, context, pipeline, data, expert")
+    limits = limits_from("layouts", limits, seconds)
+    if runtime is not None:
+        PARTITION_FORMATS[runtime]
+    read = config if isinstance(config, ModelConfig) else read_config(str(config))
+    name, device = find_device(hardware)
+    own = (microbatch_size,) if isinstance(microbatch_size, int) else microbatch_size
+    default = MICROBATCH_SIZES if batch is not None else (read.said.get("microbatch_size", 1),)
+    wanted = Wanted(1, 1, name, device, sequence, training=training or {})
+    given: dict[str, int | None] = {**(sizes or {})}
+
+    def seen(_number: int, _of: int, _best: Fraction | None) -> None:
+        """Nothing is said of a search in code."""
+
+    return answered(
+        read, wanted, gpus, Batch(microbatches, batch, tuple(own or default)), given, read.name, runtime, limits, seen,
+        lambda _: None, stop or Event(), lambda: None,
+    ).layouts  # fmt: skip
