@@ -50,7 +50,7 @@ class StageTerms:
 
 
 class StageLayers(NamedTuple):
-    """Layers of each run on a stage, those recomputed by kind and method, its device, and whether it is the last stage."""
+    """Layers of each run on a stage, those recomputed by kind and method, its device, and whether it is the last."""
 
     held: Sequence[Linear]
     recomputed: Mapping[tuple[str, str], Linear]
