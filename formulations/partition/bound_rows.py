@@ -117,8 +117,9 @@ class BoundRows:
         gradients = m * sum(terms[k].forward + terms[k].gradient for k in held)
         busy = between + (gradients if self.plan.model.splittable else self._work(device))
         # The way back ends with the first stage's last backward.
-        after = 0 if self.model.extra.tail else self._once(terms[0]) if first else self._after(device)
-        self.model.cp.add(self.value >= start + paths.head[first] + busy + paths.tail[first] + after)
+        # Reductions and the step that surely follow.
+        end = 0 if self.model.extra.tail else self._once(terms[0]) if first else self._after(device)
+        self.model.cp.add(self.value >= start + paths.head[first] + busy + paths.tail[first] + end)
         if not self.span:
             own = between + after + self._work(device)
             self.model.cp.add(self.value >= start + paths.head[first] + own + self._after(device))
