@@ -17,9 +17,9 @@ from pipesched.schedule.schedule import Schedule
 
 @dataclass(frozen=True)
 class ClosedForm:
-    """What a paper's formula says of one problem: ticks, and the peak of each device in the memory's integers.
+    """A paper's formula for one problem: ticks, and the peak of each device in the memory's integers.
 
-    None where the formula says nothing. The tests hold the simulator's result equal to it.
+    None for a quantity without a formula. The tests compare the simulator's result with it.
     """
 
     makespan: int | None = None
@@ -28,22 +28,22 @@ class ClosedForm:
 
 
 def no_closed_form(_: Problem) -> ClosedForm | None:
-    """Of an order that no formula describes."""
+    """Closed form of a schedule without one: always None."""
     return None
 
 
 class Parameter(NamedTuple):
-    """A whole number that an order can be given, after a colon behind its name; `order` raises `DoesNotApply`."""
+    """A whole-number parameter of a schedule, written after a colon in its name; `order` raises `DoesNotApply`."""
 
     what: str
     order: Callable[[Problem, int], Schedule]
 
 
 class Standing(NamedTuple):
-    """When solves and plans try it, as it was seen to do: places count from 0, and None is for all others.
+    """Order in which solves and plans try a schedule, by experiment: places count from 0, None for all others.
 
-    `promising` ones come before the others. `written` is the place among those that are written down or found in one
-    go and lose least time, which very long problems begin with; `roomy` of these hold up to two activations for each
+    `promising` schedules are tried first. `written` is the place among those that are written down or found at once and
+    lose least time, with which very long problems begin; `roomy` ones of these keep up to two activations for each
     device. `plan` is the place among those whose best partition a plan starts from: it is soon proved.
     """
 

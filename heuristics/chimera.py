@@ -16,7 +16,7 @@ from pipesched.schedule.schedule import Schedule, schedule_of
 
 
 def chimera(problem: Problem) -> Schedule:
-    """Units of p micro-batches, half of them each way (fewer in the last), one directly behind the other.
+    """Units of p micro-batches, half of them in each direction (fewer in the last), one directly after the other.
 
     The next unit's forwards take the slots that stay free at a unit's end: the paper's direct concatenation.
     """
@@ -28,8 +28,8 @@ def by_slots(problem: Problem, unit: int, name: str) -> Schedule:
 
     Micro-batch j of a unit runs forwards through the i-th stage in slot i + 2j and backwards in slot 2S-1-i + 2j: with
     F and BW a slot each, 1F1B with a slot between micro-batches, in which the other chain, or the other leg of a wave,
-    finds its place. A unit begins a unit's work behind the one before. No two passes of a device share a slot (an
-    even number of devices, or a wave), and what a pass needs lies in an earlier one, so the order cannot deadlock.
+    finds its place. A unit begins one unit of work after the previous one. No two passes of a device share a slot (an
+    even number of devices, or a wave), and predecessors of a pass are in earlier slots, so no order can deadlock.
     """
     p, placement = problem.devices, problem.placement
     work = 2 * unit * (placement.stages // p)

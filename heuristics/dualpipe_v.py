@@ -1,4 +1,4 @@
-"""DualPipeV: DualPipe cut in half; both directions share one V of stages, so no layer is held twice."""
+"""DualPipeV: DualPipe cut in half; both directions share one V of stages, so every layer is stored once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pipesched.schedule.schedule import Schedule
 
 
 def dualpipe_v(problem: Problem) -> Schedule:
-    """DualPipe's first p of 2p devices: what would come from the other half comes back up the V instead."""
+    """DualPipe's first p of 2p devices: passes of the other half run on the V's second leg instead."""
     split_backward(problem)
     p, of = _microbatch_a_stage(problem), problem.microbatches_of
     orders = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heuristics.building.interleaved_walks import one_forward_one_backward, walks, weights_behind
+from heuristics.building.interleaved_walks import delayed_weights, one_forward_one_backward, walks
 from heuristics.building.requirements import chunk_peaks, equal_costs, round_robin
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic, Parameter
 from pipesched.errors import DoesNotApply
@@ -26,15 +26,15 @@ def generalised_interleaved(problem: Problem, group: int | None = None) -> Sched
     orders: list[list[Pass]] = []
     for walk in walks(problem, groups, hop=1):
         fused = [x for slot in one_forward_one_backward(walk) for x in slot]
-        order = weights_behind(walk, 0) if problem.splittable else fused
+        order = delayed_weights(walk, 0) if problem.splittable else fused
         orders.append([x for x in order if x.microbatch < m])
     return schedule_of(orders, "generalised-interleaved")
 
 
 def default_group(problem: Problem) -> int:
-    """The least g, from p/2 to p, with no wait in the steady state: a group's work covers the way around, either way.
+    """The least g from p/2 to p without waiting in the steady state: a group's work covers the round trip.
 
-    This is the choice of the authors' code, which lets transfers out of account too.
+    The authors' code makes this choice; it also leaves transfers out of account.
     """
     p, kinds = problem.devices, (F, B, W) if problem.splittable else (F, BW)
 

@@ -1,4 +1,4 @@
-"""Hanayo: waves of stages down and up the devices; Chimera's small bubble, with no layer held twice."""
+"""Hanayo: waves of stages down and up the devices; Chimera's small bubble with every layer stored once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipesched.schedule.schedule import Schedule
 
 
 def hanayo(problem: Problem) -> Schedule:
-    """Units of p micro-batches, one directly behind the other, by Chimera's slots: the legs of a wave merge alike.
+    """Units of p micro-batches, one directly after the other; the legs of a wave merge by Chimera's slots.
 
     A wave is two chunks a device. One wave is half of a Chimera on 2p devices, folded; half a wave more (an odd number
     of chunks) runs by the same rule. The paper draws one unit and leaves open how the next one follows.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heuristics.building.interleaved_walks import even_groups, walks, weights_behind
+from heuristics.building.interleaved_walks import delayed_weights, even_groups, walks
 from heuristics.building.requirements import equal_costs, round_robin, split_backward
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
 from pipesched.problem.problem import Problem
@@ -17,7 +17,7 @@ def interleaved_zero_bubble(problem: Problem) -> Schedule:
     """
     split_backward(problem)
     devices = walks(problem, even_groups(problem), hop=1)
-    return schedule_of([weights_behind(walk, d) for d, walk in enumerate(devices)], "interleaved-zb")
+    return schedule_of([delayed_weights(walk, d) for d, walk in enumerate(devices)], "interleaved-zb")
 
 
 def _closed_form(problem: Problem) -> ClosedForm | None:

@@ -1,14 +1,14 @@
-"""Kimi K2's pipeline: interleaved 1F1B with one forward more in the warm-up, overlapped, its weight gradients cut off.
+"""Kimi K2's pipeline: interleaved 1F1B with one more warm-up forward, overlapped, weight gradients separated.
 
-The forward more lets each steady forward and backward belong to different micro-batches, so that the expert-parallel
-all-to-all of one hides behind the other. Weight gradients are cut from the backward to run while its gradient
-travels: inside a block that is the block's own affair, in the cool-down B and W are passes of their own.
+The additional forward lets each steady forward and backward belong to different micro-batches, so that the
+expert-parallel all-to-all of one is hidden by the other. Weight gradients are separated from the backward to run while
+its gradient travels: inside a block the block's duration includes that; in the cool-down B and W are separate passes.
 
 Where passes are several tasks, forward and backward of a pair interleave task by task (attention and experts of one
-beside dispatch and combine of the other), and the weight tasks run behind them, beside the transfers of the pipeline.
+during dispatch and combine of the other), and the weight tasks run last, during the transfers of the pipeline.
 
-`kimi-k2-offload` also moves activations to the host: beside each slot that of the forward before goes out, and that of
-the next backward comes back.
+`kimi-k2-offload` also moves activations to the host: during each slot the activation of the previous forward is copied
+out, and that of the next backward is copied back.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Where passes are several tasks, the two of a slot interleave layer by layer: combine B, attention F, experts B,
 dispatch F, dispatch B, experts W, experts F, attention B, attention W, combine F (DeepSeek-V3's published trace of a
-pair). Megatron-Core runs the same order, with the last attention W behind the transfer of the gradient, and lets both
+pair). Megatron-Core runs the same order, with the last attention W after the transfer of the gradient, and lets both
 passes of a pair end before the next one begins (core/models/common/model_chunk_schedule_plan.py).
 """
 
@@ -34,11 +34,11 @@ def overlapped_1f1b(problem: Problem) -> Schedule:
 
 
 def overlapped_interleaved(problem: Problem, name: str, cut_weights: bool = False, offload: bool = False) -> Schedule:
-    """Interleaved 1F1B, one forward more in the warm-up, in paired slots; `offload` copies activations beside them.
+    """Interleaved 1F1B with one more warm-up forward, in paired slots; `offload` copies activations during the slots.
 
     `cut_weights` splits the backwards of the cool-down, which have no forward to overlap with: the gradient is sent
-    before W runs (where the backward splits at all). Of passes of several tasks, all weight tasks of a pair then run
-    behind its backward, while the gradient travels.
+    before W runs (where the backward splits at all). If passes are several tasks, all weight tasks of a pair then run
+    after its backward, while the gradient travels.
     """
     devices = walks(problem, even_groups(problem), hop=2, extra=1)
     orders = [one_forward_one_backward(walk, paired=True) for walk in devices]
@@ -48,7 +48,7 @@ def overlapped_interleaved(problem: Problem, name: str, cut_weights: bool = Fals
     if cut_weights and problem.splittable:
         orders = [[part for slot in order for part in _cut(slot)] for order in orders]
     schedule = Schedule(tuple(map(tuple, orders)), name)
-    weights = Weights.LAST if cut_weights else Weights.BEHIND_THEIR_TASK
+    weights = Weights.LAST if cut_weights else Weights.AFTER_THEIR_TASK
     return in_turn(problem, interleaved(own, schedule, weights, pairs_end_together=not cut_weights))
 
 

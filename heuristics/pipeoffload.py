@@ -1,7 +1,7 @@
-"""PipeOffload: activations copied to the host behind their forward and back before their backward, all or half of them.
+"""PipeOffload: all or half of the activations are copied to the host after forward, and back before backward.
 
-One chunk a device runs 1F1B, several run the generalised interleaved schedule. Half offload takes the first half of a
-device's chunks: their forwards come first and their backwards last, so that they are held longest.
+With one chunk per device the order is 1F1B, with several the generalised interleaved schedule. Half offload takes the
+first half of a device's chunks: their forwards run first and their backwards last, so they live longest.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def pipeoffload(problem: Problem, name: str, rule: Rule) -> Schedule:
 
 
 def _closed_form(problem: Problem, full: bool) -> ClosedForm | None:
-    """The time of 1F1B: copies no longer than a forward, each way on a stream of its own, delay nothing.
+    """The time of 1F1B: copies no longer than a forward, with one stream for each direction, delay nothing.
 
-    Under full offload a device then holds three at once: one that runs, and one each way to and from the host.
+    Under full offload a device then has three activations at once: one that runs, and one in each copy direction.
     """
     cost, p, m = equal_costs(problem.keeping_activations()), problem.devices, problem.microbatches
     if cost is None or problem.placement.stages > p or any(room is not None for room in problem.room):

@@ -1,9 +1,9 @@
-"""V-Half and V-Min as AMD's Primus runs them (`v-half`, `v-min`): the paper's blocks, drawn together in its own way.
+"""V-Half and V-Min as AMD's Primus runs them (`v-half`, `v-min`): the paper's blocks with Primus' own compaction.
 
-The paper's generator (arXiv 2405.15362; here `v-half`, `v-min`) draws warm-up and cool-down together device by device.
-Primus goes through all slots in turn, gives every pass of a slot the first free one that it can have on its device
-within the peak memory of the block, and then does so once more with what follows the last forward, there without
-minding memory and weight passes last. Slots are of one length: orders do not depend on times.
+The paper's generator (arXiv 2405.15362; here `v-half`, `v-min`) compacts warm-up and cool-down device by device. Primus
+goes through all slots in order, moves every pass of a slot to the first free slot on its device within the peak memory
+of the block, and repeats that for the passes after the last forward, there ignoring memory and with weight passes
+last. Slots have one length: orders do not depend on times.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class _Slots:
             self._move(device, q, slot, new)
 
     def draw_cool_down_together(self) -> None:
-        """Weight passes of the cool-down give way, and take what is left."""
+        """Compact the cool-down: its weight passes are removed and then placed in the slots left free."""
         weights: list[tuple[int, Pass]] = []
         for slot, device, q in self._in_turn():
             if q not in self.cool_down:
@@ -100,7 +100,7 @@ class _Slots:
             self._put(device, next(self._free(device, q)), q)
 
     def _in_turn(self) -> Iterator[tuple[int, int, Pass]]:
-        """Slot, device and pass, as they are when their turn comes: passes only ever move to earlier slots."""
+        """(slot, device, pass) in order of slots; passes only move to earlier slots meanwhile."""
         for slot in range(1 + max(map(max, self.rows))):
             for device, row in enumerate(self.rows):
                 if slot in row:
@@ -111,7 +111,7 @@ class _Slots:
         return (slot for slot in count(self._earliest(q)) if slot not in self.rows[device])
 
     def _earliest(self, q: Pass) -> int:
-        """Behind what it needs, and behind the micro-batch before it."""
+        """The first slot after all predecessors of a pass, including the previous micro-batch's pass."""
         needed = [q._replace(microbatch=q.microbatch - 1)] if q.microbatch else []
         if q.kind is F and q.stage:
             needed.append(q._replace(stage=q.stage - 1))

@@ -26,7 +26,7 @@ class _Device:
     order: list[Pass] = field(default_factory=list)
 
     def next(self) -> tuple[int, int, int, Pass] | None:
-        """When the next pass starts, its turn and arrival, and the pass; None where it waits for other devices."""
+        """(start, turn, arrival, pass) of the next pass; None if the device waits for other devices."""
         able = [
             (max(self.free, arrival), _TURN[p.kind], arrival, p)
             for p, arrival in self.arrivals.items()
@@ -72,7 +72,7 @@ def recycle(problem: Problem) -> Schedule:
 
 
 def _most_in_flight(problem: Problem) -> list[int]:
-    """Of each device; `DoesNotApply` unless there are several chains, and each device has one position of them."""
+    """Limit of micro-batches in flight per device; `DoesNotApply` unless several chains have one position each."""
     where = problem.placement
     places = [Counter(chain.index(s) for chain in where.chains for s in chain if s in held) for held in where.stages_of]
     lengths = {len(chain) for chain in where.chains}

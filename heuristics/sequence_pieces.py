@@ -19,10 +19,10 @@ def seq1f1b(problem: Problem) -> Schedule:
 
 
 def slimpipe(problem: Problem) -> Schedule:
-    """1F1B of slices: all c of a sequence run through the v chunks of a device, and back through them in reverse.
+    """1F1B of slices: all c slices of a sequence run through the v chunks of a device, and back in reverse.
 
-    The i-th of p devices runs vc-1 forwards first, and 2(p-i) more, so that it holds little more than one sequence;
-    with one chunk p-i more, as Seq1F1B. Slices are a multiple of the devices: those of a chunk fill the way around.
+    The i-th of p devices runs vc-1 forwards first, and 2(p-i) more, so that it keeps little more than one sequence;
+    with one chunk p-i more, as Seq1F1B. Slices are a multiple of the devices: those of a chunk fill the round trip.
     """
     count, chunks = problem.sequence_chunks, _round_robin(problem)
     if count % problem.devices:
@@ -44,7 +44,7 @@ def terapipe(problem: Problem) -> Schedule:
 
 
 class _Line(NamedTuple):
-    """Of a device its forwards in turn, and its backwards: by micro-batch, of each the last stage and piece first."""
+    """Forwards and backwards of a device in order; a micro-batch's backwards run the last stage and piece first."""
 
     device: int
     forwards: list[Pass]
@@ -61,7 +61,7 @@ def _line(problem: Problem, device: int, stages: Sequence[int]) -> _Line:
 
 
 def _in_turn(problem: Problem, lines: Sequence[_Line], hop: int, name: str) -> Schedule:
-    """1F1B of lines in the order of the pipeline: each warms up with `hop` forwards more than the one behind it."""
+    """1F1B of lines in the order of the pipeline: each warms up with `hop` forwards more than the next one."""
     orders: dict[int, list[Slot]] = {}
     for place, (device, forwards, backwards, first) in enumerate(lines):
         warm_up = min(len(forwards), hop * (problem.devices - 1 - place) + first - 1)

@@ -57,7 +57,7 @@ def _row(p: int, device: int, m: int) -> Iterator[Pass]:
 
 
 def _closed_form(problem: Problem) -> ClosedForm | None:
-    """What the pattern is made for; one stage a device computes without a break."""
+    """Closed form of the pattern's design case: equal F, B and W, no idle time on the busiest stage."""
     cost, p, m = equal_costs(problem), problem.devices, problem.microbatches
     if cost is None or m < 2 * p - 1 or any(problem.network.freed_by_backward):
         return None

@@ -17,7 +17,7 @@ from pipesched.schedule.schedule import Schedule
 
 
 class _Slots(NamedTuple):
-    """For passes of one length: slots of bubble beyond the work, and chunk activations held on each device."""
+    """Bubble slots beyond the work, and live chunk activations per device, for passes of one length."""
 
     makespan: int
     span: int

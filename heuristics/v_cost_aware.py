@@ -52,11 +52,11 @@ class _Search:
         self.ceiling, self.least, self.load = found.peak_quanta, found.value_ticks(self.goal), max(found.work_ticks)
 
     def may_improve(self) -> bool:
-        """Whether the best is longer than its busiest device works: else nothing is better."""
+        """True if the best makespan exceeds the busiest device's work, the lower bound."""
         return self.least > self.load
 
     def drawn_together(self, starts: Sequence[float]) -> list[float]:
-        """Forward-backward improvement of starts, or of priorities alone; what gets better on the way is kept."""
+        """Forward-backward improvement of starts, or of priorities alone; every improvement is recorded."""
         best: Sequence[float] | None = None
         for _ in range(ROUNDS):
             built = insert_all(self.graph, starts, self.ceiling, [0] * self.problem.devices)

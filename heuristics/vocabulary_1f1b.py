@@ -1,4 +1,4 @@
-"""1F1B with the vocabulary on all devices: a part of the output layer beside the stages, as Vocab-1 and Vocab-2 run it.
+"""1F1B with the vocabulary on all devices: parts of the output layer run between the stages' passes (Vocab-1, Vocab-2).
 
 The orders are those of the authors' Megatron (github.com/sail-sg/VocabularyParallelism, vocab_parallel_schedule.py).
 """
@@ -24,7 +24,7 @@ class _Model(NamedTuple):
 
 
 class _Slot(NamedTuple):
-    """Where a device runs its part of the head in the steady state, and how often before it."""
+    """Position of a device's part of the head in the steady state, and the number of parts before it."""
 
     before_forward: bool
     warm_up: int
@@ -33,9 +33,9 @@ class _Slot(NamedTuple):
 def vocabulary_1f1b(problem: Problem) -> Schedule:
     """1F1B whose i-th of p devices runs p-i forwards ahead, and one more for each barrier of the head.
 
-    Between a backward and a forward, or behind the forward, each device runs its part of the head: the backward of one
+    Between a backward and a forward, or after the forward, each device runs its part of the head: the backward of one
     micro-batch, then the forward of the next, at about the same time on all devices. The parts of an embedding run
-    beside these: forwards before the first stage needs them, backwards two micro-batches behind that stage's.
+    between these: forwards before the first stage needs them, backwards two micro-batches after that stage's.
     """
     model = _model_of(problem)
     slots = _slots(problem, model.chain)
@@ -106,7 +106,7 @@ class _Line:
         self.parts += 1
 
     def _embed(self, count: int) -> None:
-        """So many more forwards of the embedding, as far as there are any."""
+        """Append up to `count` more forwards of the embedding."""
         if self.embedding is not None:
             until = min(self.embedded + count, self.microbatches)
             for j in range(self.embedded, until):
@@ -124,7 +124,7 @@ class _Line:
 
 
 def _slots(problem: Problem, chain: tuple[int, ...]) -> list[_Slot]:
-    """Of each device from the first on; parts of the head run together where forwards and backwards pass by them."""
+    """Slots of the devices from the first on; parts of the head run at the same time on neighbouring devices."""
     forward, backward = (max(problem.duration(Pass(kind, s, 0)) for s in chain) for kind in (F, BW))
     if backward < forward:
         raise DoesNotApply("needs backwards no shorter than forwards")

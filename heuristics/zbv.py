@@ -26,7 +26,7 @@ Needs = list[list[list[tuple[int, int, int]]]]
 
 
 class Choices(NamedTuple):
-    """Whether a W fills a wait too short for it, on devices that can afford the delay, before these passes too."""
+    """Where else a W fills a wait shorter than itself, on devices that can afford the delay: before these passes."""
 
     before_backward_down: bool
     before_forward: bool
@@ -94,7 +94,7 @@ class _Search:
                 self._put(d, weights.popleft())
 
     def _fill_the_wait_for_the_first_gradient(self) -> None:
-        """The first micro-batch down and up; before it comes back up to device d, more forwards down to there."""
+        """The first micro-batch down and up; before it returns to device d, more forwards run down to that device."""
         for d in range(self.p):
             self._walk(d, F_DOWN)
         for d in reversed(range(self.p)):
@@ -172,14 +172,14 @@ class _Search:
         return on_leg(self.p, leg, d, self.done[d][leg])
 
     def _ready(self, d: int, leg: int) -> bool:
-        """Whether a device has another pass of a leg, and all that pass needs has been put."""
+        """True if a device has another pass of a leg whose predecessors are all placed."""
         if self.done[d][leg] == self.m:
             return False
         j = self.done[d][leg]
         return all(len(self.ends[device][other]) > j for device, other, _ in self.needs[d][leg])
 
     def _arrival(self, d: int, leg: int) -> int:
-        """When all is there that the next pass of a leg needs."""
+        """The time at which all inputs of the next pass of a leg have arrived."""
         j = self.done[d][leg]
         return max((self.ends[device][other][j] + lag for device, other, lag in self.needs[d][leg]), default=0)
 

@@ -40,7 +40,7 @@ def zero_bubble_capped(problem: Problem, name: str, per_stage: int | None) -> Sc
 
 
 def _caps(problem: Problem, chain: tuple[int, ...], per_stage: int | None) -> list[int | None]:
-    """What each stage of the chain may hold, in the memory's integers."""
+    """Memory limit of each stage of the chain, in the memory's integers."""
     if per_stage is not None:
         return [per_stage * len(chain) * problem.network.held_in_flight[stage] for stage in chain]
     return [problem.room[problem.placement.stage_device[stage]] for stage in chain]
@@ -85,7 +85,7 @@ class _Search:
             self._put(i, B)
 
     def _extra_forwards(self) -> list[int]:
-        """How many forwards after its first each stage has time and memory for before its first backward."""
+        """Number of additional forwards for which each stage has time and memory before its first backward."""
         extra = [0] * self.p
         gradient_at = self.free_at[-1] + self._ticks(self.p - 1, B)
         for i in reversed(range(self.p - 1)):

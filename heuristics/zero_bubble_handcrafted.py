@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from heuristics.building.interleaved_walks import lines, weights_behind
+from heuristics.building.interleaved_walks import delayed_weights, lines
 from heuristics.building.requirements import equal_costs, peaks_along, split_backward
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic, Standing
 from pipesched.problem.problem import Problem
@@ -20,7 +20,7 @@ def handcrafted(problem: Problem, name: str, depth: int) -> Schedule:
     """
     split_backward(problem)
     devices = lines(problem, lambda i: depth * (problem.devices - 1 - i))
-    return schedule_of([weights_behind(walk, depth * i) for i, walk in devices], name)
+    return schedule_of([delayed_weights(walk, depth * i) for i, walk in devices], name)
 
 
 def _closed_form(problem: Problem, depth: int) -> ClosedForm | None:

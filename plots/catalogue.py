@@ -16,9 +16,9 @@ Draw = Callable[[Timeline, Axes], None]
 
 @dataclass(frozen=True)
 class Plot:
-    """One way to look at a timeline; `title` says what it shows, `row` how much higher its rows are than usual.
+    """One view of a timeline: `title` says what it shows, `row` how much higher its rows are than usual.
 
-    Of one that is `zoomed` a part is drawn below the whole where that has more boxes than can be read.
+    If `zoomed`, a part is drawn under the whole picture when that has too many boxes to read.
     """
 
     name: str

@@ -60,7 +60,7 @@ def _memory_label(found: Frontier) -> str:
 
 
 def _draw_all(found: Frontier, axes: Axes) -> None:
-    """What the frontier holds, in the units of the axes: the file's, or per cent of each capacity."""
+    """All points of the frontier in the units of the axes: the file's, or per cent of each capacity."""
     scale = found.scale
 
     def memory(level: Fraction) -> float:

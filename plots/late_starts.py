@@ -1,4 +1,4 @@
-"""Where measured passes start late: how late every pass of each device starts, and what the whole delay is made of."""
+"""Late starts of measured passes: the delay of every pass on each device, and the causes of the whole delay."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def _draw_strip(axes: Axes, problem: Problem, device: int, steps: list[tuple[int
 
 
 def _draw_static(axes: Axes, device: int, held: int, scale: int) -> None:
-    """What the device always holds, as a band at the bottom of its strip."""
+    """Static memory of the device, as a band at the bottom of its strip."""
     if held:
         axes.axhspan(_height(device, 0, scale), _height(device, held, scale), facecolor=STATIC, linewidth=0)
 
@@ -96,7 +96,7 @@ def _draw_capacity(axes: Axes, problem: Problem, device: int, scale: int) -> Non
 
 
 def _write_peak(axes: Axes, problem: Problem, device: int, peak: int, size: float) -> None:
-    """The peak, and the capacity it is held against, at the right end of the strip."""
+    """The peak, and the capacity if there is one, at the right end of the strip."""
     capacity = _capacity(problem, device)
     text = memory_amount(problem, peak)
     if capacity is not None:
@@ -115,7 +115,7 @@ def _write_peak(axes: Axes, problem: Problem, device: int, peak: int, size: floa
 
 
 def _height(device: int, level: int, scale: int) -> float:
-    """Where a level lies on the axis, which grows downwards."""
+    """Position of a memory level on the axis, which grows downwards."""
     return device + (1 + ROOM) / 2 - ROOM * level / scale
 
 

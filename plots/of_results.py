@@ -1,4 +1,4 @@
-"""The picture of a result, whatever it is of."""
+"""The picture of a result of any kind."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from plots.sweeps.pictures import pictures
 
 @singledispatch
 def picture_of(thing: object) -> Picture:
-    """Of a timeline or a solution the Gantt chart, of a plan its stages, of a sweep or a frontier its values."""
+    """The Gantt chart of a timeline or solution, the stages of a plan, the values of a sweep or frontier."""
     raise BadInput(f"plot: found {type(thing).__name__}; allowed: a timeline, or what solve, plan, … return")
 
 

@@ -1,4 +1,4 @@
-"""Warm-up, steady state and cool-down as Kimi K2's report draws them, with what the device and its host hold below.
+"""Warm-up, steady state and cool-down as Kimi K2's report draws them, with the memory of the device and its host.
 
 Every device has a row for computation, one for communication (all streams but the first and those that copy
 activations), one for offload (copies out above copies back, whatever streams they use) and one for micro-batches.
@@ -73,7 +73,7 @@ def _rows(problem: Problem) -> dict[str, tuple[float, float]]:
 
 
 def _lanes(problem: Problem, rows: dict[str, tuple[float, float]]) -> Lanes:
-    """Where each stream's tasks go; under None the row of micro-batches."""
+    """The lane of each stream; under None the row of micro-batches."""
     found: dict[str | None, tuple[float, float]] = {problem.streams[0]: rows[COMPUTATION]}
     copying = _copying(problem)
     for stream in problem.streams[1:]:

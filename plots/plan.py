@@ -58,14 +58,14 @@ def _devices(axes: Axes, devices: int, title: str, named: bool = False) -> None:
 
 
 def _colour(number: int) -> RGB:
-    """Of a type of layer; where there are more than hues, each hue again and lighter."""
+    """Colour of a type of layer; after the last hue they repeat, lighter."""
     times, at = divmod(number, len(_LAYERS))
     red, green, blue = (1 - (1 - part) * 0.5**times for part in to_rgb(_LAYERS[at]))
     return red, green, blue
 
 
 def _draw_layers(plan: PlanProblem, best: Candidate, rows: Sequence[StageRow], axes: Axes) -> None:
-    """Layers as wide as they take time, stages of a device behind one another; below, what is recomputed."""
+    """Layers as wide as their time, the stages of a device one after another; recomputed layers underneath."""
     types = {one.name: one for row in rows for one, _ in row.runs}
     times = {name: float(one.forward + one.full_backward) for name, one in types.items()}
     slow = [float(plan.all_devices.slowness_of(device)) for device in range(best.timeline.problem.devices)]
@@ -137,7 +137,7 @@ def _draw_times(plan: PlanProblem, rows: Sequence[StageRow], axes: Axes, devices
 
 
 def _draw_for_parameters(plan: PlanProblem, rows: Sequence[StageRow], axes: Axes, devices: int) -> None:
-    """What stages run for their parameters once an iteration, or as often as the schedule gathers, by stage."""
+    """Time of gathers, reductions and optimizer steps by stage, once an iteration or once a gather."""
     own = plan.model.parameters
     colours = {name: _FOR_PARAMETERS[name] for name, one in zip(own._fields, own, strict=True) if one is not None}
     bars = [(row.device, float(getattr(row.costs, name)), colour) for name, colour in colours.items() for row in rows]
@@ -152,7 +152,7 @@ def _draw_bars(
     bars: Sequence[tuple[int, float, str]],
     colours: Mapping[str, str],
 ) -> None:
-    """Bars of (device, time, colour), those of a device behind one another."""
+    """Bars of (device, time, colour), those of one device one after another."""
     right = [0.0] * devices
     for device, length, colour in bars:
         if length:

@@ -135,7 +135,7 @@ def figure_size(timeline: Timeline, window: Window | None = None, row: float = 1
 
 
 def _named(boxes: Iterable[Box]) -> bool:
-    """Whether one of them shows the name of its task."""
+    """True if one of the boxes shows the name of its task."""
     return any(box.name and not box.sends for box in boxes)
 
 

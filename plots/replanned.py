@@ -1,4 +1,4 @@
-"""The Gantt chart of an iteration ordered anew: what had begun is hatched, a line marks the moment of the state."""
+"""The Gantt chart of a replanned iteration: passes already begun are hatched, a line marks the moment of the state."""
 
 from __future__ import annotations
 

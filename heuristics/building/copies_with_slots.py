@@ -1,13 +1,13 @@
-"""Kimi K2's offload: beside each slot the activation of the forward before goes out, that of the next backward returns.
+"""Kimi K2's offload: during each slot the previous forward's activation is copied out, the next backward's copied back.
 
 On each device, k counting its slots (a forward, a backward, or a pair of both):
 
     computation   F_k and B_k
-    copies        out: what F_{k-1} has left     back: what B_{k+1} is going to need
+    copies        out: the activation of F_{k-1}     back: the activation that B_{k+1} needs
 
-A pair begins when the copies beside the slot before it have ended, and a copy back beside slot k when slot k - 1 has
-given back its own. So a device never holds more than four activations: of both passes of a slot, and of both copies
-beside it. In the warm-up there is nothing to bring back, in the cool-down nothing to send out.
+A pair begins when the copies of the previous slot have ended, and the copy back during slot k when slot k - 1 has
+released its own activation. So a device never has more than four activations: of both passes of a slot, and of both
+copies during it. In the warm-up there is nothing to copy back, in the cool-down nothing to copy out.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NEAR = 3
 
 
 def with_copies(problem: Problem, orders: Sequence[Sequence[Slot]]) -> list[list[Slot]]:
-    """Each device's slots with copies between them: out behind a slot, back before it.
+    """Each device's slots with copies inserted: out after a slot, back before it.
 
     An activation that is needed within three slots is kept, unless its stage may keep none.
     """

@@ -1,7 +1,7 @@
-"""Passes in rows of slots, moved to earlier gaps as far as what they need and the peaks of memory allow.
+"""Compaction of passes in rows of slots: passes move to earlier gaps if precedences and the memory peak allow.
 
-Memory counts activations of a chunk, each from its F to its W. Of a move only the levels between the two slots are
-looked at, and where weight passes give way those up to the slot from which on they are where they were.
+Memory counts activations of a chunk, each from its F to its W. A move changes the levels only between its two slots;
+where weight passes are displaced, the levels are computed up to the slot from which they are as before.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ Row = list[Pass | None]  # what a device runs, by slot
 
 
 def draw_together(
-    problem: Problem, rows: Sequence[Row], moves: Callable[[tuple[int, int]], bool], weights_give_way: bool
+    problem: Problem, rows: Sequence[Row], moves: Callable[[tuple[int, int]], bool], displace_weights: bool
 ) -> None:
-    """Move passes to the first gap after what they need, in order of time, where no device's peak of memory rises.
+    """Move passes, in order of time, to the first gap after their predecessors if no device's memory peak rises.
 
-    `moves` says of a slot and a device whether its pass may. The peak is that of all devices before. If weight passes
-    give way, the rows are without them, and each is thought of in the first gap after its B, in the order of the Bs.
+    `moves` says of a slot and a device whether its pass may move. The peak is the largest of all devices before the
+    moves. If weight passes are displaced, the rows are without them, and each takes the first gap after its B, in the
+    order of the Bs.
     """
-    held = [_GivingWay(row) if weights_give_way else _AsTheyAre(row) for row in rows]
+    held = [_DisplacedWeights(row) if displace_weights else _AsTheyAre(row) for row in rows]
     cap = max(one.peak() for one in held)
     slot = {p: t for row in rows for t, p in enumerate(row) if p is not None}
     for t, d in sorted((t, d) for d, row in enumerate(rows) for t, p in enumerate(row) if p is not None):
@@ -37,9 +38,10 @@ def draw_together(
             slot[p] = gap
 
 
-def most_held(forwards: Sequence[int], backwards: Sequence[int], every: int, count: int) -> int:
-    """The most activations held by passes that begin in these slots and come again `count` times, `every` slots later;
-    each W in the first gap after its B.
+def most_live(forwards: Sequence[int], backwards: Sequence[int], every: int, count: int) -> int:
+    """The largest number of live activations of passes in these slots, repeated `count` times every `every` slots.
+
+    Each W takes the first gap after its B.
     """
     row = [0] * (max(*forwards, *backwards) + every * count)
     for kind, slots in ((1, forwards), (-1, backwards)):
@@ -58,7 +60,7 @@ def most_held(forwards: Sequence[int], backwards: Sequence[int], every: int, cou
 
 
 def _needs(problem: Problem, p: Pass) -> Iterator[Pass]:
-    """What must come before a pass; the same pass of the micro-batch before is one of them."""
+    """Predecessors of a pass, among them the same pass of the previous micro-batch."""
     yield from (before for before, _ in problem.network.predecessors(p, ()))
     if p.microbatch > 0:
         yield p._replace(microbatch=p.microbatch - 1)
@@ -88,8 +90,8 @@ class _AsTheyAre:
         return gap
 
 
-class _GivingWay:
-    """A row without weight passes, with what waits and what is held after each slot as they give way."""
+class _DisplacedWeights:
+    """A row without weight passes; per slot, the number of waiting weight passes and of live activations."""
 
     def __init__(self, row: Row) -> None:
         self._row = row
@@ -101,7 +103,7 @@ class _GivingWay:
         return max((level for _, level in self._states), default=0)
 
     def moved(self, t: int, p: Pass, earliest: int, cap: int) -> int | None:
-        """As above."""
+        """The new slot of a pass moved to an earlier gap within the cap; None if it stays."""
         row = self._row
         for gap in (gap for gap in range(earliest, t) if row[gap] is None):
             row[t], row[gap] = None, p
@@ -111,7 +113,7 @@ class _GivingWay:
         return None
 
     def _follow(self, gap: int, until: int, cap: int) -> bool:
-        """Whether the peak stays below the cap; then what is held is as the row is now."""
+        """True if the peak stays within the cap after a move; the states are then updated."""
         found = list[tuple[int, int]]()
         for at, state in enumerate(self._after(gap), gap):
             if state[1] > cap:
@@ -123,7 +125,7 @@ class _GivingWay:
         return True
 
     def _after(self, first: int) -> Iterator[tuple[int, int]]:
-        """How many weight passes wait and how many activations are held after each slot from `first` on."""
+        """(waiting weight passes, live activations) after each slot from `first` on."""
         waiting, level = self._states[first - 1] if first else (0, 0)
         for t in range(first, len(self._row)):
             p = self._row[t]

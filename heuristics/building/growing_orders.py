@@ -1,4 +1,4 @@
-"""Orders that grow pass by pass: each is put behind its device's last, and starts as soon as it can there."""
+"""Orders built pass by pass: each pass is appended to its device's order and starts as early as possible there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the 1F1B family is made of: the order in which chunks and micro-batches come up, each warm-up, what follows."""
+"""Building blocks of the 1F1B family: order of chunks and micro-batches, warm-up, alternation after it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipesched.schedule.schedule import overlapped
 
 
 class Walk(NamedTuple):
-    """What one device runs: its forwards and its (full) backwards in order, and how many forwards come first."""
+    """The forwards and full backwards of one device in order, and the number of warm-up forwards."""
 
     forwards: list[Pass]
     backwards: list[Pass]
@@ -23,8 +23,8 @@ class Walk(NamedTuple):
 def even_groups(problem: Problem) -> list[range]:
     """The micro-batches in m // p groups, as equal as can be, larger first.
 
-    A group smaller than p would not fill the way around the devices and can deadlock (p=4, v=3, m=5); Megatron too
-    refuses one. PyTorch forms the same groups where they come out equal, and refuses the rest.
+    A group smaller than p would not fill the round trip over the devices and can deadlock (p=4, v=3, m=5); Megatron too
+    refuses one. PyTorch forms the same groups where they are equal, and refuses other cases.
     """
     m = problem.microbatches
     count = max(1, m // problem.devices)
@@ -33,9 +33,9 @@ def even_groups(problem: Problem) -> list[range]:
 
 
 def groups_of(problem: Problem, size: int) -> list[range]:
-    """The micro-batches in groups of so many, the rest in one of its own: those that Megatron takes.
+    """The micro-batches in groups of `size`, the remainder in a last group, as Megatron accepts them.
 
-    It refuses groups of fewer than p, a rest of fewer than p, and more than there are micro-batches.
+    Megatron refuses groups of fewer than p, a remainder of fewer than p, and a size above the number of micro-batches.
     """
     m, p = problem.microbatches, problem.devices
     if not p <= size <= m:
@@ -80,8 +80,8 @@ def one_forward_one_backward(walk: Walk, paired: bool = False) -> list[Slot]:
     return order + [(backward,) for backward in walk.backwards[left:]]  # cool-down
 
 
-def weights_behind(walk: Walk, delay: int) -> list[Pass]:
-    """One forward and one backward in turn, split; each W comes `delay` backwards after its B, the rest at the end."""
+def delayed_weights(walk: Walk, delay: int) -> list[Pass]:
+    """One forward and one split backward alternate; each W runs `delay` backwards after its B, or at the end."""
     order = walk.forwards[: walk.warm_up]
     inputs = [backward._replace(kind=B) for backward in walk.backwards]
     weights = [backward._replace(kind=W) for backward in walk.backwards]

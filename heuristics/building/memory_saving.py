@@ -1,7 +1,7 @@
-"""Published rules for holding fewer activations, applied to an order of passes: what is offloaded or recomputed.
+"""Published rules that save activation memory, applied to an order of passes: offloading or recomputation.
 
-A copy back waits for the end of the pass two before its backward, so that it runs beside the one between. Where memory
-has a limit it may have to wait for more, and what fits is for the solver to say.
+A copy back waits for the end of the pass two before its backward, so that it runs during the one between. Under a
+memory limit it may have to wait for more; the solver decides what fits.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Chosen = Callable[[Pass], bool]
 
 
 def uniform_recompute(problem: Problem, schedule: Schedule) -> Schedule:
-    """Every activation recomputed by the first way, right before its backward, the last stage's too (Megatron-LM)."""
+    """Recompute every activation by the first mode directly before its backward, on all stages (Megatron-LM)."""
     if not all(stage.recompute for stage in problem.stages):
         raise DoesNotApply("needs a way to recompute on every stage: give memory.recompute")
     return _saved(problem, schedule, RECOMPUTATIONS[0], lambda _: True, ahead=0)
@@ -31,9 +31,9 @@ def full_offload(problem: Problem, schedule: Schedule) -> Schedule:
 
 
 def half_offload(problem: Problem, schedule: Schedule) -> Schedule:
-    """Half of them: of the first half of each device's chunks, which are held longest.
+    """Half of the activations offloaded: those of the first half of each device's chunks, which live longest.
 
-    Of a device with one chunk, those of every other micro-batch.
+    On a device with one chunk, those of every other micro-batch.
     """
     place = {s: n for held in problem.placement.stages_of for n, s in enumerate(held)}
     chunks = problem.placement.stages // problem.devices
@@ -43,9 +43,9 @@ def half_offload(problem: Problem, schedule: Schedule) -> Schedule:
 
 
 def _offload(problem: Problem, schedule: Schedule, chosen: Chosen) -> Schedule:
-    """Those of the chosen activations whose copies fit between forward and backward, as the order runs without them.
+    """The chosen activations offloaded, if their copies fit between forward and backward in the order without copies.
 
-    What a stage may not keep is offloaded whether it fits or not.
+    An activation that its stage may not keep is offloaded in any case.
     """
     all_may_offload(problem)
     alone = simulate(problem.keeping_activations(), schedule)
@@ -64,7 +64,7 @@ def _offload(problem: Problem, schedule: Schedule, chosen: Chosen) -> Schedule:
 
 
 def _saved(problem: Problem, schedule: Schedule, way: PassKind, chosen: Chosen, ahead: int) -> Schedule:
-    """The order with the passes of a way for the activations chosen, `ahead` passes before their backward."""
+    """The order with the passes of a mode for the chosen activations, `ahead` passes before their backward."""
     orders: list[list[Pass]] = []
     waits: list[Wait] = []
     for device in range(problem.devices):

@@ -1,4 +1,4 @@
-"""How long a searched order may be looked for: as long as the caller has time."""
+"""Time limit of heuristics that search: they stop when the caller's deadline has passed."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ def patience(over: Callable[[], bool] = lambda: True) -> Iterator[None]:
 
 
 def impatient() -> bool:
-    """Whether the search of an order has to end."""
+    """True if a heuristic's search must stop."""
     return _over.get()()

@@ -51,7 +51,7 @@ def v_of_stages(problem: Problem) -> int:
 
 
 def two_directions(problem: Problem) -> int:
-    """Every stage on two devices, one chain each way over an even number of devices; returns that number."""
+    """Require every stage on two devices, one chain in each direction; returns the even number of devices."""
     placement, whole = problem.placement, bidirectional(problem.devices)
     if (placement.chains, placement.stage_device) != (whole.chains, whole.stage_device):
         raise DoesNotApply(f"needs every stage on two devices (placement: bidirectional); it is {placement.name}")

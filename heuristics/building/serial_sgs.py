@@ -32,7 +32,7 @@ class PassGraph:
     after: tuple[tuple[Edge, ...], ...]
 
     def mirrored(self) -> PassGraph:
-        """Time run backwards: what a pass gives back it takes, and what followed it comes before it."""
+        """The graph with time reversed: memory released is taken instead, and successors become predecessors."""
         taken = tuple(most - net for most, net in zip(self.taken, self.kept, strict=True))
         kept = tuple(-net for net in self.kept)
         return PassGraph(
@@ -77,7 +77,7 @@ class _Row:
     waiting: list[tuple[float, int]] = field(default_factory=list)  # passes for which memory had no room
 
     def gap(self, ready: int, ticks: int, taken: int, kept: int) -> tuple[int, int] | None:
-        """Where the pass fits first (its place in the row and its start); None where memory has no room at the end."""
+        """The first feasible position of a pass and its start; None if memory does not admit it at the end."""
         place = len(self.passes)
         if (self.left[-1] if place else 0) + taken > self.ceiling:
             return None

@@ -24,14 +24,14 @@ Tasks = list[tuple[Task, TaskSpec]]
 
 
 class Weights(Enum):
-    """Where a pair runs its weight tasks."""
+    """Position of the weight tasks of a pair."""
 
-    BEHIND_THEIR_TASK = auto()  # as soon as the backward's task that they wait for has run
+    AFTER_THEIR_TASK = auto()  # as soon as the backward's task that they wait for has run
     LAST = auto()  # behind the backward, while its gradient travels
 
 
 def interleaved(
-    problem: Problem, schedule: Schedule, weights: Weights = Weights.BEHIND_THEIR_TASK, pairs_end_together: bool = False
+    problem: Problem, schedule: Schedule, weights: Weights = Weights.AFTER_THEIR_TASK, pairs_end_together: bool = False
 ) -> Schedule:
     """The schedule with the tasks of each pair interleaved; as it is where passes are one task each, or run as blocks.
 
@@ -89,7 +89,7 @@ def _launched(problem: Problem, slot: Sequence[Pass], weights: Weights) -> Tasks
 
 
 def _forward_units(problem: Problem, tasks: Tasks) -> Iterator[Tasks]:
-    """Each task that computes, with the communication behind it."""
+    """Each compute task with the communication tasks that follow it."""
     unit: Tasks = []
     for task in tasks:
         if unit and task[1].stream == problem.streams[0]:
@@ -112,7 +112,7 @@ def _backward_units(problem: Problem, tasks: Tasks) -> Iterator[Tasks]:
 
 
 def _communication(problem: Problem, unit: Tasks) -> int:
-    """How many tasks of a unit come before the one that computes."""
+    """Number of communication tasks in a unit."""
     return sum(part.stream != problem.streams[0] for _, part in unit)
 
 
@@ -130,7 +130,7 @@ class _Events:
         self._pair_ends: list[Task] = []
 
     def before(self, slot: Sequence[Pass], launched: Tasks) -> Iterator[Wait]:
-        """Passes that take memory come behind all that earlier slots give back; pairs behind the pair before."""
+        """Waits before a slot: for memory released by earlier slots, and for the end of the previous pair."""
         if self._pair_ends:
             first = next((task for task, part in launched if part.stream == self._problem.streams[0]), None)
             if first is not None:
@@ -147,7 +147,7 @@ class _Events:
                     yield Wait(task, first)
 
     def after(self, slot: Sequence[Pass], launched: Tasks, pairs_end_together: bool) -> None:
-        """What a slot gives back, and the end of its forward where the next slot waits for it."""
+        """Record the memory that a slot releases, and the end of its forward if the next slot waits for it."""
         network, streams = self._problem.network, self._problem.streams
         for p in slot:
             if min(network.change[p.kind, p.stage]) < 0:

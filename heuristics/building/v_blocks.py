@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from itertools import product
 
-from heuristics.building.drawing_together import Row, draw_together, most_held
+from heuristics.building.drawing_together import Row, draw_together, most_live
 from heuristics.building.requirements import split_backward, v_of_stages
 from pipesched.errors import DoesNotApply
 from pipesched.problem.passes import B, F, Pass, W
@@ -47,10 +47,10 @@ def _orders(p: int, m: int, offsets: Offsets) -> tuple[tuple[Pass, ...], ...]:
     starts = block(p, *offsets)
     rows = [_with_weights(row) for row in _repeated(starts, m)]
     begin, end = _steady(problem, rows)  # warm-up and cool-down first, every weight pass where the block has it ...
-    draw_together(problem, rows, lambda at: at < begin or at > end, weights_give_way=False)
+    draw_together(problem, rows, lambda at: at < begin or at > end, displace_weights=False)
     rows = _squeezed(problem, rows)
     begin, end = _steady(problem, rows)  # ... then the cool-down, weight passes giving way
-    draw_together(problem, rows, lambda at: at > max(begin, end), weights_give_way=True)
+    draw_together(problem, rows, lambda at: at > max(begin, end), displace_weights=True)
     return tuple(tuple(q for q in _with_weights(row) if q is not None) for row in rows)
 
 
@@ -71,7 +71,7 @@ def roomiest(problem: Problem, name: str) -> Schedule:
 
 
 def _fits(problem: Problem, schedule: Schedule) -> bool:
-    """Whether every device holds what its order takes: passes of a device run one by one, so no times are needed."""
+    """True if every device's order fits its memory; passes of a device run one by one, so no times are needed."""
     for device, capacity in enumerate(problem.room):
         level = 0
         for p in schedule.passes_on(device):
@@ -98,7 +98,7 @@ def block(p: int, down: int, up: int) -> list[list[int]]:
         starts = [[turn + step * (p - 1 - d if back else d) for turn, step, back in legs] for d in range(p)]
         if all(len({slot % PERIOD for slot in slots}) == len(LEGS) for slots in starts):
             alive = starts[0][B_UP] // PERIOD + 2  # micro-batches until memory neither rises nor falls
-            peak = max(most_held(slots[:B_DOWN], slots[B_DOWN:], PERIOD, alive) for slots in starts)
+            peak = max(most_live(slots[:B_DOWN], slots[B_DOWN:], PERIOD, alive) for slots in starts)
             found.append((peak, sum(waits), starts))
     if not found:
         raise DoesNotApply(f"offsets {down} and {up}: passes meet on a device, whatever the waits between the legs")
@@ -129,7 +129,7 @@ def _with_weights(row: Row) -> Row:
 
 
 def _steady(problem: Problem, rows: list[Row]) -> tuple[tuple[int, int], tuple[int, int]]:
-    """When every device runs the whole block: from the first full backward to the last micro-batch's first forward."""
+    """Steady state: from the first full backward to the last micro-batch's first forward."""
     p, m = problem.devices, problem.microbatches
     return (rows[0].index(on_leg(p, B_UP, 0, 0)), 0), (rows[0].index(on_leg(p, F_DOWN, 0, m - 1)), 0)
 

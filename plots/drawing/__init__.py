@@ -1,1 +1,1 @@
-"""What pictures share: frame, zoom, labels, marks, boxes of streams, legend."""
+"""Shared parts of pictures: frame, zoom, labels, marks, boxes of streams, legend."""

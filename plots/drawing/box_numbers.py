@@ -106,7 +106,7 @@ class BoxNumbers(Artist):
     def _named(
         self, boxes: NDArray[np.float64], seen: list[int], renderer: RendererBase
     ) -> dict[int, tuple[str, float]]:
-        """Of these boxes those that hold a name too, with the text in the arrangement that is larger, and its size."""
+        """Boxes with room for a name: the text in the arrangement that allows the larger size, and that size."""
         of_label: dict[tuple[str, str], list[int]] = {}
         for index in seen:
             if self._labels[index][1]:

@@ -1,4 +1,4 @@
-"""What all plots of a timeline share: one row per device with device 0 on top, the time axis, the legend below."""
+"""Frame of all plots of a timeline: one row per device, device 0 on top, the time axis, the legend at the bottom."""
 
 from __future__ import annotations
 

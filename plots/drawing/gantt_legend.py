@@ -42,7 +42,7 @@ def kind_entries(kinds: Collection[PassKind]) -> list[tuple[Handle, str]]:
 
 
 def shade_entries(problem: Problem, kinds: Collection[PassKind]) -> list[tuple[Handle, str]]:
-    """What the shades mean, if there is more than one; to be drawn by `HANDLERS`."""
+    """Legend entries of shades, if there is more than one; drawn by `HANDLERS`."""
     names, shown = shade_names(problem), [kind for kind in NAMES if kind in kinds]
     if len(names) < 2 or not shown:
         return []

@@ -1,4 +1,4 @@
-"""What pictures of memory over time share: their colours, and the steps of a strip."""
+"""Shared parts of pictures of memory over time: their colours, and the steps of a strip."""
 
 from __future__ import annotations
 

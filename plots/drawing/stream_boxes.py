@@ -1,4 +1,4 @@
-"""What the picture of streams shows: the tasks of every stream, the row of micro-batches, and where phases begin."""
+"""Contents of the picture of streams: the tasks of every stream, the row of micro-batches, and the start of phases."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Drawn(NamedTuple):
 
 
 class Phases(NamedTuple):
-    """When a device begins, goes over to pairs of forwards and backwards, has no more forwards, and ends."""
+    """Start of a device, of its pairs of forwards and backwards, of its cool-down, and its end, in ticks."""
 
     begin: int
     steady: int

@@ -1,4 +1,4 @@
-"""What pictures of streams have around their tasks: lanes with their names, phases, legend."""
+"""Marks around the tasks in pictures of streams: lanes with their names, phases, legend."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def draw_tasks(timeline: Timeline, axes: Axes, where: Lanes) -> list[Drawn]:
 
 
 def name_lanes(problem: Problem, axes: Axes, names: Mapping[str, tuple[float, float]]) -> None:
-    """The names of lanes beside every device's row, where they are high enough to be read."""
+    """Lane names at every device's row, if the lanes are high enough to read them."""
     devices = problem.devices
     if not names:
         return

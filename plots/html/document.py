@@ -1,4 +1,4 @@
-"""What the interactive chart draws of a timeline, as a document of plain numbers and texts; `chart/` reads it."""
+"""The interactive chart's data for a timeline, as a document of plain numbers and texts; read by `chart/`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from plots.drawing.memory_marks import without_notches
 
 
 def document(timeline: Timeline, critical: bool = True) -> dict[str, Any]:
-    """All of the chart; times in ticks of `tick` file units each, memory in the file's unit. It is JSON as it is.
+    """All data of the chart as JSON values; times in ticks of `tick` file units each, memory in the file's unit.
 
     - `problem`, `schedule`: names; `unit`: of time; `end`: of the last pass; `microbatches`: how many.
     - `lanes`: the streams, first the one that computes, each with its share of a device's row.
@@ -34,8 +34,8 @@ def document(timeline: Timeline, critical: bool = True) -> dict[str, Any]:
     - `critical`: the critical path, two numbers a box: device and place in the device's row. Empty if not asked for.
     - `waits`: why there is idle time before a box, as `waits` says; nothing if `critical` was not asked for.
     - `memory`: its `unit`; in `steps` a row a device, two numbers a step: ticks since the step before and the level
-      from then on; what a device always holds, `static`, is part of it; `capacity` of each device, null if unlimited;
-      `hosts`: what is held on a host, with the first of its devices, and steps as above.
+      from then on, including `static`, the memory always in use; `capacity` of each device, null if unlimited;
+      `hosts`: memory in use on a host, with the first of its devices, and steps as above.
     """
     problem = timeline.problem
     rows, styles, places = _boxes(timeline)

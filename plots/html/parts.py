@@ -20,7 +20,7 @@ def text(plain: str) -> str:
 
 
 def sentences(plain: str) -> str:
-    """As `text`, with what stands between backticks as code."""
+    """`text` with everything between backticks as code."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", text(plain))
 
 
@@ -127,7 +127,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class Course:
-    """How best value and bound came together: a chart, and a table below it. One in a report."""
+    """Convergence of best value and bound: a chart, and a table under it; at most one in a report."""
 
     what: str
     unit: str

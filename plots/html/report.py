@@ -37,7 +37,7 @@ def _section(section: Section, documents: dict[str, str]) -> str:
 
 
 def _with_data(part: Part, documents: dict[str, str]) -> Iterator[Part]:
-    """The part, with what its chart reads put among the documents, and what is left out said behind it."""
+    """The part with its chart's data added to the documents, followed by a note of what was left out."""
     yield part
     if isinstance(part, Course):
         documents["course"] = packed(part.document())

@@ -88,7 +88,7 @@ def _fitting(row: Row) -> list[Published]:
 
 
 def _idle(row: Row, value: object) -> float:
-    """Of a time of this cell, in per cent: at the best schedule's mean work."""
+    """Mean idle time in per cent if this cell took `value`, at the best schedule's mean work."""
     known = row.outcome
     assert known is not None and known.value
     own = known.idle(row.objective) or 0.0
@@ -96,7 +96,7 @@ def _idle(row: Row, value: object) -> float:
 
 
 def _bubble_rate(row: Row) -> float:
-    """Of the best schedule found, in per cent."""
+    """Bubble rate of the best schedule found, in per cent."""
     assert row.outcome is not None
     return 100 * (row.outcome.bubble or {}).get(row.objective, 0.0)
 

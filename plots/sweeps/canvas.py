@@ -1,4 +1,4 @@
-"""What all pictures of a sweep share: the figure with its panels, the title, the legend below all of them."""
+"""Canvas of all pictures of a sweep: the figure with its panels, the title, the legend under all of them."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Panel:
-    """What is drawn on one pair of axes."""
+    """Contents of one pair of axes."""
 
     title: str
     series: tuple[Series, ...]
@@ -62,14 +62,14 @@ def panels(found: Table, x: Axis) -> list[Panel]:
 
 
 def left_out(found: Table, x: Axis) -> int:
-    """How many panels there would be besides."""
+    """Number of panels beyond the most that are drawn."""
     others = [axis for axis in found.sweep.axes.axes if axis is not x]
     own = _series_axis(found, others)
     return max(0, len({tuple(_said(r, a) for a in others if a is not own) for r in found.rows}) - MOST_PANELS)
 
 
 def colours(number: int) -> list[str]:
-    """So many colours that differ; shades of one scale where there are many."""
+    """`number` different colours; shades of one scale if there are many."""
     if number <= len(_COLOURS):
         return list(_COLOURS[:number])
     scale = colormaps["viridis"]

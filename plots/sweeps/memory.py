@@ -91,7 +91,7 @@ def _draw_series(series: Series, right: float, axes: Axes) -> None:
 
 
 def published_places(series: Series, most: float) -> list[tuple[float, float, str]]:
-    """Where published schedules lie that fit: the memory that each takes, its time, and its name."""
+    """(memory, time, name) of the published schedules that fit."""
     places = {
         (float(one.memory), float(one.value), one.name)
         for _, row in series.rows

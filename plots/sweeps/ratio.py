@@ -28,7 +28,7 @@ _LEAST_SCALE = 1.1
 
 @dataclass(frozen=True)
 class Scale:
-    """What lies along an edge of the map: its name, and its number in a cell."""
+    """One edge of the map: its name, and a cell's number on it."""
 
     name: str
     of: Callable[[Row], Fraction | None]

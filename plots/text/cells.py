@@ -14,9 +14,9 @@ IDLE = "."
 
 
 class Mark(NamedTuple):
-    """What a row shows from `start` to `end` in ticks.
+    """Content of a row from `start` to `end` in ticks.
 
-    `letter` tells its kind, and `name` also its micro-batch, which `number` is alone.
+    `letter` gives the kind of pass, `name` also its micro-batch, `number` the micro-batch alone.
     """
 
     start: int
@@ -37,7 +37,7 @@ def labelled(marks: Iterable[Mark], scale: Scale, coloured: bool) -> Line:
 
 
 def _label(mark: Mark, columns: int, coloured: bool) -> str:
-    """So many characters. A number alone would not tell the kind where no colour does."""
+    """The longest label of at most `columns` characters; a number alone only where a colour gives the kind."""
     names = [mark.name, *([mark.number] if coloured else []), mark.letter]
     held = next((name for name in names if 0 < len(name) <= columns), "")
     return held.ljust(columns, " " if coloured else "-")

@@ -54,7 +54,7 @@ def _row_names(problem: Problem, used: Container[str]) -> dict[tuple[int, str], 
 
 
 def _wide(boxes: list[Box], scale: Scale) -> bool:
-    """Whether most boxes have room for their pass."""
+    """True if most boxes have room for their pass."""
     each = scale.ticks_each
     widths = [(box.end - box.start) / each for box in boxes]
     tenth = quantiles(widths, n=10, method="inclusive")[0] if len(widths) > 1 else widths[0]
@@ -69,7 +69,7 @@ def _letters(boxes: list[Box]) -> Mapping[PassKind, str]:
 
 
 def _marks(problem: Problem, boxes: list[Box], letters: Mapping[PassKind, str]) -> dict[tuple[int, str], list[Mark]]:
-    """What each row shows."""
+    """Marks of each row."""
     fill = _fills(problem)
     marks: dict[tuple[int, str], list[Mark]] = {}
     pending: Box | None = None
@@ -104,7 +104,7 @@ def _legend(
     columns: int,
     coloured: bool,
 ) -> Iterator[Line]:
-    """What the letters mean, in as many lines as that takes, and what a column is where it is a sample."""
+    """Legend of letters on as many lines as needed, and the meaning of a column if it is a sample."""
     lines: list[list[Piece]] = [[]]
     for letter, name, fill in _entries(boxes, letters, coloured):
         taken = sum(len(piece.text) for piece in lines[-1])

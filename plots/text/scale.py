@@ -1,4 +1,4 @@
-"""The time axis of a drawing made of characters: how many ticks a column is, and which times are named below it."""
+"""The time axis of a drawing made of characters: ticks per column, and the times named under it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Scale:
         return (self.window[1] - self.window[0]) / self.columns
 
     def column(self, tick: float) -> int:
-        """Where a time falls, within the drawing."""
+        """Column of a time, within the drawing."""
         since, until = self.window
         return round((min(max(tick, since), until) - since) / (until - since) * self.columns)
 

@@ -76,7 +76,7 @@ def named(schedule: Schedule, stream: str) -> list[str]:
 
 
 def test_a_pair_in_the_order_of_deepseeks_trace() -> None:
-    found = paired(Weights.BEHIND_THEIR_TASK)
+    found = paired(Weights.AFTER_THEIR_TASK)
     assert named(found, COMPUTE) == ["F:attn", "B:mlp", "W:mlp-w", "F:mlp", "B:attn", "W:attn-w"] * 2
     assert named(found, "comm") == ["B:combine", "F:dispatch", "B:dispatch", "F:combine"] * 2
     assert found.waits == ()
@@ -89,7 +89,7 @@ def test_kimi_k2_runs_weight_gradients_behind_the_backward() -> None:
 
 def test_megatrons_pairs_end_together() -> None:
     """Computation goes on when the last combine of the pair's forward is done."""
-    found = paired(Weights.BEHIND_THEIR_TASK, together=True)
+    found = paired(Weights.AFTER_THEIR_TASK, together=True)
     assert [(wait.before.of, wait.before.part, wait.after.of) for wait in found.waits] == [
         (Pass(F, 0, 1), 7, Pass(F, 0, 2)),
         (Pass(F, 0, 2), 7, Pass(BW, 0, 2)),

@@ -305,9 +305,9 @@ def tiny_problem(random: Random, shapes: tuple[tuple[Placement, int, int], ...] 
     capacity: list[int | None] = []
     for device, held in enumerate(where.stages_of):
         needed = max(sum(activation[s] for s in c if where.stage_device[s] == device) for c in where.chains)
-        most_held = microbatches * sum(activation[s] for s in held)
+        most_live = microbatches * sum(activation[s] for s in held)
         limit = random.randint(
-            needed - (random.random() < 0.05), needed + max(0, most_held - needed) // random.randint(1, 3)
+            needed - (random.random() < 0.05), needed + max(0, most_live - needed) // random.randint(1, 3)
         )
         capacity.append(None if random.random() < 0.15 else limit)
     one = build(where, microbatches, costs, Memory(activation, freed, tuple(capacity)))
