@@ -9,7 +9,7 @@ from threading import Event
 
 from pipesched.files.model_configs.expected_error import expected_error
 from pipesched.files.model_configs.model_config import ModelConfig
-from pipesched.files.model_configs.plan_of_config import Wanted
+from pipesched.files.model_configs.plan_of_config import Wanted, plan_text
 from pipesched.layers.ample_memory import why_no_plan_is_limited
 from pipesched.results.layouts import Layouts
 from runtime.partitions.catalogue import PARTITION_FORMATS
@@ -74,5 +74,9 @@ def answered(
     chosen = next(row for row in rows.rows if row.sizes == found.recommended.sizes)
     capacity = one.problem.cluster.capacity
     return LayoutAnswer(
-        replace(rows, recommended=chosen), race, spread.text, own, None if capacity is None else min(capacity)
+        replace(rows, recommended=chosen),
+        race,
+        plan_text(config, spread.wanted, source),
+        own,
+        None if capacity is None else min(capacity),
     )

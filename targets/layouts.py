@@ -9,10 +9,9 @@ from threading import Event
 from typing import Any, NamedTuple
 
 from pipesched.errors import BadInput
-from pipesched.files.exact_numbers import read_yaml
 from pipesched.files.model_configs.layouts import Layout, layouts_of
 from pipesched.files.model_configs.model_config import ModelConfig
-from pipesched.files.model_configs.plan_of_config import Wanted, plan_text, sequence_of
+from pipesched.files.model_configs.plan_of_config import Wanted, plan_document, sequence_of
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.plan_problem import PlanProblem
 from runtime.partitions.catalogue import PARTITION_FORMATS
@@ -76,9 +75,9 @@ class Batch:
 
 
 class Spread(NamedTuple):
-    """A layout's plan file, its plan problem before anything is left out for a runtime, and the rates assumed."""
+    """A layout's training, its plan problem before anything is left out for a runtime, and the rates assumed."""
 
-    text: str
+    wanted: Wanted
     problem: PlanProblem
     assumed: Mapping[str, Any]
 
@@ -114,6 +113,15 @@ def best_layouts(
     `report` at every step of the searches. `BadInput` where nothing is left.
     """
     time = TimeShares(limits)
+    found = first_plans(config, wanted, gpus, batch, given, source, target, time, seen, stop)
+    return replace(found, rows=raced_on(plan_from, found.rows, time.part(1, 1), report, stop))
+
+
+def first_plans(
+    config: ModelConfig, wanted: Wanted, gpus: int, batch: Batch, given: Mapping[str, int | None], source: str,
+    target: str | None, time: TimeShares, seen: Seen, stop: Event,
+) -> LayoutRace:  # fmt: skip
+    """All layouts with first plans, in no order, none of them searched; arguments are those of `best_layouts`."""
     spread, refused, rows = dict[Layout, Spread](), dict[Layout, str](), list[Raced[Layout]]()
     layouts = [*_all(config, wanted, gpus, batch, given)]
     best: Fraction | None = None
@@ -125,17 +133,15 @@ def best_layouts(
             wanted, devices=layout.pipeline, microbatches=total // layout.data, sizes=layout.sizes,
             microbatch_size=layout.microbatch_size,
         )  # fmt: skip
-        text = plan_text(config, own, source)
         try:
-            document = read_yaml(text, source)
+            document = plan_document(config, own)
             whole = plan_problem_from(document, source)
             form = None if target is None else PARTITION_FORMATS[target]
             problem = whole if form is None else restricted(whole, form.name, form.limits)[0]
         except BadInput as error:
             refused[layout] = error.mistakes[0]
             continue
-        assert isinstance(document, dict)
-        spread[layout] = Spread(text, whole, _rates(document))
+        spread[layout] = Spread(own, whole, _rates(document))
         row = entered(layout, problem)
         rows.append(row)
         row.first = None if row.dropped else first_plan(problem)
@@ -145,7 +151,7 @@ def best_layouts(
         seen(number, len(layouts), best)
     if not rows:
         raise BadInput(*dict.fromkeys(refused.values()))
-    return LayoutRace(raced_on(plan_from, rows, time.part(1, 1), report, stop), spread, refused)
+    return LayoutRace(rows, spread, refused)
 
 
 def _all(

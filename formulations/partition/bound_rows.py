@@ -130,9 +130,11 @@ def mean_load(plan: PlanProblem, choice: Choice) -> int:
     """All that the model computes on the chains of a choice, spread over the devices by their speed, in ticks."""
     each, stages = Fraction(0), len(choice.on(plan.cluster.devices).chains[0])
     for model in (piece.model for piece in plan.pieces_of(choice)):
-        each += sum((layer.forward + layer.least_backward for layer in model.sequence), Fraction(0))
+        each += sum((layer.count * (layer.forward + layer.least_backward) for layer in model.layers), Fraction(0))
         each += stages * (model.forward_overhead + model.backward_overhead)
-    steps = sum((layer.step for layer in plan.model.sequence), stages * (plan.model.parameters.step or Fraction(0)))
+    steps = sum(
+        (layer.count * layer.step for layer in plan.model.layers), stages * (plan.model.parameters.step or Fraction(0))
+    )
     chains, extra = len(choice.on(plan.cluster.devices).chains), ExtraLoads.of(plan, choice)
     own = sum(extra.load(device) / plan.cluster.slowness_of(device) for device in range(plan.cluster.devices))
     return ceil(((plan.microbatches * each + chains * steps) / plan.tick + own) / plan.cluster.speed)

@@ -27,7 +27,7 @@ class Model:
     @cached_property
     def sequence(self) -> tuple[LayerType, ...]:
         """Every layer, one entry each."""
-        return tuple(layer.alone for layer in self.layers for _ in range(layer.count))
+        return tuple(alone for layer in self.layers for alone in [layer.alone] * layer.count)
 
     @cached_property
     def cuts(self) -> tuple[int, ...]:

@@ -164,11 +164,12 @@ def entered(key: K, problem: PlanProblem) -> Raced[K]:
     cluster, capacity = problem.cluster, problem.cluster.capacity
     load = min(mean_load(problem, choice) for choice in problem.choices) * problem.tick
     known = () if problem.step is None else (problem.step.reduction, problem.step.optimizer)
-    each = (of.get(layer.name, Fraction(0)) for of in known for layer in problem.model.sequence)
+    layers = problem.model.layers
+    each = (layer.count * of.get(layer.name, Fraction(0)) for of in known for layer in layers)
     after = sum(each, Fraction(0))
     slowest = max(cluster.slowness or (Fraction(1),))
     one = Raced(key, problem, load, load + after / slowest / cluster.speed)
-    state = sum((layer.memory for layer in problem.model.sequence), Fraction(0))
+    state = sum((layer.count * layer.memory for layer in layers), Fraction(0))
     if capacity is not None and state > sum(capacity):
         taken = f"{plain(round(float(state) / cluster.devices, 1))} {cluster.memory_unit}"
         one.dropped = f"its parameters alone take {taken} a device"

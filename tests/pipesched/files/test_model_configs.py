@@ -15,7 +15,7 @@ from pipesched.files.model_configs.hardware_table import DEVICES
 from pipesched.files.model_configs.hugging_face import from_hugging_face
 from pipesched.files.model_configs.megatron_arguments import arguments_of, flattened, from_megatron
 from pipesched.files.model_configs.model_config import ModelConfig
-from pipesched.files.model_configs.plan_of_config import Wanted, plan_text
+from pipesched.files.model_configs.plan_of_config import Wanted, plan_document, plan_text
 from pipesched.files.model_configs.torchtitan import FLAVORS, from_torchtitan
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.plan_problem import PlanProblem
@@ -52,6 +52,16 @@ def test_every_assumption_is_in_the_file() -> None:
     assert "sequence: 4096" in given and "tensor_bandwidth: 189" in given and "microbatch_size: 2" in given
     sliding = plan_text(from_hugging_face(PUBLISHED["Gemma 3 27B"][0], ""), Wanted(4, 8, "h100-80gb", H100), "c")
     assert "# attention in a sliding window" in sliding and "# gemma3: the text model alone" in sliding
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_the_document_is_the_text_as_read(name: str) -> None:
+    config = from_hugging_face(PUBLISHED[name][0], "config.json")
+    sizes = {"tensor": 8, "context": 2, "data": 4, "expert": 8}
+    training = {"dtype": "fp8", "recompute": ["norms+activation"], "gradient_bytes": 2, "sequence": False}
+    for more in ({}, {"sizes": sizes, "training": training, "rates": {"reserved": 2.5, "new": "40%"}}):
+        wanted = Wanted(4, 8, "h100-80gb", H100, **more)  # type: ignore[arg-type]
+        assert plan_document(config, wanted) == read_yaml(plan_text(config, wanted, "config.json"), "plan")
 
 
 SCRIPT = """#!/bin/bash
