@@ -12,10 +12,17 @@ import pytest
 
 from commands.main import main
 from pipesched.files.plan_file import read_plan
+from targets.layouts import LayoutParams
 from tests.support.published_models import PUBLISHED
 
 MODELS = {"dense": "Llama 3.1 8B", "experts": "Qwen3 30B-A3B", "latent": "DeepSeek-V2-Lite"}
 WORDS = ["--gpus", "8", "--microbatches", "16", "--hardware", "h100-80gb", "--for", "megatron", "--workers", "1"]
+
+
+@pytest.fixture(autouse=True)
+def every_layout_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow the machine is."""
+    monkeypatch.setattr("targets.layouts._PARAMS", LayoutParams(first_share=100))
 
 
 def source(kind: str, folder: Path) -> Path:
