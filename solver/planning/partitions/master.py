@@ -81,7 +81,7 @@ class Master:
         budget.give_back(parameters, answer.work)
         if answer.infeasible:
             return Cheapest(None, None, True)
-        self._bound = max(self._bound, ceil(answer.bound - 1e-6))
+        self._bound = max(self._bound, answer.bound)
         partition = self.model.partition(answer.value_of) if answer.has_solution else None
         return Cheapest(self._bound, partition, answer.complete)
 
