@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from formulations.jobs.jobs import Gap, Jobs, Precedence
 from pipesched.problem.network.task_network import PassType, TaskNetwork
-from pipesched.problem.passes import RESHARD, UNSHARD, Pass, Task
+from pipesched.problem.passes import BW, RECOMPUTATIONS, RESHARD, UNSHARD, B, Pass, Task
 from pipesched.problem.problem import Problem
 from pipesched.problem.state import State
 from pipesched.schedule.gathered import USERS, gathered
@@ -69,13 +69,18 @@ def first_parts(network: TaskNetwork, pass_type: PassType) -> tuple[int, ...]:
 
 
 def grouped_as(jobs: Jobs, schedule: Schedule) -> Jobs:
-    """The jobs restricted to schedules in which every pass uses the same gathering as in this one."""
+    """The jobs restricted to schedules in which every pass uses the same gathering as in this one.
+
+    A recomputation that this one does without uses that of its backward.
+    """
     if not any(stage.gather for stage in jobs.problem.stages):
         return jobs
     problem, number = jobs.problem, jobs.number
+    without = _recomputations_but(jobs, schedule.pass_set)
     arcs: list[tuple[int, int]] = []
     for one in gathered(problem, schedule):
-        ends = [ends_of(problem, number, p) for p in one.users]
+        idle = [again for p in one.users if p.kind in (B, BW) for again in without.get(p[1:], ())]
+        ends = [ends_of(problem, number, p) for p in (*one.users, *idle)]
         arcs += [(number[Task(one.gather)], n) for first, _ in ends for n in first]
         if one.release is not None:
             arcs += [(n, number[Task(one.release)]) for _, last in ends for n in last]
@@ -83,13 +88,25 @@ def grouped_as(jobs: Jobs, schedule: Schedule) -> Jobs:
     return replace(jobs, precedences=precedences, gaps=(), renumbered=False)
 
 
+def _recomputations_but(jobs: Jobs, running: Collection[Pass]) -> dict[tuple[int, int], list[Pass]]:
+    """The recomputations of each stage and micro-batch that are not among the running passes."""
+    found: dict[tuple[int, int], list[Pass]] = {}
+    for p in {job.task.of for job in jobs.jobs if job.task.of.kind in RECOMPUTATIONS} - set(running):
+        found.setdefault(p[1:], []).append(p)
+    return found
+
+
 def grouped_at(jobs: Jobs, starts: Mapping[int, int]) -> Jobs:
     """The jobs restricted to the gatherings used by these starts (steps); jobs that have ended are absent."""
     found = list[Precedence]()
+    backward: dict[tuple[int, int], list[int]] = {}
+    for n in starts if jobs.gaps else ():
+        if jobs.jobs[n].task.of.kind in (B, BW):
+            backward.setdefault(jobs.jobs[n].task.of[1:], []).append(n)
     for gap in jobs.gaps:
         if gap.release in starts:
             for first, last in gap.users:
-                here = [n for n in first if n in starts]
+                here = [n for n in first if n in starts] or backward.get(jobs.jobs[first[0]].task.of[1:], [])
                 if gap.gather in starts and here and min(map(starts.__getitem__, here)) >= starts[gap.release]:
                     found += [Precedence(n, (gap.gather,), 0) for n in first]
                 else:

@@ -115,8 +115,13 @@ class WindowJobs:
             ahead = bisect_left(order, self.since, key=placed.start.__getitem__)
             last = order[ahead - 1 : ahead] if ahead else ()
             begin[where] = max(map(placed.end, last), default=0)
+        waited: dict[int, list[tuple[int, int]]] = {}
+        for b, n, lag in arcs_of_idle_jobs(placed.jobs, self._idle, placed.start.keys() | set(self._idle)):
+            if b in placed.start and b not in self._number:
+                waited.setdefault(n, []).append((b, lag))
         for n in self.inside:
-            ends = [placed.end(b) + lag for b, lag in placed.before.get(n, ()) if b not in self._number]
+            before = (*placed.before.get(n, ()), *waited.get(n, ()))
+            ends = [placed.end(b) + lag for b, lag in before if b not in self._number]
             opening = placed.opening[placed.jobs.device(n)]
             found[n] = max([opening, placed.jobs.released(n), begin.get(placed.jobs.jobs[n].resource, 0), *ends])
         for before, n in self.kept_waits:

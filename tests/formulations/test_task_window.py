@@ -10,6 +10,7 @@ from ortools.sat.python import cp_model
 
 from formulations.jobs.jobs_of_problem import jobs_of
 from formulations.window.task_window import TaskWindow
+from pipesched.files.problem_file import problem_from
 from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.memory_options import Recomputation
 from pipesched.problem.passes import BW, RECOMPUTATIONS, F, Pass
@@ -18,9 +19,13 @@ from pipesched.problem.problem import Problem
 from pipesched.problem.stage import COMPUTE, Stage, TaskSpec
 from pipesched.schedule.schedule import schedule_of
 from pipesched.simulation.simulator import simulate
+from pipesched.validation.validator import validate
 from solver.construction.list_scheduling import list_schedules, sequential
+from solver.limits import Limits
+from solver.solve import solve
 from solver.tasks.dispatch import expanded
 from solver.tasks.placing import placed_in, put_back
+from solver.tasks.placing import schedule_of as schedule_of_placed
 from tests.support.expert_parallel import mean_layers
 
 
@@ -84,3 +89,41 @@ def test_a_window_decides_anew_how_activations_are_held() -> None:
     assert better is not None
     assert (placed.value, better.value) == (39 * jobs.scale, 12 * jobs.scale)
     assert {jobs.jobs[n].task.of.kind for n in better.start} == {F, BW}
+
+
+GATHERED = {
+    "devices": 2,
+    "microbatches": 2,
+    "placement": "v-shape",
+    "times": {"forward": 4, "backward": 4},
+    "memory": {
+        "capacity": 3,
+        "recompute": [{"name": "full", "time": [2, 3, 2, 3]}, {"name": "attention", "time": 1, "keeps": 0.5}],
+        "decide": {"recompute": "always"},
+    },
+    "objective": "iteration",
+    "parameters": {"gather": {"time": [2, 2, 2, 1], "memory": 1, "keep": {"window": 1}}},
+}
+
+
+def test_a_recomputation_that_a_window_adds_runs_while_its_parameters_are_there() -> None:
+    problem = problem_from(GATHERED)
+    solution = solve(problem, Limits(seconds=1, workers=1))
+    assert solution.timeline is not None
+    placed, rng = placed_in(jobs_of(problem), solution.timeline), Random(0)
+    assert placed is not None
+    changed = 0
+    for _ in range(12):
+        since = rng.randrange(placed.value // 2)
+        window = TaskWindow(placed, since, since + placed.value // 2, range(2))
+        solver = cp_model.CpSolver()
+        solver.parameters.num_workers, solver.parameters.max_deterministic_time = 1, 0.3
+        solver.parameters.random_seed = rng.randrange(1000)
+        if solver.solve(window.cp) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            continue
+        found = put_back(window.window, window.starts(solver.value))
+        whole = None if found is None else schedule_of_placed(found, "optimised")
+        if whole is not None:
+            changed += whole.pass_set != solution.timeline.schedule.pass_set
+            assert not validate(simulate(problem, whole))
+    assert changed
