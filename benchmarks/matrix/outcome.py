@@ -19,6 +19,7 @@ class Outcome:
     exact: bool = False  # compared with the exact model of the matrix
     brute: bool = False  # compared with every order of every stream
     commands: int = 0
+    seconds: float = 0  # of processor, of this process
     faults: list[str] = field(default_factory=list)
     document: str = ""  # where there are faults
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +20,13 @@ KINDS: dict[str, tuple[Switch, ...]] = {"problem": OF_PROBLEMS, "plan": OF_PLANS
 
 def run_drawn(kind: str, names: Sequence[str], seed: int, thorough: bool) -> Outcome:
     """The outcome; what the matrix itself fails at is a fault, too."""
+    begun = time.process_time()
+    found = _outcome(kind, names, seed, thorough)
+    found.seconds = round(time.process_time() - begun, 3)
+    return found
+
+
+def _outcome(kind: str, names: Sequence[str], seed: int, thorough: bool) -> Outcome:
     try:
         if kind == "plan":
             return run_plan(tuple(names), seed, thorough)

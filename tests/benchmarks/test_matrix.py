@@ -7,21 +7,27 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
-from benchmarks.matrix import plan_switches, problem_switches
+from benchmarks.matrix import plan_switches, problem_switches, work
 from benchmarks.matrix.draw import problem_case, text_of
 from benchmarks.matrix.exact.model import optimum
 from benchmarks.matrix.mutations import mutated
+from benchmarks.matrix.outcome import Outcome
 from benchmarks.matrix.plan_run import plan_document
 from benchmarks.matrix.run import KINDS, run_drawn
+from benchmarks.matrix.store import Lines
 from benchmarks.matrix.switch import together
+from benchmarks.matrix.work import works
 from pipesched.errors import BadInput
 from pipesched.files.plans.schema import json_schema as plan_schema
 from pipesched.files.problem_file import problem_from
@@ -159,3 +165,31 @@ def test_mutations_change_the_file() -> None:
 
 def test_documents_of_plans_are_the_same_for_a_seed() -> None:
     assert plan_document(("recompute", "cluster"), 4) == plan_document(("recompute", "cluster"), 4)
+
+
+def test_a_run_keeps_outcomes_and_goes_on_where_one_ended(tmp_path: Path) -> None:
+    """In processes, as `python -m benchmarks.matrix` starts it; a second run has nothing left to do."""
+    command = [sys.executable, "-m", "benchmarks.matrix", "--triples", "2", "--seed", "7", "--store", str(tmp_path)]
+    first = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert first.returncode == 0, first.stderr
+    kept = [one for path in tmp_path.glob("*.jsonl") for one in Lines(path)]
+    assert {(one["kind"], tuple(one["names"]), one["seed"]) for one in kept} == {one[:3] for one in works(False, 2, 7)}
+    assert subprocess.run([*command, "--resume"], capture_output=True, text=True, check=False).stdout == first.stdout
+    assert len([one for path in tmp_path.glob("*.jsonl") for one in Lines(path)]) == 2
+
+
+def test_a_case_that_ends_its_process_is_a_fault_and_the_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(work, "run_here", _ends_at_the_second)
+    work.run_all(list(works(False, 3, 7)), tmp_path, 1)
+    kept = [one for path in tmp_path.glob("*.jsonl") for one in Lines(path)]
+    assert sorted(len(one["faults"]) for one in kept) == [0, 0, 1]
+    assert [fault for one in kept for fault in one["faults"]] == ["ends its process with code 3"]
+
+
+def _ends_at_the_second(part: Sequence[work.Work], folder: Path) -> None:
+    for one in part:
+        if one[:3] == list(works(False, 3, 7))[1][:3]:
+            os._exit(3)
+        Lines(folder / f"{os.getpid()}.jsonl").keep(Outcome(*one[:3]))
