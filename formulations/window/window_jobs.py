@@ -120,8 +120,8 @@ class WindowJobs:
             if b in placed.start and b not in self._number:
                 waited.setdefault(n, []).append((b, lag))
         for n in self.inside:
-            before = (*placed.before.get(n, ()), *waited.get(n, ()))
-            ends = [placed.end(b) + lag for b, lag in before if b not in self._number]
+            arcs = (*placed.before.get(n, ()), *waited.get(n, ()))
+            ends = [placed.end(b) + lag for b, lag in arcs if b not in self._number]
             opening = placed.opening[placed.jobs.device(n)]
             found[n] = max([opening, placed.jobs.released(n), begin.get(placed.jobs.jobs[n].resource, 0), *ends])
         for before, n in self.kept_waits:
