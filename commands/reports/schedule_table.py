@@ -41,8 +41,20 @@ def show(
         table(title, columns, rows, ours)
     if bars:
         show_legend()
-    for line in grouped.lines(candidates) if why_not else grouped.count(candidates):
+    for line in (*extended_lines(candidates), *(grouped.lines(candidates) if why_not else grouped.count(candidates))):
         print(line)
+
+
+def extended_lines(candidates: Sequence[Candidate]) -> list[str]:
+    """Which figures are those of fewer micro-batches, with as many equal rounds more; nothing where none is."""
+    fewer: dict[int, list[str]] = {}
+    for one in candidates:
+        if one.extended_from is not None:
+            fewer.setdefault(one.extended_from, []).append(one.name)
+    return [
+        f"extended from {few} micro-batches, after which every round takes as long: {', '.join(names)}"
+        for few, names in sorted(fewer.items())
+    ]
 
 
 def _columns(problem: Problem) -> list[Column]:

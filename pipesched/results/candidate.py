@@ -16,6 +16,8 @@ class Candidate:
     """A published schedule on this problem: what it gives, or the reason it does not apply.
 
     `defect` tells that the reason is a defect of this tool; `tried` is off where the time limit left none for it.
+    `extended_from`: its figures are those of so many micro-batches, after which every further one takes equally long;
+    the timeline of all of them is not made.
     """
 
     name: str
@@ -25,6 +27,7 @@ class Candidate:
     reason: str = ""
     defect: bool = False
     tried: bool = True
+    extended_from: int | None = None
 
     @property
     def value(self) -> float | None:
@@ -51,6 +54,7 @@ class Candidate:
             status = {"fits": False, "status": "does not apply", "reason": self.reason}
             return {"schedule": self.name, **nothing, **status}
         value = metrics.value_ticks(problem.objective)
+        extended = {} if self.extended_from is None else {"extended_from": self.extended_from}
         return {
             "schedule": self.name,
             "value": problem.in_units(value),
@@ -64,6 +68,7 @@ class Candidate:
             "gap": gap(value, lower_bound) if self.fits else None,
             "status": "ok",
             "reason": self.reason,
+            **extended,
         }
 
 

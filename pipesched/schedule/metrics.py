@@ -121,7 +121,13 @@ def device_reach(timeline: Timeline, device: int) -> tuple[int, int]:
 
 
 def _work(timeline: Timeline) -> tuple[int, ...]:
-    """How long each device's first stream works; a block of two passes, a forward among them, counts once."""
+    """How long each device's first stream works."""
+    ticks = work_of_rows(timeline)
+    return tuple(int(ticks[timeline.schedule.columns.on(device)].sum()) for device in range(timeline.problem.devices))
+
+
+def work_of_rows(timeline: Timeline) -> Whole:
+    """Ticks in which each pass works on its device's first stream; a block of two counts once, with its forward."""
     problem, columns = timeline.problem, timeline.schedule.columns
 
     def alone(kind: PassKind, stage: int) -> int:
@@ -130,8 +136,7 @@ def _work(timeline: Timeline) -> tuple[int, ...]:
     rows = len(columns)
     block = blocks(problem, timeline.schedule)
     own = by_microbatch(problem, columns.each(alone, rows), columns.microbatch, rows)
-    ticks = np.where(block < 0, own, block * columns.each(lambda kind, _: kind is F, rows))
-    return tuple(int(ticks[columns.on(device)].sum()) for device in range(problem.devices))
+    return np.where(block < 0, own, block * columns.each(lambda kind, _: kind is F, rows))
 
 
 def _memory(timeline: Timeline, device: int) -> tuple[Whole, Whole]:

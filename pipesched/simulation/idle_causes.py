@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -63,7 +63,7 @@ class _Nodes:
         problem = timeline.problem
         self._timeline, self._graph = timeline, Graph(problem, timeline.schedule)
         tasks = self._graph.tasks
-        self._start = [int(timeline.starts[of[0]]) for of in tasks]
+        self._start = self._graph.starts_in(timeline).tolist()
         self._end = [start + int(ticks) for start, ticks in zip(self._start, self._graph.ticks, strict=True)]
         resources = [problem.network.tasks[of[0].of.kind, of[0].of.stage][of[0].part].resource for of in tasks]
         self._device = [problem.device(of[0].of) for of in tasks]
@@ -73,7 +73,17 @@ class _Nodes:
         for node in sorted(range(len(tasks)), key=lambda node: (self._start[node], self._end[node])):
             if resources[node].stream == problem.streams[0]:
                 self._rows[self._device[node]].append(node)
-        self._at_start = {of: max(0, change.at_start) for of, change in problem.network.change.items()}
+        at_start = {of: max(0, change.at_start) for of, change in problem.network.change.items()}
+        scale = problem.microbatch_scale
+        # Memory that the node's passes take when they start.
+        self._takes: list[Fraction | int] = [
+            sum(
+                at_start[kind, stage] * (scale[microbatch] if scale else 1)
+                for (kind, stage, microbatch), part in of
+                if part == 0
+            )
+            for of in tasks
+        ]
         self._arrives = [0] * len(tasks)
         self._last = [-1] * len(tasks)  # what is needed and there last; -1 for nothing
         self._turns = {other: one for row in self._rows for one, other in pairwise(row)}
@@ -168,12 +178,6 @@ class _Nodes:
         room = self._timeline.problem.room[device]
         return room is None or takes == 0 or level + takes <= room
 
-    def _takes(self, node: int) -> Fraction | int:
-        """Memory that the node's passes take when they start."""
-        scale = self._timeline.problem.microbatch_scale
-        firsts = [task.of for task in self._graph.tasks[node] if task.part == 0]
-        return sum(self._at_start[of.kind, of.stage] * (scale[of.microbatch] if scale else 1) for of in firsts)
-
 
 class _Waiting:
     """The nodes of one device that have not run yet, as time goes on: `after` and `least` are asked of later and later.
@@ -181,7 +185,7 @@ class _Waiting:
     `row` are its nodes in their order, `arrives` says of each when all that it needs is there, `takes` how much memory.
     """
 
-    def __init__(self, row: list[int], arrives: list[int], takes: Callable[[int], Fraction | int]) -> None:
+    def __init__(self, row: list[int], arrives: list[int], takes: list[Fraction | int]) -> None:
         self._row, self._takes, self._at, self._arrived = row, takes, 0, 0
         self._sorted = sorted((arrives[node], node) for node in row)
         # The least from each place on.
@@ -192,7 +196,7 @@ class _Waiting:
     def after(self, at: int) -> _Waiting:
         """Those from this place of the row on."""
         for node in self._row[self._at : at]:
-            self._number[self._takes(node)] -= 1
+            self._number[self._takes[node]] -= 1
         self._at = at
         return self
 
@@ -208,7 +212,7 @@ class _Waiting:
     def least(self, moment: int) -> Fraction | int:
         """The least memory that one takes which has all that it needs by then; there is one."""
         while self._arrived < len(self._sorted) and self._sorted[self._arrived][0] <= moment:
-            self._number[self._takes(self._sorted[self._arrived][1])] += 1
+            self._number[self._takes[self._sorted[self._arrived][1]]] += 1
             self._arrived += 1
         # None is counted where a schedule that is not valid ran one of them before it had what it needs.
         return min((takes for takes, number in self._number.items() if number > 0), default=0)

@@ -19,7 +19,7 @@ from pipesched.schedule.microbatch_factors import by_microbatch
 from pipesched.schedule.pass_table import Ints, Whole, whole
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.start_table import StartTable
-from pipesched.schedule.timeline import blocks
+from pipesched.schedule.timeline import Timeline, blocks
 from pipesched.simulation.longest_path import MANY, Numbers, compiled, fits
 
 # Nodes that are waited for, those that wait, and for how many ticks past their end: all as long, or each its own.
@@ -218,6 +218,13 @@ class Graph:
             for node in range(first, last + 1):
                 tasks[node].append(Task(p, node - first))
         return list(map(tuple, tasks))
+
+    def starts_in(self, timeline: Timeline) -> Whole:
+        """The start of each node in a timeline of the same schedule."""
+        parts = self._last - self._first + 1
+        joined = np.diff(self._last, prepend=-1) == 0
+        rows = np.repeat(np.arange(len(parts)), np.where(joined, 0, parts))
+        return timeline.starts_of(rows, np.arange(len(rows)) - self._first[rows])
 
     def column(self, number: int) -> Numbers:
         """This number for every node."""

@@ -9,12 +9,13 @@ from functools import partial
 from math import inf
 from threading import Event
 
-from heuristics.catalogue import HEURISTICS, schedule_named
+from heuristics.catalogue import HEURISTICS, Heuristic, schedule_named
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.candidate import Candidate
 from pipesched.results.comparison import OURS, Comparison, with_solution
 from pipesched.results.solution import Solution, Status
 from solver.backends.interruptible import run_within
+from solver.cyclic.extended_candidate import beats, extended_candidate
 from solver.limits import Limits
 from solver.parameters import tunable, tuned
 from solver.published import candidate
@@ -56,10 +57,20 @@ def all_tried(solution: Solution, names: Sequence[str], limits: Limits) -> Solut
     published: list[Candidate] = []
     for name in untried:
         # For the period the solution's problem has finer ticks.
-        work = partial(candidate, solution.problem, schedule_named(name))
+        work = partial(_tried, solution, schedule_named(name))
         found = run_within(until - time.monotonic(), Event(), work)
         published.append(found or Candidate(name, None, None, False, "time limit reached", tried=False))
     return _with_best_published(replace(solution, candidates=(*solution.candidates, *published)))
+
+
+def _tried(solution: Solution, heuristic: Heuristic) -> Candidate:
+    """Of very many micro-batches from fewer, where that is exact and the search found as good a schedule."""
+    problem, known = solution.problem, solution.value_ticks
+    if problem.objective is not Objective.PERIOD:
+        found = extended_candidate(problem, heuristic)
+        if found is not None and not (found.fits and beats(found, known)):
+            return found
+    return candidate(problem, heuristic)
 
 
 def _with_best_published(solution: Solution) -> Solution:

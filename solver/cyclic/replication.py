@@ -74,7 +74,17 @@ class Stretch(NamedTuple):
 
     def over(self, problem: Problem) -> Schedule:
         """The schedule for the problem's micro-batches."""
-        return _repeat(self.timeline, self.one, self.other, problem)
+        return repeated(self.timeline, self.one, self.other, problem).schedule
+
+
+class Repeated(NamedTuple):
+    """A schedule with a part that is repeated, and the round of it that each row of the schedule's columns is of.
+
+    Rounds count from 0; what runs before the first has -1, what runs after the last has the number of rounds.
+    """
+
+    schedule: Schedule
+    rounds: Ints
 
 
 def repeated_note(short: Problem) -> str:
@@ -91,16 +101,16 @@ def best_stretch(timelines: Iterable[Timeline]) -> Stretch | None:
 def _stretches(timeline: Timeline) -> Iterator[Stretch]:
     short = timeline.problem
     trial = replace(short, microbatches=3 * short.microbatches)
-    for one, other in _repeating(timeline):
+    for one, other in repeating(timeline):
         try:
-            longer = best_times(trial, _repeat(timeline, one, other, trial))
+            longer = best_times(trial, repeated(timeline, one, other, trial).schedule)
         except Deadlock:
             # A slot of two passes that run in turn may begin before the moment, and its second pass wait for later.
             continue
         yield Stretch(measure(longer).value_ticks(short.objective) * longer.problem.tick, timeline, one, other)
 
 
-def _repeating(timeline: Timeline) -> Iterator[tuple[Cut, Cut]]:
+def repeating(timeline: Timeline) -> Iterator[tuple[Cut, Cut]]:
     """For each number of micro-batches the two equal cuts nearest the middle, but no multiples of smaller numbers."""
     cuts, alike = list(_cuts(timeline)), dict[bytes, list[Cut]]()
     for cut in cuts:
@@ -140,7 +150,7 @@ def _cuts(timeline: Timeline) -> Iterator[Cut]:
         yield Cut(through, begun.tobytes(), tuple(int(np.searchsorted(on, moment)) for on in of_device))
 
 
-def _repeat(timeline: Timeline, one: Cut, other: Cut, problem: Problem) -> Schedule:
+def repeated(timeline: Timeline, one: Cut, other: Cut, problem: Problem) -> Repeated:
     """The part between the cuts run again as often as it takes, and the micro-batches that are then too many left out.
 
     Leaving micro-batches out breaks nothing: what the others wait for stays, and memory holds no more.
@@ -152,29 +162,30 @@ def _repeat(timeline: Timeline, one: Cut, other: Cut, problem: Problem) -> Sched
     parts = [
         _rows(columns, device, *cut, times) for device, cut in enumerate(zip(one.places, other.places, strict=True))
     ]
-    rows, rounds, slot = (np.concatenate(column) for column in zip(*parts, strict=True))
+    rows, number, slot = (np.concatenate(column) for column in zip(*parts, strict=True))
+    rounds = np.clip(number, 0, times)
     stage = np.array([stage for _, stage in columns.pass_types])[columns.pass_type[rows]]
     moved = np.array([new.start - old.start for old, new in zip(here, there, strict=True)])
     microbatch = columns.microbatch[rows] + moved[stage] + copies * rounds
     kept = microbatch < np.array([new.stop for new in there])[stage]
-    rows, microbatch, slot = rows[kept], microbatch[kept], slot[kept]
+    rows, microbatch, slot, number = rows[kept], microbatch[kept], slot[kept], number[kept]
     device = columns.device[rows]
     # Slots that nothing is left in are gone, and those behind them move up.
-    number = np.cumsum((np.diff(slot, prepend=-1) != 0) | (np.diff(device, prepend=-1) != 0))
-    slot = number - number[np.searchsorted(device, device)]
+    place = np.cumsum((np.diff(slot, prepend=-1) != 0) | (np.diff(device, prepend=-1) != 0))
+    slot = place - place[np.searchsorted(device, device)]
     longer = PassTable(columns.devices, device, slot, microbatch, columns.pass_type[rows], columns.pass_types)
-    return Schedule(longer, "stretched")
+    return Repeated(Schedule(longer, "stretched"), number)
 
 
 def _rows(columns: PassTable, device: int, begin: int, end: int, times: int) -> tuple[Ints, Ints, Ints]:
     """A device's rows with those of the slots from `begin` to before `end` run `times` times more.
 
-    For each its number among the columns, how many rounds of that part lie before it, and its slot.
+    For each its number among the columns, the round of that part that it is of, -1 before the first, and its slot.
     """
     on = columns.on(device)
     first, last = (on.start + np.searchsorted(columns.slot[on], (begin, end))).tolist()
     again = np.tile(np.arange(first, last), times)
     rows = np.concatenate([np.arange(on.start, last), again, np.arange(last, on.stop)])
-    round_ = np.repeat(np.arange(1, times + 1), last - first)
-    rounds = np.concatenate([np.zeros(last - on.start, np.int64), round_, np.full(on.stop - last, times)])
-    return rows, rounds, columns.slot[rows] + rounds * (end - begin)
+    lengths = [first - on.start, *[last - first] * (times + 1), on.stop - last]
+    number = np.repeat(np.arange(-1, times + 2), lengths)
+    return rows, number, columns.slot[rows] + np.clip(number, 0, times) * (end - begin)

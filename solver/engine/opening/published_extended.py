@@ -54,13 +54,15 @@ class PublishedExtended:
 
 
 def _in_turn(problem: Problem) -> list[Heuristic]:
-    """Those that lose least time first, but those last that likely hold more than there is room for."""
+    """Those that lose least time first, then those that likely hold more than there is room for, then searched ones."""
     stages, room = problem.placement.stages_of, problem.room
     most = 2 * problem.devices - 1
     asked = [most * max((problem.stages[s].activation for s in held), default=0) for held in stages]
     scarce = any(have is not None and have < wanted for have, wanted in zip(room, asked, strict=True))
     places = [(one, one.standing.written) for one in HEURISTICS if one.standing.written is not None]
-    return [one for one, _ in sorted(places, key=lambda place: (scarce and place[0].standing.roomy, place[1]))]
+    written = sorted(places, key=lambda place: (scarce and place[0].standing.roomy, place[1]))
+    searched = (one for one in HEURISTICS if one.standing.written is None and one.searched and one.standing.promising)
+    return [*(one for one, _ in written), *searched]
 
 
 def _offer(search: Search, short: Problem, heuristic: Heuristic) -> bool:

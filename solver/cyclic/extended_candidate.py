@@ -1,0 +1,163 @@
+"""Figures of a published schedule of very many micro-batches from its schedule of fewer, whose steady state is exact.
+
+The schedule of fewer micro-batches is extended by repeating a part of it (`replication`), to a few rounds of that part,
+and simulated. Let every pass of the last rounds start one and the same time after the pass in its place some rounds
+before, over more rounds than any dependency reaches back. Then so does every further round, by induction along the
+order of starts, and so does what follows the rounds: makespan and span are linear in the number of rounds, and no
+device ever holds more memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from heuristics.catalogue import Heuristic
+from pipesched.errors import Deadlock
+from pipesched.problem.attainable_spans import Value
+from pipesched.problem.passes import BW, B, F, W
+from pipesched.problem.problem import Problem
+from pipesched.results.candidate import Candidate
+from pipesched.schedule.metrics import Metrics, work_of_rows
+from pipesched.schedule.pass_table import Ints
+from pipesched.schedule.timeline import Timeline
+from solver.cyclic.replication import Cut, repeated, repeating, shortened
+from solver.parameters import tunable, tuned
+from solver.published import candidate, simulated_and_validated
+
+_PLAIN = {F, B, W, BW}
+
+
+@dataclass(frozen=True)
+@tunable
+class ExtensionParams:
+    """Length of the schedule that is simulated to see whether every further round takes equally long."""
+
+    longer: tuple[int, ...] = tuned(
+        (2, 8), "times the micro-batches of the shorter problem, one after the other", 2, 64,
+        "nearly all published schedules are steady after two",
+    )  # fmt: skip
+    most_rounds: int = tuned(64, "rounds after which the times of the first of them recur", 1, 1000)
+
+
+_PARAMS = ExtensionParams()
+
+
+def extended_candidate(problem: Problem, heuristic: Heuristic) -> Candidate | None:
+    """The candidate without a timeline; None where its figures are not known to be exact, or it is not much shorter.
+
+    Where the schedule does not apply to the shorter problem, the candidate of the problem itself, mostly a refusal.
+    """
+    short = shortened(problem) if _covers(problem) else None
+    if short is None:
+        return None
+    known = candidate(short, heuristic).timeline
+    if known is None:
+        return candidate(problem, heuristic)
+    if not {kind for kind, _ in known.schedule.columns.pass_types} <= _PLAIN:
+        return None
+    cuts = list(repeating(known))
+    for longer in _PARAMS.longer:
+        least = longer * short.microbatches
+        if 2 * least > problem.microbatches:
+            return None
+        tried = (_extended(problem, known, *pair, least, heuristic.name) for pair in cuts)
+        found = [one for one in tried if one is not None]
+        if found:
+            return min(found, key=_value)
+    return None
+
+
+def beats(found: Candidate, known: Value | None) -> bool:
+    """Whether it is better than a value in ticks; than none known, it is."""
+    return known is None or _value(found) < known
+
+
+def _covers(problem: Problem) -> bool:
+    """Passes of one task that wait for their device and for passes of their own micro-batch alone."""
+    network = problem.network
+    plain = network.one_task_each and not network.options and problem.transfer_stream is None
+    shares = (share for arcs in network.arcs_into.values() for *_, share in arcs)
+    alike = not (problem.microbatch_scale or problem.chain_shares or problem.shared_streams)
+    return plain and alike and all(share is None for share in shares)
+
+
+def _value(one: Candidate) -> int:
+    assert one.metrics is not None
+    return one.metrics.value_ticks(one.metrics.problem.objective)
+
+
+def _extended(problem: Problem, known: Timeline, one: Cut, other: Cut, least: int, name: str) -> Candidate | None:
+    """From a schedule with the part between cuts repeated, of at least so many micro-batches, as many left over."""
+    round_ = (other.through - one.through) * len(problem.placement.chains)
+    few = least + (problem.microbatches - least) % round_
+    found = _steady(known, one, other, replace(problem, microbatches=few), name)
+    surplus = 0 if found is None else (problem.microbatches - few) // round_ % found.rounds
+    if surplus:
+        few += surplus * round_
+        found = _steady(known, one, other, replace(problem, microbatches=few), name)
+    if found is None or (problem.microbatches - few) % (found.rounds * round_):
+        return None
+    times, own = (problem.microbatches - few) // (found.rounds * round_), found.of.metrics
+    assert own is not None
+    metrics = Metrics(
+        problem,
+        makespan_ticks=own.makespan_ticks + times * found.shift,
+        span_ticks=own.span_ticks + times * found.shift,
+        work_ticks=tuple(before + times * more for before, more in zip(own.work_ticks, found.work, strict=True)),
+        peak_quanta=own.peak_quanta,
+    )
+    return replace(found.of, timeline=None, metrics=metrics, extended_from=few)
+
+
+class _Steady(NamedTuple):
+    """A candidate that repeats so many rounds, of so much work on each device, every so many ticks (`shift`)."""
+
+    of: Candidate
+    rounds: int
+    shift: int
+    work: list[int]
+
+
+def _steady(known: Timeline, one: Cut, other: Cut, trial: Problem, name: str) -> _Steady | None:
+    """The extended schedule of the trial's micro-batches; None unless its last rounds are alike.
+
+    Rounds from which micro-batches were left out are none: they belong to what follows.
+    """
+    try:
+        longer = repeated(known, one, other, trial)
+        of = simulated_and_validated(trial, longer.schedule, name)
+    except Deadlock:
+        return None
+    if of.timeline is None:
+        return None
+    sizes = np.bincount(longer.rounds[longer.rounds >= 0])
+    whole = int(np.argmax(sizes != sizes[0])) if (sizes != sizes[0]).any() else len(sizes)
+    if whole < 2:
+        return None
+    number, columns = np.minimum(longer.rounds, whole), of.timeline.schedule.columns
+    reach = _reach(columns.microbatch, number, whole)
+    rows = np.stack([np.flatnonzero(number == each) for each in range(whole)])
+    if any((np.diff(column[rows], axis=0) != 0).any() for column in (columns.pass_type, columns.device)):
+        return None
+    begin, end = (ticks[rows] for ticks in of.timeline.times)
+    for rounds in range(1, min(_PARAMS.most_rounds, whole - reach - 1) + 1):
+        last = slice(whole - reach - 1, whole)
+        before = slice(whole - reach - 1 - rounds, whole - rounds)
+        shift = begin[-1, 0] - begin[-1 - rounds, 0]
+        if all((ticks[last] - ticks[before] == shift).all() for ticks in (begin, end)):
+            repeating_rows = rows[whole - rounds :].ravel()
+            ticks, on = work_of_rows(of.timeline)[repeating_rows], columns.device[repeating_rows]
+            work = [int(ticks[on == device].sum()) for device in range(trial.devices)]
+            return _Steady(of, rounds, int(shift), work)
+    return None
+
+
+def _reach(microbatch: Ints, number: Ints, most: int) -> int:
+    """How many rounds back what a pass waits for lies at most: it waits for its device and its own micro-batch."""
+    low, high = np.full(microbatch.max() + 1, most), np.full(microbatch.max() + 1, -1)
+    np.minimum.at(low, microbatch, number)
+    np.maximum.at(high, microbatch, number)
+    return max(1, int((high - low).max()))
