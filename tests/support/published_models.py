@@ -55,6 +55,34 @@ PUBLISHED: dict[str, tuple[dict[str, Any], float]] = {
          "text_config": hf("gemma3_text", 62, 5376, 32, 16, 21504, 262208, head_dim=128, sliding_window=1024)},
         27.0,
     ),
+    # As published: what its class in transformers has as a default is left out.
+    "Gemma 3 4B": (
+        {"model_type": "gemma3", "mm_tokens_per_image": 256, "vision_config": {"model_type": "siglip_vision_model"},
+         "text_config": {"hidden_size": 2560, "intermediate_size": 10240, "model_type": "gemma3_text",
+                         "num_hidden_layers": 34, "sliding_window": 1024,
+                         "rope_scaling": {"factor": 8.0, "rope_type": "linear"}}},
+        3.88,
+    ),
+    # 109 and 402 billion with 1.4 of what encodes images, of which the text model is all but that.
+    "Llama 4 Scout": (
+        {"model_type": "llama4", "vision_config": {"model_type": "llama4_vision_model"},
+         "text_config": hf("llama4_text", 48, 5120, 40, 8, 8192, 202048, head_dim=128, num_local_experts=16,
+                           num_experts_per_tok=1, interleave_moe_layer_step=1, intermediate_size_mlp=16384,
+                           attention_chunk_size=8192, tie_word_embeddings=False)},
+        107.8,
+    ),
+    "Llama 4 Maverick": (
+        {"model_type": "llama4",
+         "text_config": hf("llama4_text", 48, 5120, 40, 8, 8192, 202048, head_dim=128, num_local_experts=128,
+                           num_experts_per_tok=1, interleave_moe_layer_step=2, intermediate_size_mlp=16384)},
+        400.7,
+    ),
+    # All keys in one section, as its file has them.
+    "Qwen2.5-VL 7B": (
+        hf("qwen2_5_vl", 28, 3584, 28, 4, 18944, 152064, tie_word_embeddings=False, sliding_window=32768,
+           use_sliding_window=False, vision_config={"depth": 32, "hidden_size": 1280}),
+        7.62,
+    ),
     "Apertus 8B": (hf("apertus", 32, 4096, 32, 8, 21504, 131072, tie_word_embeddings=False), 8.05),
     "ERNIE 4.5 21B-A3B": (
         hf("ernie4_5_moe", 28, 2560, 20, 4, 12288, 103424, tie_word_embeddings=True, moe_num_experts=64, moe_k=6,

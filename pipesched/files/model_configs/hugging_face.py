@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pipesched.errors import BadInput, did_you_mean
+from pipesched.files.model_configs.expert_layers import expert_layers
 from pipesched.files.model_configs.model_config import Keys, ModelConfig, without_none
 from pipesched.files.schema_errors import shown
 
@@ -18,16 +20,24 @@ class _Family(NamedTuple):
     experts: bool = False
     one_key_head: bool = False  # `multi_query`
     first_expert_layer: int = 0  # `moe_layer_start_index`
+    shared_experts: int = 0
+    defaults: Mapping[str, Any] = MappingProxyType({})  # of keys that published files leave out
 
 
+_GEMMA3 = MappingProxyType({
+    "vocab_size": 262208, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256,
+    "max_position_embeddings": 131072,
+})  # fmt: skip
+_LLAMA4 = MappingProxyType({"interleave_moe_layer_step": 1, "intermediate_size_mlp": 16384, "head_dim": 128})
 _GATED, _UNGATED, _EXPERTS = _Family(), _Family(gated=False), _Family(experts=True)
 FAMILIES: Mapping[str, _Family] = {
     **dict.fromkeys(
         ("llama", "mistral", "ministral", "qwen2", "qwen3", "phi3", "olmo", "olmo2", "olmo3", "glm", "glm4", "granite",
          "internlm2", "exaone4", "smollm3", "seed_oss", "stablelm", "baichuan", "yi", "ernie4_5", "mimo", "ministral3",
-         "hunyuan_v1_dense", "qwen3_vl_text"), _GATED,
+         "hunyuan_v1_dense", "qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text", "qwen3_vl_text"), _GATED,
     ),
-    **dict.fromkeys(("gemma", "gemma2", "gemma3", "gemma3_text", "cohere", "cohere2"), _Family(tied=True)),
+    **dict.fromkeys(("gemma", "gemma2", "cohere", "cohere2"), _Family(tied=True)),
+    **dict.fromkeys(("gemma3", "gemma3_text"), _Family(tied=True, defaults=_GEMMA3)),
     **dict.fromkeys(("gpt2", "opt", "starcoder2", "bloom"), _Family(gated=False, tied=True)),
     **dict.fromkeys(("gpt_bigcode", "falcon"), _Family(gated=False, tied=True, one_key_head=True)),
     **dict.fromkeys(("gpt_neox", "phi", "nemotron", "apertus", "arcee"), _UNGATED),
@@ -38,9 +48,22 @@ FAMILIES: Mapping[str, _Family] = {
         _EXPERTS,
     ),
     "ernie4_5_moe": _Family(experts=True, first_expert_layer=1),
+    "llama4_text": _Family(experts=True, shared_experts=1, defaults=_LLAMA4),
+}  # fmt: skip
+_DELTA, _LIGHTNING, _SPACES = "gated delta networks", "lightning attention", "state spaces (Mamba)"
+# Models with layers whose time and memory `pipesched.layers.derived` has no formula for.
+REFUSED: Mapping[str, str] = {
+    **dict.fromkeys(("qwen3_next", "qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text"), _DELTA),
+    "kimi_linear": "Kimi delta attention",
+    **dict.fromkeys(("minimax", "minimax_text_01", "minimax_m1", "bailing_moe_linear"), _LIGHTNING),
+    **dict.fromkeys(
+        ("nemotron_h", "nemotron_h_puzzle", "jamba", "bamba", "mamba", "mamba2", "falcon_mamba", "falcon_h1", "zamba",
+         "zamba2", "granitemoehybrid", "plamo2"),
+        _SPACES,
+    ),
+    "rwkv": "recurrence", "recurrent_gemma": "recurrence", "lfm2": "short convolutions",
 }  # fmt: skip
 _HEADS, _HIDDEN = ("num_attention_heads", "n_head"), ("hidden_size", "n_embd", "n_embed")
-_ONE_IN = ("decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_freq", "moe_layer_interval")
 
 
 def from_hugging_face(document: Mapping[str, Any], source: str) -> ModelConfig:
@@ -51,19 +74,15 @@ def from_hugging_face(document: Mapping[str, Any], source: str) -> ModelConfig:
         config = {**document["text_config"]}
         config.setdefault("tie_word_embeddings", document.get("tie_word_embeddings"))
         kind = config.get("model_type", kind)
+    if config is not document or "vision_config" in document:
         notes.append(f"{document.get('model_type')}: the text model alone; what encodes images or sound is left out")
-    family = FAMILIES.get(str(kind))
-    if family is None:
-        near, known = did_you_mean(str(kind), FAMILIES), sorted({name.partition("_")[0] for name in FAMILIES})
-        raise BadInput(
-            f"{source}: model_type: found {shown(kind)}; known: those of {', '.join(known)}{near}; for another model "
-            "write the section model of a plan file by hand (docs/layers.md)"
-        )
+    family = _family(kind, source)
+    config = {**family.defaults, **config}
     keys = Keys(source, config)
     _refuse_linear_attention(keys, source)
     hidden = keys.number(*_HIDDEN)
-    experts = _experts(keys, config, source) if family.experts else None
-    inner = keys.optional("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size")
+    experts = _experts(keys, family, source) if family.experts else None
+    inner = keys.optional("intermediate_size_mlp", "intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size")
     tied = config.get("tie_word_embeddings")
     layers = keys.number("num_hidden_layers", "n_layer", "num_layers")
     model = {
@@ -77,16 +96,37 @@ def from_hugging_face(document: Mapping[str, Any], source: str) -> ModelConfig:
         "tied": True if (family.tied if tied is None else tied) else None,
     }
     if experts is not None:
-        dense = _dense_layers(keys, config, family, layers, source)
-        model |= {"experts": experts, "dense_layers": dense or None, "ffn": model["ffn"] if dense else None}
+        dense, every = expert_layers(keys, config, family.first_expert_layer, layers, source)
+        model |= {
+            "experts": experts,
+            "experts_every": every if every > 1 else None,
+            "dense_layers": dense or None,
+            "ffn": model["ffn"] if dense or every > 1 else None,
+        }
     longest = keys.optional("max_position_embeddings", "n_positions")
     keys.check()
     if config.get("sliding_window") and config.get("use_sliding_window", True):
         notes.append("attention in a sliding window is counted as over the whole sequence")
+    if config.get("attention_chunk_size"):
+        notes.append(f"attention in chunks of {config['attention_chunk_size']} is counted as over the whole sequence")
     if config.get("index_topk"):
         notes.append("sparse attention is counted as over the whole sequence")
     name = str(document.get("_name_or_path") or kind).rstrip("/").rpartition("/")[2]
     return ModelConfig(name, without_none(model), {}, longest, tuple(notes))
+
+
+def _family(kind: object, source: str) -> _Family:
+    """What is known of a `model_type`; `BadInput` for one that is not read, with the reason where it is known."""
+    name = str(kind)
+    if name in FAMILIES:
+        return FAMILIES[name]
+    measured = "measure its layers (profile --by-layer) or write them by hand (docs/layers.md)"
+    if name in REFUSED:
+        why = f"a model with layers of {REFUSED[name]}, for whose costs there is no formula"
+        raise BadInput(f"{source}: model_type: found {shown(kind)}, {why}; {measured}")
+    near = did_you_mean(name, FAMILIES)
+    known = ", ".join(sorted(FAMILIES))
+    raise BadInput(f"{source}: model_type: found {shown(kind)}; known: {known}{near}; for another model {measured}")
 
 
 def _attention(keys: Keys, config: Mapping[str, Any], family: _Family) -> dict[str, int]:
@@ -103,11 +143,7 @@ def _attention(keys: Keys, config: Mapping[str, Any], family: _Family) -> dict[s
     return without_none({"heads": heads, "kv_heads": groups, "head_size": keys.optional("head_dim")})
 
 
-def _experts(keys: Keys, config: Mapping[str, Any], source: str) -> dict[str, int]:
-    for name in _ONE_IN:
-        if config.get(name) not in (None, 1):
-            allowed = "1, experts in every layer after the dense ones"
-            raise BadInput(f"{source}: {name}: found {shown(config[name])}; allowed: {allowed}")
+def _experts(keys: Keys, family: _Family, source: str) -> dict[str, int]:
     ffn = keys.number("moe_intermediate_size", "intermediate_size")
     shared, rest = divmod(keys.optional("shared_expert_intermediate_size") or 0, ffn)
     if rest:
@@ -115,22 +151,10 @@ def _experts(keys: Keys, config: Mapping[str, Any], source: str) -> dict[str, in
     return without_none({
         "number": keys.number("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"),
         "per_token": keys.number("num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_k"),
-        "shared": keys.optional("n_shared_experts", "num_shared_experts", "moe_num_shared_experts") or shared or None,
+        "shared": keys.optional("n_shared_experts", "num_shared_experts", "moe_num_shared_experts") or shared
+        or family.shared_experts or None,
         "ffn": ffn,
     })  # fmt: skip
-
-
-def _dense_layers(keys: Keys, config: Mapping[str, Any], family: _Family, layers: int, source: str) -> int:
-    """How many of the first layers have no experts; `BadInput` where they are not the first ones."""
-    listed = keys.listed("mlp_only_layers")
-    if listed != list(range(len(listed))):
-        raise BadInput(f"{source}: mlp_only_layers: found {shown(listed)}; allowed: the first layers")
-    last = config.get("moe_layer_end_index", -1)
-    if last not in (-1, layers - 1):
-        raise BadInput(f"{source}: moe_layer_end_index: found {shown(last)}; allowed: the last layer, or -1")
-    start = "moe_layer_start_index"
-    first = (keys.optional(start) or 0) if start in config else family.first_expert_layer
-    return keys.optional("first_k_dense_replace") or len(listed) or first
 
 
 def _refuse_linear_attention(keys: Keys, source: str) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pipesched.errors import BadInput
+from pipesched.files.model_configs.expert_layers import ALLOWED, regular
 from pipesched.files.schema_errors import shown
 
 _BY_HAND = "for this model write the layers of a plan file by hand (docs/plans.md)"
@@ -137,24 +138,24 @@ def _left_out(given: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name}: {shown(value)} is not known here, and is not counted"
 
 
-def transformer_layers(pattern: str, source: str, name: str) -> tuple[int, int, int]:
-    """Layers, those without experts, which come first, and multi-token prediction layers, of a hybrid model's pattern.
+def transformer_layers(pattern: str, source: str, name: str) -> tuple[int, int, int, int]:
+    """Layers, the first ones without experts, one in how many of the others has, and multi-token prediction layers.
 
-    Only where it is that of a transformer: an attention (`*`, latent `+`, sparse `D`) and behind it an MLP `-` or
-    experts `E`. Bars between stages are left out: the plan decides them.
+    Of a hybrid model's pattern, only where it is that of a transformer: an attention (`*`, latent `+`, sparse `D`) and
+    behind it an MLP `-` or experts `E`. Bars between stages are left out: the plan decides them.
     """
     main, *mtp = pattern.strip().strip("'\"").split("/")
     letters = main.replace("|", "")
-    pairs = re.fullmatch(r"((?:[*+D]-)*)((?:[*+D]E)*)", letters)
+    found = regular([one == "E" for one in letters[1::2]]) if re.fullmatch(r"([*+D][-E])+", letters) else None
     known = {"M": "Mamba", "G": "gated delta net"}
-    if pairs is None or not letters:
+    if found is None:
         strange = next((known[letter] for letter in letters if letter in known), "another order of layers")
         raise BadInput(
             f"{source}: {name}: found {shown(pattern)} with {strange}; allowed: an attention (*, + or D) and behind it "
-            f"an MLP - or experts E in every layer, those with experts last; {_BY_HAND}"
+            f"an MLP - or experts E in every layer: {ALLOWED}; {_BY_HAND}"
         )
     depths = [one for one in mtp if one]
     last = letters[-2:]
     if any(one != last for one in depths):
         raise BadInput(f"{source}: {name}: found {shown(pattern)}; allowed behind each /: {last}, as the last layer")
-    return len(letters) // 2, len(pairs[1]) // 2, len(depths)
+    return len(letters) // 2, *found, len(depths)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pipesched.errors import BadInput
+from pipesched.files.model_configs.expert_layers import ALLOWED, regular
 from pipesched.files.model_configs.megatron_architecture import check_architecture, transformer_layers
 from pipesched.files.model_configs.model_config import Keys, ModelConfig, without_none
 
@@ -76,12 +77,16 @@ def from_megatron(values: Mapping[str, Any], source: str) -> ModelConfig:
         "vocabulary": keys.number("padded_vocab_size", "vocab_size"),
         "attention": _attention(keys, values, heads),
         "gated": None if gated else False,
-        "mtp_layers": keys.optional("mtp_num_layers") if hybrid is None else hybrid[2] or None,
+        "mtp_layers": keys.optional("mtp_num_layers") if hybrid is None else hybrid[3] or None,
         "tied": None if _untied(values) else True,
     }
-    dense = layers if number is None else _dense_layers(values, layers, source) if hybrid is None else hybrid[1]
-    if hybrid is not None and number is None and hybrid[1] < layers:
-        keys.mistakes.append(f"{source}: num_experts: missing; it is required with E in the pattern of layers")
+    dense, every = layers, 1
+    if hybrid is not None:
+        dense, every = hybrid[1:3]
+        if number is None and dense < layers:
+            keys.mistakes.append(f"{source}: num_experts: missing; it is required with E in the pattern of layers")
+    elif number is not None:
+        dense, every = _expert_layers(values, layers, source)
     if number is not None:
         ffn = keys.optional("moe_ffn_hidden_size") or inner
         shared = keys.optional("moe_shared_expert_intermediate_size") or 0
@@ -93,8 +98,9 @@ def from_megatron(values: Mapping[str, Any], source: str) -> ModelConfig:
             "number": number, "per_token": keys.number("moe_router_topk", default=2), "shared": shared // ffn or None,
             "ffn": ffn,
         })  # fmt: skip
+        model["experts_every"] = every if every > 1 else None
         model["dense_layers"] = dense or None
-    model["ffn"] = inner if dense else None
+    model["ffn"] = inner if dense or every > 1 else None
     said = {
         "sequence": keys.optional("seq_length", "encoder_seq_length"),
         "microbatch_size": keys.optional("micro_batch_size"),
@@ -109,8 +115,8 @@ def from_megatron(values: Mapping[str, Any], source: str) -> ModelConfig:
     return ModelConfig(name, without_none(model), without_none(said), longest, notes)
 
 
-def _hybrid(values: Mapping[str, Any], source: str) -> tuple[int, int, int] | None:
-    """Layers, dense ones and those of multi-token prediction, by the pattern of a hybrid model; None without one."""
+def _hybrid(values: Mapping[str, Any], source: str) -> tuple[int, int, int, int] | None:
+    """Layers, dense ones first, one in how many has experts, multi-token prediction: by a hybrid model's pattern."""
     for name in ("hybrid_layer_pattern", "hybrid_override_pattern"):
         if values.get(name):
             return transformer_layers(str(values[name]), source, name)
@@ -141,19 +147,21 @@ def _untied(values: Mapping[str, Any]) -> bool:
     return _on(values, "untie_embeddings_and_output_weights") or str(shared).lower() == "false"
 
 
-def _dense_layers(values: Mapping[str, Any], layers: int, source: str) -> int:
-    """How many of the first layers have no experts, by `moe_layer_freq`: a number, or `([0]*3+[1]*58)`."""
+def _expert_layers(values: Mapping[str, Any], layers: int, source: str) -> tuple[int, int]:
+    """How many of the first layers have no experts, and one in how many of the others has, the first of them.
+
+    By `moe_layer_freq`: a number, of layers counted from 0, or `([0]*3+[1]*58)`.
+    """
     given = values.get("moe_layer_freq", 1)
     listed = given if isinstance(given, list) else []
     text = str(given).replace(" ", "")
     if isinstance(given, str) and re.fullmatch(r"\(?(\[[\d,]+\](\*\d+)?\+?)+\)?", text):
         for part, _, times in re.findall(r"\[([\d,]+)\](\*(\d+))?", text):
             listed = listed + [int(one) for one in part.split(",")] * int(times or 1)
-    if not listed and text == "1":
-        return 0
-    dense = next((at for at, one in enumerate(listed) if int(one)), len(listed))
-    if len(listed) != layers or not all(map(int, listed[dense:])):
-        raise BadInput(
-            f"{source}: moe_layer_freq: found {text}; allowed: 1, or {layers} with those without experts first"
-        )
-    return dense
+    if not listed and text.isdecimal() and int(text) > 0:
+        listed = [int(at % int(text) == 0) for at in range(layers)]
+    found = regular([int(one) == 1 for one in listed]) if len(listed) == layers else None
+    if found is None:
+        numbers = f"a number, or a 0 or 1 for each of {layers} layers"
+        raise BadInput(f"{source}: moe_layer_freq: found {text}; allowed: {numbers}: {ALLOWED}")
+    return found

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 
+from pipesched.files.limits import MOST_LAYERS
 from pipesched.files.plans.model_schema import (
     AttentionSection,
     ExpertsSection,
@@ -55,6 +56,7 @@ def derived_from(
         model.mtp_layers,
         model.gated,
         model.tied,
+        model.experts_every,
     )
     training = Training(
         model.sequence,
@@ -190,12 +192,16 @@ def _blocks(model: ModelSection) -> list[str]:
         found += experts.missing("model.experts")
         if experts.number and experts.per_token and experts.per_token > experts.number:
             found.append(f"model.experts.per_token: found {experts.per_token}; allowed: up to {experts.number}")
+    if model.layers is not None and model.layers > MOST_LAYERS:
+        found.append(f"model.layers: found {model.layers}; allowed: up to {MOST_LAYERS}")
     if model.layers is not None and dense is not None:
         if dense > model.layers:
             found.append(f"model.dense_layers: found {dense}; allowed: up to the {model.layers} layers")
         elif dense < model.layers and experts is None:
             found.append(f"model.dense_layers: found {dense} without experts; allowed: all {model.layers} layers")
-    if model.ffn is None and (dense or experts is None):
+    if experts is None and model.experts_every != 1:
+        found.append(f"model.experts_every: found {model.experts_every} without experts; allowed: 1")
+    if model.ffn is None and (dense or experts is None or model.experts_every > 1):
         found.append("model.ffn: missing; it is required with dense layers")
     return found
 

@@ -83,6 +83,9 @@ class ModelSection(Section):
         None, description="the first layers, without experts; default: 0 with experts"
     )
     experts: ExpertsSection | None = None
+    experts_every: field_types.Count = Field(
+        1, description="after the first, dense layers, one layer in so many has experts, the first of them; default 1"
+    )
     mtp_layers: _Natural = Field(0, description="multi-token prediction layers; default 0")
     tied: field_types.YesOrNo = Field(False, description="the head has the embedding's parameters")
     sequence: field_types.Count | None = Field(None, description="tokens of a sequence")

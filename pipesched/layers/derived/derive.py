@@ -111,10 +111,9 @@ def _kinds(shape: Shape, training: Training, parallel: Parallel) -> list[_Kind]:
     vocabulary = Parameters(vocabulary_parameters(shape), 0, 0)
     logits = float(tokens_of(training, parallel)) * shape.vocabulary * TRAFFIC.logits
     found = []
-    if shape.dense_layers:
-        found.append(_Kind("dense" if shape.experts else "layer", shape.dense_layers, *of(False)))
-    if shape.layers > shape.dense_layers:
-        found.append(_Kind("moe", shape.layers - shape.dense_layers, *of(True), moe=True))
+    layers = {moe: of(moe) for moe in {moe for moe, _ in shape.runs}}
+    for moe, number in shape.runs:
+        found.append(_Kind("moe" if moe else "dense" if shape.experts else "layer", number, *layers[moe], moe=moe))
     if shape.mtp_layers:
         moe = shape.experts is not None
         _, traffic, _, _ = of(moe)

@@ -105,10 +105,9 @@ def mtp_products(shape: Shape, training: Training, parallel: Parallel) -> list[P
 
 def model_operations(shape: Shape, training: Training) -> Fraction:
     """Of a micro-batch in the whole model, forward and twice as many backward, with nothing computed again."""
-    whole, dense = Parallel(), shape.dense_layers
-    counted = [(1, head_operations(shape, training, whole)), (dense, layer_operations(shape, training, whole, False))]
-    if shape.experts is not None:
-        counted.append((shape.layers - dense, layer_operations(shape, training, whole, True)))
+    whole = Parallel()
+    counted = [(1, head_operations(shape, training, whole))]
+    counted += [(number, layer_operations(shape, training, whole, moe)) for moe, number in shape.layers_of.items()]
     if shape.mtp_layers:
         attention = layer_operations(shape, training, whole, shape.experts is not None).attention
         counted.append((shape.mtp_layers, Operations(_sum(mtp_products(shape, training, whole)), attention)))

@@ -68,9 +68,8 @@ def mtp_parameters(shape: Shape) -> Parameters:
 def total_parameters(shape: Shape) -> int:
     """All parameters of the model but those of multi-token prediction, as published."""
     vocabulary = vocabulary_parameters(shape) * (1 if shape.tied else 2)
-    dense = shape.dense_layers * layer_parameters(shape, False).total
-    moe = (shape.layers - shape.dense_layers) * layer_parameters(shape, True).total if shape.experts else 0
-    return vocabulary + shape.hidden + dense + moe
+    layers = sum(number * layer_parameters(shape, moe).total for moe, number in shape.layers_of.items())
+    return vocabulary + shape.hidden + layers
 
 
 def active_parameters(shape: Shape) -> int:
@@ -78,7 +77,7 @@ def active_parameters(shape: Shape) -> int:
     if shape.experts is None:
         return total_parameters(shape)
     idle = (shape.experts.number - shape.experts.per_token) * feed_forward(shape, shape.experts.ffn)
-    return total_parameters(shape) - (shape.layers - shape.dense_layers) * idle
+    return total_parameters(shape) - shape.layers_of.get(True, 0) * idle
 
 
 def state_bytes(parameters: Parameters, parallel: Parallel, precision: Precision) -> Fraction:

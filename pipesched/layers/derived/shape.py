@@ -47,6 +47,9 @@ class Experts:
 class Shape:
     """A decoder: `dense_layers` layers with a feed-forward block of width `ffn` first, then those with experts.
 
+    Of what follows the first layers only every `experts_every`-th has experts, from the first on; those between are
+    dense too (Llama 4, Megatron's --moe-layer-freq).
+
     `gated`: two projections up and one down (SwiGLU), else one of each. `mtp_layers` are multi-token prediction layers
     (arXiv 2412.19437, section 2.2); `tied`: the head has the embedding's parameters.
     """
@@ -61,6 +64,23 @@ class Shape:
     mtp_layers: int = 0
     gated: bool = True
     tied: bool = False
+    experts_every: int = 1
+
+    @property
+    def layers_of(self) -> dict[bool, int]:
+        """How many layers have experts (True) and how many have none; what there is none of is left out."""
+        moe = 0 if self.experts is None else -(-(self.layers - self.dense_layers) // self.experts_every)
+        return {has: number for has, number in ((False, self.layers - moe), (True, moe)) if number}
+
+    @property
+    def runs(self) -> list[tuple[bool, int]]:
+        """The layers in their order: whether they have experts, and how many follow each other."""
+        if self.experts is None or self.experts_every == 1:
+            return [*self.layers_of.items()]
+        found = [(False, self.dense_layers)]
+        for at in range(self.dense_layers, self.layers, self.experts_every):
+            found += [(True, 1), (False, min(self.experts_every, self.layers - at) - 1)]
+        return [(moe, number) for moe, number in found if number]
 
 
 class Precision(NamedTuple):

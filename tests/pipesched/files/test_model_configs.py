@@ -12,14 +12,14 @@ from commands.main import main
 from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import read_yaml
 from pipesched.files.model_configs.hardware_table import DEVICES
-from pipesched.files.model_configs.hugging_face import from_hugging_face
+from pipesched.files.model_configs.hugging_face import FAMILIES, REFUSED, from_hugging_face
 from pipesched.files.model_configs.megatron_arguments import arguments_of, flattened, from_megatron
 from pipesched.files.model_configs.model_config import ModelConfig
 from pipesched.files.model_configs.plan_of_config import Wanted, plan_document, plan_text
 from pipesched.files.model_configs.torchtitan import FLAVORS, from_torchtitan
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.plan_problem import PlanProblem
-from tests.support.published_models import PUBLISHED
+from tests.support.published_models import PUBLISHED, hf
 
 H100 = DEVICES["h100-80gb"]
 
@@ -104,6 +104,8 @@ def test_megatron_s_arguments() -> None:
     assert found.said == {"expert": 8} and billions(plan_of(found)) == pytest.approx(671.0, rel=0.001)
     as_text = flattened(experts) | {"moe_layer_freq": "([0]*3+[1]*58)"}
     assert from_megatron(as_text, "args.sh").model == found.model
+    every = from_megatron(flattened(experts) | {"moe_layer_freq": 4}, "args.sh").model
+    assert every["experts_every"] == 4 and "dense_layers" not in every and every["ffn"] == 18432
     with pytest.raises(BadInput, match="moe_layer_freq"):
         from_megatron(as_text | {"moe_layer_freq": "([1]*3+[0]*58)"}, "args.sh")
 
@@ -116,7 +118,7 @@ PLAIN = {"hidden_size": "64", "num_attention_heads": "4", "vocab_size": "100", "
     [
         ("hybrid_layer_pattern", "MEM*E", "found 'MEM\\*E' with Mamba; allowed: an attention"),
         ("hybrid_override_pattern", "G-*-", "with gated delta net"),
-        ("hybrid_layer_pattern", "*-*E*-", "another order of layers"),
+        ("hybrid_layer_pattern", "*E*E*-", "another order of layers"),
         ("hybrid_layer_pattern", "*-*-/M-", "allowed behind each /: \\*-"),
         ("hybrid_layer_pattern", "", "num_layers: missing"),
         ("experimental_attention_variant", "gated_delta_net", "another attention"),
@@ -141,6 +143,8 @@ def test_the_pattern_of_a_transformer_is_read() -> None:
     given = PLAIN | {"num_experts": "8", "moe_ffn_hidden_size": "32", "num_layers": "99"}
     found = from_megatron(given | {"hybrid_layer_pattern": "'*-*-|*E*E|*E*E/*E/*E'", "spec": "mamba"}, "args.sh").model
     assert (found["layers"], found["dense_layers"], found["mtp_layers"], found["experts"]["ffn"]) == (6, 2, 2, 32)
+    turns = from_megatron(given | {"hybrid_layer_pattern": "*-*E|*-*E*-"}, "args.sh").model
+    assert (turns["layers"], turns["dense_layers"], turns["experts_every"]) == (5, 1, 2)
     latent = from_megatron(PLAIN | {"hybrid_layer_pattern": "+-|+-"}, "args.sh").model
     assert (latent["layers"], latent["attention"]["kv_rank"], latent.get("experts")) == (2, 32, None)
     with pytest.raises(BadInput, match="num_experts: missing"):
@@ -184,16 +188,22 @@ def test_torchtitan_s_flavors(name: str, flavor: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "mistake"),
     [
-        ({"model_type": "mamba2"}, "model_type: found 'mamba2'; known: "),
+        ({"model_type": "mamba9"}, "model_type: found 'mamba9'; known: "),
         ({"hidden_size": None}, "hidden_size: missing"),
         ({"num_hidden_layers": "many"}, "num_hidden_layers: found 'many'"),
         ({"model_type": "mixtral"}, "num_local_experts: missing"),
-        ({"model_type": "qwen3_moe", "decoder_sparse_step": 2}, "decoder_sparse_step: found 2"),
         (
             {"model_type": "qwen3_moe", "mlp_only_layers": [3], "num_experts": 8, "num_experts_per_tok": 2},
             "mlp_only_layers",
         ),
-        ({"model_type": "minimax"}, "model_type: found 'minimax'; known: "),
+        ({"model_type": "minimax"}, "model_type: found 'minimax', a model with layers of lightning attention"),
+        ({"model_type": "qwen3_next"}, "found 'qwen3_next', a model with layers of gated delta networks"),
+        ({"model_type": "nemotron_h"}, "found 'nemotron_h', a model with layers of state spaces (Mamba)"),
+        ({"model_type": "qwen9"}, "known: apertus, arcee, "),
+        (
+            {"model_type": "llama4_text", "num_local_experts": 8, "num_experts_per_tok": 1, "moe_layers": [1, 2, 5]},
+            "moe_layers: found experts in the layers [1, 2, 5]",
+        ),
         (
             {"layer_types": ["full_attention", "linear_attention"] * 16},
             "layer_types: found linear_attention; allowed: full_attention, sliding_attention",
@@ -232,6 +242,51 @@ def test_ernie_s_first_layers_are_dense(keys: dict[str, Any], dense: int) -> Non
     document = PUBLISHED["ERNIE 4.5 21B-A3B"][0].copy()
     del document["moe_layer_start_index"]
     assert from_hugging_face(document | keys, "config.json").model["dense_layers"] == dense
+
+
+def layers_of(plan: PlanProblem) -> list[str]:
+    return [layer.name for layer in plan.model.sequence]
+
+
+def test_experts_in_every_other_layer() -> None:
+    """Maverick: dense layers between those with experts; 17 billion parameters are used by a token."""
+    plan = plan_of(from_hugging_face(PUBLISHED["Llama 4 Maverick"][0], "config.json"))
+    assert layers_of(plan) == ["embedding", *["dense", "moe"] * 24, "head"]
+    active = float(plan.assumptions[0].partition(", ")[2].partition(" ")[0])
+    assert active == pytest.approx(17.2, abs=0.2)
+    scout = from_hugging_face(PUBLISHED["Llama 4 Scout"][0], "config.json")
+    assert layers_of(plan_of(scout)) == ["embedding", *["moe"] * 48, "head"]
+    assert "the text model alone" in scout.notes[0] and "chunks of 8192" in scout.notes[1]
+
+
+@pytest.mark.parametrize(
+    ("keys", "dense", "every"),
+    [
+        ({"model_type": "qwen3_moe", "decoder_sparse_step": 2}, 1, 2),
+        ({"model_type": "qwen3_moe", "mlp_only_layers": [0, 1]}, 2, None),
+        ({"model_type": "deepseek_v3", "first_k_dense_replace": 3, "moe_layer_freq": 2}, 4, 2),
+        ({"model_type": "deepseek_v3", "moe_layer_freq": [0] + [1] * 7}, 1, None),
+        ({"model_type": "ernie4_5_moe", "moe_layer_start_index": 2, "moe_layer_interval": 2}, 3, 2),
+        ({"model_type": "llama4_text", "moe_layers": [2, 5]}, 2, 3),
+    ],
+)
+def test_which_layers_have_experts(keys: dict[str, Any], dense: int, every: int | None) -> None:
+    """By the rule of each class in transformers."""
+    document = hf("", 8, 64, 4, 4, 96, 1000, num_experts=8, num_experts_per_tok=2, moe_intermediate_size=32) | keys
+    model = from_hugging_face(document, "config.json").model
+    assert (model.get("dense_layers"), model.get("experts_every")) == (dense, every)
+    names = layers_of(plan_of(from_hugging_face(document, "config.json"), devices=2))
+    assert names[1:-1] == ["moe" if at >= dense and (at - dense) % (every or 1) == 0 else "dense" for at in range(8)]
+
+
+@pytest.mark.parametrize("kind", [*REFUSED, *FAMILIES])
+def test_a_model_is_read_or_refused_by_its_whole_name(kind: str) -> None:
+    """None that begins as a known one does is taken for that, and none is named that is not read."""
+    assert (kind in REFUSED) is not (kind in FAMILIES)
+    with pytest.raises(BadInput) as caught:
+        from_hugging_face(PUBLISHED["Llama 3.1 8B"][0] | {"model_type": f"{kind}_nonsense"}, "config.json")
+    known = caught.value.mistakes[0].partition("known: ")[2].partition(";")[0]
+    assert set(known.split(", ")) == set(FAMILIES)
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -245,6 +247,16 @@ def test_mistakes_of_model_and_hardware_are_a_line_each(case: str) -> None:
     with pytest.raises(BadInput) as refusal:
         plan_problem_from(document)
     assert len(refusal.value.mistakes) == mistakes, refusal.value
+
+
+@pytest.mark.parametrize("every", range(1, 6))
+@pytest.mark.parametrize("dense", range(8))
+def test_which_layers_have_experts(dense: int, every: int) -> None:
+    shape = Shape(7, 8, 8, Attention(1, 1, 8), 8, dense, Experts(4, 1, 0, 8), experts_every=every)
+    has = [at >= dense and (at - dense) % every == 0 for at in range(7)]
+    assert [moe for moe, number in shape.runs for _ in range(number)] == has
+    assert all(number and one != after for (one, number), (after, _) in pairwise(shape.runs))
+    assert shape.layers_of == Counter(has)
 
 
 def test_a_token_goes_to_a_node_once() -> None:
