@@ -1,4 +1,4 @@
-"""What a layer of orders becomes by a step or a block more, compiled: which of these are tried."""
+"""Expansion of a layer of partial orders by one more step or block, compiled, and the selection of children to try."""
 
 from __future__ import annotations
 

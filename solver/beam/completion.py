@@ -1,7 +1,7 @@
-"""What must follow an order of one chain at least: those that cannot end below a value are left out, others ranked.
+"""Completion bounds of partial orders of one chain: orders that cannot end before V are pruned, others ranked by them.
 
-Crossings with blocks on all devices of the chain, passes backwards with one label a state, say for each time of an
-order what follows it.
+Relaxed diagrams with blocks on all devices of the chain, compiled backwards with one label per state, give for each
+time of an order what follows it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pipesched.problem.problem import Problem
 from solver.beam.children import MATE
 from solver.beam.nodes import offsets
 from solver.beam.tables import Numbers, Walks
-from solver.diagram.completion import Rests, completion, numbers_of
+from solver.diagram.completion import CompletionRows, completion, numbers_of
 from solver.diagram.modelled_stages import devices_of
 from solver.diagram.params import DIAGRAMS
 from solver.diagram.steps import NOTHING
@@ -32,7 +32,7 @@ class CompletionBounds(NamedTuple):
     `number[d]` is what the pass backwards calls device d. Orders that cannot end before `value` are left out.
     """
 
-    layers: list[Rests]
+    layers: list[CompletionRows]
     raises: Numbers
     number: Numbers
     value: int
@@ -66,7 +66,7 @@ def rank_below(
 
 @inner
 def rank_children(nodes, moves, ranks, blocks, keys, first, rests, walks, raises, number, value):  # type: ignore[no-untyped-def]
-    """Of those with a block or of those without; states and what follows them are of the layer that these lead to."""
+    """Add completion bounds to the ranks of children with (or without) a block; rows are of the layer they reach."""
     steps = walks.device.shape[0]
     for child in range(nodes.shape[0]):
         if (moves[child, MATE] >= 0) != blocks:

@@ -1,7 +1,7 @@
-"""What a step or a block makes of an order, compiled: when it runs, what it holds, and the weight passes before it.
+"""Transition of a partial order by a step or block, compiled: its times, memory, and the weight passes before it.
 
 A node is a row of numbers: how many micro-batches have taken each step, when each micro-batch ended its last one, when
-each device is free, how many weight passes of each gradient wait, and what each device holds.
+each device is free, how many weight passes of each gradient are pending, and the memory level of each device.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from solver.beam.tables import Numbers, Walks
 
 @inner
 def offsets(walks):  # type: ignore[no-untyped-def]
-    """Where the parts of a node begin after the counts of steps; last its length."""
+    """Start of each part of a node after the counts of steps; last its length."""
     steps = walks.device.shape[0]
     ends = steps
     free = ends + walks.first[steps - 1] + walks.microbatches[steps - 1]
@@ -33,9 +33,9 @@ def at_first(walks: Walks) -> Numbers:
 
 @inner
 def run_weights(row, device, until, short, more, walks):  # type: ignore[no-untyped-def]
-    """Run weight passes of a device in a node: those that end in time, what memory is short of, and some more.
+    """Run weight passes of a device in a node: those that end in time, those that memory needs, and `more`.
 
-    When the device is free then; -1 where there are not so many. Changes what waits and what is held.
+    Returns when the device is free then; -1 if there are too few. Changes pending counts and memory levels.
     """
     _, free, waiting, held, _ = offsets(walks)
     now = row[free + device]
@@ -64,7 +64,7 @@ def run_weights(row, device, until, short, more, walks):  # type: ignore[no-unty
 
 @inner
 def is_next(row, step, walks):  # type: ignore[no-untyped-def]
-    """Whether a micro-batch has come to a step."""
+    """True if a micro-batch has arrived at a step."""
     if row[step] >= walks.microbatches[step]:
         return False
     return walks.before[step] < 0 or row[walks.before[step]] > row[step]
@@ -72,7 +72,7 @@ def is_next(row, step, walks):  # type: ignore[no-untyped-def]
 
 @inner
 def comes(row, step, walks):  # type: ignore[no-untyped-def]
-    """When the next micro-batch can take a step, but for its device."""
+    """Arrival of the next micro-batch at a step, without its device's availability."""
     if walks.before[step] < 0:
         return 0
     return row[walks.device.shape[0] + walks.first[step] + row[step]] + walks.lag[step]
@@ -80,9 +80,9 @@ def comes(row, step, walks):  # type: ignore[no-untyped-def]
 
 @inner
 def leaves_room(row, step, walks):  # type: ignore[no-untyped-def]
-    """Whether a forward leaves room for the oldest micro-batch of each chain that has some left.
+    """True if a forward leaves memory for the oldest unfinished micro-batch of each chain.
 
-    All that older ones hold is given back. Without this rule orders end where each chain waits for the other.
+    Memory of still older ones is released. Without this rule orders end where each chain waits for the other.
     """
     device, held = walks.device[step], walks.takes[step]
     oldest = row[walks.safe[walks.chain[step], device]]

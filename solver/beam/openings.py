@@ -1,4 +1,4 @@
-"""From when on the devices run passes, where the span counts: a start that keeps no device waiting."""
+"""Opening times of devices when the span counts: starts that keep no device waiting."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from pipesched.problem.problem import Objective, Problem
 
 
 def openings(problem: Problem) -> list[list[int]]:
-    """From when on devices run passes: from 0 on, and of a span from when the first forward of chains has come to them.
+    """Candidate opening times of devices: 0, or for the span the arrival of the first forward of the chains.
 
-    That of all chains; or that of one, for which the others wait: where one comes to a device first and the other last,
-    a device that both begin on at once is the last to end as well.
+    One candidate for all chains; or one for a single chain, for which the others wait: where one chain reaches a device
+    first and the other last, a device that starts both at once is also the last to end.
     """
     if problem.objective is not Objective.SPAN:
         return [[0] * problem.devices]

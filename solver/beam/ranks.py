@@ -1,4 +1,4 @@
-"""What orders are ranked by, compiled: what the whole must still take, and how far each micro-batch has come."""
+"""Ranks of partial orders, compiled: the time that devices still need, and the progress of each micro-batch."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ SUMS = 6
 
 
 class Preference(NamedTuple):
-    """Which orders are kept: by the mean over devices of what they must still take, and others with their weights.
+    """Weights of a node's rank besides the mean remaining time of devices.
 
-    Those are the longest that the whole must take at least, and the mean over micro-batches under way. Up to
-    `block_wait`, in ticks, something else on the device is passed over for a block. `memory` is how many times as long
-    as without any wait activations are taken to be held.
+    `longest` weighs the largest remaining time of a device, `microbatches` the mean over micro-batches in flight. For
+    up to `block_wait` ticks another pass on the device is skipped in favour of a block. `memory` is how many times
+    longer than without waiting activations are expected to live.
     """
 
     block_wait: float
@@ -68,10 +68,10 @@ def _add_up(row, walks, sums):  # type: ignore[no-untyped-def]
 
 @inner
 def ranked(row, walks, prefers, sums):  # type: ignore[no-untyped-def]
-    """What a node is ranked by, lower is better.
+    """Rank of a node; lower is better.
 
-    Each device runs what it has left, in as many blocks as it has forwards and gradients for, once something comes to
-    it again; its memory must hold what is left to hold, memory times time; each micro-batch under way walks to its end.
+    Each device runs its remaining work, in as many blocks as it has forwards and gradients for, from the next arrival
+    on; its memory times time must suffice for the remaining activations; each micro-batch in flight runs to its end.
     """
     _, free, _, _, _ = offsets(walks)
     steps, devices, mean = walks.device.shape[0], walks.room.shape[0], 0.0

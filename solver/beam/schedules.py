@@ -1,4 +1,4 @@
-"""The schedule that an order of steps and blocks stands for: its moves once more, with the weight passes between."""
+"""Conversion of a beam search's moves to a schedule, with the weight passes between."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def schedule_of_moves(problem: Problem, walks: Walks, moves: Sequence[tuple[int,
     blocked: dict[int, set[int]] = {at: set() for at in range(len(steps))}
 
     def run_weights(counts: np.ndarray, device: int) -> None:
-        """So many of each gradient, the longest first, of micro-batches whose backward is not whole."""
+        """Append `counts` weight passes of each gradient, the longest first, for backwards that are split."""
         for step in walks.waits[walks.since[device] : walks.since[device + 1]]:
             for _ in range(counts[step]):
                 while weights[step] in blocked[int(step)]:
@@ -50,7 +50,7 @@ def schedule_of_moves(problem: Problem, walks: Walks, moves: Sequence[tuple[int,
 
 
 def _pass(problem: Problem, step: Step, number: int, weight: bool = False) -> Pass:
-    """Of the micro-batch of that number among those of the chain."""
+    """The pass of a step for the chain's micro-batch number `number`."""
     microbatch = problem.microbatches_of[step.stage][number]
     whole = problem.stages[step.stage].weight is None
     return Pass(W if weight else F if not step.gradient else BW if whole else B, step.stage, microbatch)

@@ -39,9 +39,9 @@ class _Kept(NamedTuple):
 def best_order(
     walks: Walks, prefers: Preference, width: int, alike: int, below: CompletionBounds | None = None
 ) -> Generator[None, None, Found | None]:
-    """The best order met with so many nodes of a layer, of which so many have run the same passes.
+    """The best order found with `width` nodes per layer, at most `alike` of which have run the same passes.
 
-    None where every node of a layer is at an end or, where that is told, cannot end `below` a value. Yields after each
+    None if every node of a layer is at an end or, with completion bounds, cannot end before a value. Yields after each
     call of compiled code, a hundredth of a second or less.
     """
     layers = int(walks.microbatches.sum())
@@ -76,7 +76,7 @@ def best_order(
 
 
 def ended(run: Generator[None, None, Found | None]) -> Found | None:
-    """What a run finds, at once."""
+    """The result of a run, computed without pause."""
     while True:
         try:
             next(run)

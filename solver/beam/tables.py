@@ -21,19 +21,19 @@ ENDLESS = 2**60
 
 
 class Walks(NamedTuple):
-    """By step, the forwards of a chain and then its gradients, one chain after the other.
+    """Arrays by step: the forwards of a chain and then its gradients, one chain after the other.
 
-    `before` is the step before it or -1, `last` the last one of its chain; `first` where the micro-batches of its chain
-    begin among all, `microbatches` how many those are. `weight` is the time of a gradient's weight pass, -1 for a
-    forward. A forward takes `takes`; a gradient gives back `gives`, its weight pass `later`. `rest` is the way from a
+    `before` is the step before it or -1, `last` the last one of its chain; `first` is the index of the chain's first
+    micro-batch among all, `microbatches` their number. `weight` is the time of a gradient's weight pass, -1 for a
+    forward. A forward takes `takes`; a gradient releases `gives`, its weight pass `later`. `rest` is the path from a
     step's start to the end of the last one, `reach` that to the next step on each device (-1: none). `block` is the
-    time of a forward and a full backward together, -1 where they are no block.
+    time of a forward and a full backward together, -1 if they form no block.
 
-    By device, `saved` is what a block saves in the mean, and `waits[since[device] : since[device + 1]]` are its
-    gradients, those with the longest weight passes first. Nothing runs on it before it `opens`, from which on its time
-    counts: of `rest` that of the last step's device does not. `safe` is, by chain and device, the step that a
-    micro-batch has to take until it needs no more memory that others could hold for ever. `held` and `area` are memory
-    and memory times ticks, which 64-bit integers may not hold: they only rank orders, so that rounded ones will do.
+    By device, `saved` is the mean saving of a block, and `waits[since[device] : since[device + 1]]` are its gradients,
+    those with the longest weight passes first. No pass runs on it before it `opens`, from which on its time counts: of
+    `rest` that of the last step's device does not. `safe` is, by chain and device, the step that a micro-batch has to
+    take until it needs no more memory that others could occupy for ever. `held` and `area` are memory and memory times
+    ticks, which 64-bit integers may not represent: they only rank orders, so rounded ones will do.
     """
 
     device: Numbers
@@ -70,7 +70,7 @@ class Step(NamedTuple):
 
 
 def covers(problem: Problem) -> bool:
-    """Whether each pass is a task of its own, and a gradient takes no memory."""
+    """True if each pass is one task, and gradients take no memory."""
     plain = problem.network.one_task_each and not problem.network.options and not problem.microbatch_scale
     return plain and all(stage.freed >= 0 for stage in problem.stages)
 
@@ -136,7 +136,7 @@ def walks_of(problem: Problem, opens: Sequence[int] | None = None) -> Walks:
 def _ways(
     ticks: Sequence[int], lag: Sequence[int], device: Sequence[int], last: Sequence[int], devices: int
 ) -> tuple[list[int], Numbers]:
-    """From the start of each step, the way to the end of its chain's last one, and to the next on each device."""
+    """The path from the start of each step to the end of its chain's last one, and to the next step on each device."""
     rest, reach = list(ticks), np.full((len(ticks), devices), -1, np.int64)
     for at in reversed(range(len(ticks))):
         if last[at] != at:
@@ -172,7 +172,7 @@ def _holding(
 
 
 def _firsts(steps: Sequence[Step], microbatches: Sequence[int]) -> list[int]:
-    """Where the micro-batches of each step's chain begin, if all those of the chains before come first."""
+    """Index of the first micro-batch of each step's chain, chains in order."""
     of_chain = dict(zip((step.chain for step in steps), microbatches, strict=True))
     return [sum(count for chain, count in of_chain.items() if chain < step.chain) for step in steps]
 
@@ -190,7 +190,7 @@ def _blocks(problem: Problem, steps: Sequence[Step]) -> Numbers:
 def _saved(
     steps: Sequence[Step], stages: Sequence[Stage], device: Sequence[int], block: Numbers, problem: Problem
 ) -> list[int]:
-    """What a block of a device saves against its two passes, in the mean."""
+    """Mean saving of a block of a device against its two separate passes."""
     found = []
     for one in range(problem.devices):
         saved = [

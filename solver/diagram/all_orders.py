@@ -1,4 +1,4 @@
-"""Bounds by all orders on some devices of a chain: all of its stages there are kept, and nothing is left out.
+"""Bounds by all orders on some devices of a chain: all of its stages there are modelled, no label is merged.
 
 On more and more devices; where passes may overlap, blocks are tried too.
 """
@@ -52,5 +52,5 @@ def bounds_of_all_orders(
 
 
 def plain_passes(problem: Problem) -> bool:
-    """Whether each pass is one task, of which nothing is to be chosen."""
+    """True if each pass is one task with a single mode."""
     return problem.network.one_task_each and not problem.network.options

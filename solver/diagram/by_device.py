@@ -1,7 +1,7 @@
-"""Bounds below a value on more and more devices, each of which says on which ways its own orders may end below it.
+"""Threshold bounds on growing sets of devices; each device's own diagram prunes orders that cannot end before V.
 
-All chains that share the devices are kept, with the memory and the blocks that they share there. Single devices come
-first; then those together that prove most by themselves. So few labels remain that six devices and more are affordable.
+All chains on the devices are modelled, with the memory and the blocks that they share there. Single devices are first,
+then the sets that prove most by themselves. So few labels remain that six devices and more are affordable.
 """
 
 from __future__ import annotations
@@ -31,36 +31,36 @@ class _Single(NamedTuple):
     proved: int
 
 
-def bounds_by_device(raising: ThresholdSearch) -> Iterator[Certificate]:
+def bounds_by_device(search: ThresholdSearch) -> Iterator[Certificate]:
     """Above what is proved, up to the value of a schedule: each above those before, in ticks.
 
     Nothing for periods, or where a pass is several tasks.
     """
-    problem = raising.problem
+    problem = search.problem
     chains = [*walked_chains(problem)]
     if problem.objective is Objective.PERIOD or not plain_passes(problem):
         return
     span, singles, seen = problem.objective is Objective.SPAN, list[_Single](), dict[object, int]()
     for device in range(problem.devices):
-        by = None if raising.over else raising.guiding(_on(problem, chains, (device,)), device if span else None)
+        by = None if search.over else search.guiding(_on(problem, chains, (device,)), device if span else None)
         if by is None:
             continue
         key = _identity(by.kept)
         if key not in seen:
-            yield from raising.certificates(by.kept, [by], raising.step(), 1)
-            seen[key] = raising.ended
+            yield from search.certificates(by.kept, [by], search.step(), 1)
+            seen[key] = search.ended
         singles.append(_Single(device, by, seen[key]))
-        raising.numbers -= sum(layer.rests.size for layer in by.rest)  # which all stay
+        search.numbers -= sum(layer.rests.size for layer in by.rest)  # which all stay
     singles.sort(key=lambda one: -one.proved)
-    step, shortest = raising.step(), raising.shortest()
+    step, shortest = search.step(), search.shortest()
     for count in range(2, len(singles) + 1):
         together = [one.device for one in singles[:count]]
-        kept = None if raising.over else raising.kept(_on(problem, chains, together), together[0] if span else None)
+        kept = None if search.over else search.kept(_on(problem, chains, together), together[0] if span else None)
         if kept is None:
             return
         # Of a span only what follows on the device that counts is known.
         guides = [one.by for one in singles[: 1 if span else count]]
-        yield from raising.certificates(kept, guides, step, shortest, _ROWS)
+        yield from search.certificates(kept, guides, step, shortest, _ROWS)
 
 
 def _on(problem: Problem, chains: Sequence[tuple[int, ...]], devices: Sequence[int]) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""What a relaxed decision diagram proves, with its evidence."""
+"""The certificate of a relaxed decision diagram, with its evidence."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def certificate_of(
     guide: tuple[int, ...] = (),
     rows: int | None = None,
 ) -> Certificate:
-    """That no schedule takes less: `least` ticks; so is `below`."""
+    """Certificate that no schedule takes less than `least` ticks, or less than the threshold `below`."""
     tick = None if below is None else problem.tick
     own = Diagram(kept.stages, width, below, guide, rows, kept.device, tick)
     return Certificate(KIND, least, _text(problem, own, least), devices_of(problem, kept.stages)[0], own)

@@ -1,4 +1,4 @@
-"""The orders of the kept steps, followed to their end by dynamic programming, a step a layer."""
+"""Compilation of the relaxed decision diagram: dynamic programming over orders of modelled steps, layer by layer."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def least_end(
     until: int = ROUNDS,
     reached: list[Labels] | None = None,
 ) -> Least:
-    """The least end of all orders; with guides, of those that they let end below a value, or that value.
+    """The least end of all orders; with completion bounds, of those that may end before `value`, or `value` itself.
 
-    Of one chain some rounds, in each of which every step is taken once, may be skipped after `until` of them: without
-    guides and blocks. Notes the states `reached` in each layer, with the least of every time there.
+    With one chain, rounds in which every step is taken once may be skipped after `until` of them, if there are neither
+    completion bounds nor blocks. The states of each layer are added to `reached`, with the least of every time there.
     """
     count, best, used, merges, done = len(steps.ticks), NEVER, 0, False, 0
     layer = first_layer(steps, np.int32 if longest_of(steps) < ENDLESS else np.int64)

@@ -1,9 +1,9 @@
-"""How long the rest takes at least from every state of every layer: one pass backwards with a few rows a state.
+"""Completion bounds (cost-to-go) of every state of every layer: one backward pass with a few rows per state.
 
-The value of an order is the largest, over all times of its label, of the time and what takes its place at the end: each
-step or block changes the times by sums and maxima only. So a row says what follows each time of a label on one way on.
-With one row a state that is the least over all ways of what follows each time. With more a label has to fit one of
-them: near rows become one with the least of every time, which says no more than either.
+The value of an order is the largest, over all times of its label, of the time plus what follows it: each step or block
+changes the times by sums and maxima only. So a row says what follows each time of a label on one path to the end. With
+one row per state it is the minimum over all paths. With more, a label has to fit one of them: similar rows are merged
+to the minimum of every entry, which is weaker than either.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Short = NDArray[np.int32]
 ENDLESS = -NOTHING
 
 
-class Rests(NamedTuple):
+class CompletionRows(NamedTuple):
     """The keys of the states of a layer, sorted, and by state the rows `first[n]` to `first[n + 1]` of what follows."""
 
     keys: Numbers
@@ -44,22 +44,22 @@ class Among(NamedTuple):
     value: int
 
 
-def completion(steps: Steps, most: int, stop: Event, among: Among | None = None) -> list[Rests] | None:
+def completion(steps: Steps, most: int, stop: Event, among: Among | None = None) -> list[CompletionRows] | None:
     """By number of steps done, of all states or `among` some; None with too many numbers, or after a stop."""
     size = steps.slots + 2 * len(steps.room)
     layers = _all_states(steps, most // size, stop) if among is None else [one.keys for one in among.layers]
     rows, value = (1, 0) if among is None else (among.rows, among.value)
     if layers is None or longest_of(steps) >= ENDLESS or sum(map(len, layers)) * rows * size > most:
         return None
-    none = Rests(np.empty(0, np.int64), np.zeros(1, np.int64), np.empty((0, size), np.int32))
+    none = CompletionRows(np.empty(0, np.int64), np.zeros(1, np.int64), np.empty((0, size), np.int32))
     end = np.full((1, size), NOTHING, np.int32)
     end[:, steps.slots + len(steps.room) :][:, steps.counts > 0] = 0
     key = np.array([(steps.raises * steps.microbatches).sum()], np.int64)
-    found = [none, Rests(key, np.array([0, 1], np.int64), end) if among is None else none]
+    found = [none, CompletionRows(key, np.array([0, 1], np.int64), end) if among is None else none]
     for done in reversed(range(len(layers))):
         least = np.empty((0, size), np.int32) if among is None else among.layers[done].labels
         rests = rests_before(layers[done], steps, done, *found[-1], *found[-2], end, least, rows, value)
-        found.append(Rests(layers[done], *rests))
+        found.append(CompletionRows(layers[done], *rests))
         if stop.is_set():
             return None
     return found[:0:-1]
@@ -109,10 +109,10 @@ def keys_after(keys: Numbers, steps: Steps, done: int) -> tuple[Numbers, Numbers
 def rests_before(  # type: ignore[no-untyped-def]
     keys, steps: Steps, done: int, near_keys, near_first, near, far_keys, far_first, far, end, least, most, value
 ) -> tuple[Numbers, Short]:
-    """Where the rows of each state begin, and what follows it, of what follows after each move that may be next.
+    """The completion rows of each state from the rows of its successors, with the index of each state's first row.
 
-    `end` is the only row of a state with which all is over. Where `least` has times of the states, only rows with which
-    none of them comes to the value.
+    `end` is the only row of a final state. If `least` has the least times of the states, only rows are kept with which
+    none of these times reaches the threshold value.
     """
     width, moves = near.shape[1], np.empty((sum(most_moves(steps.blocks)), 2), np.int64)
     ran, pending, row = np.zeros_like(steps.ticks), np.zeros_like(steps.ticks), np.zeros(width, np.int64)
@@ -150,7 +150,7 @@ def rests_before(  # type: ignore[no-untyped-def]
 
 @inlined
 def _in_time(row: Numbers, least: Short, state: int, value: int) -> bool:
-    """Whether a row, with what decides nothing made so, ends the least times of a state below the value, if any."""
+    """True if a row, with irrelevant entries cleared, ends the least times of a state before the threshold."""
     for time in range(len(row)):
         row[time] = max(NOTHING, row[time])
         if len(least) > 0 and least[state, time] + row[time] >= value:
@@ -169,7 +169,7 @@ def _rows_of(key: int, keys: Numbers, first: Numbers) -> tuple[int, int]:
 
 @inlined
 def place_of(key: int, keys: Numbers, low: int, high: int) -> int:
-    """Of sorted keys from the low number to before the high one the first that is no less; else the high one."""
+    """Binary search: the first of the sorted keys in [low, high) that is not less than `key`, else `high`."""
     while low < high:
         middle = (low + high) // 2
         if keys[middle] < key:

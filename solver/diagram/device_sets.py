@@ -1,4 +1,4 @@
-"""Which devices of a chain are kept: the cheapest to try first."""
+"""Sets of a chain's devices to model, the cheapest first."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Trial(NamedTuple):
 
 
 def trials(problem: Problem, chains: Iterable[tuple[int, ...]]) -> list[Trial]:
-    """By about how much work they are.
+    """Sets of modelled stages, by estimated work.
 
-    Where passes overlap, the device of a chain's first stage with that of its last one comes first: where a chain comes
-    back to its devices, that is the last one before it turns, and what micro-batches wait for there adds to the rest;
-    unless they have many states.
+    With overlapped passes the devices of a chain's first and last stage are tried first: where a chain returns to its
+    devices, the last one is where it turns, and micro-batches waiting there add to the remaining time; unless they have
+    many states.
     """
     found, ends = list[tuple[int, Trial]](), list[Trial]()
     for chain in chains:
@@ -61,10 +61,10 @@ def _device_sets(problem: Problem, chain: Sequence[int]) -> Iterator[tuple[int, 
 
 
 def _rows(problem: Problem, chain: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Of a chain that comes to no device again, the first three, the first four and so on.
+    """The first three, four, … devices of a chain that visits no device twice.
 
-    Where forwards on their way down and gradients on their way up wait for each other between neighbours, these prove
-    more than devices that are far from each other.
+    Forwards on their path down and gradients on their path up wait for each other between neighbours, so these prove
+    more than devices far from each other.
     """
     devices = devices_of(problem, chain)
     if len(devices) == len(chain):

@@ -1,7 +1,7 @@
-"""What the labels of a layer become by a step or a block, compiled; of those that may end below a value, where asked.
+"""Expansion of a layer's labels by a step or a block, compiled; with a threshold, of labels that may end before it.
 
-Most labels are left out then, so that each is made in one place and copied only if it stays. Times are copied one by
-one: slices take Numba seconds to compile.
+Most labels are pruned then, so each is made in one place and copied only if it stays. Times are copied one by one:
+slices take Numba seconds to compile.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ Flags = NDArray[np.bool_]
 def expand(
     layer: Layer, since: int, until: int, steps: Steps, done: int, guides: ProjectedCompletions, value: int
 ) -> tuple[Numbers, Numbers, Flags, int, int]:
-    """Keys and labels of some states after a step or a block more, and which are of blocks; `done` steps were before.
+    """Keys and labels of some states after one more step or block, and which are of blocks; `done` steps precede.
 
-    With guides, of those that may end below the value. Last, the least value at the end, and how many labels were
-    looked at.
+    With completion bounds, only labels that may end before the threshold. Also returns the least value at the end and
+    the number of labels looked at.
     """
     width, labels, count = layer.labels.shape[1], layer.labels, len(steps.ticks)
     says, wide = len(guides.all), layer.first[until] - layer.first[since] + 1

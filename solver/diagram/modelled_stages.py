@@ -1,4 +1,4 @@
-"""Sets of stages: of which chains and devices they are, and about how many states their steps have."""
+"""Sets of stages: their chains and devices, and an estimate of the number of states of their steps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def walked_chains(problem: Problem) -> Iterator[tuple[int, ...]]:
 
 
 def by_chain(problem: Problem, stages: Sequence[int]) -> list[tuple[int, ...]]:
-    """Those of each chain that is walked, in its order; chains without one are left out."""
+    """The stages of each chain in chain order; chains without any are left out."""
     chains = (tuple(stage for stage in chain if stage in stages) for chain in walked_chains(problem))
     return [own for own in chains if own]
 
@@ -32,13 +32,13 @@ def stages_on(problem: Problem, chain: Sequence[int], devices: Sequence[int | No
 
 
 def owner_of(problem: Problem, chain: Sequence[int], stages: Sequence[int]) -> int | None:
-    """Whose span stages of one chain say most of: the first device's, where its first stage is kept."""
+    """The device whose span stages of one chain bound best: the first device, if its first stage is modelled."""
     span = problem.objective is not Objective.MAKESPAN
     return problem.placement.stage_device[chain[0]] if span and chain[0] in stages else None
 
 
 def in_flight(problem: Problem, stage: int) -> int:
-    """How many micro-batches memory admits to a stage between forward and gradient."""
+    """Number of micro-batches that memory admits to a stage between forward and gradient."""
     room, taken = problem.room[problem.placement.stage_device[stage]], problem.stages[stage].activation
     count = len(problem.microbatches_of[stage])
     return count if room is None or taken <= 0 else min(count, room // taken)
@@ -50,5 +50,5 @@ def state_count(problem: Problem, stages: Sequence[int]) -> int:
 
 
 def ways_to_place(microbatches: int, steps: int) -> int:
-    """About how many ways there are to place micro-batches on the steps, in turn, with so many steps done in all."""
+    """Estimate of the number of placements of micro-batches on the steps in order, with `steps` done."""
     return comb(steps + microbatches, steps) // steps

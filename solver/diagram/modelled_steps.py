@@ -1,4 +1,4 @@
-"""How the kept stages of a problem become steps."""
+"""Conversion of a problem's modelled stages to steps."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _MOST_TICKS, LARGEST_KEY = 2**50, 2**62
 def modelled_steps(
     problem: Problem, paths: Paths, stages: Sequence[int], device: int | None = None
 ) -> ModelledSteps | None:
-    """Of stages chain by chain, in the order of each; None where numbers are too large, or nothing is admitted.
+    """The steps of stages, chain by chain in chain order; None if numbers are too large or nothing fits the memory.
 
-    Of a span that of the device counts; without one the time of the only chain does, from its first forward on.
+    For a span the time of `device` counts; without one, the time of the only chain from its first forward on.
     """
     try:
         return _kept_steps(problem, paths, stages, device)
@@ -103,7 +103,7 @@ def _way(stages: Sequence[int]) -> list[Step]:
 
 
 def _on_the_way(paths: Paths, every: Sequence[Step]) -> tuple[Numbers, Numbers]:
-    """When a micro-batch starts and ends each step at the earliest, from the start of its first forward."""
+    """Earliest start and end of each step of a micro-batch, from the start of its first forward."""
     back = [0 if one.forward else paths.forward[one.stage] + paths.round_trip[one.stage] for one in every]
     starts = int64_array([paths.head[one.stage] for one in every]) + back
     least = [(paths.forward if one.forward else paths.gradient)[one.stage] for one in every]
@@ -111,7 +111,7 @@ def _on_the_way(paths: Paths, every: Sequence[Step]) -> tuple[Numbers, Numbers]:
 
 
 def _outside_of_blocks(problem: Problem, every: Sequence[Step], stages: Sequence[int]) -> tuple[Numbers, Numbers]:
-    """Of each step its ticks, and what a backward takes later; in a block with a stage that is not kept maybe less."""
+    """Ticks of each step, and of a backward's deferrable part; less if a stage not modelled may overlap it."""
     placement, kept = problem.placement, set(stages)
     others = [set(placement.stages_of[placement.stage_device[one.stage]]) - kept for one in every]
     own = [durations(problem, one.stage, sorted(mates)) for one, mates in zip(every, others, strict=True)]
@@ -150,7 +150,7 @@ def _digits(first: Numbers, last: Numbers, microbatches: Numbers, most: Numbers)
 
 
 def _of_a_chain_there(every: Sequence[Step], device: Numbers, first: Numbers, takes: Numbers) -> dict[str, Numbers]:
-    """Of the chain of each step, on the device of the step: its last forward, and the memory of all of its forwards."""
+    """For each step, its chain's last forward on the step's device, and the memory of the chain's forwards there."""
     forward, down = np.zeros(len(every), np.int64), np.array([one.forward for one in every])
     whole = np.zeros(len(every), np.int64)
     for n in range(len(every)):
@@ -165,7 +165,7 @@ def _behind(paths: Paths, step: Step, device: int | None) -> int:
 
 
 def _waiting(problem: Problem, stage: int) -> int:
-    """What a weight pass that has not run holds."""
+    """Memory of a pending weight pass."""
     own = problem.stages[stage]
     return own.activation - own.freed if problem.splittable else own.activation
 

@@ -1,7 +1,7 @@
-"""What may be next where an order of steps has come: a step, or a forward and a gradient of a device as one block.
+"""The next steps possible in a state: a step, or a forward and a gradient of one device as a block. Compiled.
 
-A state is told by how many micro-batches have done each step. So a step has one micro-batch that may be next with it
-at most, of each chain the oldest that it comes to. Compiled.
+A state is the number of micro-batches that have done each step. So a step has at most one micro-batch for which it may
+be next, the oldest of each chain that has reached it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _NOT_NEXT = -2
 
 @compiled
 def most_moves(blocks: Numbers) -> tuple[int, int]:
-    """How many steps and how many blocks may be next at most."""
+    """The largest number of steps, and of blocks, that may be next."""
     found = 0
     for step in range(len(blocks)):
         for gradient in range(len(blocks)):
@@ -51,7 +51,7 @@ def moves_from(key: int, steps: Steps, done: int, ran: Numbers, pending: Numbers
 
 @inlined
 def _fill_in(key: int, steps: Steps, done: int, ran: Numbers) -> None:
-    """How many have done each step: those in flight that have, and those that are through."""
+    """Number of micro-batches that have done each step: those in flight and those completed."""
     for step in range(len(ran)):
         ran[step] = key % steps.base[step]
         key //= steps.base[step]
@@ -66,10 +66,10 @@ def _fill_in(key: int, steps: Steps, done: int, ran: Numbers) -> None:
 
 @inlined
 def _may_wait(step: int, ran: Numbers, steps: Steps) -> int:
-    """A step may not be next where nothing comes to it, or memory has no place for it.
+    """Pending weight passes allowed at a step; `_NOT_NEXT` if no micro-batch has arrived or memory does not admit it.
 
-    Nor where memory would have none after it for the forwards of the oldest micro-batch that has some left there: what
-    younger ones of its chain hold stays until its gradients have run.
+    Nor may it be next if memory would not admit after it the remaining forwards of the oldest micro-batch there: memory
+    of younger ones of its chain is in use until its gradients have run.
     """
     device, takes, first = steps.device[step], steps.takes[step], steps.first[step]
     if step == first:
@@ -96,7 +96,7 @@ def _may_wait(step: int, ran: Numbers, steps: Steps) -> int:
 
 @inlined
 def none_owned(ran: Numbers, steps: Steps) -> bool:
-    """Whether times count from the first start on a device, and it has run nothing."""
+    """True if times count from the first start on a device that has run nothing yet."""
     for step in range(len(ran)):
         if steps.device[step] == steps.owner and ran[step] > 0:
             return False
@@ -105,7 +105,7 @@ def none_owned(ran: Numbers, steps: Steps) -> bool:
 
 @inlined
 def is_over_with(step: int, gradient: int, ran: Numbers, steps: Steps) -> bool:
-    """Whether with this move all steps have run, or those of the device whose time counts."""
+    """True if after this move all steps have run, or all of the device whose time counts."""
     for n in range(len(ran)):
         now = ran[n] + (n in (step, gradient))
         if steps.owner in (NONE, steps.device[n]) and now < steps.microbatches[n]:
@@ -138,9 +138,9 @@ def _pending(key: int, steps: Steps, done: int, pending: Numbers) -> None:
 
 
 def may_wait(steps: Steps, ran: Sequence[int], step: int) -> int:
-    """How many weight passes may wait when a step starts; -1 where memory does not say, -2 where it may not be next.
+    """Number of weight passes that may be pending when a step starts; -1 without limit, -2 if it may not be next.
 
-    `ran` is how many micro-batches have done each step, of one chain.
+    `ran` is the number of micro-batches that have done each step, of one chain.
     """
     pending = np.zeros(len(ran), np.int64)
     key = sum(int(more) * one for more, one in zip(steps.raises, ran, strict=True))

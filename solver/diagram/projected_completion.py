@@ -1,9 +1,9 @@
-"""What remains after the steps of some stages, looked up for orders of the steps of these or of more stages.
+"""Completion bounds from smaller diagrams: cost-to-go over few stages, looked up for orders over more stages.
 
-An order of the steps of more stages has an order of the steps of fewer of them in it. What remains after that one
-remains after the whole order: its micro-batches have come so far on the fewer stages, and what has passed on their way
-since is taken from their times. A pass backwards over many stages has millions of states; one over few of them leaves
-out nearly as many labels. Of several guides each must let an order go on.
+An order over more stages contains an order over fewer of them. What remains after that one remains after the whole
+order: its micro-batches have come equally far on the fewer stages, and the time that has passed since is subtracted.
+A backward pass over many stages has millions of states; one over few of them prunes nearly as many labels. Of several
+smaller diagrams each must admit an order for it to go on.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from pipesched.compiled import inlined, inner
 from pipesched.int64_arrays import LARGEST, int64_array
 from pipesched.problem.problem import Problem
-from solver.diagram.completion import Rests, Short, place_of
+from solver.diagram.completion import CompletionRows, Short, place_of
 from solver.diagram.modelled_stages import devices_of
 from solver.diagram.modelled_steps import LARGEST_KEY
 from solver.diagram.steps import NEVER, NONE, NOTHING, ModelledSteps, Numbers, Steps
@@ -26,19 +26,19 @@ class SmallerDiagram(NamedTuple):
     """Kept stages, and what remains after each of their states."""
 
     kept: ModelledSteps
-    rest: Sequence[Rests]
+    rest: Sequence[CompletionRows]
 
 
 class ProjectedCompletions(NamedTuple):
-    """The states of guides with what remains after each, and where they are found from those of more stages.
+    """States of smaller diagrams with their completion rows, and the mapping from states of the larger diagram to them.
 
-    Arrays by guide, and by step or device of the more stages. By step: what it adds to the `key` of the guide's state,
-    whether it is one of its steps (`own`); and of micro-batches that did it last where their times begin in a row of
-    the guide (`slot`, -1 where none are between steps of it), the chain's `last` step there, and how long after the
-    last own one it ends (`gone`). By device: the place of the time in a row that its time to start is for (`free`),
-    or -1, and that of the time when it has run all (`whole`), or -1 where other stages of the device are kept: then it
-    can start no later than that (`late`). States of guide n after m of its `all` steps are those from
-    `layer[since[n] + m]` on, `most` rows of each from `first` on.
+    Arrays by smaller diagram, and by step or device of the larger one. By step: its addition to the `key` of the
+    smaller state, and whether it is one of its steps (`own`); for micro-batches that did this step last, the place of
+    their times in a row (`slot`, -1 if they are not between steps of the smaller diagram), the chain's `last` step
+    there, and how long after the last own step this one ends (`gone`). By device: the place in a row of its earliest
+    start (`free`), or -1, and of its time with all work done (`whole`), or -1 if other stages of the device are
+    modelled: then it can start no later than that (`late`). States of diagram n after m of its `all` steps are those
+    from `layer[since[n] + m]` on, with at most `most` rows each from `first` on.
     """
 
     key: Numbers
@@ -62,7 +62,7 @@ _BY_STEP, _BY_DEVICE = ("key", "own", "slot", "last", "gone"), ("free", "whole",
 
 
 def _column(name: str, ways: Sequence[dict[str, list[int]]], many: int) -> Numbers:
-    """A row of so many for each guide."""
+    """A named entry as one row of `many` numbers per smaller diagram."""
     return int64_array([way[name] for way in ways], LARGEST_KEY if name == "key" else LARGEST).reshape(len(ways), many)
 
 
@@ -93,7 +93,7 @@ def projected_completions(
 
 
 def _by_step(kept: ModelledSteps, fewer: ModelledSteps) -> dict[str, list[int]]:
-    """How a guide is read by what micro-batches did last."""
+    """The mapping of a larger diagram's steps to a smaller one's state and times."""
     steps, own = kept.steps, fewer.steps
     numbers = {kept.passes.index(one): number for number, one in enumerate(fewer.passes)}
     found: dict[str, list[int]] = {name: [] for name in _BY_STEP}
@@ -126,11 +126,11 @@ def _by_device(problem: Problem, kept: ModelledSteps, fewer: ModelledSteps) -> d
 def look_ahead(
     ways: Numbers, until: Numbers, follows: Numbers, ran: Numbers, guides: ProjectedCompletions, steps: Steps
 ) -> bool:
-    """Fill in what follows each time on each of the ways on of a state, guide by guide, `until` where those of each.
+    """Fill in the completion rows of a state, diagram by diagram; `until` has where the rows of each end.
 
-    And what follows on all of them at least. Nothing follows where the fewer stages have run all: then a later step of
-    others may have started after the end that is counted. False where a guide has no such state, or no way on from it:
-    on its stages no order that memory admits comes there and to an end in time.
+    `follows` becomes the minimum over all of them. Nothing follows where the fewer stages have run all: then a later
+    step of others may have started after the end that is counted. False if a smaller diagram has no such state, or no
+    row for it: on its stages no order that memory admits gets there and to an end in time.
     """
     found, size = 0, len(follows)
     for time in range(size):
@@ -162,7 +162,7 @@ def look_ahead(
 
 @inlined
 def _fill_in(way: Numbers, row: Short, guide: int, ran: Numbers, guides: ProjectedCompletions, steps: Steps) -> None:
-    """What follows each time of the more stages, from a row of a guide."""
+    """The completion of each time of the larger label, from a row of a smaller diagram."""
     devices = len(steps.room)
     for time in range(len(way)):
         way[time] = NOTHING
@@ -185,7 +185,7 @@ def _fill_in(way: Numbers, row: Short, guide: int, ran: Numbers, guides: Project
 
 @inlined
 def fits(label: Numbers, ways: Numbers, until: Numbers, value: int) -> bool:
-    """Whether each guide has a way on with which the label may end below the value."""
+    """True if each smaller diagram has a row with which the label may end before the threshold."""
     since = 0
     for guide in range(len(until)):
         found = since == until[guide]
@@ -201,7 +201,7 @@ def fits(label: Numbers, ways: Numbers, until: Numbers, value: int) -> bool:
 
 @inlined
 def may_end_below(label: Numbers, follows: Numbers, value: int) -> bool:
-    """Whether no time with what follows it comes to the value."""
+    """True if no time plus its completion reaches the threshold."""
     for time in range(len(label)):  # noqa: SIM110 - Numba compiles no generator
         if label[time] + follows[time] >= value:
             return False

@@ -1,8 +1,8 @@
-"""Which labels of a state stay, compiled: those that no other is below; of more than so many, near ones are merged.
+"""Pruning of a state's dominated labels, compiled; beyond a maximum number, similar labels are merged.
 
-A merged label has the least of every time. Labels are first compared by words in which each of their times has a few
-bits: a label that is nowhere later than another has a word that is nowhere larger. States come sorted by their keys and
-labels by their sums, so that a layer does not depend on the order in which it was made.
+A merged label has the minimum of every time. Labels are first compared by words in which each of their times has a few
+bits: a label that dominates another has a word that is nowhere larger. States are sorted by their keys and labels by
+their sums, so that a layer does not depend on the order in which it was made.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _words(labels: Numbers) -> tuple[Numbers, Numbers, int]:
 
 @compiled
 def _one_below(label: Numbers, word: int, free: int, kept: Numbers, words: Numbers) -> bool:
-    """Whether one of these labels is nowhere later; of `word` the free bits are set, which stay if none is larger."""
+    """True if one of these labels dominates; of `word` the free bits are set, which stay if none is larger."""
     for since in range(0, len(words), _AT_ONCE):
         until = min(len(words), since + _AT_ONCE)
         if _some_word_below(words[since:until], word, free):
@@ -126,7 +126,7 @@ def _one_below(label: Numbers, word: int, free: int, kept: Numbers, words: Numbe
 
 @compiled
 def _some_word_below(words: Numbers, word: int, free: int) -> bool:
-    """Without a way out of the loop, so that several words are compared at once."""
+    """True if some word is nowhere larger; the loop has no early exit, so that several words are compared at once."""
     found = 0
     for other in range(len(words)):
         found += (word - words[other]) & free == free
@@ -166,7 +166,7 @@ def _sorted(labels: Numbers) -> Numbers:
 
 @compiled
 def nowhere_later(one: Numbers, other: Numbers) -> bool:
-    """Whether no time of a label is after that of another."""
+    """True if the first label dominates the second: no time of it is later."""
     for entry in range(len(one)):  # noqa: SIM110 - Numba compiles no generator
         if one[entry] > other[entry]:
             return False

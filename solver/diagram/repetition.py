@@ -1,4 +1,4 @@
-"""How much later the labels of all states are after some rounds more, so that many rounds can be skipped."""
+"""Delay of all labels over some rounds, by which many rounds can be skipped."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ ROUNDS = _PARAMS.rounds
 
 
 def skip(rounds: Sequence[Layer], steps: Steps, most: int) -> tuple[int, int]:
-    """How many rounds to skip, `most` at most, and how much later every label is after them.
+    """Number of rounds to skip, at most `most`, and by how much every label is later after them.
 
-    If after c rounds every label of a state is d or more behind one that the state had before, it is so after each c
-    rounds more: steps keep what is later later, and labels that are merged become earlier only. That c which gives most
-    a round is taken.
+    If after c rounds every label of a state is later by d or more than one that the state had before, it is so after
+    each c further rounds: steps are monotone, and merging only makes labels earlier. The c with the largest delay per
+    round is taken.
     """
     found = [
         (_delay(rounds[-1 - back], rounds[-1], steps), back)
@@ -47,7 +47,7 @@ def skip(rounds: Sequence[Layer], steps: Steps, most: int) -> tuple[int, int]:
 
 
 def _delay(before: Layer, after: Layer, steps: Steps) -> int:
-    """By how much each label is behind one of the same state before, at least; 0 where a state had none."""
+    """Least delay of each label against some earlier label of the same state; 0 if a state had none."""
     places = {int(key): n for n, key in enumerate(before.keys)}
     delay: int | None = None
     for n, key in enumerate(after.keys):

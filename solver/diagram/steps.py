@@ -1,11 +1,11 @@
-"""What a problem is relaxed to: the forwards and gradients of some stages, of one chain or several, as steps.
+"""Relaxation to steps: the forwards and gradients of some stages, of one chain or several.
 
-Micro-batches of a chain are alike. If their names are exchanged on each stage by the order in which they run there,
-what they wait for is still before them: the k-th forward of a stage ends before the k-th one of the next stage starts,
-and so the gradients. So on every stage they run in turn, and an order of steps says how many have done each, which
-leaves the memory of a device, which chains share, at every step as it was; a block of a forward and a gradient, of one
-chain or two, keeps its place. If a stage that is left out is thought of as on a device of its own, whose memory has no
-limit, every schedule stays one: such stages are delays, and so are the ways to a chain's first step and from its last.
+Micro-batches of a chain are identical. If their numbers are exchanged on each stage by the order in which they run
+there, precedences still hold: the k-th forward of a stage ends before the k-th one of the next stage starts, and so do
+the gradients. So on every stage they run in order, and an order of steps says how many have done each, which leaves the
+memory of a device, shared by its chains, as it was at every step; a block of a forward and a gradient, of one chain or
+two, keeps its place. If a stage that is left out is put on a device of its own with unlimited memory, every schedule
+stays feasible: such stages are delays, and so are the paths to a chain's first step and from its last.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ NEVER, NOTHING = 1 << 62, -(1 << 29)
 
 
 class Steps(NamedTuple):
-    """The ways of micro-batches along the kept stages of their chain and back, chain by chain.
+    """The steps of micro-batches along the modelled stages of their chain, forwards and back, chain by chain.
 
-    By step: the number of its `device`, its `ticks` outside of blocks, what a backward takes after its gradient then
-    (`later`), the `lag` from the end of the step before, or from time 0, and the memory it `takes`, negative where it
-    gives back; the `first` and the `last` step of its chain, the chain's last `forward` on the device, and the memory
-    of a `whole` micro-batch of it there; how many `microbatches` walk it, how many of them are `in_flight` between
-    the first and the last step of the chain at most, and where their times begin in a label (`slot`); what must be
-    left `behind` the last step. `reach[n, d]` is the least time from the end of the step before n to a step on device
-    d, half of `NEVER` where none follows; `blocks[n, g]` are the ticks of a forward and a gradient in one block, or -1.
-    The key of a state, in which a step has a digit of a `base`, is raised by a step as `raises` says.
+    By step: the number of its `device`, its `ticks` outside of blocks, the deferrable ticks of a backward after its
+    gradient (`later`), the `lag` from the end of the previous step, or from time 0, and the memory it `takes`, negative
+    if it is released; the `first` and the `last` step of its chain, the chain's last `forward` on the device, and the
+    memory of a `whole` micro-batch of it there; the number of `microbatches` of the chain, the largest number
+    `in_flight` between its first and last step, and where their times begin in a label (`slot`); the least time after
+    the last step (`behind`). `reach[n, d]` is the least time from the end of the step before n to a step on device d,
+    half of `NEVER` if none follows; `blocks[n, g]` are the ticks of a forward and a gradient in one block, or -1. In
+    the key of a state a step has a digit of a `base`, and raises the key by `raises`.
 
-    By device: its `room`, -1 without limit; the least memory of a `waiting` weight pass, the `longest` one, and
-    whether the end of its work `counts`. With an `owner`, else -1, times count from the first start on that device,
-    which is 0, and what ran before may have ended at `past` or earlier.
+    By device: its `room`, -1 without limit; the least memory of a `waiting` weight pass, the `longest` one, and whether
+    the end of its work `counts`. With an `owner`, else -1, times count from the first start on that device, which is 0,
+    and passes before it may have ended at `past` or earlier.
     """
 
     device: Numbers

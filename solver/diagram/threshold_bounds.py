@@ -1,8 +1,8 @@
-"""Bounds below a value, on some devices of a chain, or on the stages of one device and some others.
+"""Threshold bounds on some devices of a chain, or on the stages of one device and some others.
 
-Where devices have several stages, the steps of two devices come in too many orders. So the stages of one device are
-kept with one or two on their way. Memory of the device decides how many micro-batches are away, the other stages
-whether they come back in time. Those guide then where still more stages are kept, with many labels of a state.
+If devices have several stages, two devices have too many orders of steps. So the stages of one device are modelled
+with one or two others of the chain. Memory of the device limits the micro-batches away from it, the other stages bound
+their return. Their diagrams then give completion bounds for larger ones, with many labels per state.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from solver.diagram.params import DIAGRAMS
 from solver.diagram.threshold_search import ThresholdSearch
 
 
-def bounds_of_devices(raising: ThresholdSearch) -> Iterator[Certificate]:
+def bounds_of_devices(search: ThresholdSearch) -> Iterator[Certificate]:
     """Above what is proved, up to the value of a schedule: each above those before, in ticks.
 
     On the first device of a chain and others in even steps. Nothing where a pass is several tasks.
     """
-    problem = raising.problem
+    problem = search.problem
     if not plain_passes(problem):
         return
     for chain in walked_chains(problem):
         for stages in in_even_steps(problem, chain, _most_devices(problem)):
-            by = None if raising.over else raising.guiding(stages, owner_of(problem, chain, stages))
+            by = None if search.over else search.guiding(stages, owner_of(problem, chain, stages))
             if by is None:
                 continue
-            yield from raising.certificates(by.kept, [by], raising.step(), raising.shortest())
-            if raising.over:
+            yield from search.certificates(by.kept, [by], search.step(), search.shortest())
+            if search.over:
                 return
 
 
-def bounds_of_stages(raising: ThresholdSearch, device: int) -> Iterator[Certificate]:
-    """As `bounds_of_devices`, with all stages of one device, and those that prove most with them, one after the other.
+def bounds_of_stages(search: ThresholdSearch, device: int) -> Iterator[Certificate]:
+    """Threshold bounds on all stages of one device with, one after the other, the stages that prove most with them.
 
-    While a micro-batch is at later stages, the device holds its activation; more of the last ones prove something.
+    While a micro-batch is at later stages, the device keeps its activation; so the last stages prove most.
     """
-    problem = raising.problem
+    problem = search.problem
     if not plain_passes(problem):
         return
     for chain in walked_chains(problem):
@@ -49,31 +49,31 @@ def bounds_of_stages(raising: ThresholdSearch, device: int) -> Iterator[Certific
         for _ in range(DIAGRAMS.most_devices // 2 if kept else 0):
             before = kept
             for stages in _with_one_more(chain, before):
-                by = raising.guiding(stages, owner_of(problem, chain, stages))
-                own = raising.certificates(by.kept, [by], raising.step(), raising.shortest()) if by else ()
+                by = search.guiding(stages, owner_of(problem, chain, stages))
+                own = search.certificates(by.kept, [by], search.step(), search.shortest()) if by else ()
                 for certificate in own:
                     kept = stages
                     yield certificate
-                if raising.over:
+                if search.over:
                     return
             if kept == before:
                 break
 
 
-def bounds_of_more_stages(raising: ThresholdSearch, stages: tuple[int, ...]) -> Iterator[Certificate]:
-    """The same, where some stages guide others that are kept besides.
+def bounds_of_more_stages(search: ThresholdSearch, stages: tuple[int, ...]) -> Iterator[Certificate]:
+    """Threshold bounds with further stages, for which smaller diagrams give completion bounds.
 
-    First with the stage behind those of the device besides, then with each other one besides that, and with the best of
-    these again with each other one.
+    First with the stage after those of the device, then with each other stage, and with the best of these again with
+    each remaining stage.
     """
-    problem = raising.problem
+    problem = search.problem
     if not plain_passes(problem):
         return
     for chain in walked_chains(problem):
-        by = raising.guiding(stages, owner_of(problem, chain, stages)) if set(stages) <= set(chain) else None
+        by = search.guiding(stages, owner_of(problem, chain, stages)) if set(stages) <= set(chain) else None
         if by is None:
             continue
-        step, behind = raising.step(DIAGRAMS.shortest_value_step), _behind(problem, chain, stages)
+        step, behind = search.step(DIAGRAMS.shortest_value_step), _behind(problem, chain, stages)
         first, shortest = stages, max(1, step // DIAGRAMS.value_step)
         counts = stages_on(
             problem, stages, (by.kept.device,)
@@ -83,11 +83,11 @@ def bounds_of_more_stages(raising: ThresholdSearch, stages: tuple[int, ...]) -> 
             best = None if behind is None else candidates[0]
             for trial in candidates:
                 alike = stages_on(problem, trial, (by.kept.device,)) == counts
-                kept = raising.kept(trial, by.kept.device) if alike else None
-                for certificate in raising.certificates(kept, [by], step, shortest) if kept else ():
+                kept = search.kept(trial, by.kept.device) if alike else None
+                for certificate in search.certificates(kept, [by], step, shortest) if kept else ():
                     best = trial
                     yield certificate
-                if raising.over:
+                if search.over:
                     return
             if best is None:
                 break
@@ -104,14 +104,14 @@ def _with(chain: Sequence[int], stages: Sequence[int], more: int) -> tuple[int, 
 
 
 def _with_one_more(chain: Sequence[int], stages: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """With each stage behind the first one, the last of them first."""
+    """The stages with each further stage of the chain, the last one first."""
     for stage in reversed(chain[chain.index(stages[0]) :]):
         if stage not in stages:
             yield _with(chain, stages, stage)
 
 
 def _behind(problem: Problem, chain: Sequence[int], stages: Sequence[int]) -> int | None:
-    """The stage behind those of a device with several of the stages: it says what few of them lose in the long run."""
+    """The stage after those of a device that has several of them; it shows the long-run loss of few micro-batches."""
     where = problem.placement.stage_device
     for last, after in zip(reversed(chain[:-1]), reversed(chain), strict=False):
         several = sum(where[stage] == where[last] for stage in stages) > 1

@@ -1,9 +1,9 @@
-"""Bounds below a value: only orders that may end below it are followed, as far as guides say.
+"""Threshold search (destructive lower bounds): only orders that may end before V are followed, by completion bounds.
 
-A pass backwards with one label a state says how long the rest takes at least: over all kept stages, or over some that
-guide. A label from which nothing ends before the value is left out; so fewer labels of a state have to be merged than
-where all are followed. What is left ends at the least of their ends, and what was left out at the value or later: the
-lesser of the two is proved. Values are tried between what is proved and the value of a schedule.
+A backward pass with one label per state gives completion bounds: over all modelled stages, or over some of them. A
+label that cannot end before V is pruned; so fewer labels of a state have to be merged than without a threshold. Orders
+that remain end at the least of their ends, and pruned ones at V or later: the lesser of the two is proved. V is chosen
+between the proved bound and the value of a schedule.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ Open = Callable[[], tuple[float, float]]
 
 
 class ThresholdSearch:
-    """What is proved so far, up to the value of a schedule, in ticks.
+    """The bound proved so far, up to the value of a schedule, in ticks.
 
-    Besides, labels that may still be looked at (`work`), and numbers that may be kept at once.
+    Also the number of labels that may still be looked at (`work`), and of numbers that may be stored at once.
     """
 
     def __init__(
@@ -51,13 +51,13 @@ class ThresholdSearch:
 
     @property
     def between(self) -> tuple[int, int]:
-        """What is proved, and the value of a schedule."""
+        """The proved bound, and the value of a schedule."""
         proved, known = self._open()
         return max(self._best, ceil(proved)), ceil(known)
 
     @property
     def over(self) -> bool:
-        """Whether nothing more can be proved, or looked at."""
+        """True if the bound is tight, or the work used up."""
         proved, known = self.between
         return self.work <= 0 or proved >= known or self.stop.is_set()
 
@@ -79,9 +79,9 @@ class ThresholdSearch:
     def certificates(
         self, kept: ModelledSteps, by: Sequence[SmallerDiagram], step: int, shortest: int, rows: int | None = None
     ) -> Iterator[Certificate]:
-        """Each above those before. From value to value so many ticks at first, and no fewer than the shortest.
+        """Increasing certificates: thresholds grow by `step` ticks at first, and by no less than the shortest step.
 
-        With `rows`, each guide says anew for each value on which of so many ways its orders may end below it.
+        With `rows`, each smaller diagram computes for each threshold up to that many completion rows per state again.
         """
         own = projected_completions(self.problem, kept, by if rows is None else ())
 
@@ -119,7 +119,7 @@ class ThresholdSearch:
     def _below(
         self, by: SmallerDiagram, value: int, rows: int, work: int, numbers: int
     ) -> tuple[SmallerDiagram | None, int]:
-        """So many ways on of each state that orders of the guide come to, which may end below the value; the work."""
+        """A smaller diagram with up to `rows` completion rows per reached state that may end before V, and the work."""
         reached, own = list[Labels](), projected_completions(self.problem, by.kept, [by])
         least = least_end(by.kept.steps, self._width, work, self.stop, own, value, reached=reached)
         if least.ticks is None:

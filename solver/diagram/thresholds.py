@@ -1,4 +1,4 @@
-"""Values between what is proved and a schedule's, one after the other: the lower, the fewer orders are followed."""
+"""Thresholds between the proved bound and a schedule's value, one after the other; a lower one needs fewer orders."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from solver.diagram.params import DIAGRAMS
 
 
 class Refuted(NamedTuple):
-    """What was proved, the value below which orders were followed, and how many labels were looked at."""
+    """The bound proved, the threshold before which orders were followed, and the number of labels looked at."""
 
     ticks: int
     below: int
@@ -25,11 +25,10 @@ def refuted_thresholds(
     work: int,
     stop: Event,
 ) -> Iterator[Refuted]:
-    """What is proved with each value, in ticks: above what is proved by then, up to that of a schedule, `between` both.
+    """The bound proved with each threshold, in ticks, from the proved bound up to a schedule's value (`between`).
 
-    Of a value and half of the work that is left, `least_below` says what is proved: a value for which that is too
-    little is tried nearer to what is proved. `steps` are the first one from a value to the next, and that below which
-    no shorter one is tried.
+    `least_below` takes a threshold and half of the remaining work; if that is too little, a lower threshold is tried.
+    `steps` are the first step between thresholds, and the shortest one tried.
     """
     (proved, known), (step, shortest) = between(), steps
     while proved < known and step >= shortest and work > 0 and not stop.is_set():

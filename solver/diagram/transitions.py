@@ -1,9 +1,9 @@
-"""What a step or a block makes of a label, compiled without counts of references, since it is called for each label.
+"""Transition of a label by a step or a block, compiled without reference counts, since it is called for each label.
 
-A label says how early a state can be reached: by chain when the last step of each micro-batch in flight ended, the
-oldest first, then for each device when its next step can start at the earliest, and when it would be free with all
-weight passes done. Steps are taken in the order of their starts: so no device starts anything before the last step
-did. A block starts when both of its passes may, and both end with it; its backward leaves no weight pass.
+A label says how early a state can be reached: by chain the end of the last step of each micro-batch in flight, oldest
+first, then for each device the earliest start of its next step, and its free time with all weight passes done. Steps
+are taken in the order of their starts: so no device starts anything before the last step did. A block starts when both
+of its passes may, and both end with it; its backward leaves no weight pass.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from solver.diagram.steps import NEVER, NONE, Numbers, Steps
 def take_move(
     label: Numbers, step: int, gradient: int, ran: Numbers, pending: int, before_all: bool, steps: Steps
 ) -> int:
-    """Change a label by a step, or by a block of it with a gradient; when what comes behind a last step has ended.
+    """Apply a step, or a block of it with a gradient, to a label; returns the objective's end after a last step.
 
-    `before_all` that counts, what runs on other devices may have ended long ago, and nothing starts with it.
+    `before_all` that counts, passes on other devices may have ended long ago, and nothing starts with it.
     """
     device = steps.device[step]
     free, whole = steps.slots + device, steps.slots + len(steps.room) + device
@@ -41,7 +41,7 @@ def take_move(
 
 @inlined
 def _comes(label: Numbers, step: int, ran: Numbers, steps: Steps) -> int:
-    """When the next micro-batch can take a step, but for its device."""
+    """Arrival of the next micro-batch at a step, without its device's availability."""
     if step == steps.first[step]:
         return steps.past + int(steps.lag[step])
     return int(label[steps.slot[step] + ran[step] - ran[steps.last[step]]] + steps.lag[step])
@@ -49,9 +49,9 @@ def _comes(label: Numbers, step: int, ran: Numbers, steps: Steps) -> int:
 
 @inlined
 def note_end(label: Numbers, step: int, ran: Numbers, end: int, steps: Steps) -> int:
-    """Note when a micro-batch ended a step, if it is one; after its last one it leaves those in flight.
+    """Store the end of a micro-batch's step; after its last one it is removed from those in flight.
 
-    When what comes behind that has ended, 0 of another one.
+    Returns the end including the time after the last step, 0 for another step.
     """
     if step == NONE:
         return 0
@@ -95,7 +95,7 @@ def raise_times(label: Numbers, waiting: Numbers, found: int, steps: Steps) -> N
 
 @inlined
 def end_of(label: Numbers, back: int, steps: Steps) -> int:
-    """When all that counts has ended: the devices, and what comes `back` after the last move."""
+    """The end of the objective: of the devices that count, and `back`, the end after the last move."""
     for device in range(len(steps.room)):
         if steps.counts[device]:
             back = max(back, label[steps.slots + len(steps.room) + device])

@@ -1,12 +1,12 @@
-"""Which part of a search has the next slice of the time: the one that closed most of the gap for the time it took.
+"""Allocation of time slices to subsolvers: the one that closed most of the gap per unit of time has the next slice.
 
-Parts are the arms of a bandit. Each has a first slice, in their order; then the best has the next one: by the share of
-the gap that it closed in a unit of time, what it closed last counting most, or, where that is more, by what is hoped of
-any part, which falls with the time spent on it and with how far behind what is known its own schedules or bounds were.
-What an arm is worth changes while the gap closes, hence the discount (Garivier and Moulines, On upper-confidence bound
+Subsolvers are the arms of a bandit. Each has a first slice, in their order; then the best has the next one: by the
+share of the gap that it closed in a unit of time, recent slices counting most, or, if that is more, by an optimistic
+value that falls with the time spent on it and with the distance of its own schedules or bounds from the best known.
+The worth of an arm changes while the gap closes, hence the discount (Garivier and Moulines, On upper-confidence bound
 policies for switching bandit problems, 2011).
 
-Local search goes on beside parts that use one core, on the others; a part that has one of its own shares no time.
+Local search runs in the background on the other cores while a subsolver uses one; a dedicated worker shares no time.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ ALLOCATION = AllocationParams()
 
 
 @dataclass
-class Way:
-    """What a part does in a search, under way; `spent` is the share of the limit that it took."""
+class SubsolverRun:
+    """A subsolver's work in a search; `spent` is the share of the limit that it took."""
 
     search: Search
     part: Part
@@ -66,19 +66,19 @@ class Way:
 
     @property
     def next_slice(self) -> float:
-        """A share of the limit; longer than all before where a slice begins anew."""
+        """Length of the next slice as a share of the limit; longer than all before if slices restart."""
         return self.spent * (ALLOCATION.restart_growth if self.part.restarts else 1)
 
 
 @dataclass
 class Arm:
-    """A part; times are shares of the limit. Its `ways` that are not over have a slice each in turn, the first is next.
+    """A part; times are shares of the limit. Its `runs` that are not over have a slice each in turn, the first is next.
 
     `spent` is what it took in all; `closed` and `taken` are discounted: the shares of the gap that its slices closed,
     and their times. `behind` is by how much of the gap its last schedule or bound was worse than those known.
     """
 
-    ways: deque[Way]
+    runs: deque[SubsolverRun]
     spent: float = 0.0
     closed: float = 0.0
     taken: float = 0.0
@@ -86,13 +86,13 @@ class Arm:
 
     @property
     def worth(self) -> float:
-        """What the next slice may close in a unit of time."""
+        """Share of the gap that the next slice may close in a unit of time."""
         if not self.spent:
             return inf
         return max(self.closed / self.taken, ALLOCATION.hope / self.spent / (1 + self.behind) ** 2)
 
     def took(self, share: float, closed: float) -> None:
-        self.ways[0].spent += share
+        self.runs[0].spent += share
         self.spent += share
         discount = ALLOCATION.discount
         self.closed, self.taken = discount * self.closed + closed, discount * self.taken + share
@@ -121,35 +121,35 @@ class Allocation:
         finally:
             self._own.close()
             self.close()
-        waiting = [arm.ways[0].part.name for arm in self.arms if not (arm.spent or not arm.ways or self._compiled(arm))]
+        waiting = [arm.runs[0].part.name for arm in self.arms if not (arm.spent or not arm.runs or self._compiled(arm))]
         if waiting and not search.done():
             search.incumbent.note(
                 f"still being compiled, as on a first run: {', '.join(waiting)}; the same solve may now find more"
             )
 
     def go_on(self, share: float = inf) -> bool:
-        """As `run`, but until the parts have had so much more of the limit; whether they may go on from there."""
+        """Run subsolvers until they have used `share` more of the limit; True if they can continue from there."""
         until = self._spent + share
         try:
             while self._spent < until and not self.search.over() and (arm := self._next()) is not None:
-                if self._is_alone(arm.ways[0]):
+                if self._is_alone(arm.runs[0]):
                     self._beside.pause()
                     self._own.begin()
-                    arm.ways.popleft()
+                    arm.runs.popleft()
                 else:
                     self._slice(arm)
         finally:
             self._beside.pause()
-        return any(arm.ways for arm in self.arms) and not self.search.over()
+        return any(arm.runs for arm in self.arms) and not self.search.over()
 
-    def _is_alone(self, way: Way) -> bool:
-        """Whether it has a core of its own, and no slices."""
-        return way.search is self.search and self._own.is_for(way.part)
+    def _is_alone(self, running: SubsolverRun) -> bool:
+        """True if the subsolver has a dedicated worker, and no slices."""
+        return running.search is self.search and self._own.is_for(running.part)
 
     def close(self) -> None:
         """No part has another slice."""
-        for way in (way for arm in self.arms for way in arm.ways):
-            way.work.close()
+        for running in (running for arm in self.arms for running in arm.runs):
+            running.work.close()
 
     @property
     def _spent(self) -> float:
@@ -158,10 +158,11 @@ class Allocation:
     def _next(self) -> Arm | None:
         """The open arm worth most whose code is compiled, once there is one.
 
-        What had a slice waits for some of the time until what had none is compiled: beside it that takes twice as long.
+        Arms that had a slice wait for some of the time until those without one are compiled: running meanwhile makes
+        the compilation take twice as long.
         """
         clock = self.search.clock
-        while arms := sorted((arm for arm in self.arms if arm.ways), key=lambda arm: -arm.worth):
+        while arms := sorted((arm for arm in self.arms if arm.runs), key=lambda arm: -arm.worth):
             ready = next(filter(self._compiled, arms), None)
             waits = (
                 ready is not None
@@ -177,52 +178,52 @@ class Allocation:
         return None
 
     def _compiled(self, arm: Arm) -> bool:
-        """Whether a way of it is; the next one that is comes first."""
-        for _ in range(len(arm.ways)):
-            way = arm.ways[0]
+        """True if one of its subsolvers is compiled; that one is moved to the front."""
+        for _ in range(len(arm.runs)):
+            running = arm.runs[0]
             # What has a core of its own does not take it from a compiler.
-            if not compiling() if self._is_alone(way) else way.search.compiled(way.kernels):
+            if not compiling() if self._is_alone(running) else running.search.compiled(running.kernels):
                 return True
-            arm.ways.rotate(-1)
+            arm.runs.rotate(-1)
         return False
 
     def _slice(self, arm: Arm) -> None:
-        search, clock, way = self.search, self.search.clock, arm.ways[0]
+        search, clock, running = self.search, self.search.clock, arm.runs[0]
         # Counted work is used up when the first slice was doubled a few times.
         least = ALLOCATION.first_counted_slice if clock.counts_work else ALLOCATION.first_slice
-        share = max(least, way.next_slice)
-        if way.part.parallel:
+        share = max(least, running.next_slice)
+        if running.part.parallel:
             self._beside.pause()
         else:
             self._beside.go_on()
         before, began = search.incumbent.state, clock.seconds
-        way.search.own_value = way.search.own_bound = None
-        if self._relaxed is not None and way.search is not search:
+        running.search.own_value = running.search.own_bound = None
+        if self._relaxed is not None and running.search is not search:
             self._relaxed.take_over()
-        more = self._run(way, self._slice_of(share))
-        arm.behind = _behind(way.search, arm.behind)
+        more = self._run(running, self._slice_of(share))
+        arm.behind = _behind(running.search, arm.behind)
         took = share if clock.counts_work else (clock.seconds - began) / clock.share(1.0)
         arm.took(max(took, _LEAST), self._closed(before, search.incumbent.state))
-        arm.ways.popleft()
-        if more and not (clock.counts_work and way.spent >= 1) and not way.search.done():
-            arm.ways.append(way)
+        arm.runs.popleft()
+        if more and not (clock.counts_work and running.spent >= 1) and not running.search.done():
+            arm.runs.append(running)
 
     def _slice_of(self, share: float) -> Slice:
         clock, units = self.search.clock, self.search.limits.deterministic
         return Slice(clock, clock.seconds, clock.share(share), None if units is None else share * units)
 
-    def _run(self, way: Way, slice_: Slice) -> bool:
-        """Whether more may follow: not of what the time limit or a defect ended."""
+    def _run(self, running: SubsolverRun, slice_: Slice) -> bool:
+        """Run one slice; True if more may follow, False after the time limit or a defect."""
         search, more = self.search, None
-        search.incumbent.enter(way.part.name)
-        with search.incumbent.defects_noted(way.part.name), search.times.of(way.part.name):
-            more = run_within(search.clock.allowed(), search.stop, partial(_more, way.work, slice_))
-            if self._relaxed is not None and way.search is not search:
+        search.incumbent.enter(running.part.name)
+        with search.incumbent.defects_noted(running.part.name), search.times.of(running.part.name):
+            more = run_within(search.clock.allowed(), search.stop, partial(_more, running.work, slice_))
+            if self._relaxed is not None and running.search is not search:
                 self._relaxed.pass_on()
         return bool(more)
 
     def _closed(self, before: State, after: State) -> float:
-        """The share of the gap that was closed by what was under way, not by what went on beside."""
+        """The share of the gap that the current subsolver closed, without background and dedicated workers."""
         if before.value is None or before.value <= before.lower_bound:
             return 0.0
         beside = {BESIDE, self._own.part and self._own.part.name}
@@ -246,18 +247,18 @@ def _behind(search: Search, before: float) -> float:
 
 
 def _arms(search: Search, parts: Sequence[Part | InTurn]) -> list[Arm]:
-    """Those that can serve its problem."""
-    begun = ([way for one in ways_of(part) if (way := _begun(one, search)) is not None] for part in parts)
-    return [Arm(deque(ways)) for ways in begun if ways]
+    """Arms for the subsolvers that serve the search's problem."""
+    begun = ([running for one in ways_of(part) if (running := _begun(one, search)) is not None] for part in parts)
+    return [Arm(deque(runs)) for runs in begun if runs]
 
 
-def _begun(part: Part, search: Search) -> Way | None:
+def _begun(part: Part, search: Search) -> SubsolverRun | None:
     """Up to its first slice; None where it cannot serve the problem."""
     with search.incumbent.defects_noted(part.name):
         if part.serves(search):
             kernels, work = part.kernels(search), part.work(search)
             next(work, None)
-            return Way(search, part, kernels, work)
+            return SubsolverRun(search, part, kernels, work)
     return None
 
 

@@ -1,4 +1,4 @@
-"""Local search on the other cores while a part of the search uses one."""
+"""Background local search on the other cores while a subsolver uses one."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from solver.engine.search import Search
 
 
 class BackgroundLocalSearch:
-    """It goes on from where it paused.
+    """A local search that can be paused and continued.
 
-    Not with one worker, nor where work is counted instead of time, since what is found depends on how long others take.
+    Not with one worker, nor under a deterministic limit, since its results depend on how long others take.
     """
 
     def __init__(self, search: Search) -> None:

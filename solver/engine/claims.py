@@ -1,4 +1,4 @@
-"""Bounds with an argument, found slice by slice; each is claimed once its check from the evidence is through."""
+"""Bounds with an argument, found slice by slice; each is published once the check of its evidence has passed."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Bounds = Callable[[Event, int], Iterator[Certificate]]
 
 
 def claimed(search: Search, bounds: Bounds) -> Work:
-    """The bounds: a slice goes on where the one before ended; where work is counted it begins anew, and has more."""
+    """Publish bounds slice by slice; a slice continues the previous one, or restarts with more counted work."""
     while search.clock.counts_work:
         slice_ = yield
         claim_found(search, bounds(search.stop, slice_.counted(_PARAMS.labels_per_unit) or DIAGRAMS.most_labels))

@@ -1,4 +1,4 @@
-"""The time of one solve: what is left of its limit, what counted work may take, and what each part of it took."""
+"""The time of one solve: the remaining limit, counted work, and the seconds of each subsolver."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class Clock:
         return max(0.0, min(self.share(share), self._limit - self.seconds))
 
     def allowed(self, share: float = 1.0) -> float:
-        """As `left`, but without end under a deterministic limit: counted work must not depend on the clock."""
+        """`left`, but infinite under a deterministic limit: counted work must not depend on the clock."""
         return inf if self.counts_work else self.left(share)
 
 
 class PartTimes:
-    """Seconds by name. Parts that run beside each other count both; a part that searches another problem is one."""
+    """Seconds by name. Subsolvers that run in parallel count both; one that searches another problem counts as one."""
 
     def __init__(self) -> None:
         self._seconds: dict[str, float] = {}

@@ -82,13 +82,13 @@ def compile_bounds(
 
 
 def compile_diagrams() -> None:
-    """As long as the times of labels fit into 32 bits."""
+    """Compile the diagrams for label times of 32 bits."""
     compile_bounds(bounds_of_all_orders)
     compile_bounds(lambda problem, stop: bounds_of_devices(ThresholdSearch(problem, stop, lambda: (1, 100))))
 
 
 def compile_long_diagrams() -> None:
-    """Those, and others."""
+    """Compile the diagrams for label times of 32 and 64 bits."""
     compile_diagrams()
     compile_bounds(bounds_of_all_orders, _PROBLEM | {"times": {"forward": 2**25, "backward": 2**25, "weight": 1}})
 

@@ -1,4 +1,4 @@
-"""A part that has a core of its own: it goes on while the others share theirs."""
+"""A subsolver with a core of its own: it runs while the others share the remaining cores."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from solver.engine.search import DedicatedPart, Part, Search
 
 
 class DedicatedWorker:
-    """The others have a core less until its part comes to its end.
+    """The worker of one dedicated subsolver; the others have one core less until it ends.
 
-    Not of one core, nor where work is counted instead of time: what is found depends on what the others find.
+    Not with one core, nor under a deterministic limit: its results depend on what the others find.
     """
 
     def __init__(self, search: Search) -> None:
@@ -19,7 +19,7 @@ class DedicatedWorker:
         self._running: tuple[ThreadPoolExecutor, Future[None]] | None = None
 
     def is_for(self, part: Part) -> bool:
-        """Whether it is that part's."""
+        """True if this is the worker of that subsolver."""
         return part == self.part
 
     def begin(self) -> None:

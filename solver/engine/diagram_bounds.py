@@ -1,4 +1,4 @@
-"""What the parts that bound by diagrams have in common."""
+"""Common base of the subsolvers that prove bounds by decision diagrams."""
 
 from __future__ import annotations
 

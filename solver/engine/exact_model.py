@@ -1,4 +1,4 @@
-"""The exact model of a search, and what CP-SAT comes to with it."""
+"""The exact model of a search, and the handling of CP-SAT's results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from solver.engine.search import Search
 
 
 def model_below(search: Search, literals: bool = True) -> ExactModel:
-    """Of schedules no worse than the best that is known, which is a hint."""
+    """The model restricted to schedules no worse than the incumbent, which is its hint."""
     problem, state = search.problem, search.incumbent.state
     assert state.timeline is not None
     assert state.value is not None
@@ -21,7 +21,7 @@ def model_below(search: Search, literals: bool = True) -> ExactModel:
 
 
 def take(search: Search, timeline: Timeline | None, bound: Value, by: str | None = None) -> None:
-    """What CP-SAT came to, beside what is under way where `by` names it."""
+    """Offer CP-SAT's schedule and bound to the incumbent, under the name `by` if it runs in the background."""
     if timeline is not None:
         search.incumbent.offer(timeline, by)
     if bound:

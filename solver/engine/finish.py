@@ -117,8 +117,8 @@ def _compared(search: Search, heuristic: Heuristic, until: float) -> Candidate |
 def refined(solution: Solution, search: Search) -> Solution:
     """The same value with less memory, then with more slack: a smaller mean under noise on no more memory anywhere.
 
-    Of the schedules known the one of least memory is taken if there is time to judge them anew; walks among others of
-    the value follow where time is left. They are short, and the same on every run that has the time for them.
+    The known schedule of least memory is taken if there is time to evaluate them again; walks among others of the same
+    value follow if time remains. They are short, and the same on every run that has the time for them.
     """
     if solution.timeline is None or solution.problem.objective is Objective.PERIOD:
         return solution
@@ -185,7 +185,7 @@ def _mean(solution: Solution) -> float:
 
 
 def _rank(solution: Solution) -> tuple[int, Fraction, int]:
-    """What is made small: the value, then the fullest device's memory, then what all devices take together."""
+    """Ranking key: the value, then the fullest device's memory share, then the sum of all peaks."""
     metrics: Metrics | None = solution.metrics
     assert metrics is not None
     levels = zip(metrics.peak_quanta, weights_of(solution.problem), strict=True)

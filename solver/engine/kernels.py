@@ -44,8 +44,8 @@ _COMPILER = f"{__name__.rpartition('.')[0]}.compile_kernels"
 class Kernels:
     """Numba functions, and the name by which `compile_kernels` calls them all.
 
-    No more processes compile at a time than a search has workers, so that what is wanted first is there first. A file
-    beside the code of the first function, named by all that they are made of, says that its process has ended.
+    At most as many processes compile at a time as the search has workers, so that kernels needed first are ready first.
+    A file next to the code of the first function, named by a hash of all sources, says that its process has ended.
     """
 
     begun: ClassVar[list[Kernels]] = []
@@ -87,7 +87,7 @@ class Kernels:
                 Kernels.begun.append(self)
 
     def wait(self, over: Callable[[], bool], most: int = 1) -> bool:
-        """Whether a call would not compile, waiting for that until `over`. True where no process compiles."""
+        """Wait until a call would not compile, or `over`. True if compiled, or if no process compiles."""
         self.begin(most)
         while not self._ready:
             if self._compiler is not None and self._compiler.poll() is not None:
@@ -111,7 +111,7 @@ def _under_way() -> list[str]:
 
 
 def compiling() -> str:
-    """What processes of this one compile, and for how long they have; nothing where none does."""
+    """The kernels being compiled by this process's children, with the time they have; empty if none."""
     return "; ".join(_under_way())
 
 
@@ -132,7 +132,7 @@ ALL_KERNELS = (
 
 
 def kernels_for(problem: Problem) -> Kernels:
-    """Those that a local search on this problem calls."""
+    """The kernels that a local search on this problem calls."""
     if problem.network.options or not problem.network.one_task_each:
         return TASK_KERNELS
     return MODE_KERNELS if modes_matter(problem) else KERNELS

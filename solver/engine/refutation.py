@@ -1,4 +1,4 @@
-"""Values that CP-SAT refutes within a slice: no schedule is as short."""
+"""Destructive lower bounds by CP-SAT within a slice: values refuted, no schedule is as short."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from solver.engine.slices import Slice
 
 
 def refute(search: Search, slice_: Slice, by: str | None = None) -> bool:
-    """Whether more time may refute more: it does not where nothing was left to ask before the time was over.
+    """Refute values within a slice; False if no value was left to ask before the time was over.
 
-    `by` names what asks, if that is not what is under way.
+    `by` names the worker that asks, if it is not the current subsolver.
     """
 
     def open_() -> tuple[Value, Value]:
@@ -39,6 +39,6 @@ def refute(search: Search, slice_: Slice, by: str | None = None) -> bool:
 
 
 def fraction_left(search: Search) -> bool:
-    """Whether less than a tick is open, which is left to what asks for all devices at once, in finer ticks."""
+    """True if less than a tick is open; that is left to the model of all devices, in finer ticks."""
     state = search.incumbent.state
     return state.value is not None and state.value - state.lower_bound < 1

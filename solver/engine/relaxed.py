@@ -1,4 +1,4 @@
-"""The search of what is left of a problem without all that is more than plain passes.
+"""The search of a problem's relaxation to plain passes.
 
 Diagrams, beam search and the exact model of plain passes prove and find much that they cannot say where there is more
 to order. What they prove without it holds with it; where nothing has to be chosen besides, orders of the one give
@@ -23,10 +23,10 @@ from solver.tasks.dispatch import expanded
 
 
 class Relaxed:
-    """Its `search` has the clock of the `whole` one, to which `pass_on` gives what is new.
+    """A `search` of the relaxed problem with the clock of the `whole` one, to which `pass_on` gives new results.
 
-    With what runs for parameters, arcs between chains, and ways to save memory left out, an order of passes may be one
-    of the problem, which gives orders to go on from. Where tasks are stages, it is the other way round.
+    Without collectives of parameters, arcs between chains, and activation modes, an order of passes may also be one of
+    the problem, and then gives a start. Where tasks are stages (stream decomposition), only bounds carry over.
     """
 
     def __init__(self, whole: Search, problem: Problem | Cut, engine: Engine) -> None:
@@ -47,7 +47,7 @@ class Relaxed:
             own.start_from(self._cut.order(known))
 
     def pass_on(self) -> None:
-        """What was found since the last time."""
+        """Pass on the results found since the last time."""
         own, whole, problem = self.search.incumbent, self._whole, self._whole.problem
         whole.incumbent.note_defects_of(own)
         found = own.state.certificate
@@ -66,7 +66,7 @@ class Relaxed:
         return jobs_of(self._whole.problem)
 
     def _is_new(self, timeline: Timeline) -> bool:
-        """Whether it has not been looked at before."""
+        """True if the timeline has not been passed on before."""
         new = not any(timeline is one for one in self._seen)
         self._seen += [timeline] if new else []
         return new

@@ -1,4 +1,4 @@
-"""One search: the parts of an engine around an incumbent, within the limits."""
+"""One search: the subsolvers of an engine around an incumbent, within the limits."""
 
 from __future__ import annotations
 
@@ -54,34 +54,34 @@ SEARCH = SearchParams()
 
 
 class Opening(Protocol):
-    """What looks for a first schedule, under a name that progress shows. Data: frozen, with its tuning as fields."""
+    """A construction heuristic for first schedules, with the name shown in progress; frozen, with its parameters."""
 
     @property
     def name(self) -> str: ...
 
     def applies(self, search: Search, /) -> bool:
-        """Whether it has anything to do."""
+        """True if the opening can contribute."""
 
     def run(self, search: Search) -> None:
         """Offer schedules to the incumbent, or claim bounds, and keep to the time. May be ended between two steps."""
 
 
 class Part(Protocol):
-    """What shares the time of a search with others, slice by slice. Data, as an opening."""
+    """A subsolver that shares the time of a search slice by slice. Frozen data, as an opening."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def parallel(self) -> bool:
-        """Whether it uses all workers. Local search goes on beside one that does not."""
+        """True if it uses all workers; otherwise background local search runs on the remaining ones."""
 
     @property
     def restarts(self) -> bool:
-        """Whether each slice begins anew, so that a longer one does more than several."""
+        """True if each slice restarts, so that a longer one does more than several."""
 
     def serves(self, search: Search, /) -> bool:
-        """Whether it can do anything for the problem; never whether that is worth it."""
+        """True if it can contribute to the problem at all; never a judgement of its worth."""
 
     def kernels(self, search: Search, /) -> Kernels | None:
         """The compiled code that it calls; it has no slice before that is there."""
@@ -99,19 +99,19 @@ class DedicatedPart(Part, Protocol):
 
 @dataclass(frozen=True)
 class InTurn:
-    """A part of several ways, which have a slice each in turn."""
+    """A round-robin group of subsolvers, which get slices in turn."""
 
     name: str
     ways: tuple[Part, ...]
 
 
 def ways_of(part: Part | InTurn) -> tuple[Part, ...]:
-    """Those of a part; one that has no several is its own."""
+    """The subsolvers of a group; a single one is its own group."""
     return part.ways if isinstance(part, InTurn) else (part,)
 
 
 class Bounding(Protocol):
-    """What gives the bounds to start with."""
+    """Source of the initial lower bounds."""
 
     def certificates(self, problem: Problem, clock: Clock, stop: Event) -> tuple[list[Certificate], list[str]]:
         """Strongest first, at least one; and notes on bounds that were left out."""
@@ -119,14 +119,14 @@ class Bounding(Protocol):
 
 @dataclass(frozen=True)
 class Engine:
-    """What a solve is made of. A part may be replaced or left out; what remains is still correct, only weaker.
+    """The components of a solve. A subsolver may be replaced or left out; the result is still correct, only weaker.
 
-    What is in `opening` runs first, one after the other, and keeps to the time by itself; then the `parts` that serve
-    the problem share the time while something is open (`Allocation`). Of several cores the part for its `own_core` has
-    one, once it would have its first slice. `raise_bounds` lets parts look for lower bounds besides schedules. Local
-    search goes on `beside` parts that use one core. `finish` turns a search that is over into its solution. Of a
-    problem with more than plain passes, what is left without the rest is searched by the parts of `relaxed`, and the
-    plain problem whose stages are its tasks by those of `as_stages`; they share the time with the others.
+    The `opening` heuristics run first, one after the other, within their own time; then the `parts` that serve the
+    problem share the time while the gap is open (`Allocation`). With several cores the `dedicated_part` has one of its
+    own, once it would have its first slice. `raise_bounds` lets subsolvers look for lower bounds besides schedules.
+    `beside` runs local search in the background of subsolvers that use one core. `finish` turns a finished search into
+    its solution. For a problem with more than plain passes, its relaxation is searched by the parts of `relaxed`, and
+    the plain problem whose stages are its tasks by those of `as_stages`; they share the time with the others.
     """
 
     bounds: Bounding
@@ -141,15 +141,15 @@ class Engine:
 
     @property
     def ways(self) -> list[Part]:
-        """Of all parts."""
+        """The subsolvers of all parts."""
         return [way for part in self.parts for way in ways_of(part)]
 
 
 class Search:
-    """What the parts work on: problem, limits, clock, incumbent, and the schedules that local search starts from.
+    """The context of subsolvers: problem, limits, clock, incumbent, and the schedules that local search starts from.
 
-    `over` is asked besides: whether the search has become pointless. `chains` are given where the problem is theirs and
-    stands for one of unequal micro-batches. A search within another has its `clock`.
+    `over` is also asked: True if the search has become pointless. `chains` are given if the problem is the chain form
+    of one with unequal micro-batches. A search within another uses its `clock`.
     """
 
     def __init__(
@@ -188,7 +188,7 @@ class Search:
 
     @property
     def tasks(self) -> int:
-        """How many tasks there are to order, whichever of them a schedule runs."""
+        """Number of tasks of all modes together."""
         network = self.problem.network
         return sum(len(own) * len(network.numbers[of]) for of, own in network.tasks.items())
 
@@ -198,17 +198,17 @@ class Search:
 
     @property
     def plain_passes(self) -> bool:
-        """Whether each pass is one task, of which nothing is to be chosen."""
+        """True if each pass is one task with a single mode."""
         return self.problem.network.one_task_each and not self.problem.network.options
 
     @cached_property
     def long_times(self) -> bool:
-        """Whether times of diagrams may need more than 32 bits."""
+        """True if times of diagrams may need more than 32 bits."""
         return longest_of_all(self.problem) >= ENDLESS
 
     @property
     def limits(self) -> Limits:
-        """Of what is under way: with the workers that are not taken by what has a core of its own."""
+        """Limits of the current subsolver: without the workers that are dedicated to another."""
         return replace(self._limits, workers=self.workers) if self.cores_taken else self._limits
 
     @property
@@ -217,22 +217,22 @@ class Search:
 
     @property
     def can_improve_orders(self) -> bool:
-        """Whether there is time for a first move."""
+        """True if there is time for a first move."""
         return self.clock.allowed() > self.tasks * SEARCH.seconds_per_task
 
     def open_ticks(self) -> tuple[float, float]:
-        """What is proved, and the value of a schedule that is known."""
+        """The lower bound and the value of the incumbent, in ticks."""
         state = self.incumbent.state
         assert state.value is not None
         return float(state.lower_bound), float(state.value)
 
     @property
     def takes_long_to_state(self) -> bool:
-        """Whether stating a model of all passes takes more than what is left of the time, and gigabytes."""
+        """True if stating a model of all passes takes more than the remaining time, and gigabytes."""
         return self.clock.left() <= self.tasks * SEARCH.stating_seconds_per_task
 
     def over(self) -> bool:
-        """Whether no part has another slice."""
+        """True if no subsolver gets another slice."""
         return self.ended or self.done() or self.clock.left() <= 0
 
     def open(self) -> None:
@@ -246,7 +246,7 @@ class Search:
 
     @contextmanager
     def stopping_when_done(self) -> Iterator[None]:
-        """Meanwhile what is under way is told to stop once nothing is left to search; counted work is not."""
+        """Context in which `stop` is also set once the search is done; not under a deterministic limit."""
         stop = self.stop
         if not self.clock.counts_work:
             self.stop = Asking(lambda: stop.is_set() or self.ended or self.done())
@@ -260,7 +260,7 @@ class Search:
         self.ended = True
 
     def compiled(self, kernels: Kernels | None) -> bool:
-        """Whether they could be called at once; begins to compile them. Counted work compiles where it calls them."""
+        """True if the kernels are compiled; starts compilation. Under a deterministic limit calls compile."""
         return self.wait_for(kernels, 0.0)
 
     def wait_for(self, kernels: Kernels | None, share: float) -> bool:
@@ -271,7 +271,7 @@ class Search:
         return kernels.wait(lambda: self.stop.is_set() or self.clock.left() <= left, self.workers)
 
     def done(self) -> bool:
-        """Whether nothing is left to search: proved within the gap, the target reached or refuted, or told to stop."""
+        """True if nothing is left to search: proved within the gap, the target reached or refuted, or stopped."""
         state, target = self.incumbent.state, self.limits.target
         close = state.value is not None and gap(state.value, state.lower_bound) <= self.limits.gap
         met = target is not None and state.value is not None and state.value <= target
@@ -288,7 +288,7 @@ class Search:
         self.start_from_timeline(best_times(self.problem, schedule))
 
     def start_from_timeline(self, timeline: Timeline) -> None:
-        """As `start_from`, with its times."""
+        """`start_from` for a timeline, with its times."""
         value = self.incumbent.offer(timeline)
         self._starts.setdefault(value, timeline)
         self.own_value = value if self.own_value is None else min(value, self.own_value)

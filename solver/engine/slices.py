@@ -1,4 +1,4 @@
-"""Slices of the time: what a part of the search may take before others have their turn."""
+"""Time slices: the time a subsolver may take before others have their turn."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from solver.limits import Limits
 
 @dataclass(frozen=True)
 class Slice:
-    """So many seconds from `began` on; or, where work is counted instead of time, units of it, about a second each."""
+    """`seconds` from `began` on; under a deterministic limit `units` of counted work, about a second each."""
 
     clock: Clock
     began: float
@@ -31,15 +31,15 @@ class Slice:
         return self.left() <= 0
 
     def counted(self, each: float) -> int | None:
-        """How much work of which a second does so much; None where seconds count."""
+        """Amount of work, given the amount that a second does; None if seconds count."""
         return None if self.units is None else max(1, int(self.units * each))
 
     def share(self, limits: Limits) -> float:
-        """Of all that a search may take."""
+        """The slice as a share of the search's limit."""
         return self.seconds / limits.seconds if self.units is None else self.units / (limits.deterministic or inf)
 
     def limits(self, limits: Limits) -> Limits:
-        """Those of a search that has this slice."""
+        """The limits of a search that runs within this slice."""
         if self.units is not None:
             return replace(limits, deterministic=self.units)
         return replace(limits, seconds=self.left())

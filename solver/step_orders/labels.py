@@ -1,4 +1,4 @@
-"""One layer of orders of steps, compiled: each goes on by one step; of those that come equally far the best stay."""
+"""One layer of partial orders of steps, compiled: expansion by one step, and selection of the best per state."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ DELAYS, MODES = 2, 2
 def longer(  # type: ignore[no-untyped-def]
     keys, first, labels, steps: Steps, weights: Weights, done: int, keys_of, of, rests: Short, below: int
 ) -> tuple[Numbers, Numbers, Numbers, Numbers, int, int, int]:
-    """What `done` steps become by one more: keys, labels, the number of the label before, and the step.
+    """Expand labels by one step: keys, labels, number of the label before, and the step.
 
-    Those are left out that end `below` a value on none of the ways on that there are: of a state those from `of` on,
-    with `rests` of each. Last, the least value of those that have come to the end, with the label before and the step.
+    Labels that cannot end before `below` on any completion row (a state's rows begin at `of`, their entries in `rests`)
+    are pruned. Also returns the least value of complete orders, with the label before and the step.
     """
     count, half, times = len(steps.ticks), len(steps.ticks) // 2, steps.slots + 2 * len(steps.room)
     size = first[-1] * (steps.slots + 1) * DELAYS * (MODES if weights.full.any() else 1)
@@ -83,8 +83,8 @@ def best_of(  # type: ignore[no-untyped-def]
 ) -> tuple[Numbers, Numbers, Numbers]:
     """Of labels sorted by key: the keys, where those of each begin, and the numbers of the labels that stay.
 
-    Those are at most `width` of a key that no other is below: the first by the ends of micro-batches and of the work of
-    devices, and by what is to come at least, where `rests` say what follows each time.
+    At most `width` non-dominated labels stay per key, ranked by the ends of micro-batches and of the devices' work, and
+    by the completion bound, if `rests` has rows for the state.
     """
     states, first = np.empty(len(keys), np.int64), np.zeros(len(keys) + 1, np.int64)
     kept, ranks = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
@@ -114,7 +114,7 @@ def best_of(  # type: ignore[no-untyped-def]
 
 @inlined
 def _least(label, times, rests, since, until):  # type: ignore[no-untyped-def]
-    """What the whole takes at least on the best of some ways: the largest of the times and what follows each."""
+    """Completion bound of a label: the least over rows of the largest time plus completion."""
     best = np.int64(NEVER)
     for way in range(since, until):
         least = np.int64(0)

@@ -1,4 +1,4 @@
-"""The schedule that an order of steps stands for: its steps once more, with the weight passes that run before each."""
+"""Conversion of an order of steps to a schedule, with the weight passes that run before each step."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class _Run:
         return self._orders
 
     def _run_backward(self, number: int, full: bool, waited: Numbers) -> None:
-        """After the weight passes that no longer wait; one without length runs behind it."""
+        """Run a backward after the weight passes due before it; a W of length 0 runs directly after it."""
         weights, place = self._weights, len(self._waits) - 1 - number
         split = not full and splits(self._problem, self._chain[place])
         own = (np.arange(len(self._waits)) == number).astype(np.int64) * split
@@ -70,7 +70,7 @@ class _Run:
         self._run_weights(own * (not waits))
 
     def _run_weights(self, counts: Numbers) -> None:
-        """So many of each gradient's stage, the longest first."""
+        """Run `counts` weight passes of each gradient's stage, the longest first."""
         for weight in self._weights.of:
             stage = self._chain[len(counts) - 1 - weight]
             for _ in range(counts[weight]):

@@ -10,7 +10,7 @@ import numpy as np
 
 from pipesched.problem.problem import Problem
 from solver.bounds.analytic.critical_paths import Paths
-from solver.diagram.completion import Rests, completion
+from solver.diagram.completion import CompletionRows, completion
 from solver.diagram.modelled_stages import owner_of, state_count, walked_chains
 from solver.diagram.modelled_steps import modelled_steps
 from solver.diagram.params import DIAGRAMS
@@ -20,9 +20,9 @@ from solver.step_orders.weights import Weights, weights_of
 
 
 class Taken(NamedTuple):
-    """A step of the order, by its number on the way of a micro-batch along the chain and back.
+    """A step of the order, by its number on a micro-batch's path along the chain and back.
 
-    It waits for so many weight passes more than end before it anyway. It may be a full backward.
+    It waits for `delay` more weight passes than end before it anyway. It may be a full backward.
     """
 
     step: int
@@ -36,7 +36,7 @@ class Diagram(NamedTuple):
     chain: tuple[int, ...]
     steps: Steps
     weights: Weights
-    rest: list[Rests] | None
+    rest: list[CompletionRows] | None
 
 
 def only_chain(problem: Problem) -> tuple[int, ...] | None:
@@ -46,7 +46,7 @@ def only_chain(problem: Problem) -> tuple[int, ...] | None:
 
 
 def all_steps(problem: Problem, chain: tuple[int, ...]) -> ModelledSteps | None:
-    """Those of a chain with all of its stages."""
+    """The steps of a chain with all of its stages."""
     return modelled_steps(problem, Paths(problem), chain, owner_of(problem, chain, chain))
 
 
@@ -99,11 +99,11 @@ def step_order(diagram: Diagram, width_of: Callable[[int, int], int], below: int
     return None if least == NEVER else _traced(history[: end[0]], end[1], end[2])
 
 
-def _ways(rest: Sequence[Rests] | None, done: int, steps: Steps) -> Rests:
-    """What follows the states after so many steps; no states where that is not known."""
+def _ways(rest: Sequence[CompletionRows] | None, done: int, steps: Steps) -> CompletionRows:
+    """Completion rows of the states after `done` steps; without states if unknown."""
     if rest is None or done >= len(rest):
         nothing = np.full((1, steps.slots + 2 * len(steps.room)), NOTHING, np.int32)
-        return Rests(np.empty(0, np.int64), np.array([0, 1], np.int64), nothing)
+        return CompletionRows(np.empty(0, np.int64), np.array([0, 1], np.int64), nothing)
     return rest[done]
 
 

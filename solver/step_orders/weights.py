@@ -1,4 +1,4 @@
-"""A step with whole weight passes, compiled: which of them run before it, and what a label becomes by it.
+"""Transition by a step with whole weight passes, compiled: the weight passes before it, and the new label.
 
 A backward is a gradient, whose weight pass waits from then on, or a full one where that takes less than both.
 
@@ -38,12 +38,12 @@ class Weights(NamedTuple):
     first: Numbers
 
     def longest(self) -> Numbers:
-        """That of each device."""
+        """The longest weight pass of each device."""
         return self.ticks[self.of[self.first[:-1]]]
 
 
 def weights_of(problem: Problem, chain: Sequence[int], steps: Steps) -> Weights:
-    """Those of a chain all of whose devices are kept."""
+    """Weight passes of a chain whose devices are all modelled."""
     backwards, devices = chain[::-1], range(len(steps.room))
     own = [problem.stages[stage] for stage in backwards]
     split = [splits(problem, stage) for stage in backwards]
@@ -57,7 +57,7 @@ def weights_of(problem: Problem, chain: Sequence[int], steps: Steps) -> Weights:
 
 
 def splits(problem: Problem, stage: int) -> bool:
-    """Whether a backward of the stage may be split, and its gradient is there sooner then."""
+    """True if a backward of the stage may be split and its gradient is then available sooner."""
     own = problem.stages[stage]
     return problem.splittable and own.ticks(B) < own.ticks(BW)
 

@@ -1,1 +1,1 @@
-"""Diagrams of how activations are held: kept, copied to the host and back, or recomputed."""
+"""Decision diagrams over activation modes: kept, offloaded to the host and loaded again, or recomputed."""

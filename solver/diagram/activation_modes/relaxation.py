@@ -1,9 +1,9 @@
-"""What a problem is relaxed to: how the activations of some stages are held, and when the passes there run.
+"""Relaxation for activation modes: the modes of some stages' activations, and the order of the passes there.
 
-On each kept stage micro-batches exchange names by the order in which they run, those that are held in the same way
-among themselves: memory holds as much at every instant, and what they wait for is still before them. So a state of an
-order says of each stage how many forwards have begun, and of each way how many are in flight, and how far they are.
-A stage that is left out is a delay, as in `solver.diagram.steps`; there an activation is recomputed in no time.
+On each modelled stage micro-batches of the same mode exchange their numbers by the order in which they run: the memory
+level is the same at every instant, and their predecessors are still earlier. So a state of an order says for each stage
+how many forwards have begun, and for each mode how many micro-batches are in flight and how far they are. A stage that
+is left out is a delay, as in `solver.diagram.steps`; there an activation is recomputed in no time.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Step(NamedTuple):
     takes: int
 
 
-class Way(NamedTuple):
-    """A way to hold the activations of a kept stage: what stays behind the forward, and the steps until the backward.
+class StageMode(NamedTuple):
+    """A mode for the activation of a modelled stage: memory after the forward (`stays`), steps before the backward.
 
-    `timed` where a step runs on another stream than the passes do, so that its end has to be known.
+    `timed` if a step runs on another stream than the passes, so that its end must be tracked.
     """
 
     stage: int
@@ -44,9 +44,10 @@ class Way(NamedTuple):
 class ModelledStage(NamedTuple):
     """A stage's device, which has the number of its stream, its ticks, its memory, and where its chain leads.
 
-    `before` and `behind` are the kept stages next to it on its chain; `comes` the ticks from the end of the forward
-    before, or until the first one of all; `back` those from the end of a gradient to the one on the stage before, or to
-    the end of what counts, None where nothing does; `turns` those from a forward to its gradient.
+    `before` and `behind` are the modelled stages next to it on its chain; `arrival_lag` are the ticks from the end of
+    the previous stage's forward, or until the first forward of all; `back` those from the end of a gradient to the
+    previous stage's gradient, or to the end of the objective, None if none counts; `turns` those from a forward to its
+    gradient.
     """
 
     device: int
@@ -57,7 +58,7 @@ class ModelledStage(NamedTuple):
     microbatches: int
     before: int | None
     behind: int | None
-    comes: int
+    arrival_lag: int
     back: int | None
     turns: int
     tail: int
@@ -77,33 +78,33 @@ class ModelledDevice(NamedTuple):
 
 
 class ModeRelaxation(NamedTuple):
-    """Kept stages with their ways, by kept device what it has, and how many streams, those of passes first."""
+    """Modelled stages with their modes, modelled devices, and the number of streams, those of passes first."""
 
     stages: tuple[ModelledStage, ...]
-    ways: tuple[Way, ...]
+    modes: tuple[StageMode, ...]
     devices: tuple[ModelledDevice, ...]
     streams: int
 
 
 def relaxation_of(problem: Problem, paths: Paths, stages: Sequence[int], owner: int | None) -> ModeRelaxation:
-    """Of stages chain by chain, in the order of each; the `paths` are of the problem that keeps all activations.
+    """The relaxation to `stages`, chain by chain in chain order; `paths` are of the problem that keeps all activations.
 
-    Of a span the time of the `owner` counts, from its first kept pass on, or from the first forward of a chain that
-    begins there.
+    For a span the time of the `owner` device counts, from its first modelled pass on, or from the first forward of a
+    chain that begins there.
     """
     where, devices = problem.placement.stage_device, devices_of(problem, stages)
     chains = by_chain(problem, stages)
     streams: dict[tuple[int, str | None], int] = {(device, None): n for n, device in enumerate(devices)}
-    kept, ways = list[ModelledStage](), list[Way]()
+    kept, modes = list[ModelledStage](), list[StageMode]()
     for own in chains:
         since = len(kept)
         for place, number in enumerate(own):
             at = len(kept)
             kept.append(_kept_stage(problem, paths, own, place, since, devices, owner))
-            ways += _ways(problem.stages[number], at, where[number], kept[at].device, streams)
+            modes += _modes(problem.stages[number], at, where[number], kept[at].device, streams)
     here = [[number for number in stages if where[number] == device] for device in devices]
     rooms = [_kept_device(problem, paths, own, owner) for own in here]
-    return ModeRelaxation(tuple(kept), tuple(ways), tuple(rooms), len(streams))
+    return ModeRelaxation(tuple(kept), tuple(modes), tuple(rooms), len(streams))
 
 
 def _kept_stage(
@@ -121,10 +122,10 @@ def _kept_stage(
     tail = paths.tail(stage)
     back: int | None
     if before is not None:
-        comes = paths.head[stage] - paths.head[before] - paths.forward[before]
+        arrival_lag = paths.head[stage] - paths.head[before] - paths.forward[before]
         back = paths.back[stage] - paths.back[before] - paths.gradient[before]
     else:
-        comes, back = (0 if owner is not None else paths.head[stage]), (None if owner is not None else tail)
+        arrival_lag, back = (0 if owner is not None else paths.head[stage]), (None if owner is not None else tail)
     return ModelledStage(
         device=devices.index(device),
         forward=forward,
@@ -134,7 +135,7 @@ def _kept_stage(
         microbatches=len(problem.microbatches_of[stage]),
         before=None if before is None else since + place - 1,
         behind=None if behind is None else since + place + 1,
-        comes=comes,
+        arrival_lag=arrival_lag,
         back=back,
         turns=paths.round_trip[stage],
         tail=0 if owner is not None else tail,
@@ -149,29 +150,31 @@ def _kept_device(problem: Problem, paths: Paths, stages: Sequence[int], owner: i
     return ModelledDevice(problem.room[device], waiting, max(later), owner in (None, device), tail)
 
 
-def _ways(stage: Stage, at: int, device: int, compute: int, streams: dict[tuple[int, str | None], int]) -> list[Way]:
-    """Each way that the stage has; streams that are met first get a number."""
+def _modes(
+    stage: Stage, at: int, device: int, compute: int, streams: dict[tuple[int, str | None], int]
+) -> list[StageMode]:
+    """The modes of a stage; streams not seen before get a number."""
 
     def on(name: str) -> int:
         return compute if name == stage.stream else streams.setdefault((device, name), len(streams))
 
-    found = list[Way]()
-    for way, (keeps, moves) in stage.held_until_backward.items():
-        if way is None:
-            found.append(Way(at, stage.activation, (), False))
-        elif way is OFFLOAD and stage.offload is not None:
+    found = list[StageMode]()
+    for mode, (keeps, moves) in stage.held_until_backward.items():
+        if mode is None:
+            found.append(StageMode(at, stage.activation, (), False))
+        elif mode is OFFLOAD and stage.offload is not None:
             out, back = stage.offload.out_ticks, stage.offload.in_ticks
             steps = (
                 Step(on(stage.offload.out_stream), out, 0),
                 Step(None, 0, -moves),
                 Step(on(stage.offload.in_stream), back, moves),
             )
-            found.append(Way(at, stage.activation, steps, True))
+            found.append(StageMode(at, stage.activation, steps, True))
         else:
-            again = Step(compute, _ticks(stage, way), stage.activation - keeps)
-            found.append(Way(at, keeps, (again,), False))
+            again = Step(compute, _ticks(stage, mode), stage.activation - keeps)
+            found.append(StageMode(at, keeps, (again,), False))
     return found
 
 
-def _ticks(stage: Stage, way: PassKind) -> int:
-    return sum(task.ticks for task in stage.tasks_of(way))
+def _ticks(stage: Stage, mode: PassKind) -> int:
+    return sum(task.ticks for task in stage.tasks_of(mode))

@@ -1,8 +1,4 @@
-"""All orders of a relaxation that may end below a value, state by state: memory leaves so few that Python will do.
-
-Of a state's labels those are left out than which another one is nowhere later. None is merged, so that a check that
-follows the same orders proves the same.
-"""
+"""All orders of a relaxation that may end before a threshold, state by state; few enough under tight memory."""
 
 from __future__ import annotations
 
@@ -43,7 +39,7 @@ def least_end(holding: ModeRelaxation, below: int, work: int, stop: Event) -> Le
 
 
 def earliest(labels: Iterable[Label]) -> list[Label]:
-    """Those than which no other one is nowhere later."""
+    """The non-dominated labels."""
     rows = sorted({tuple(chain(one.free, one.over, *one.queues)): one for one in labels}.items(), key=_sum)
     kept = list[tuple[tuple[int, ...], Label]]()
     for row, label in rows:
@@ -57,7 +53,7 @@ def _sum(row: tuple[tuple[int, ...], Label]) -> int:
 
 
 def _start(label: Label, move: Move) -> int:
-    """Of a move, at the earliest."""
+    """Earliest start of a move."""
     start = move.since if move.stream is None else max(move.since, label.free[move.stream])
     if move.behind:
         start = max(start, label.free[move.device])
@@ -87,11 +83,11 @@ def _after(label: Label, move: Move, start: int) -> Label:
 
 
 def _end(holding: ModeRelaxation, label: Label, left: Sequence[tuple[int, int]]) -> int:
-    """When all that counts has ended at the earliest, with what devices have left until their last gradient."""
+    """A lower bound on the end of the objective's devices, including their work up to the last gradient."""
     found = 0
     for n, (device, (until, weights)) in enumerate(zip(holding.devices, left, strict=True)):
         if device.counts:
             found = max(found, label.over[n] + until + weights)
-        if device.counts and until:  # what comes behind its last gradient; that of one that is through may have begun
+        if device.counts and until:  # its tail; a device that is through may have begun it
             found = max(found, label.free[n] + until + device.tail)
     return found

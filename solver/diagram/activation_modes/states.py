@@ -1,4 +1,4 @@
-"""States of orders in which activations are held in one way or another, and what may be next in each."""
+"""States of orders with activation modes, and the moves possible in each state."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from solver.diagram.activation_modes.relaxation import ModelledStage, ModeRelaxa
 
 
 class State(NamedTuple):
-    """By kept stage how many forwards have begun; by way how many in flight have done each step, forward first.
+    """Begun forwards per modelled stage; per mode, the micro-batches in flight that have done each step, forward first.
 
-    `runs` has by device the kept stage whose gradient is its last pass so far; None where that is another one, or no
-    copy back is in question.
+    `runs` has for each device the modelled stage whose gradient is its last pass so far; None if that is another pass,
+    or if no reload is in question.
     """
 
     begun: tuple[int, ...]
@@ -22,10 +22,10 @@ class State(NamedTuple):
 
 
 class Label(NamedTuple):
-    """When each stream is free, when each device would be had it run all weight passes, and times in queues.
+    """Times of a partial order: each stream's free time, each device's free time after all weight passes, queues.
 
-    The oldest first: of micro-batches between two kept stages when they come to each stage forwards, and back; of those
-    held in each way when their gradients may begin, and when their last step ended, if that has to be known.
+    Queues hold times, oldest first: arrivals of micro-batches between two modelled stages, forwards and backwards; for
+    each mode the earliest start of the gradients, and the end of the last step if it must be known.
     """
 
     free: tuple[int, ...]
@@ -34,15 +34,15 @@ class Label(NamedTuple):
 
 
 class Move(NamedTuple):
-    """What may be next in a state, to which one it leads, and how it changes a label.
+    """A possible next step in a state: the state that follows, and the change of the label.
 
-    It starts no sooner than `since` and than the oldest of the queues that it `takes` from, or than the step before
-    that is at `after`, a queue and a place, where its own end is noted; and when all work of the `device` but `slack`
-    ticks is done. It takes `ticks` of a `stream` and is `work` of the device. Queues get its end, and so many ticks.
-    What counts has ended `ends` ticks behind its end.
+    Its start is at least `since`, the oldest entry of each queue in `takes`, and the end of the previous step, stored
+    at `after` (queue and place), where its own end is stored too; and all work of the `device` but `slack` ticks is
+    done by then. It takes `ticks` of a `stream` and is `work` for the device. Queues get its end plus a number of
+    ticks. The objective's end is at least `ends` ticks after its end.
 
-    A copy back runs either `behind` the last pass of the device, or `beside` it: then that pass ends no sooner than all
-    work but `slack` ticks.
+    A reload runs either after the last pass of the device (`behind`) or during it (`beside`): in the second case that
+    pass ends no sooner than all work but `slack` ticks.
     """
 
     state: State
@@ -61,25 +61,25 @@ class Move(NamedTuple):
 
 
 class States:
-    """The states of a relaxation. Queues towards kept stages are numbered first, those back next, then ways'."""
+    """The states of a relaxation. Queues are numbered: forwards to modelled stages, then gradients, then modes."""
 
     def __init__(self, holding: ModeRelaxation) -> None:
         self._holding = holding
         self._back = len(holding.stages)
         self._turn = 2 * self._back
-        self._steps = self._turn + len(holding.ways)
-        self._done = 2 + max(len(way.steps) for way in holding.ways)
+        self._steps = self._turn + len(holding.modes)
+        self._done = 2 + max(len(mode.steps) for mode in holding.modes)
         # Where a step may take memory while a gradient runs.
-        steps = ((holding.stages[way.stage].device, step) for way in holding.ways for step in way.steps)
+        steps = ((holding.stages[mode.stage].device, step) for mode in holding.modes for step in mode.steps)
         self._watched = {device for device, step in steps if step.takes > 0 and step.stream != device}
 
     @property
     def first(self) -> tuple[State, Label]:
         """Before the first forward."""
         own = self._holding
-        none_yet = tuple((0,) * (1 + len(way.steps)) for way in own.ways)
+        none_yet = tuple((0,) * (1 + len(mode.steps)) for mode in own.modes)
         state = State((0,) * len(own.stages), none_yet, (None,) * len(own.devices))
-        return state, Label((0,) * own.streams, (0,) * len(own.devices), ((),) * (self._steps + len(own.ways)))
+        return state, Label((0,) * own.streams, (0,) * len(own.devices), ((),) * (self._steps + len(own.modes)))
 
     def rank(self, state: State) -> int:
         """Each move leads to a higher one."""
@@ -88,17 +88,18 @@ class States:
 
     @cached_property
     def last_rank(self) -> int:
-        """When all passes of kept stages have run."""
+        """The rank at which all passes of modelled stages have run."""
         return self._done * sum(stage.microbatches for stage in self._holding.stages)
 
     def left(self, state: State) -> list[tuple[int, int]]:
         """By device what it computes until its last gradient has ended, at least, and what all weight passes take."""
         own, found = self._holding, [(0, 0)] * len(self._holding.devices)
         again = [
-            [step.ticks if step.stream == own.stages[way.stage].device else 0 for step in way.steps] for way in own.ways
+            [step.ticks if step.stream == own.stages[mode.stage].device else 0 for step in mode.steps]
+            for mode in own.modes
         ]
         for at, stage in enumerate(own.stages):
-            here = [n for n, way in enumerate(own.ways) if way.stage == at]
+            here = [n for n, mode in enumerate(own.modes) if mode.stage == at]
             ahead = stage.microbatches - state.begun[at]
             behind = ahead + sum(state.in_flight[n][0] for n in here)
             until, weights = found[stage.device]
@@ -112,33 +113,33 @@ class States:
     def moves(self, state: State, queues: Sequence[Sequence[int]]) -> Iterator[Move]:
         """Every forward, step and gradient that memory admits; of the queues their lengths alone are read."""
         held = [0] * len(self._holding.devices)
-        for way, (flying, *done) in zip(self._holding.ways, state.in_flight, strict=True):
-            steps = sum(one * step.takes for one, step in zip(done, way.steps, strict=True))
-            held[self._holding.stages[way.stage].device] += flying * way.stays + steps
-        for n, way in enumerate(self._holding.ways):
-            stage = self._holding.stages[way.stage]
+        for mode, (flying, *done) in zip(self._holding.modes, state.in_flight, strict=True):
+            steps = sum(one * step.takes for one, step in zip(done, mode.steps, strict=True))
+            held[self._holding.stages[mode.stage].device] += flying * mode.stays + steps
+        for n, mode in enumerate(self._holding.modes):
+            stage = self._holding.stages[mode.stage]
             yield from self._forward(state, n, stage, queues, held[stage.device])
-            for number in range(len(way.steps)):
+            for number in range(len(mode.steps)):
                 yield from self._step(state, n, number, held[stage.device])
             yield from self._gradient(state, n, stage, queues, held[stage.device])
 
     def _forward(
         self, state: State, n: int, stage: ModelledStage, queues: Sequence[Sequence[int]], held: int
     ) -> Iterator[Move]:
-        way, begun = self._holding.ways[n], state.begun
-        at = way.stage
-        comes = begun[at] < stage.microbatches if stage.before is None else len(queues[at]) > 0
+        mode, begun = self._holding.modes[n], state.begun
+        at = mode.stage
+        arrived = begun[at] < stage.microbatches if stage.before is None else len(queues[at]) > 0
         slack = self._slack(stage, held + stage.activation)
-        if not comes or (slack is not None and slack < 0):
+        if not arrived or (slack is not None and slack < 0):
             return
         flying, runs = _more(state.in_flight, n, (0,)), self._runs(state, stage.device, None)
         after = State((*begun[:at], begun[at] + 1, *begun[at + 1 :]), flying, runs)
         puts = [(self._turn + n, stage.turns)]
-        puts += [] if stage.behind is None else [(stage.behind, self._holding.stages[stage.behind].comes)]
-        puts += [(self._steps + n, 0)] if way.timed else []
+        puts += [] if stage.behind is None else [(stage.behind, self._holding.stages[stage.behind].arrival_lag)]
+        puts += [(self._steps + n, 0)] if mode.timed else []
         ends = stage.turns + stage.gradient + stage.tail
         takes = () if stage.before is None else (at,)
-        since = stage.comes if stage.before is None else 0
+        since = stage.arrival_lag if stage.before is None else 0
         yield Move(
             after,
             since,
@@ -154,15 +155,15 @@ class States:
         )
 
     def _step(self, state: State, n: int, number: int, held: int) -> Iterator[Move]:
-        way, own, stages = self._holding.ways[n], state.in_flight[n], self._holding.stages
-        step, stage = way.steps[number], stages[way.stage]
+        mode, own, stages = self._holding.modes[n], state.in_flight[n], self._holding.stages
+        step, stage = mode.steps[number], stages[mode.stage]
         slack = self._slack(stage, held + step.takes)
         if own[number] == own[number + 1] or (step.takes > 0 and slack is not None and slack < 0):
             return
         computes, last = step.stream == stage.device, state.runs[stage.device]
         runs = self._runs(state, stage.device, None) if computes else state.runs
         after = State(state.begun, _more(state.in_flight, n, (number + 1,)), runs)
-        timed = (self._steps + n, own[number + 1]) if way.timed else None
+        timed = (self._steps + n, own[number + 1]) if mode.timed else None
         work = step.ticks if computes else 0
         move = Move(after, 0, (), timed, slack, stage.device, step.stream, step.ticks, work, (), None)
         if computes:
@@ -179,16 +180,16 @@ class States:
     def _gradient(
         self, state: State, n: int, stage: ModelledStage, queues: Sequence[Sequence[int]], held: int
     ) -> Iterator[Move]:
-        way, at = self._holding.ways[n], self._holding.ways[n].stage
+        mode, at = self._holding.modes[n], self._holding.modes[n].stage
         slack = self._slack(stage, held)
-        comes = stage.behind is None or len(queues[self._back + at]) > 0
-        if not state.in_flight[n][-1] or not comes or (slack is not None and slack < 0):
+        arrived = stage.behind is None or len(queues[self._back + at]) > 0
+        if not state.in_flight[n][-1] or not arrived or (slack is not None and slack < 0):
             return
-        flying, runs = _more(state.in_flight, n, range(1 + len(way.steps)), -1), self._runs(state, stage.device, at)
+        flying, runs = _more(state.in_flight, n, range(1 + len(mode.steps)), -1), self._runs(state, stage.device, at)
         after = State(state.begun, flying, runs)
         takes = [self._turn + n]
         takes += [] if stage.behind is None else [self._back + at]
-        takes += [self._steps + n] if way.timed else []
+        takes += [self._steps + n] if mode.timed else []
         puts = () if stage.before is None or stage.back is None else ((self._back + stage.before, stage.back),)
         ends = stage.back if stage.before is None else None
         work = stage.gradient + stage.later
@@ -200,7 +201,7 @@ class States:
         return (*state.runs[:device], new, *state.runs[device + 1 :])
 
     def _slack(self, stage: ModelledStage, held: int) -> int | None:
-        """The ticks of weight passes that may be left where so much is held besides; below 0 where that is too much."""
+        """Ticks of weight passes that may be pending at this memory level; negative if the level is too high."""
         device = self._holding.devices[stage.device]
         if device.room is None:
             return None
@@ -212,6 +213,6 @@ class States:
 def _more(
     in_flight: tuple[tuple[int, ...], ...], n: int, numbers: Sequence[int], more: int = 1
 ) -> tuple[tuple[int, ...], ...]:
-    """Of way n so many more that have done these."""
+    """Counts in flight with `more` added to mode n's entries at `numbers`."""
     own = tuple(one + more if number in numbers else one for number, one in enumerate(in_flight[n]))
     return (*in_flight[:n], own, *in_flight[n + 1 :])

@@ -1,4 +1,4 @@
-"""Bounds below a value, of how activations are held: on one device after the other, then on two together."""
+"""Threshold bounds over activation modes: on one device after the other, then on pairs of devices."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class ActivationModeParams:
-    """Work of diagrams of how activations are held."""
+    """Work of decision diagrams over activation modes."""
 
     most_labels: int = tuned(1_000_000, "labels of a diagram, beyond which its check takes minutes", 1_000, 10**8)
     label_cost: int = tuned(10, "labels of compiled diagrams looked at in the time of one label here", 1, 1000)
@@ -36,7 +36,7 @@ _PARAMS = ActivationModeParams()
 
 
 def is_covered(problem: Problem) -> bool:
-    """Whether activations may be held in several ways, and passes are one task each on a stream of their own."""
+    """True if activations have several modes and every pass is one task on the compute stream."""
     if problem.overlaps or problem.transfer_stream is not None or not problem.network.options:
         return False
     several = len({stage.stream for stage in problem.stages}) > 1 or any(stage.tasks for stage in problem.stages)
@@ -91,7 +91,7 @@ def _text(problem: Problem, devices: tuple[int, ...], least: int) -> str:
     on = " and ".join(f"device {device}" for device in devices)
     return (
         f"Forwards, backwards, copies and recomputations take turns on {on}: each starts only while memory "
-        "has room for what it holds besides all other activations, each of which is held in one of its ways; a "
-        "micro-batch is away for as long as other stages take. In whichever order they run, and whichever way each "
+        "has room for what it holds besides all other activations, each of which is held in one of its modes; a "
+        "micro-batch is away for as long as other stages take. In whichever order they run, and whichever mode each "
         f"activation is held, all take at least {amount(problem, least)}."
     )

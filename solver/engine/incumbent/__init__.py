@@ -1,1 +1,1 @@
-"""What a search knows of its answer: what it starts from, the best schedule and bound, and both in common ticks."""
+"""The state of a search: its start, the best schedule and bound, and both in common ticks."""

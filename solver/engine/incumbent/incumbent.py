@@ -72,7 +72,7 @@ class Incumbent:
         self._replace(lambda state: state.with_note(text))
 
     def note_defects_of(self, other: Incumbent) -> None:
-        """Those that the search of a related problem met."""
+        """Copy the defects noted by the search of a related problem."""
         for text in filter(is_defect, other.state.notes):
             self.note(text)
 
@@ -127,7 +127,7 @@ class Incumbent:
             self.judge(certificate, finding)
 
     def judge(self, certificate: Certificate, finding: Finding) -> None:
-        """What the check found of a certificate: it counts, or is a defect."""
+        """Record the check's finding on a certificate: it counts, or is a defect."""
         if finding.verdict is Verdict.REFUSED:
             text = f"a lower bound did not stand the check of its evidence: {finding.text}"
             self.distrust(Disagreement(text, certificate.kind))

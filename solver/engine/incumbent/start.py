@@ -1,4 +1,4 @@
-"""What a solve goes on from: a schedule, a timeline or a solution of before, checked against the problem."""
+"""The start of a solve: an earlier schedule, timeline or solution, checked against the problem."""
 
 from __future__ import annotations
 

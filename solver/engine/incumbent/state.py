@@ -1,4 +1,4 @@
-"""What a search knows at one moment, as one immutable record, and the changes it can undergo."""
+"""The state of a search at one moment as an immutable record, and the changes it can undergo."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class FirstSchedule:
-    """Where the memory of hosts, or how often parameters may be gathered, leaves few schedules or none."""
+    """CP-SAT for a first schedule where host memory or limits on gathers leave few schedules or none."""
 
     least_seconds: float = tuned(1.0, "s, even beyond the time limit", 0, 10)
     name: str = "CP-SAT, a first schedule"

@@ -57,7 +57,7 @@ class Published:
                 return
 
     def _improves_what_does_not_fit(self, search: Search, heuristic: Heuristic) -> bool:
-        """Of many passes that takes seconds, and it looks for better orders with as many activations."""
+        """True for a schedule that improves one that does not fit: for many passes that takes seconds without use."""
         if heuristic.improves is None or search.passes <= self.compare_up_to_passes:
             return False
         return any(one.name == heuristic.improves and not one.fits for one in search.candidates)
@@ -80,9 +80,7 @@ def _offer(search: Search, found: Candidate) -> None:
 
 
 def _slow_last(heuristic: Heuristic) -> tuple[int, int]:
-    """Where a schedule takes seconds: first the best that are written down, then the Zero Bubble paper's search, others
-    that are written down, and last those that improve another.
-    """
+    """Sort key if schedules take seconds: written-down ones by place, promising searches, others, improvements last."""
     if heuristic.improves is not None:
         return 3, 0
     written = heuristic.standing.written

@@ -21,11 +21,10 @@ from solver.published import candidate
 @dataclass(frozen=True)
 @tunable
 class PublishedExtended:
-    """Of those that lose least time the one of most memory that fits; within the gap it ends the search.
+    """Extend published schedules of fewer micro-batches, least lost time first; within the gap the search ends.
 
-    A share of the time is left to others, which on so many passes find less, or nothing.
-
-    Not for unequal micro-batches, which repeat nothing.
+    A share of the time is left to other openings, which find less, or nothing, on so many passes. Not for unequal
+    micro-batches, which repeat nothing.
     """
 
     share: float = tuned(0.8, "of the time limit", 0, 1)
@@ -54,7 +53,7 @@ class PublishedExtended:
 
 
 def _in_turn(problem: Problem) -> list[Heuristic]:
-    """Those that lose least time first, then those that likely hold more than there is room for, then searched ones."""
+    """Schedules that lose least time first, then those that likely exceed the memory, then searched ones."""
     stages, room = problem.placement.stages_of, problem.room
     most = 2 * problem.devices - 1
     asked = [most * max((problem.stages[s].activation for s in held), default=0) for held in stages]
@@ -66,7 +65,7 @@ def _in_turn(problem: Problem) -> list[Heuristic]:
 
 
 def _offer(search: Search, short: Problem, heuristic: Heuristic) -> bool:
-    """What it gives for all micro-batches, where it fits the memory and repeats something; whether it does."""
+    """Offer a heuristic's short schedule extended to all micro-batches; False if it does not fit or repeats nothing."""
     found = candidate(short, heuristic)
     stretch = best_stretch([found.timeline]) if found.fits and found.timeline is not None else None
     if stretch is not None:

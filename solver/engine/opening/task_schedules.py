@@ -78,7 +78,7 @@ class TaskSchedules:
 
 
 def _keeps_all(schedule: Schedule) -> bool:
-    """Whether nothing is decided yet: no copy and no recomputation is among its passes."""
+    """True if the schedule has neither copies nor recomputations."""
     return all(p.kind not in SAVING for p in schedule.passes())
 
 

@@ -27,10 +27,10 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class BeamSchedules:
-    """Several ways with more and more nodes of a layer, fewer each time; local search goes on from each.
+    """Beam searches with increasing width and fewer preferences each time; local search continues from each result.
 
-    Of the makespan of one chain with few states, orders that cannot end below the best value are left out after the
-    narrowest. Where work is counted, one with the fewest nodes.
+    For the makespan of one chain with few states, orders that cannot end before the incumbent are pruned after the
+    narrowest run. Under a deterministic limit, one run with the smallest width.
     """
 
     width: int = tuned(100, "nodes of a layer at first", 1, 100_000)
@@ -91,7 +91,7 @@ def _below_best(search: Search, below: CompletionBounds) -> CompletionBounds:
 def _found(
     search: Search, run: Generator[None, None, Found | None], slice_: Slice
 ) -> Generator[None, Slice, tuple[Found | None, Slice]]:
-    """What a run finds, in as many slices as it needs, and the last of these."""
+    """The result of a run, in as many slices as it needs, and the last of these."""
     while True:
         try:
             next(run)

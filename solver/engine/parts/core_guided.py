@@ -1,12 +1,12 @@
-"""Part: CP-SAT on the exact model, asked for a schedule of the lower bound first, then of more and more.
+"""Subsolver: core-guided CP-SAT on the exact model, from the lower bound upwards.
 
-Each conflict with a value says how much more a schedule takes, and what was learnt of one value refutes the next ones
-in a moment. So a search that was stopped loses nearly all: it waits between slices where it reports a bound, and goes
-on there. The first report above what is proved takes 4 to 7 times as long as stating the model on lines of 16 and 17
-devices, and each one after it some hundredths of that: so a slice has at least ten times as long as stating took. One
-that is silent for so long, and for twice its slice, is ended; the next one begins anew, from what is proved by then.
+Each conflict with a value raises the bound, and clauses learnt from one value refute the next ones quickly. So a
+search that is stopped loses nearly all: it waits between slices where it reports a bound, and continues there. The
+first report above the proved bound takes 4 to 7 times as long as stating the model on lines of 16 and 17 devices, and
+each later one some hundredths of that: so a slice has at least ten times as long as stating took. A search that is
+silent for so long, and for twice its slice, is ended; the next one restarts from the bound proved by then.
 
-Of several cores it has one of its own, where nothing is lost.
+With several cores it runs on a dedicated one, where nothing is lost.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class CoreGuided:
             _note(search, reason)
 
     def alone(self, search: Search) -> None:
-        """What the model leaves open, a fraction of a tick, is refuted in finer ticks."""
+        """Run on a dedicated core; a fraction of a tick that the model leaves open is refuted in finer ticks."""
         clock = search.clock
         try:
             while not (search.over() or fraction_left(search) or _improve_alone(search, self.name)):
@@ -117,7 +117,7 @@ def _improve_alone(search: Search, by: str) -> bool:
 
 
 def _from_what_is_proved(part: CoreGuided, search: Search, slice_: Slice) -> Generator[None, Slice, Slice | None]:
-    """By now, slice after slice, until others have proved more: the slice to begin anew in, or None at the end."""
+    """Search from the proved bound, slice after slice, until others have proved more; yields the slice to restart."""
     clock, reached = search.clock, search.incumbent.lower_bound
     began, stated, heard, least = clock.seconds, False, 0.0, 0.0  # the last report, and the shortest slice then
 

@@ -23,11 +23,10 @@ EXACT_MODEL = "CP-SAT"
 @dataclass(frozen=True)
 @tunable
 class ExactModel:
-    """Begun anew in each slice, from the best schedule by then; of a job shop, or without `literals`, the model is
-    plain intervals.
+    """CP-SAT restarted in each slice from the incumbent; without `literals` the model is plain intervals.
 
-    `in_order` keeps micro-batches in their order where activations may be offloaded or recomputed: many schedules
-    fewer, which are often good ones, and no bound.
+    `in_order` keeps micro-batches in their order where activations may be offloaded or recomputed: far fewer schedules,
+    which are often good ones, and no bound.
     """
 
     literals: bool = True

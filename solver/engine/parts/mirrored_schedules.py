@@ -1,4 +1,4 @@
-"""Part for two chains that are mirror images: schedules in which both do the same, searched on half of the devices."""
+"""Subsolver for two mirror-image chains: schedules in which both do the same, searched on half of the devices."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from solver.engine.slices import Work
 
 @dataclass(frozen=True)
 class MirroredSchedules:
-    """What `engine` finds for one chain, from which all else goes on.
+    """The engine applied to the problem of one chain; its schedules, mirrored, are starts for the whole problem.
 
-    That problem has half of the passes, and a change in it is one of both chains at once. Its parts share the slices.
+    That problem has half of the passes, and a change in it changes both chains. Its subsolvers share the slices.
     """
 
     engine: Engine

@@ -89,7 +89,7 @@ class RulesOfShorter:
             search.end()
 
     def _tuned(self, search: Search, split: bool, part: float) -> None:
-        """What is as good for few micro-batches may be worse for many, so each change of the best rules is offered."""
+        """Tune rules on few micro-batches; they may be worse for many, so each change of the best rules is offered."""
         clock = search.clock
         lists = TunedLists(self._shorter(search.problem), split, search.workers, search.limits.seed)
         begin, least = clock.seconds, part * clock.share(self.share)
@@ -120,7 +120,7 @@ class RulesOfShorter:
         return replace(problem, microbatches=min(few, problem.microbatches), chain_shares=())
 
     def _offer(self, search: Search, lists: TunedLists) -> None:
-        """What the rules give for all micro-batches, if it is better."""
+        """Offer the rules' schedule for all micro-batches if it is better."""
 
         def whole() -> None:
             schedule = lists.schedule(search.problem, search.incumbent.value)
@@ -131,7 +131,7 @@ class RulesOfShorter:
 
 
 def _ways(search: Search) -> Iterator[bool]:
-    """Whether backwards are split."""
+    """Backward modes to try: True for split, False for fused."""
     problem = search.problem
     if problem.splittable:
         yield True

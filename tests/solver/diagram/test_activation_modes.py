@@ -114,9 +114,11 @@ def test_each_step_of_the_argument_is_needed(part: str, monkeypatch: pytest.Monk
     def stricter(problem: Problem, paths: Paths, stages: Sequence[int], owner: int | None) -> ModeRelaxation:
         own = real(problem, paths, stages, owner)
         turns = tuple(one._replace(turns=one.turns + (part == "turns")) for one in own.stages)
-        ways = [way._replace(steps=tuple(s._replace(takes=max(0, s.takes)) for s in way.steps)) for way in own.ways]
+        modes = [
+            mode._replace(steps=tuple(s._replace(takes=max(0, s.takes)) for s in mode.steps)) for mode in own.modes
+        ]
         devices = tuple(_stricter(one, part) for one in own.devices)
-        return own._replace(stages=turns, ways=tuple(ways) if part == "copies" else own.ways, devices=devices)
+        return own._replace(stages=turns, modes=tuple(modes) if part == "copies" else own.modes, devices=devices)
 
     monkeypatch.setattr(threshold_bounds, "relaxation_of", stricter)
     assert _too_high(160) > 0

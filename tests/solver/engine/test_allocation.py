@@ -82,7 +82,7 @@ def test_a_part_that_meets_a_defect_is_over_and_others_go_on() -> None:
 
 def test_parts_that_cannot_serve_a_problem_have_no_slice() -> None:
     search = open_search(COUNTED, ENGINE)
-    served = {way.part.name for arm in Allocation(search, ENGINE.parts).arms for way in arm.ways}
+    served = {run.part.name for arm in Allocation(search, ENGINE.parts).arms for run in arm.runs}
     assert "local search" in served
     assert not served & {"annealing of tasks", "diagrams of held activations"}
 
@@ -198,8 +198,8 @@ def test_of_several_ways_the_first_that_is_compiled_is_next() -> None:
     search = open_search(Limits(seconds=60.0, workers=1), ENGINE)
     allocation = Allocation(search, (ways,))
     (arm,) = allocation.arms
-    first, ready = arm.ways
-    search.compiled = lambda kernels: next(iter(arm.ways)) is ready  # type: ignore[method-assign]
-    assert allocation._compiled(arm) and list(arm.ways) == [ready, first]
+    first, ready = arm.runs
+    search.compiled = lambda kernels: next(iter(arm.runs)) is ready  # type: ignore[method-assign]
+    assert allocation._compiled(arm) and list(arm.runs) == [ready, first]
     search.compiled = lambda kernels: False  # type: ignore[method-assign]
-    assert not allocation._compiled(arm) and list(arm.ways) == [ready, first]
+    assert not allocation._compiled(arm) and list(arm.runs) == [ready, first]

@@ -124,7 +124,7 @@ def test_what_it_closes_is_not_what_the_part_under_way_closed() -> None:
     own, idle, little = Made("own", own=alone), Made("idle", each=wait), Made("little", each=raised)
     search = opened(TWO, own)
     shared = Allocation(search, (own, idle, little))
-    first, second = (arm for arm in shared.arms if arm.ways[0].part != own)
+    first, second = (arm for arm in shared.arms if arm.runs[0].part != own)
     shared.run()
     assert first.closed == 0 < second.closed
     assert [moment.phase for moment in search.incumbent.state.history].count("own") == 5

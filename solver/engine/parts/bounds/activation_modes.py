@@ -1,4 +1,4 @@
-"""Part: lower bounds by decision diagrams of how activations are held, on one device and on some together."""
+"""Subsolver: lower bounds by decision diagrams over activation modes, on one device and on pairs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from solver.engine.search import Search
 
 @dataclass(frozen=True)
 class ActivationModes(DiagramBounds):
-    """Where they may be copied to the host or recomputed: which of them are is told apart."""
+    """Diagrams over activation modes for problems in which activations may be offloaded or recomputed."""
 
     name: str = "diagrams of held activations"
 

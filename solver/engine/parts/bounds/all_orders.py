@@ -18,7 +18,7 @@ from solver.engine.slices import Work
 
 @dataclass(frozen=True)
 class AllOrders(DiagramBounds):
-    """Where work is counted a slice begins anew with the devices that the one before ended at."""
+    """Diagrams of all orders; under a deterministic limit a slice restarts with the devices of the previous one."""
 
     name: str = "diagrams of all orders"
 

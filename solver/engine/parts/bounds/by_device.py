@@ -1,4 +1,4 @@
-"""Part: lower bounds by decision diagrams of all chains on more and more devices, each of which guides."""
+"""Subsolver: lower bounds by decision diagrams of all chains on growing device sets, smaller ones pruning larger."""
 
 from __future__ import annotations
 

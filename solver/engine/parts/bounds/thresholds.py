@@ -1,4 +1,4 @@
-"""Part: lower bounds by decision diagrams below a value, on some devices, or on the stages of one and some others."""
+"""Subsolver: threshold bounds by decision diagrams, on some devices, or on the stages of one device and some others."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class ThresholdsOnDevices(DiagramBounds):
 
 @dataclass(frozen=True)
 class ThresholdsOnStages(DiagramBounds):
-    """The same where a device has several stages: on these and those that prove most with them.
+    """Threshold bounds where a device has several stages: on these and the stages that prove most with them.
 
-    Stages found so guide diagrams of still more stages.
+    Their diagrams give completion bounds for diagrams of more stages.
     """
 
     name: str = "diagrams of some stages"
@@ -73,7 +73,7 @@ def _guiding(search: Search) -> tuple[int, ...] | None:
 
 
 def _devices(search: Search) -> list[int]:
-    """Those with several stages of a chain; first the one that the lower bound is said of."""
+    """Devices with several stages of a chain; first the device that gives the current lower bound."""
     state, placement = search.incumbent.state, search.problem.placement
     where = placement.stage_device
     several = [
