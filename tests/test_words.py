@@ -15,9 +15,13 @@ PACKAGES = (
     "heuristics",
     "plots",
     "solver/beam",
+    "solver/construction",
+    "solver/cyclic",
     "solver/diagram",
     "solver/engine",
+    "solver/local_search",
     "solver/step_orders",
+    "solver/tasks",
 )  # whose docstrings have been rewritten; the others follow
 _SECTION = (ROOT / "docs/concepts.md").read_text().partition("## Standard terms")[2].partition("\n## ")[0]
 _REFUSED = [

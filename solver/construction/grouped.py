@@ -1,4 +1,4 @@
-"""Orders of passes for few gatherings: groups of micro-batches one behind the other, stage by stage."""
+"""Orders of passes with few gathers: groups of micro-batches one after the other, stage by stage."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pipesched.schedule.schedule import Schedule, schedule_of
 
 
 def in_groups(problem: Problem, size: int) -> Schedule:
-    """So many micro-batches run through a stage of a device before any runs through the next, and back likewise.
+    """Groups of `size` micro-batches run through one stage of a device before the next stage, and likewise backwards.
 
-    Backwards are fused. With groups of one it is one micro-batch after the other; the larger they are, the less often a
-    stage's turn comes, and the more activations are held.
+    Backwards are fused. With groups of one it is one micro-batch after the other; larger groups gather each stage less
+    often and keep more activations.
     """
     return schedule_of([list(_of_device(problem, device, size)) for device in range(problem.devices)], "pipesched")
 

@@ -1,4 +1,4 @@
-"""Shares of a device's memory: how many micro-batches of each stage may be in flight at once."""
+"""Shares of a device's memory: the number of micro-batches of each stage that may be in flight at once."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pipesched.problem.problem import Problem
 
 
 def in_flight_shares(problem: Problem) -> dict[int, int]:
-    """How many micro-batches of each stage fit a device at once if all of its stages hold equally many in steady state.
+    """In-flight limit of each stage on a limited device, in proportion to the stages' round trips.
 
-    Activations are held for a round trip, so that a stage gets memory in proportion to its own.
+    Activations live for a round trip, so in steady state a stage needs memory in proportion to its own round trip.
     """
     network, shares = problem.network, dict[int, int]()
     for device, capacity in enumerate(problem.room):

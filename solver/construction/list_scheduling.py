@@ -62,9 +62,9 @@ def policies(problem: Problem) -> Iterator[Policy]:
 def families(problem: Problem) -> list[list[Policy]]:
     """Policies without and with blocks.
 
-    Those that run all backwards in one way, first with a fixed number of forwards before the first backward where each
-    device has one stage, or with shares of the memory for the stages of a device where several compete for it; those
-    that form blocks, whose backwards are fused.
+    Policies that run all backwards in one mode: first with a fixed number of forwards before the first backward if each
+    device has one stage, or with shares of the memory if several stages of a device compete for it; then policies that
+    form blocks, whose backwards are fused.
     """
     split = problem.splittable
     ties = tuple(product((True, False), (True, False)))
@@ -86,7 +86,7 @@ def families(problem: Problem) -> list[list[Policy]]:
 
 
 def block_policies(problem: Problem) -> list[Policy]:
-    """Those that form blocks, if some block is shorter than its passes."""
+    """Policies that form blocks, if some block is shorter than its passes."""
     if not _some_block_gains(problem):
         return []
     ties = product((True, False), (True, False))
@@ -97,12 +97,12 @@ def block_policies(problem: Problem) -> list[Policy]:
 
 
 def fixes_warm_up(problem: Problem) -> bool:
-    """Whether the number of forwards before a device's first backward is known: with one stage on each device."""
+    """True if each device has one stage, so that the forwards before its first backward can be counted."""
     return all(len(held) == 1 for held in problem.placement.stages_of)
 
 
 def _stages_compete(problem: Problem) -> bool:
-    """Whether a device of limited memory holds several stages."""
+    """True if a device of limited memory has several stages."""
     held = zip(problem.placement.stages_of, problem.room, strict=True)
     return any(len(stages) > 1 and room is not None for stages, room in held)
 
@@ -159,7 +159,7 @@ class _Run:
                 self.passes[waiting.pop()] = None
 
     def ready(self, p: Pass) -> bool:
-        """Whether all that it needs has run."""
+        """True if all predecessors of a pass have run."""
         return all(before in self.passes for before in self._before(p))
 
     def _before(self, p: Pass) -> Iterator[Pass]:

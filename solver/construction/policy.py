@@ -1,4 +1,4 @@
-"""A policy of the list scheduler: what it prefers of what could run next."""
+"""A policy of the list scheduler: its preferences among the passes that could run next."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LISTS = ListParams()
 
 
 class Policy(NamedTuple):
-    """What a variant of the scheduler prefers."""
+    """Preferences of one variant of the list scheduler."""
 
     split: bool  # run backwards as B and W
     patience: int  # hundredths of a weight pass that it waits for a gradient or forward to become ready

@@ -1,8 +1,8 @@
-"""Search over the rules of the compiled list scheduler: how many micro-batches each stage may hold, and who waits.
+"""Search over the rules of the compiled list scheduler: in-flight limits of the stages, and waiting times.
 
-How many are in flight on a stage follows from Little's law: a micro-batch's way from there to the end and back, over
-the time between two of them. Schedules are sensitive to it, far more than to which pass goes first. So a few numbers
-for all stages are tried in turn, and the best of them is changed stage by stage at random while it gets no worse.
+The number in flight on a stage follows from Little's law: a micro-batch's time from there to the end and back, divided
+by the time between two of them. Schedules are sensitive to it, far more than to priorities. So a few numbers for all
+stages are tried in order, and the best of them is changed stage by stage at random while it gets no worse.
 """
 
 from __future__ import annotations

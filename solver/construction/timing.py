@@ -42,9 +42,9 @@ _PathLengths = list[list[int | None]]
 
 
 def best_times(problem: Problem, schedule: Schedule) -> Timeline:
-    """As soon as possible; under the span, the times of least span, in finer ticks where that is no whole number.
+    """Times of an order: the earliest; for the span, times of least span, in finer ticks if that is no whole number.
 
-    Exact, but where the order is so long that the paths between all devices would take minutes.
+    Exact, except for orders so long that the paths between all devices would take minutes.
     """
     if problem.objective is not Objective.SPAN:
         return simulate(problem, schedule)

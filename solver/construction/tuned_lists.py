@@ -37,7 +37,7 @@ class TunedLists:
 
     @property
     def value(self) -> int | None:
-        """Of the best rules."""
+        """Value of the best rules."""
         return None if self.best is None else self.best[0]
 
     def descend(self, over: Callable[[], bool]) -> None:
@@ -97,9 +97,9 @@ class TunedLists:
         self.halt[0] = 0
 
     def schedule(self, problem: Problem | None = None, below: Value | None = None) -> Schedule | None:
-        """What the best rules give for the problem, or for one with other micro-batches.
+        """The schedule of the best rules for the problem, or for one with other micro-batches.
 
-        None if memory locks, or if the times of the run are not below this value.
+        None if memory deadlocks, or if the run's value is not less than `below`.
         """
         if self.rules is None:
             return None
@@ -116,7 +116,7 @@ class TunedLists:
             done += 1
 
     def _side_by_side(self, several: Iterable[Simple]) -> list[tuple[Simple, int | None]]:
-        """What some rules give, in their order."""
+        """Values of several rules, evaluated in parallel, in their order."""
         given = list(several)
         with ThreadPoolExecutor(self.workers) as pool:
             return list(zip(given, pool.map(lambda one: self._try(self._maker.simple(one)), given), strict=True))
@@ -143,6 +143,6 @@ class TunedLists:
 
 
 def until(seconds: float, done: Callable[[], bool]) -> Callable[[], bool]:
-    """Whether so many seconds are over, or something else is."""
+    """A condition: `seconds` have passed, or `done` is true."""
     end = time.monotonic() + seconds
     return lambda: time.monotonic() >= end or done()

@@ -71,7 +71,7 @@ def extended_candidate(problem: Problem, heuristic: Heuristic) -> Candidate | No
 
 
 def beats(found: Candidate, known: Value | None) -> bool:
-    """Whether it is better than a value in ticks; than none known, it is."""
+    """True if the candidate is better than a value in ticks, or if none is known."""
     return known is None or _value(found) < known
 
 
@@ -156,7 +156,7 @@ def _steady(known: Timeline, one: Cut, other: Cut, trial: Problem, name: str) ->
 
 
 def _reach(microbatch: Ints, number: Ints, most: int) -> int:
-    """How many rounds back what a pass waits for lies at most: it waits for its device and its own micro-batch."""
+    """The largest number of rounds back to a predecessor of a pass: on its device or of its micro-batch."""
     low, high = np.full(microbatch.max() + 1, most), np.full(microbatch.max() + 1, -1)
     np.minimum.at(low, microbatch, number)
     np.maximum.at(high, microbatch, number)

@@ -1,10 +1,10 @@
-"""Lower bound on the period over all modes: the time that a mode saves against the memory it holds for longer.
+"""Lower bound on the period over all modes: the time that a mode saves against its longer use of memory.
 
 A linear program over how often each backward runs split, fused, or in a block with each forward of its device. A block
-saves load, and both of its passes last as long as it, so that activations are held for longer; a fused backward holds
-all of its activation until it ends. While N micro-batches of each chain take time M, a device works at most M, and the
-memory times time that it grants is at most its capacity times M. Both are sums over micro-batches, so M / N is at least
-the program's value, whatever repeats. GLOP finds multipliers of the rows; what they prove is computed exactly.
+saves load, and both of its passes last as long as it, so that activations live longer; a fused backward keeps all of
+its activation until it ends. While N micro-batches of each chain take time M, a device works at most M, and the memory
+times time that it offers is at most its capacity times M. Both are sums over micro-batches, so M / N is at least the
+program's value, whatever repeats. GLOP finds multipliers of the rows; the bound that they prove is computed exactly.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _DENOMINATOR, _SMALLEST = 10_000, Fraction(1, 2**40)
 
 
 class _Mode(NamedTuple):
-    """How the backward of a stage runs: split, fused, or in a block with the forward of stage `forward`."""
+    """Mode of a stage's backward: split, fused, or in a block with the forward of stage `forward`."""
 
     stage: int
     split: bool
@@ -92,7 +92,7 @@ def mode_bound(unit: Problem) -> ModeBound | None:
 
 
 def _modes(unit: Problem, stage: int) -> Iterator[_Mode]:
-    """The ways a stage's backward may run, without those that another is never worse than."""
+    """The non-dominated modes of a stage's backward."""
     if unit.splittable:
         yield _Mode(stage, split=True)
         if fused_is_dominated(unit, stage):
@@ -134,7 +134,7 @@ def _loads(unit: Problem, modes: list[_Mode]) -> Iterator[_Row]:
 
 
 def _memory(unit: Problem, modes: list[_Mode]) -> Iterator[_Row]:
-    """Memory times time: each activation is held from the start of its forward to the end of its backward."""
+    """Rows of memory times time: each activation lives from the start of its forward to the end of its backward."""
     for device, capacity in enumerate(unit.room):
         held = [s for s in unit.placement.stages_of[device] if unit.microbatches_of[s]]
         sizes = [size for s in held for size in (unit.network.held_in_flight[s], unit.network.freed_by_backward[s])]
@@ -149,7 +149,7 @@ def _memory(unit: Problem, modes: list[_Mode]) -> Iterator[_Row]:
 
 
 def _add_area(unit: Problem, modes: list[_Mode], stage: int, room: int, row: _Row) -> None:
-    """What one micro-batch takes of a device's memory for a stage, as a share of its room."""
+    """Memory times time of one micro-batch for a stage, as a share of the device's capacity."""
     activation, freed = unit.network.held_in_flight[stage], unit.network.freed_by_backward[stage]
     chain = unit.placement.chains[unit.placement.chain_index[stage]]
     later = chain[chain.index(stage) :]
@@ -167,7 +167,7 @@ def _add_area(unit: Problem, modes: list[_Mode], stage: int, room: int, row: _Ro
 
 
 def _shares(stages: list[int], modes: list[_Mode]) -> Iterator[_Row]:
-    """Each backward runs in one way, and each forward in one block at most."""
+    """Rows: each backward runs in one mode, and each forward in at most one block."""
     for stage in stages:
         yield _Row(Fraction(1), {mode: Fraction(1) for mode in modes if mode.stage == stage}, exact=True)
         blocks = {mode: Fraction(-1) for mode in modes if mode.forward == stage}
@@ -199,7 +199,7 @@ def _multipliers(rows: list[_Row], modes: list[_Mode]) -> list[float] | None:
 
 
 def _proved(unit: Problem, rows: list[_Row], multipliers: Sequence[Fraction]) -> ModeBound:
-    """What these multipliers prove, whatever they are.
+    """The bound that these multipliers prove; any multipliers prove one.
 
     Each row times its multiplier, added up: multiple x period >= least - sum of coefficient x share, and a share is at
     least 0 and at most 1.

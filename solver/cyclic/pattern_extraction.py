@@ -62,8 +62,9 @@ def _readings(timeline: Timeline, graph: BlockGraph) -> Iterator[tuple[Pattern, 
 
 
 def is_order_of(pattern: Pattern, timeline: Timeline, middle: int) -> bool:
-    """Whether every device runs forwards and gradients in the pattern's turn, from one of its forwards to the same of
-    the next period: of each the micro-batch that the pattern has, as many places behind."""
+    """True if every device runs forwards and gradients in the pattern's cyclic order over one period.
+
+    Compared from one of its forwards to the same of the next period, with the pattern's offsets of micro-batches."""
     graph, problem = pattern.graph, timeline.problem
     roles = {block: task for task, block in graph.of_task.items() if task.kind is not W}
     turns: dict[int, list[tuple[int, int]]] = {}

@@ -35,7 +35,7 @@ _PARAMS = PeriodSearchParams()
 
 
 class Verdict(Enum):
-    """What CP-SAT says of a length."""
+    """CP-SAT's answer for one period length."""
 
     FOUND = "found"
     NONE = "none"  # no pattern of so many copies is as short
@@ -97,7 +97,7 @@ class _Search:
 
     @property
     def left(self) -> float:
-        """What is left of the limit: seconds, or CP-SAT's own units."""
+        """The remaining limit: seconds, or CP-SAT's deterministic units."""
         if self.limits.deterministic is not None:
             return self.limits.deterministic - self.spent
         return max(0.0, self.limits.seconds - self.seconds)

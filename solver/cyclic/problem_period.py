@@ -140,7 +140,7 @@ def _without_blocks(problem: Problem, limits: Limits, known: Sequence[Pattern], 
 
 
 def _runs_in(graph: BlockGraph, pattern: Pattern) -> bool:
-    """Whether a pattern fuses only where the graph says that it may."""
+    """True if the pattern fuses backwards only where the graph allows it."""
     fusible = {fusion.backward for fusion in graph.fusions}
     return all(x.block in fusible for x in pattern.fused)
 
@@ -219,7 +219,7 @@ def _in_turn(pattern: Pattern, problem: Problem, first: int, device: int) -> lis
 
 
 def _slots(pattern: Pattern, problem: Problem, first: int, device: int) -> Iterator[Slot]:
-    """What a device runs of a pattern, in turn; of two that overlap, one alone where there is no other any more."""
+    """Slots of a device in a pattern's order; one of an overlapped pair alone at the ends."""
     partner = dict(pattern.overlapped)
     forward: tuple[int, Copy, Pass] | None = None
     for repetition, _, x, (p, _) in _in_turn(pattern, problem, first, device):

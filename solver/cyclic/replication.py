@@ -88,7 +88,7 @@ class Repeated(NamedTuple):
 
 
 def repeated_note(short: Problem) -> str:
-    """What the user is told of a schedule that was extended."""
+    """Note for the user on an extended schedule."""
     return f"this is a schedule of {short.microbatches} micro-batches with its middle repeated"
 
 

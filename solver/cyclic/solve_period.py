@@ -39,7 +39,7 @@ from solver.published import candidate
 @dataclass(frozen=True)
 @tunable
 class SolvePeriodParams:
-    """Time for unrolling a pattern and for the published schedules beside it."""
+    """Time for unrolling a pattern and for the published schedules."""
 
     extra_seconds: float = tuned(1.0, "s beyond the time limit for the published schedules", 0, 10)
     seconds_per_pass: float = tuned(1e-4, "s to unroll a pattern, time and validate it", 1e-6, 1e-2)
@@ -125,7 +125,7 @@ def _to_search(problem: Problem, limits: Limits) -> Limits:
 
 
 def _unrolled(pattern: Pattern, fine: Problem, notes: list[str], latest: float) -> Timeline | None:
-    """The pattern as a schedule; one that is not valid is a defect in this tool, told in the notes."""
+    """The pattern as a schedule; an invalid one is a defect of this tool and is noted."""
     try:
         timeline = best_unrolled(pattern, fine, latest)
     except Exception as error:
@@ -176,9 +176,9 @@ def _in_ticks(certificate: PeriodCertificate, parts: int) -> tuple[int, Certific
 
 
 def _repeated(run: Timeline, heuristic: Heuristic, graph: BlockGraph) -> Pattern | None:
-    """What a long run of a published schedule repeats: in its order, or as long as more micro-batches let it grow.
+    """The repeating pattern of a long run of a published schedule, by its order or its growth with micro-batches.
 
-    By the time alone where passes of no length may run in other turns.
+    By growth alone if passes of length 0 may run in another order.
     """
 
     def in_order(pattern: Pattern, middle: int) -> bool:
@@ -197,7 +197,7 @@ def _repeated(run: Timeline, heuristic: Heuristic, graph: BlockGraph) -> Pattern
 
 
 def _published(problem: Problem, fine: Problem, parts: int, until: float, stop: Event) -> tuple[Candidate, ...]:
-    """Every published schedule with the period that a long run of it comes to, as far as the time allows."""
+    """Every published schedule with the period of a long run of it, as far as time allows."""
     graph = graph_of(problem)
     unlimited = problem.with_room((None,) * problem.devices)
     long, free = long_run(problem, graph), graph_of(unlimited)

@@ -70,7 +70,7 @@ class Found(NamedTuple):
 
 
 class Ordered(Protocol):
-    """What annealing knows of units, as `Units` has it: all that may be put in order."""
+    """Interface of units for annealing, as `Units` implements it."""
 
     ticks: list[int]
     device: list[int]
@@ -168,7 +168,7 @@ class Annealer:
         return annealed(shop, modes, rows, self.groups, opening, how, moves, seed, halt)
 
     def arrays(self, orders: Orders) -> tuple[Shop, Modes | None, Rows]:
-        """What a search works on. With open modes costs and arcs follow what is joined, so each search has its own."""
+        """Arrays of one search. With open modes costs and arcs follow the current modes, so each search has a copy."""
         rows = self.rows(orders)
         if self.modes is None or not isinstance(self.units, Operations):
             return self.shop, None, rows
@@ -210,7 +210,7 @@ def _rows(lists: list[list[tuple[int, int]]]) -> tuple[Array, Array, Array]:
 
 
 def _modes(units: Operations, shop: Shop) -> Modes:
-    """What the compiled search has to know of modes, joined as they are at first."""
+    """Mode data of the compiled search, with the initial modes."""
     problem, operations, lines = units.problem, units.operations, units.lines
     role = [{F: FORWARD, B: BACKWARD, W: WEIGHT}[x.role] for x in operations]
     free = [x.role is B and problem.splittable and not fused_is_dominated(problem, x.stage) for x in operations]
@@ -232,7 +232,7 @@ def _modes(units: Operations, shop: Shop) -> Modes:
 
 
 def _twins(shop: Shop) -> Array:
-    """For every arc among those waited for, its place among those fed, and the other way round."""
+    """For every arc among those waited for, its place among those fed, and vice versa."""
     arcs = range(len(shop.waits_for))
     waiting = np.repeat(np.arange(len(shop.device)), np.diff(shop.waits_at))
     feeding = np.repeat(np.arange(len(shop.device)), np.diff(shop.feeds_at))

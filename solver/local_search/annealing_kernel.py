@@ -28,7 +28,7 @@ class Best(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What annealing notes by the way: the critical path, what waits on it, the memory held behind every place."""
+    """Working arrays of annealing: the critical path, waits on it, and the memory level after every place."""
 
     path: Array
     gaps: Array
@@ -109,9 +109,9 @@ def settle_move(shop, modes, rows, times, work, opening, move):  # type: ignore[
 
 @inlined
 def touched(modes, rows, times, d, source, target):  # type: ignore[no-untyped-def]
-    """What a move touched on its device: lowest and highest place, the least and the highest rank in the sequence.
+    """The lowest and highest place and rank that a move changed on its device.
 
-    What has come to have a place is put behind the sequence, whose end is returned too.
+    Units newly placed are appended to the sequence, whose end is returned too.
     """
     low, high, end = min(source, target), max(source, target), times.clock[LENGTH]
     first, last = end, -1

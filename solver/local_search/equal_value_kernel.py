@@ -26,11 +26,11 @@ _FAR_MOVES = EqualValueMoveParams().far
 
 
 class Goal(NamedTuple):
-    """What is to be small: the mean over the samples, or without samples what `memory_energy` makes of the memory.
+    """The quantity to minimise: the mean over the samples, or without samples the `memory_energy` of the levels.
 
     `ticks[n, k]` is the duration of unit n in sample k, `held[d]` the tick until which device d idles in every sample.
-    With `span` times count from a device's first start; `owner[d]` is the device that row d of the orders is of. No
-    device may take more than `most` ticks from its opening without noise (-1: any may).
+    With `span` times count from a device's first start; `owner[d]` is the device that row d of the orders belongs to.
+    Without noise no device may take more than `most` ticks from its opening (-1: no limit).
     """
 
     ticks: Array
@@ -154,15 +154,15 @@ def draw_move(shop, rows, times, work, critical, waiting, heat):  # type: ignore
 
 @inlined
 def fits(shop, rows, d):  # type: ignore[no-untyped-def]
-    """Whether the memory of a device holds its order."""
+    """True if a device's order fits its memory."""
     return shop.capacity[d] < 0 or held_on(shop, rows.order, rows.count, d)[0] <= shop.capacity[d]
 
 
 @inlined
 def rate(shop, rows, times, work, opening, goal, first):  # type: ignore[no-untyped-def]
-    """Whether the orders run, in no cycle and not for too long; their energy, and the longest device.
+    """(feasible, energy, longest device) of the orders: feasible if acyclic and not too long.
 
-    What has a rank below `first` is as it was.
+    Units of rank below `first` are unchanged.
     """
     n = shop.ticks.shape[0]
     if not simulate_from(shop, None, rows, times, opening, times.sequence, first, n, first, n):

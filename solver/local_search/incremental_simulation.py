@@ -1,4 +1,4 @@
-"""Simulation of a part of the topological order, compiled: of what a move can change the order of, or all."""
+"""Simulation of a part of the topological order, compiled: the part that a move may reorder, or all of it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from solver.local_search.moves import Array
 
 
 class Times(NamedTuple):
-    """Starts and tails of the schedule at hand, the sequence, and what a simulation needs by the way.
+    """Starts and tails of the current schedule, its sequence, and working arrays.
 
-    `new_start` is `start` but while a move is simulated; `changed` holds the units for which it is not, `marked[k]`
-    the number of the simulation that came to rank k. `fresh` is the part of the sequence that is simulated anew, of
-    which each unit still waits for so many as `missing` says. `clock` holds the number of the last simulation, how
-    many have changed, how many the sequence and its new part hold.
+    `new_start` equals `start` except while a move is simulated; `changed` has the units for which it differs,
+    `marked[k]` the number of the simulation that reached rank k. `fresh` is the part of the sequence being simulated,
+    each unit of which still waits for `missing` others. `clock` has the number of the last simulation, the number of
+    changed units, and the lengths of the sequence and of its new part.
     """
 
     start: Array

@@ -1,4 +1,4 @@
-"""The edits that a move of annealing may consist of where modes are open, compiled, and their undoing.
+"""Elementary edits of an annealing move with open modes, compiled, and their undoing.
 
 The edits of a move are noted in `log`, by which `undo` takes them back. `touched` is what they reach: the lowest and
 the highest place on the device, and the least and the highest rank of what they met.
@@ -56,7 +56,7 @@ def fuse(shop, modes, rows, b):  # type: ignore[no-untyped-def]
 
 @inner
 def split(shop, modes, rows, b, k):  # type: ignore[no-untyped-def]
-    """Give a backward's weight pass a place of its own, behind the backward."""
+    """Give a backward's weight pass a place of its own after the backward."""
     d = shop.device[b]
     insert(rows, d, k, modes.of[b, OTHER])
     modes.touched[1] += 1
@@ -69,7 +69,7 @@ def split(shop, modes, rows, b, k):  # type: ignore[no-untyped-def]
 
 @inner
 def join(shop, modes, rows, d, k):  # type: ignore[no-untyped-def]
-    """Make a block of a forward and a fused backward, one right behind the other."""
+    """Make a block of a forward and a fused backward that are adjacent."""
     touch(modes, rows, d, k, k + 1)
     f, b = rows.order[d, k], rows.order[d, k + 1]
     forward_first = modes.of[f, ROLE] == FORWARD
@@ -91,10 +91,10 @@ def cut(shop, modes, rows, d, k, forward_first):  # type: ignore[no-untyped-def]
 
 @inner
 def carry(shop, modes, rows, d, source, target):  # type: ignore[no-untyped-def]
-    """Move what is at one place of a device towards another; where it got to. Carrying it back undoes it.
+    """Move the unit at one place of a device towards another; returns the place reached. Moving it back undoes it.
 
-    Operations of one line keep their order, in blocks too: where two meet, they change sides. The way ends where
-    that would put a split backward into a block.
+    Operations of one line keep their order, in blocks too: where two meet, they exchange their roles. The move ends
+    where it would put a split backward into a block.
     """
     order, place = rows.order, rows.place
     moved, k = order[d, source], source
@@ -124,13 +124,13 @@ def _joined_line(shop, modes, node):  # type: ignore[no-untyped-def]
 
 @inner
 def _may_pass(shop, modes, left, moved):  # type: ignore[no-untyped-def]
-    """Whether no split backward comes into a block when these two pass each other."""
+    """True if no split backward enters a block when these two exchange places."""
     return shop.line[left] != shop.line[moved] or (modes.of[left, FUSED] and modes.of[moved, FUSED])
 
 
 @inner
 def _pass(shop, modes, rows, left, moved):  # type: ignore[no-untyped-def]
-    """What two become, at least one of them a block, when they pass: what they have of one line changes sides."""
+    """Result of exchanging two units, at least one of them a block: members of one line are swapped between them."""
     if shop.line[left] == shop.line[moved]:
         # Their backwards change sides, which is the same as that their forwards do and they themselves do not pass.
         f = detach(shop, modes, left) if modes.mate[left] >= 0 else -1

@@ -1,7 +1,7 @@
-"""How operations are joined, compiled: what a fused backward and an overlapped block are in the arrays.
+"""Joined operations, compiled: fused backwards and overlapped blocks in the arrays.
 
 A B joined to its W is a fused backward; the W then has no place. An F joined to a fused backward is an overlapped
-block, which stands in the order as the B; the arcs of the F then lead to the B. `place` is -1 for what has no place.
+block, represented in the order by the B; the arcs of the F then lead to the B. `place` is -1 for units without one.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ FORWARD, BACKWARD, WEIGHT = range(3)
 
 
 class Modes(NamedTuple):
-    """What operations cost and hold by mode, and the edits of the move under way.
+    """Costs and memory of operations by mode, and the edits of the current move.
 
-    `of[n]` is what the columns below say of operation n, `mate[n]` the F joined to it (-1: none). `block[l, m]` is the
-    duration of a block of a forward of line l and a backward of line m, -1 where there is none, and `gains[l, m]`
-    whether that is shorter than the two. `twin[0, a]` is where an arc of `waits` stands in `feeds`, `twin[1, a]` where
-    one of `feeds` stands in `waits`.
+    `of[n]` has the columns listed below for operation n, `mate[n]` the F joined to it (-1: none). `block[l, m]` is the
+    duration of a block of a forward of line l and a backward of line m, -1 if there is none, and `gains[l, m]` whether
+    that is shorter than the two. `twin[0, a]` is the index in `feeds` of arc a of `waits`, `twin[1, a]` that in `waits`
+    of arc a of `feeds`.
     """
 
     of: Array
@@ -102,7 +102,7 @@ def insert(rows, d, k, node):  # type: ignore[no-untyped-def]
 
 @inner
 def remove(rows, d, k):  # type: ignore[no-untyped-def]
-    """Take away what is at a place; those behind it close up."""
+    """Remove the unit at a place; later ones move up."""
     order, place = rows.order, rows.place
     place[order[d, k]] = -1
     rows.count[d] -= 1

@@ -38,7 +38,7 @@ Array = Any  # numpy arrays of int64, one dimension unless said
 
 
 class Shop(NamedTuple):
-    """What does not change while orders do."""
+    """Constant data of a search over orders."""
 
     ticks: Array
     device: Array
@@ -55,11 +55,11 @@ class Shop(NamedTuple):
 
 
 class Move(NamedTuple):
-    """A move made in the orders, and whether the memory holds it.
+    """A move made in the orders, and whether memory admits it.
 
-    A unit or more of device `d` left the place `source` for `target`; or, where d is `EXCHANGE`, the units of these
-    two groups changed places. Where nothing was done d is `NOTHING`. It touched the places `low` to `high` of the
-    device and units of rank `first` to `last`; what got a place stands behind the sequence, up to `end`.
+    One or more units of device `d` left the place `source` for `target`; if d is `EXCHANGE`, the units of these two
+    groups changed places; if it is `NOTHING`, no move was made. It changed places `low` to `high` of the device and
+    units of rank `first` to `last`; newly placed units are at the end of the sequence, up to `end`.
     """
 
     d: int

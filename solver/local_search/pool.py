@@ -1,4 +1,4 @@
-"""Schedules that a local search goes on from besides the best one, each for as long as it gets better.
+"""Schedules besides the incumbent from which local search continues, each as long as it improves.
 
 One that does not is left by strong annealing, from a copy of the best.
 """
@@ -61,6 +61,6 @@ class Pool:
 
 
 def length(timeline: Timeline) -> float:
-    """What the objective makes of a timeline, in units of the file: its ticks may be finer than those of another."""
+    """Objective value of a timeline in units of the file: its ticks may be finer than those of another."""
     problem = timeline.problem
     return problem.in_units(measure(timeline).value_ticks(problem.objective))

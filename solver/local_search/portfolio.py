@@ -48,7 +48,7 @@ PORTFOLIO = PortfolioParams()
 
 
 def parameters_for(open_modes: bool) -> tuple[AnnealingParameters, ...]:
-    """What jobs anneal with, in turn: low temperatures refine an order, high ones leave it."""
+    """Annealing parameters of the jobs in order: low temperatures refine an order, high ones leave it."""
     own = PORTFOLIO
     changing = own.mode_moves if open_modes else 0.0
     return tuple(
@@ -153,7 +153,7 @@ class OrderSearch:
     def _take(
         self, schedule: Schedule | None, member: Member | None, offer: Callable[[Schedule], Timeline | None]
     ) -> None:
-        """What a job found: for the incumbent, and for the member of the pool that it began with."""
+        """Offer a job's result to the incumbent, and to the member of the pool that it started from."""
         timeline = None if schedule is None else offer(schedule) or _timed(self.best.problem, schedule)
         if timeline is not None and length_of(timeline) <= length_of(self.best):
             self.best = timeline
@@ -161,7 +161,7 @@ class OrderSearch:
             member.became(timeline)
 
     def _forget(self) -> None:
-        """What was made for timelines that nothing goes on from any more."""
+        """Drop the annealers of timelines that are no longer used."""
         used = {id(self.best), *(id(one.timeline) for one in self._pool.members)}
         self._annealers = {key: made for key, made in self._annealers.items() if key in used}
 

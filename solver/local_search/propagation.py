@@ -1,9 +1,9 @@
-"""Simulation of one move, compiled: the order around it anew, and then only units whose start does change.
+"""Simulation of one move, compiled: the order around it is simulated again, then only units whose start changes.
 
-The topological `sequence` has units of rank `first` to `last` where the move made a difference: all that it gave a new
-place lies there, so that the others keep their ranks. Starts are passed on from there to what waits for them, and
-*tails*, the longest way from a unit's end to the end of all, the other way once the move is made: until then they
-tell of every unit behind what the longest device takes at least.
+The topological `sequence` has units of rank `first` to `last` where the move made a difference: everything it placed is
+there, so that the others keep their ranks. Starts are propagated from there to their successors, and *tails*, the
+longest path from a unit's end to the end of all, backwards once the move is made: until then they give for every later
+unit a lower bound on the longest device.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CYCLE, TOO_LONG, SIMULATED = range(3)
 
 @inlined
 def gather(times, place, move):  # type: ignore[no-untyped-def]
-    """How many units a move touched that have a place, and got one. All of them may change."""
+    """Number of placed units that a move touched; all of them may change."""
     units = 0
     for k in range(move.first, move.last + 1):
         if place[times.sequence[k]] >= 0:
@@ -33,7 +33,7 @@ def gather(times, place, move):  # type: ignore[no-untyped-def]
 
 @inlined
 def simulate_move(shop, modes, rows, times, opening, move, most):  # type: ignore[no-untyped-def]
-    """The starts after a move, in `new_start`; ends once any way takes more than `most`."""
+    """Compute the starts after a move in `new_start`; stops once a path is longer than `most`."""
     units = gather(times, rows.place, move)
     if not simulate_from(shop, modes, rows, times, opening, times.changed, move.first, move.last, 0, units):
         return CYCLE
@@ -42,7 +42,7 @@ def simulate_move(shop, modes, rows, times, opening, move, most):  # type: ignor
 
 @inlined
 def pass_on(shop, modes, rows, times, opening, move, most):  # type: ignore[no-untyped-def]
-    """The starts of what is behind the move's last rank and waits for what has changed, in the sequence's order."""
+    """Propagate changed starts to units after the move's last rank, in the sequence's order."""
     d, low, high, last = move.d, move.low, move.high, move.last
     place, start, new_start, fresh, changed = rows.place, times.start, times.new_start, times.fresh, times.changed
     times.clock[STAMP] += 1
@@ -73,16 +73,16 @@ def pass_on(shop, modes, rows, times, opening, move, most):  # type: ignore[no-u
 
 @inlined
 def neighbour(shop, rows, i, step):  # type: ignore[no-untyped-def]
-    """The unit so many places behind another one on its device, -1 if there is none."""
+    """The unit `step` places after another on its device, -1 if there is none."""
     on, place = shop.device[i], rows.place[i] + step
     return rows.order[on, place] if 0 <= place < rows.count[on] else -1
 
 
 @inlined
 def longest_way(shop, modes, rows, i, near, at, units, lags, longest, way):  # type: ignore[no-untyped-def]
-    """The longest way to a unit over its neighbour `near` or over those of one side that it depends on; `way` at least.
+    """The longest path to a unit over its neighbour `near` or its dependences on one side; at least `way`.
 
-    Rows of a side begin `at` places of its `units` and `lags`; to those it takes the `longest` way there.
+    Rows of a side begin at `at` in `units` and `lags`; `longest` has the longest path to each of those.
     """
     if near >= 0:
         way = max(way, longest[near] + shop.ticks[near])
@@ -125,7 +125,7 @@ def mark(modes, rows, times, i, near, at, units, low, high, step, reach):  # typ
 
 @inlined
 def begin_of(shop, modes, rows, times, opening, i):  # type: ignore[no-untyped-def]
-    """The earliest start of a unit behind all that it waits for, by their new starts."""
+    """The earliest start of a unit after all its predecessors, by their new starts."""
     near, begun = neighbour(shop, rows, i, -1), opening[shop.device[i]]
     at, units, lags = shop.waits_at, shop.waits_for, shop.waits_lag
     return longest_way(shop, modes, rows, i, near, at, units, lags, times.new_start, begun)
@@ -133,7 +133,7 @@ def begin_of(shop, modes, rows, times, opening, i):  # type: ignore[no-untyped-d
 
 @inlined
 def way_behind(shop, modes, rows, times, opening, i):  # type: ignore[no-untyped-def]
-    """The longest way from a unit's end to the end of all, less its device's opening, by the tails of what waits."""
+    """The tail of a unit: the longest path from its end to the end of all, less its device's opening."""
     near, way = neighbour(shop, rows, i, 1), -opening[shop.device[i]]
     at, units, lags = shop.feeds_at, shop.feeds_to, shop.feeds_lag
     return longest_way(shop, modes, rows, i, near, at, units, lags, times.tail, way)

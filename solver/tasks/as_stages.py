@@ -38,7 +38,7 @@ class Cut:
     full: tuple[Full, ...]
 
     def claim(self, found: Certificate) -> Certificate:
-        """What a certificate of the plain problem proves of the problem."""
+        """The certificate of the problem that follows from one of the plain problem."""
         assert found.evidence is not None, "bounds of the engine have evidence"
         text = (
             "A task of each forward, and that of the backward which mirrors it, is taken as a stage of its own, and a "
@@ -173,7 +173,7 @@ def _last_awaited(problem: Problem, stage: int) -> int:
 
 
 def _plain(problem: Problem, rows: Sequence[Row]) -> Problem:
-    """Of each stage the first row on its main stream holds the activation."""
+    """The plain problem; of each stage the first row on its main stream has the activation."""
     placement, main = problem.placement, problem.stages[0].stream
     devices = {(device, main): device for device in range(problem.devices)}
     where, stages, holding = list[int](), list[Stage](), set[int]()
@@ -207,6 +207,6 @@ def _plain(problem: Problem, rows: Sequence[Row]) -> Problem:
 
 
 def _lag(problem: Problem, stage: int) -> int:
-    """The least of the ways to the next stage and back."""
+    """The shorter of the transfers to the next stage and back."""
     after = problem.placement.next[stage]
     return 0 if after is None else min(problem.lag(stage, after), problem.lag(after, stage))

@@ -1,7 +1,7 @@
-"""List scheduling at task level: whenever a resource is free, it begins what ranks first of all that is ready.
+"""List scheduling at task level: a free resource starts the ready task of the best rank.
 
-Where memory is limited, the order of passes that was given says behind what each pass that takes memory comes, so that
-the schedule never runs into a state that it cannot leave.
+Where memory is limited, the given order of passes determines which releases each taker waits for, so that the schedule
+never reaches a deadlock.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ def dispatched(graph: JobGraph, rank: Mapping[int, float]) -> dict[int, int]:
 
 
 def memory_waits(jobs: Jobs, schedule: Schedule) -> list[JobArc]:
-    """What each pass that takes memory must wait for, under an order of passes that fits: enough that gives back.
+    """The waits of each pass that takes memory under an order of passes that fits: for enough releases.
 
-    Passes that take of one memory come in the order's turn, so what one waits for holds for those behind too. Those of
-    devices that share a host come by their places in the orders.
+    Takers of one memory pool run in the order's sequence, so waits of one hold for the later ones too. Passes of
+    devices that share a host are ordered by their places in the orders.
     """
     held, of_pass = schedule.pass_set, dict[tuple[int, Pass], list[Holding]]()
     for one in jobs.holdings:
@@ -98,7 +98,7 @@ def _waits_of_order(holdings: Sequence[Holding], room: int) -> Iterator[JobArc]:
 
 
 def _in_passes_of(jobs: Jobs, schedule: Schedule) -> Schedule:
-    """The order pass by pass; a fused backward that is not among the jobs becomes B and W right behind it."""
+    """The order pass by pass; a fused backward that is not among the jobs becomes B directly followed by W."""
     held = {job.task.of for job in jobs.jobs}
     orders = []
     for device in range(jobs.problem.devices):

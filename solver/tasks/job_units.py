@@ -18,9 +18,9 @@ from solver.tasks.placing import jobs_placed_as, placed_at, schedule_of
 
 
 class JobUnits:
-    """As `Units`, of jobs: `device[n]` counts the streams. What gives memory back together keeps its order.
+    """Jobs as `Units`: `device[n]` counts the streams. Jobs that give memory back together keep their order.
 
-    `ValueError` where memory is not all taken and given back by one stream, whose order then says that it holds.
+    `ValueError` if memory is not taken and given back entirely by one stream, whose order then determines the level.
     """
 
     def __init__(self, placed: PlacedJobs) -> None:
@@ -86,9 +86,9 @@ class JobUnits:
 
 
 def start_of(problem: Problem, timeline: Timeline) -> Start | None:
-    """What local search moves of a schedule of the problem: passes, or jobs where these may be several tasks.
+    """The units that local search moves in a schedule: passes, or jobs if passes may be several tasks.
 
-    None where memory does not follow from the order of one stream.
+    None if memory does not follow from the order of one stream.
     """
     if problem.network.one_task_each:
         return passes_of(timeline)

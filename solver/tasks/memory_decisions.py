@@ -1,8 +1,8 @@
-"""Which activations to offload or recompute, for an order of passes whose memory does not fit without.
+"""Choice of activations to offload or recompute, for an order of passes that does not fit the memory without.
 
 Along the order of each device: whenever a pass takes more than is left, the activation whose backward is farthest is
-offloaded or recomputed (Belady, IBM Systems Journal 5, 1966); copies back come as early as memory lets them, up to so
-many passes ahead of their backward.
+offloaded or recomputed (Belady, IBM Systems Journal 5, 1966); reloads run as early as memory admits, at most a given
+number of passes before their backward.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule, schedule_of
 
 # A way to hold less of an activation, None to keep it.
-Way = PassKind | None
+Mode = PassKind | None
 
 
 class Rule(NamedTuple):
-    """How to decide: ways in their order of preference, and how many passes ahead of a backward its copy may come."""
+    """A decision rule: modes in order of preference, and how many passes before a backward its reload may run."""
 
     prefer: tuple[PassKind, ...]
     ahead: int
 
 
 def rules(problem: Problem) -> Iterator[Rule]:
-    """Rules to try: each way first in turn, with copies back just before the backward or some passes ahead."""
+    """Rules to try: each mode first in turn, with reloads directly before the backward or some passes earlier."""
     ways = dict.fromkeys(kind for stage in problem.stages for kind in stage.saving_kinds if kind is not RELOAD)
     for first in ways:
         others = tuple(way for way in ways if way != first)
@@ -54,7 +54,7 @@ class _Device:
     device: int
     passes: Sequence[Pass]
     rule: Rule
-    ways: dict[tuple[int, int], Way] = field(default_factory=dict)
+    ways: dict[tuple[int, int], Mode] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._network = self.problem.network
@@ -78,12 +78,12 @@ class _Device:
                 return None
         return None
 
-    def _choose(self, which: tuple[int, int]) -> Way:
+    def _choose(self, which: tuple[int, int]) -> Mode:
         able = self.problem.stages[which[0]].held_until_backward
         return next((way for way in self.rule.prefer if way in able), None)
 
     def _written(self) -> list[Pass]:
-        """The order under the ways chosen so far, copies back just before their backward."""
+        """The order under the modes chosen so far, reloads directly before their backward."""
         order: list[Pass] = []
         for p in self.passes:
             way = self.ways.get(p[1:])
@@ -113,7 +113,7 @@ class _Device:
         return order
 
     def _levels(self, order: Sequence[Pass]) -> list[int]:
-        """What is held when each pass has taken its own, all before it having ended."""
+        """Memory level when each pass has taken its own, all before it having ended."""
         level, found = 0, []
         for p in order:
             at_start, at_end = self._network.change[p[:2]]
@@ -132,7 +132,7 @@ class _Device:
         return next((n for n, level in enumerate(self._levels(order)) if level > self._room), None)
 
     def _save_before(self, order: Sequence[Pass], short: int) -> bool:
-        """Decide to hold less of an activation that is held at a place; whether there is one left."""
+        """Choose a mode that reduces an activation in memory at a place; False if none is left."""
         held = dict.fromkeys(p[1:] for p in order[:short] if p.kind is F and p[1:] not in self.ways)
         for p in order[:short]:
             if p.kind in (B, BW):
@@ -147,8 +147,8 @@ class _Device:
                 return True
         return False
 
-    def _way_for(self, which: tuple[int, int], before: Sequence[Pass]) -> Way:
-        """The preferred way that saves something here; offload only where the host has room."""
+    def _way_for(self, which: tuple[int, int], before: Sequence[Pass]) -> Mode:
+        """The preferred mode that saves memory here; offload only if the host has room."""
         own = self.problem.stages[which[0]]
         for way in self.rule.prefer:
             keeps, moves = own.held_until_backward.get(way, (own.activation, 0))

@@ -38,7 +38,7 @@ _FORWARD = Pass(F, 0, 0)
 
 @dataclass(frozen=True)
 class Pair:
-    """What was found, in the file's unit; `timeline` holds the pair alone, from time 0 on.
+    """The pair found, in the file's unit; `timeline` has the pair alone, from time 0 on.
 
     `in_turn` is the time of the passes one after the other.
     """

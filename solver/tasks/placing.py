@@ -1,4 +1,4 @@
-"""A schedule at task level with times in steps: what windows are cut from, and put back into."""
+"""A schedule at task level with times in steps, from which windows are cut and into which they are put back."""
 
 from __future__ import annotations
 
@@ -92,13 +92,13 @@ def put_back(window: WindowJobs, inside: Mapping[int, int]) -> PlacedJobs | None
 
 
 def _part(window: WindowJobs, n: int) -> int:
-    """Before, in or behind a window."""
+    """Position relative to a window: 0 before it, 1 inside, 2 after it."""
     begun = window.placed.start.get(n, window.since)
     return 0 if begun < window.since else 1 if begun < window.until else 2
 
 
 def _openings(jobs: Jobs, timeline: Timeline) -> list[int]:
-    """When each device begins, in steps: 0 for the makespan."""
+    """Opening time of each device in steps: 0 for the makespan."""
     devices = range(jobs.problem.devices)
     if jobs.problem.objective is not Objective.SPAN:
         return [0 for _ in devices]

@@ -44,9 +44,9 @@ _KINDS = ((F,), (B, BW), (W,), (F, B, BW), (B, BW, W), (F, B, BW, W))
 
 
 class Serial:
-    """Serial generation of schedules of the jobs that run, some of them behind others by further arcs.
+    """Serial schedule generation of the jobs that run, with additional precedences.
 
-    `ValueError` where a pass takes memory by several jobs.
+    `ValueError` if a pass takes memory by several jobs.
     """
 
     def __init__(self, jobs: Jobs, running: Collection[int], further: Iterable[JobArc] = ()) -> None:
@@ -117,7 +117,7 @@ class Serial:
         return again if again is not None and again[0] < found[0] else found
 
     def plain(self, ranks: Ranks) -> tuple[int, Ranks] | None:
-        """As `run`, not justified."""
+        """`run` without justification."""
         ends = int(generate(self.shop, ranks, self._start, self._gaps))
         return None if ends < 0 else (ends, self._start.astype(np.float64))
 
@@ -182,7 +182,7 @@ class RankSearch:
         return ranks
 
     def _between(self, values: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Where values lie between two of them: all, one or some."""
+        """Mask of values in a random range: all, one value or an interval."""
         most, kind = int(values.max()), self._random.randrange(3)
         low, high = sorted(self._random.randint(0, most) for _ in range(2))
         if kind == 0:

@@ -1,4 +1,4 @@
-"""Which activations are offloaded or recomputed, stage by stage, and from when on they may come back."""
+"""Modes of activations (offload, recompute) stage by stage, and the earliest time of their reloads."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def running_with(jobs: Jobs, kind: PassKind) -> Running:
 
 
 def _released_by(graph: JobGraph, heads: dict[int, int], p: Pass) -> Pass:
-    """The pass behind whose first task one that brings an activation back may begin: the last that is soon enough."""
+    """The pass after whose first task a reload may begin: the last one that is early enough."""
     jobs, (_, stage, j) = graph.jobs, p
     chain = next(chain for chain in jobs.problem.placement.chains if stage in chain)
     behind = chain[chain.index(stage) + 1 :]

@@ -1,4 +1,4 @@
-"""Large-neighbourhood search at task level: CP-SAT orders the jobs of windows anew, on all devices or on a few."""
+"""Large-neighbourhood search at task level: CP-SAT reorders the jobs of windows, on all devices or on a few."""
 
 from __future__ import annotations
 

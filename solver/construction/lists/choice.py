@@ -1,4 +1,4 @@
-"""What a device runs next in a run of the list scheduler: by kind and start, by ranks, or a forward with a backward."""
+"""Choice of a device's next pass in list scheduling: by kind and start, by ranks, or a forward with a backward."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from solver.construction.lists.memory import has_room
 
 @part
 def when_ready(shop, state, s, what, free):  # type: ignore[no-untyped-def]
-    """When the next forward or backward of a stage may start, whatever memory says; -1 if not all before it is put."""
+    """Earliest start of a stage's next forward or backward, without memory; -1 if a predecessor is not scheduled."""
     j, at, turn = state.turn[s, what], free, state.turn
     may = j < (shop.stages[s, STOP] if what == FORWARD else turn[s, FORWARD])
     line = shop.stages[s, LINE]
@@ -65,7 +65,7 @@ def when_ready(shop, state, s, what, free):  # type: ignore[no-untyped-def]
 
 @part
 def fits(shop, state, d, s, j, what):  # type: ignore[no-untyped-def]
-    """Whether the memory of a device has room for a forward or backward of a stage."""
+    """True if the memory of a device admits a forward or backward of a stage."""
     found = True
     if shop.devices[d, LIMITED] != 0:
         if what == FORWARD:
@@ -85,7 +85,7 @@ def next_weight(state, s):  # type: ignore[no-untyped-def]
 
 @part
 def choose(shop, rules, state, d, restrained):  # type: ignore[no-untyped-def]
-    """What a device runs next. A weight pass yields to what can start soon after it could."""
+    """The next pass of a device. A weight pass yields to a pass that can start soon after it."""
     stages, turn, flags = shop.stages, state.turn, rules.flags
     forward, forward_at, forward_tie = -1, 0, 0
     backward, backward_at, backward_tie = -1, 0, 0
@@ -172,7 +172,7 @@ def weight_ahead(shop, rules, state, d):  # type: ignore[no-untyped-def]
 
 @part
 def choose_by_rank(shop, rules, state, d, restrained):  # type: ignore[no-untyped-def]
-    """What a device runs next: of all that can start about as soon as anything, what ranks first.
+    """The next pass of a device: the best rank among all that can start about as early as any.
 
     If that is a forward which waits for memory only, a weight pass.
     """

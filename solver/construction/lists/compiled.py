@@ -1,4 +1,4 @@
-"""How the functions of a run are compiled: as part of it, and plain Python where Python calls them."""
+"""Compilation of a run's functions: inlined into the kernel, and plain Python where Python calls them."""
 
 from __future__ import annotations
 

@@ -108,10 +108,10 @@ def go_on(shop, s, touched, many):  # type: ignore[no-untyped-def]
 
 
 def run_list(shop, rules, put, halt):  # type: ignore[no-untyped-def]
-    """Fills `put` with kind, stage and micro-batch in the order in which passes are put; how many, -1 if memory locks.
+    """Fill `put` with (kind, stage, micro-batch) in scheduling order; returns their number, -1 if memory deadlocks.
 
-    The backward of a block is `WHOLE`, behind its forward. Then the longest time from a device's first start to its
-    last end, the latest end, and the sums of such times and of such ends over all devices. `halt[0]` ends it early.
+    The backward of a block is `WHOLE`, after its forward. Also returns the longest time from a device's first start to
+    its last end, the latest end, and the sums of such times and of such ends over all devices. `halt[0]` ends it early.
     """
     state, count = nothing_put(shop), len(shop.devices)
     now, left = state.now, 2 * (shop.stages[:, STOP] - shop.stages[:, FIRST]).sum()

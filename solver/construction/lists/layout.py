@@ -1,4 +1,4 @@
-"""What a run of the list scheduler reads and notes: the columns of its arrays."""
+"""Data of a list scheduling run: the columns of its arrays."""
 
 from __future__ import annotations
 
@@ -36,13 +36,14 @@ NEVER = 2**60
 
 
 class Shop(NamedTuple):
-    """A problem as the kernel reads it, with its backwards run in one way, but for those in blocks.
+    """A problem as arrays for the kernel, with its backwards run in one mode, except in blocks.
 
-    `on` are the stages of every device in turn; `owed[d, chain]` is what the forwards of a micro-batch take there. What
-    the forward and the backward of stage s wait for on other stages are the rows of `needs` from `needs_at[2 * s]` and
-    `needs_at[2 * s + 1]` on. What stage s runs may let the devices `near` from `near_at[s]` on go on. Where the order
-    of micro-batches is fixed, `lines` are those of the stages of each line, in turn, and -1 behind them. A row of
-    `shares` is, for each micro-batch of a stage in turn, the last one of another that it waits for, -1 for none.
+    `on` are the stages of every device in order; `owed[d, chain]` is the memory that the forwards of a micro-batch take
+    there. The predecessors on other stages of the forward and backward of stage s are the rows of `needs` from
+    `needs_at[2 * s]` and `needs_at[2 * s + 1]` on. Devices that a pass of stage s may enable are those of `near` from
+    `near_at[s]` on. Where the order of micro-batches is fixed, `lines` are those of the stages of each queue in order,
+    padded with -1. A row of `shares` is, for each micro-batch of a stage in order, the last one of another that it
+    waits for, -1 for none.
     """
 
     stages: Array
@@ -58,16 +59,17 @@ class Shop(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """What a run prefers. `flags`: backwards split, later devices first, deepest stage first, passes by their ranks;
-    how many hundredths of what a block saves a pass waits for its other one (-1: no blocks), and whether forwards alone
-    leave memory for one in a block.
+    """Preferences of a run.
 
-    For each stage how many of its micro-batches may be in flight, how long its weight passes wait for what is about to
-    become ready, and how long its forwards wait for a gradient. Where passes are chosen by their ranks, the lowest goes
-    first of all that start no later than that after the soonest, and `AHEAD` is how many micro-batches further on the
-    weight passes of a stage may be run before those of others. `WARM_UP` is how many forwards a stage runs before its
-    first backward, neither more nor fewer; 0 where that is open. It does not concern passes chosen by their ranks, nor
-    do blocks.
+    `flags`: split backwards, later devices first, deepest stage first, passes by their ranks; how many hundredths of a
+    block's saving a pass waits for its partner (-1: no blocks), and whether single forwards leave memory for one in a
+    block.
+
+    For each stage the in-flight limit of micro-batches, how long its weight passes wait for a pass about to become
+    ready, and how long its forwards wait for a gradient. If passes are chosen by ranks, the lowest goes first among all
+    that start no later than this after the earliest, and `AHEAD` is how many micro-batches the weight passes of a stage
+    may be ahead of those of others. `WARM_UP` is the exact number of forwards of a stage before its first backward; 0
+    if that is open. It concerns neither passes chosen by their ranks nor blocks.
     """
 
     flags: Array
@@ -75,11 +77,11 @@ class Rules(NamedTuple):
 
 
 class State(NamedTuple):
-    """How far a run has come.
+    """Progress of a run.
 
     By device `now`, and of its micro-batches `batches`; by stage the next micro-batch of each kind, `turn`, the ends of
     forwards and backwards of each micro-batch, whether its backward was in a block, and when its next forward and
-    backward may start (-1: not yet); by line how many of its forwards and backwards have run.
+    backward may start (-1: not yet); by queue how many of its forwards and backwards have run.
     """
 
     now: Array

@@ -1,4 +1,4 @@
-"""Room in a device's memory during a run: a forward is let in only if what is under way can still end.
+"""Memory of a device during a run: a forward starts only if all micro-batches in flight can still end.
 
 Micro-batches under way on a device end oldest first, and each gives back what it holds when it does (the banker's
 rule), so that memory never locks.
@@ -28,7 +28,7 @@ from solver.construction.lists.layout import (
 
 @part
 def has_room(shop, state, d, s, j):  # type: ignore[no-untyped-def]
-    """Whether memory has room for a forward, after which all that is under way can still end."""
+    """True if memory admits a forward after which all micro-batches in flight can still end."""
     now, batches, takes = state.now, state.batches, shop.stages[s, STARTS]
     left = shop.devices[d, ROOM] - now[d, HELD] - takes
     begun = batches[d, j, COUNT]
@@ -49,7 +49,7 @@ def has_room(shop, state, d, s, j):  # type: ignore[no-untyped-def]
 
 @part
 def hold(shop, state, d, s, j, kind):  # type: ignore[no-untyped-def]
-    """What a pass that was put takes and gives back."""
+    """Apply the memory change of a scheduled pass."""
     now, batches = state.now, state.batches
     change, before = shop.stages[s, TOTALS + kind], batches[d, j, COUNT]
     now[d, HELD] += change

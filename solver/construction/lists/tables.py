@@ -41,9 +41,9 @@ ANY = 2**62
 
 
 def covers(problem: Problem) -> bool:
-    """Whether a run is a schedule: of passes that are one task each, on one stream, of which nothing is to be chosen.
+    """True if a run gives a schedule: passes are one task each, on one stream, with a single mode.
 
-    The micro-batches are equal, and numbers small, so that the run may be compiled.
+    Micro-batches are equal, and numbers small enough for compiled code.
     """
     network = problem.network
     one_stream = len(network.resources) == len({resource.device for resource in network.resources})
@@ -53,7 +53,7 @@ def covers(problem: Problem) -> bool:
 
 
 def fits_64_bits(problem: Problem) -> bool:
-    """Whether all times and levels of memory are small numbers; else no run of it can be compiled."""
+    """True if all times and memory levels fit 64-bit integers, as compiled code needs."""
     each = sum(stage.ticks(kind) + stage.transfer for stage in problem.stages for kind in stage.kinds)
     longest = (each + sum(map(sum, problem.links))) * max(1, problem.microbatches)
     held = sum(map(abs, problem.network.held_in_flight)) * max(1, problem.microbatches)
@@ -61,7 +61,7 @@ def fits_64_bits(problem: Problem) -> bool:
 
 
 def shop_of(problem: Problem, split: bool) -> Shop:
-    """The problem with its backwards run in one way, but for those in blocks."""
+    """The problem as arrays, with its backwards run in one mode, except in blocks."""
     where, kind = problem.placement, np.int64 if fits_64_bits(problem) else object
     held, own, walked = problem.network.held_in_flight, range(where.stages), problem.microbatches_of
     owed = np.zeros((problem.devices, len(where.chains)), kind)
@@ -87,7 +87,7 @@ def shop_of(problem: Problem, split: bool) -> Shop:
 
 
 def _padded(lists: Sequence[Sequence[int]]) -> Array:
-    """Lists in rows, each with one -1 at least behind it."""
+    """Lists as rows, each padded with at least one -1."""
     longest = max(map(len, lists), default=0) + 1
     return int64_array([[*one, *[-1] * (longest - len(one))] for one in lists]).reshape(-1, longest)
 
@@ -109,9 +109,9 @@ def _stage(problem: Problem, s: int, split: bool) -> list[int]:
 def _needs(
     problem: Problem, s: int, role: object, split: bool, shares: list[list[int]]
 ) -> Iterator[tuple[int, int, int, int]]:
-    """What the forward or backward of a stage waits for on other stages, and on others of its own stage.
+    """Predecessors of a stage's forward or backward on other stages, and on other micro-batches of its own stage.
 
-    A stage runs micro-batches in turn, so that of several the last tells; these are added to `shares`.
+    A stage runs micro-batches in order, so that of several the last one counts; these are added to `shares`.
     """
     kind = F if role is F else B if split else BW
     for need in problem.network.needs[kind, s]:
@@ -145,7 +145,7 @@ def rules_of(problem: Problem, policy: Policy, shop: Shop) -> Rules:
 
 
 class ListRun(NamedTuple):
-    """What a run puts in turn: kind, stage and micro-batch in rows; and the span and the makespan it counts.
+    """The passes of a run in order, as rows of kind, stage and micro-batch; and its span and makespan.
 
     `spans` and `ends` are the sums over all devices of the times from their first start to their last end, and of the
     last ends.
@@ -162,7 +162,7 @@ class ListRun(NamedTuple):
         return self.span if objective is Objective.SPAN else self.makespan
 
     def sum_over_devices(self, objective: Objective) -> int:
-        """What the devices take in all: of two runs of one value the better one has less."""
+        """Sum of the devices' times: the tie-breaker of two runs of equal value."""
         return self.spans if objective is Objective.SPAN else self.ends
 
 

@@ -1,1 +1,1 @@
-"""What annealing moves: the passes of a schedule as units of fixed mode, or as operations whose modes are open."""
+"""Units of annealing: the passes of a schedule with fixed modes, or operations whose modes are open."""

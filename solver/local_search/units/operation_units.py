@@ -1,4 +1,4 @@
-"""Operations of a schedule whose modes are open: local search decides what is fused and what forms a block.
+"""Operations of a schedule with open modes: local search decides on fused backwards and overlapped blocks.
 
 An operation is F, B or W of a micro-batch on a stage. B and W joined are a fused backward, F and a fused backward
 joined an overlapped block. The state of a search is what is joined, and an order of what is not joined to another.
@@ -21,7 +21,7 @@ NONE = -1
 
 
 def modes_matter(problem: Problem) -> bool:
-    """Whether a choice of modes can gain anything: a backward fused, or a block shorter than its two passes."""
+    """True if a mode can gain: a fused backward, or a block shorter than its two passes."""
     stages = range(problem.placement.stages)
     fused = problem.splittable and not all(fused_is_dominated(problem, stage) for stage in stages)
     pairs = ((one, other) for one in stages for other in problem.placement.on_device_of(one))
@@ -52,7 +52,7 @@ def _on_device(problem: Problem, device: int) -> Iterator[Operation]:
 
 
 def _line(problem: Problem, x: Operation) -> tuple[PassKind, int]:
-    """What operations in micro-batch order have in common: their role, and their stage or its queue."""
+    """Key of operations that keep micro-batch order: their role, and their stage or its queue."""
     return x.role, x.stage if x.role is W else problem.queue_of[x.stage]
 
 
@@ -82,7 +82,7 @@ class Operations:
 
     @property
     def room(self) -> Sequence[int | None]:
-        """What each device has for activations."""
+        """Memory of each device for activations."""
         return self.problem.room
 
     def _needs_of(self, x: Operation) -> list[tuple[int, int]]:

@@ -47,7 +47,7 @@ class Units:
 
     @property
     def room(self) -> Sequence[int | None]:
-        """What each device has for activations."""
+        """Memory of each device for activations."""
         return self.problem.room
 
     @property
@@ -61,7 +61,7 @@ class Units:
         return [Task(slot[0]) for slot in self.slots]
 
     def _line(self, p: Pass) -> tuple[object, int]:
-        """What passes have in common that keep the order of their micro-batches."""
+        """Key of passes that keep micro-batch order."""
         if p.kind is W or not self.problem.queues:
             return p.kind, p.stage
         return operation_of(p).role, self.problem.queues[p.stage]

@@ -52,12 +52,12 @@ class Dispatcher:
 
     @property
     def again(self) -> bool:
-        """Whether a chain comes to a device again."""
+        """True if a chain visits a device more than once."""
         return bool(self._comes_again.any())
 
     @property
     def back(self) -> bool:
-        """Whether activations are copied back or recomputed."""
+        """True if activations are reloaded or recomputed."""
         return bool(self._releases.any())
 
     def twin(self) -> Dispatcher:
@@ -72,14 +72,14 @@ class Dispatcher:
         return None if ends < 0 else (ends, self._start.astype(np.float64))
 
     def _delayed(self, policy: Policy) -> Shop:
-        """What comes back does so later than it may."""
+        """The arrays with reloads and recomputations delayed by the policy."""
         if not self.back:
             return self._shop
         lags = self._shop.feeds_lag + np.where(self._releases, int(policy.later * self._period), 0)
         return self._shop._replace(feeds_lag=lags)
 
     def _flow_of(self, serial: Serial) -> Flow:
-        """Where each task runs, and what it begins and ends, by the numbers of `serial.running`."""
+        """Device of each task, and the passes that it begins and ends, by the numbers of `serial.running`."""
         jobs, shop = serial.jobs, self._shop
         whole: dict[tuple[int, int], int] = {}
         stage, ends = (np.full(len(serial.running), -1, np.int64) for _ in range(2))
@@ -100,7 +100,7 @@ class Dispatcher:
         return Flow(stage, opens, ends, parts, where, devices, late)
 
     def _lengths(self, serial: Serial) -> None:
-        """Periods that a micro-batch needs for its way and is under way on each stage, and each device waits."""
+        """Periods of a micro-batch's whole path and on each stage, and the initial wait of each device."""
         stages, period = len(self._flow.device), self._period
         first, last = np.full(stages, np.inf), np.zeros(stages)
         begun = self._turn == 0
@@ -158,7 +158,7 @@ def _places(rank: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def _mean_takes(shop: Shop) -> NDArray[np.float64]:
-    """What a job takes on average that takes of each memory."""
+    """Mean memory demand of the jobs that take from each memory."""
     takers, rooms = shop.takes > 0, len(shop.room)
     found = np.bincount(shop.memory[takers], shop.takes[takers].astype(np.float64), rooms)
     return found / np.maximum(1, np.bincount(shop.memory[takers], minlength=rooms))

@@ -1,8 +1,8 @@
-"""Dispatching of tasks by a policy, compiled: whenever a stream is free it begins what comes first of what is ready.
+"""Dispatching of tasks by a policy, compiled: a free stream starts the best ready task.
 
-Urgent tasks come first, then classes in turn, in each the lowest rank. Nothing begins that would still run when an
-urgent task gets ready that is worth waiting for. A forward begins on a stage only while few enough micro-batches are
-under way there; what takes memory waits for room.
+Urgent tasks are first, then classes in order, in each the lowest rank. No task starts that would still run when an
+urgent task worth waiting for gets ready. A forward starts on a stage only while few enough micro-batches are in flight
+there; tasks that take memory wait until it is available.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from solver.tasks.serial_kernel import pop, push
 
 @inlined
 def _until(now, r, at, decided):  # type: ignore[no-untyped-def]
-    """When what a stream begins now has to have ended, for an urgent task that gets ready soon."""
+    """Latest end of a task started now on a stream, because of an urgent task that gets ready soon."""
     limit, none_open = np.int64(2**62), at.open_jobs[r, URGENT] == 0
     for k in range(at.n_coming[r]):
         n = at.coming[r, k]
@@ -74,7 +74,7 @@ def _get_ready(shop, decided, at, n):  # type: ignore[no-untyped-def]
 
 @inlined
 def _end(shop, flow, decided, at, n, now):  # type: ignore[no-untyped-def]
-    """A job ends; what memory held up may be tried again where it gave some back."""
+    """Process the end of a job; jobs waiting for memory are tried again if it released some."""
     r, device, devices = shop.stream[n], flow.device[flow.stage[n]], at.n_held.shape[0]
     at.busy[r], at.clock[LAST] = False, now
     at.clock[DONE] += 1
@@ -99,7 +99,7 @@ def _end(shop, flow, decided, at, n, now):  # type: ignore[no-untyped-def]
 
 @inlined
 def _fits(shop, flow, decided, n, at):  # type: ignore[no-untyped-def]
-    """Whether a job may begin: its stage has few enough micro-batches under way, and its memory room."""
+    """True if a job may start: its stage's in-flight limit and its memory admit it."""
     if flow.opens[n] and at.under_way[flow.stage[n]] >= decided.most[flow.stage[n]]:
         return False
     m = shop.memory[n]
@@ -111,7 +111,7 @@ def _fits(shop, flow, decided, n, at):  # type: ignore[no-untyped-def]
 
 @inlined
 def _choose(shop, flow, decided, at, r, now):  # type: ignore[no-untyped-def]
-    """What a free stream begins now, or -1; what memory holds up is put with its device."""
+    """The job that a free stream starts now, or -1; jobs that wait for memory are put with their device."""
     limit = _until(now, r, at, decided)
     first = BACKWARD if decided.backwards_first else FORWARD
     for place in range(5):

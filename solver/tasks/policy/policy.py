@@ -72,7 +72,7 @@ class Policy(NamedTuple):
     later: float  # periods that they are copied back after they may be
 
     def moved(self, random: Random, again: bool = True, back: bool = False) -> Policy:
-        """Some of the numbers a little or far from here; those of stages `again` and of what comes `back` if any."""
+        """A random neighbour: some numbers changed slightly or much; those for `again` and `back` only if given."""
         found, count = list(self), Policy._fields.index("reserve" if again else "slack_again")
         for _ in range(random.randint(1, _PARAMS.most_changes)):
             at = random.randrange(count + 2 * back)

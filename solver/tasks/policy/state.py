@@ -1,4 +1,4 @@
-"""What dispatching by a policy knows, decides and notes by the way, as arrays for compiled code."""
+"""Data, decisions and progress of dispatching by a policy, as arrays for compiled code."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ MOST_COMING, MOST_ASIDE = 64, 12
 
 
 class Flow(NamedTuple):
-    """What dispatching has to know of a problem besides `Shop`.
+    """Data of a problem for dispatching in addition to `Shop`.
 
-    By job: its stage, whether its stage's forward begins with it, and the passes of a stage and micro-batch behind the
-    forward that it belongs to (-1: none), which are `parts` jobs each. By stage and by stream: the device. A `late`
-    stream, the busiest of its device, decides when the others have: what they begin it may have to wait for.
+    By job: its stage, whether its stage's forward begins with it, and the group of passes of a stage and micro-batch
+    after the forward that it belongs to (-1: none), which are `parts` jobs each. By stage and by stream: the device. A
+    `late` stream, the busiest of its device, decides after the others: it may have to wait for what they start.
     """
 
     stage: Array
@@ -34,11 +34,11 @@ class Flow(NamedTuple):
 
 
 class Decided(NamedTuple):
-    """What a policy decides.
+    """Decisions of a policy.
 
-    By job its class, its rank, no two alike, and how long its stream waits for it if it is urgent; by stage how many
-    micro-batches may be under way; by stream how many weight tasks may wait before they come second; by memory what
-    forwards leave to others.
+    By job its class, its rank, no two alike, and how long its stream waits for it if it is urgent; by stage the
+    in-flight limit of micro-batches; by stream how many weight tasks may wait before they are second in priority; by
+    memory what forwards leave to others.
     """
 
     kind: Array
@@ -51,14 +51,14 @@ class Decided(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """How far dispatching has come.
+    """Progress of dispatching.
 
-    By job how many it waits for, and its start by those that have begun; by group and by the passes behind a forward
-    what is left of them; by stage the micro-batches under way; by memory what is held. `events` is a heap of ends of
-    jobs (n) and of their getting ready (the number of jobs + n) by `times`. By stream and class the heap of jobs that
-    may begin, and how many; by stream the urgent jobs known of before they are ready, whether it runs one, whether it
-    is to be looked at. By device the jobs `held` up by memory. `clock` has how many events and streams to look at
-    there are, how many jobs have ended, and the last end.
+    By job how many it waits for, and its start by those that have begun; by group and by the passes after a forward how
+    many of them remain; by stage the micro-batches in flight; by memory the level. `events` is a heap of ends of jobs
+    (n) and of their getting ready (the number of jobs + n) by `times`. By stream and class the heap of jobs that may
+    begin, and how many; by stream the urgent jobs known before they are ready, whether it runs one, whether it is to be
+    looked at. By device the jobs that wait for memory. `clock` has the numbers of events and of streams to look at, of
+    ended jobs, and the last end.
     """
 
     missing: Array

@@ -1,9 +1,9 @@
-"""Tabu search over the orders of jobs on streams, compiled: jobs of a critical block move behind or before each other.
+"""Tabu search over the orders of jobs on streams, compiled: jobs of a critical block move after or before each other.
 
-A block is a row of jobs of a critical path that follow each other on a stream. A schedule only gets shorter where a job
-of some block goes before its first job or behind its last one; moves into the block are tried too (Nowicki and
-Smutnicki, Management Science 42, 1996; Balas and Vazacopoulos, Management Science 44, 1998; Zhang, Li, Guan and Rao,
-Computers & Operations Research 34, 2007). Memory is no matter here.
+A block is a row of jobs of a critical path that follow each other on a stream. A schedule only gets shorter if a job of
+some block moves before its first job or after its last one; moves into the block are tried too (Nowicki and Smutnicki,
+Management Science 42, 1996; Balas and Vazacopoulos, Management Science 44, 1998; Zhang, Li, Guan and Rao, Computers &
+Operations Research 34, 2007). Memory is ignored here.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def free_move(orders, path):  # type: ignore[no-untyped-def]
 
 @inner
 def forbid(orders, first, last, side, forbidden, until):  # type: ignore[no-untyped-def]
-    """What a move changes, called before it, may not be undone for a while."""
+    """Forbid the reversal of a move for a while; called before the move."""
     n = orders.neighbour[BEHIND, first] if side == BEHIND else first
     while True:
         if side == BEHIND:

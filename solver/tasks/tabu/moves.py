@@ -1,4 +1,4 @@
-"""Moves a job behind or before others of its stream, compiled; the sequence stays behind all that jobs wait for."""
+"""Moves of a job after or before others of its stream, compiled; the sequence stays topological."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from solver.tasks.tabu.paths import BEFORE, BEHIND, may_pass, set_longest
 
 @inner
 def may_move(orders, first, last, side):  # type: ignore[no-untyped-def]
-    """Whether the first certainly comes behind the last, or the last before the first, without a cycle of waiting."""
+    """True if the first can surely move after the last, or the last before the first, without a cycle."""
     return may_pass(orders, side, first, last) if side == BEHIND else may_pass(orders, side, last, first)
 
 
 @inner
 def move(orders, first, last, side, row, mark, now):  # type: ignore[no-untyped-def]
-    """The first comes behind the last, or the last before the first, and the longest paths are set anew.
+    """Move the first job after the last, or the last before the first, and update the longest paths.
 
-    `row` is for what is moved; `mark` is by job and holds no `now` yet.
+    `row` is workspace for the jobs moved; `mark` is by job and has no `now` yet.
     """
     low, high = orders.place[first], orders.place[last]
     if side == BEHIND:
@@ -53,7 +53,7 @@ def move_past(orders, side, moving, other, row, mark, now):  # type: ignore[no-u
 
 @inner
 def link(orders, side, one, other):  # type: ignore[no-untyped-def]
-    """Of two jobs of a stream, or none, the other is the first one's neighbour on this side."""
+    """Make two jobs of a stream, or none, neighbours on one side."""
     if one >= 0:
         orders.neighbour[side, one] = other
     if other >= 0:

@@ -1,6 +1,6 @@
-"""When jobs start by the orders of streams, what follows them, and which are critical, compiled for tabu search.
+"""Starts and tails of jobs by the orders of streams, and the critical jobs, compiled for tabu search.
 
-What lies before a job and what lies behind it are mirror images: one function serves both sides.
+Predecessors and successors of a job are mirror images: one function serves both sides.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ Array = Any  # numpy arrays of int64
 
 
 class Orders(NamedTuple):
-    """Jobs by what is before and what is behind them: the first axis of what has two is the side.
+    """Jobs with their predecessors and successors: the first axis of two-sided arrays is the side.
 
-    By job: `steps`; its `place` in `sequence`, behind all that it waits for. By side and job: where its row begins in
-    `jobs` and `lags`, what it waits for or is awaited by (both sides in one array, and one end more); the `neighbour`
-    on its stream (-1: none); the `longest` path there, its start or the time from its end to the last end.
+    By job: `steps`; its `place` in `sequence`, after all its predecessors. By side and job: where its row begins in
+    `jobs` and `lags`, its predecessors or successors (both sides in one array, and one end more); the `neighbour` on
+    its stream (-1: none); the `longest` path there, its start or the time from its end to the last end.
     """
 
     steps: Array
@@ -36,7 +36,7 @@ class Orders(NamedTuple):
 
 @inner
 def set_longest(orders, side, place):  # type: ignore[no-untyped-def]
-    """The longest paths on a side of all from this place of the sequence on: to its end before, to its start behind."""
+    """Update the longest paths of one side from a place on: forwards for starts, backwards for tails."""
     stop, step = (orders.sequence.shape[0], 1) if side == BEFORE else (-1, -1)
     for at in range(place, stop, step):
         n, path = orders.sequence[at], 0
@@ -51,7 +51,7 @@ def set_longest(orders, side, place):  # type: ignore[no-untyped-def]
 
 @inner
 def may_pass(orders, side, moving, other):  # type: ignore[no-untyped-def]
-    """Whether a job certainly gets past the other one, which is on this side of it, without a cycle of waiting."""
+    """True if a job surely gets past the other one on this side without a cycle."""
     path = orders.longest[side, other] + orders.steps[other]
     for a in range(orders.row_at[side, moving], orders.row_at[side, moving + 1]):
         n = orders.jobs[a]

@@ -42,7 +42,7 @@ Starts = NDArray[np.int64]
 
 
 def limits_nothing(jobs: Jobs, running: Sequence[int]) -> bool:
-    """Whether memory holds all that these jobs take at once, so that any order fits."""
+    """True if memory admits all of these jobs at once, so that any order fits."""
     taken, runs = [0] * len(jobs.room), set(running)
     for one in jobs.holdings:
         if one.where in runs:
@@ -94,7 +94,7 @@ class TabuSearch:
         return better
 
     def _changed(self, starts: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Starts, or what lies between them and another schedule's, moved by chance; each behind what it waits for."""
+        """Random change of starts, or of a mixture with another schedule's starts, in a topological order."""
         random, far = self._random, 2.0 ** self._random.randint(-2, 2)
         if len(self._kept) > 1 and random.randrange(2):
             starts = starts + random.random() * (random.choice(self._kept)[1] - starts)
