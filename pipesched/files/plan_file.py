@@ -34,6 +34,9 @@ from pipesched.layers.roles import Role, role_of
 from pipesched.layers.vocabulary import Vocabulary
 from pipesched.problem.problem import Objective
 
+# Of times, and of memory.
+Steps = tuple[Fraction, Fraction]
+
 
 def read_plan(path: str | Path) -> PlanProblem:
     """Read a YAML or JSON plan file; `BadInput` lists every mistake."""
@@ -44,8 +47,13 @@ def read_plan(path: str | Path) -> PlanProblem:
     return plan_problem_from(document, str(path), Path(path).stem)
 
 
-def plan_problem_from(document: object, source: str = "plan", default_name: str = "plan") -> PlanProblem:
-    """A plan problem from a dictionary with the file's keys; `BadInput` lists every mistake, as for a file."""
+def plan_problem_from(
+    document: object, source: str = "plan", default_name: str = "plan", steps: Steps | None = None
+) -> PlanProblem:
+    """A plan problem from a dictionary with the file's keys; `BadInput` lists every mistake, as for a file.
+
+    `steps` are those of times and of memory to which numbers are rounded, where these are known.
+    """
     try:
         document = in_plain_numbers(document, PLAN)
         form, found, wrong = parse_model(PlanFile, document, required_of(document))
@@ -56,14 +64,14 @@ def plan_problem_from(document: object, source: str = "plan", default_name: str 
         raise BadInput(*(f"{source}: {mistake}" for mistake in error.mistakes)) from None
     if found:
         raise BadInput(*(f"{source}: {mistake}" for mistake in found))
-    plan = replace(_build(form, default_name), assumptions=filled.assumptions, step=filled.step)
+    plan = replace(_build(form, default_name, steps), assumptions=filled.assumptions, step=filled.step)
     broken = mistakes(plan.model, Partition(plan.counts)) if plan.counts else []
     if broken:
         raise BadInput(*(f"{source}: partition: {mistake}" for mistake in broken))
     return plan
 
 
-def _build(form: PlanFile, default_name: str) -> PlanProblem:
+def _build(form: PlanFile, default_name: str, steps: Steps | None) -> PlanProblem:
     assert form.devices and form.microbatches and form.layers
     latency, overhead = latency_of(form.transfer), form.stage_overhead or OverheadSection.model_validate({})
     more = [overhead.forward or Fraction(0), overhead.backward or Fraction(0)]
@@ -72,6 +80,10 @@ def _build(form: PlanFile, default_name: str) -> PlanProblem:
     memory = form.memory or PlanMemory.model_validate({})
     capacity = None if memory.capacity is None else per(memory.capacity, form.devices)
     step, memory_rounded = memory_step_of(form, capacity)
+    if steps is not None:
+        (tick, times_rounded), (step, memory_rounded) = (
+            (new, new != old) for new, old in zip(steps, (tick, step), strict=True)
+        )
     rounded = [f"times to multiples of {short(tick)}"] if times_rounded else []
     rounded += [f"memory to multiples of {short(step)}"] if memory_rounded else []
     cluster = _cluster(form, memory.unit, capacity, tick, step)

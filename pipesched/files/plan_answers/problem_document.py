@@ -6,10 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from math import lcm
 from typing import Any
 
+from pipesched.errors import BadInput
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.files.plans.parameters import OF_LAYERS, parameters_document
+from pipesched.files.schema_errors import shown
 from pipesched.layers.cluster import Cluster
 from pipesched.layers.layer import LayerType
 from pipesched.layers.plan_problem import PlanProblem, placement_from
@@ -22,13 +25,14 @@ _NUMBER = re.compile(r"-?\d{1,400}(/\d{1,400})?")
 _TEXTS = frozenset({"name", "unit", "time_unit", "on", "placement", "schedule", "objective"})
 
 # Keys that a plan file does not have.
-_NOT_OF_FILES = frozenset({"choices", "whole_last", "clusters"})
+_NOT_OF_FILES = frozenset({"choices", "whole_last", "clusters", "steps"})
 
 
 def plan_document(plan: PlanProblem) -> dict[str, object]:
     """Numbers are written as fractions; `choices` are the placements allowed; `whole_last` is there where it holds.
 
-    So are `clusters`, the orders of the devices that are allowed.
+    So are `clusters`, the orders of the devices that are allowed, and with pieces of a sequence the `steps` of times
+    and of memory, to whose multiples the costs of pieces are rounded.
     """
     model, cluster = plan.model, plan.all_devices
     transfer: object = [list(map(str, row)) for row in cluster.links] or str(cluster.transfer)
@@ -50,6 +54,8 @@ def plan_document(plan: PlanProblem) -> dict[str, object]:
     }
     counts = sorted({choice.pieces for choice in plan.choices})
     if counts != [1]:
+        tick = plan.tick * lcm(*(each.denominator for each in cluster.slowness))
+        document["steps"] = {"time": str(tick), "memory": str(plan.resolution)}
         lengths = sorted({choice.lengths.value for choice in plan.choices if choice.pieces > 1})
         document["sequence_chunks"] = {"count": counts, "lengths": lengths[0] if len(lengths) == 1 else "free"}
     if own := parameters_document(model.parameters):
@@ -79,12 +85,25 @@ def plan_from_document(document: object, source: str) -> PlanProblem:
     own = {key: _numbers(value, str(key)) for key, value in document.items() if key not in _NOT_OF_FILES}
     keys = ("placement", "chunks", "sequence_chunks", "lengths")
     choices = tuple(placement_from(dict(zip(keys, one, strict=False))) for one in document["choices"])
-    plan = plan_problem_from(own, source)
+    plan = _in_steps(plan_problem_from(own, source), own, document.get("steps"), source)
     devices = plan.cluster.devices
     for choice in choices:
         choice.on(devices)
     orders = tuple((str(name), _with_devices(plan.cluster, own)) for name, own in document.get("clusters", ()))
     return replace(plan, choices=choices, whole_last=document.get("whole_last") is True, clusters=orders)
+
+
+def _in_steps(plan: PlanProblem, document: object, steps: Any, source: str) -> PlanProblem:
+    """The plan with the steps that the document gives: all its numbers have to be multiples of them already."""
+    if steps is None:
+        return plan
+    known = Fraction(str(steps["time"])), Fraction(str(steps["memory"]))
+    if min(known) <= 0:
+        raise BadInput(f"{source}: steps: found {shown(steps)}; allowed: numbers above 0")
+    found = plan_problem_from(document, source, steps=known)
+    if (found.model, found.cluster) != (plan.model, plan.cluster):
+        raise BadInput(f"{source}: steps: found {shown(steps)}; allowed: what divides all times, and all memory")
+    return found
 
 
 def _of_devices(cluster: Cluster) -> dict[str, object]:

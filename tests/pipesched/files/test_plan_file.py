@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from pipesched.errors import BadInput
-from pipesched.files.exact_numbers import read_yaml
+from pipesched.files.exact_numbers import read_json, read_yaml, write_json
+from pipesched.files.plan_answers.problem_document import plan_document, plan_from_document
 from pipesched.files.plan_file import plan_problem_from, read_plan
 from pipesched.files.plans.schema import json_schema
 from pipesched.files.problem_file import problem_from
@@ -144,3 +145,36 @@ def test_the_problem_of_a_plan_with_transfers_on_a_stream_is_a_file():
     })  # fmt: skip
     one = plan.problem(plan.choices[0], Partition((1, 1)))
     assert problem_from(problem_document(one)) == one
+
+
+def _attention(forward: float) -> dict[str, object]:
+    """Two layers cut into pieces, whose measured times are rounded."""
+    layers = [
+        {
+            "name": "a",
+            "forward": forward,
+            "backward": 2.849551758707126,
+            "activation": 0.9510198453293432,
+            "attention": 0.5,
+        },
+        {"name": "b", "forward": 1.0, "backward": 3.8195670218928135, "activation": 1, "attention": 0.25},
+    ]
+    return {"devices": 2, "microbatches": 2, "placement": "linear", "layers": layers, "sequence_chunks": [1, 2]}
+
+
+def test_rounded_costs_of_pieces_are_the_same_in_a_plan_that_is_written_and_read_back() -> None:
+    plan = plan_problem_from(_attention(2.8639503238473196))
+    again = plan_from_document(read_json(write_json(plan_document(plan)), ""), "")
+    assert (again.tick, again.resolution) == (plan.tick, plan.resolution)
+    (*_, choice), partition = plan.choices, Partition((1, 1))
+    assert choice.pieces == 2
+    assert problem_document(again.problem(choice, partition)) == problem_document(plan.problem(choice, partition))
+
+
+@pytest.mark.parametrize(
+    "steps", [{"time": "2", "memory": "1/8"}, {"time": "1/8", "memory": "2"}, {"time": "0", "memory": "1"}]
+)
+def test_steps_that_change_the_numbers_of_a_plan_are_refused(steps: dict[str, str]) -> None:
+    document = plan_document(plan_problem_from(_attention(3)))
+    with pytest.raises(BadInput, match="steps: found"):
+        plan_from_document(read_json(write_json(document | {"steps": steps}), ""), "")
