@@ -40,6 +40,7 @@ _NEITHER = frozenset(
         "serves",
         "placement",
         "stages",
+        "holders",
         "count",
         "decide",
         "model",

@@ -331,6 +331,12 @@ def _reduce(draft: Draft) -> None:
     )
 
 
+def _holders(draft: Draft) -> None:
+    """The first stage of each device holds the parameters of its others."""
+    where = draft.document["placement"]
+    draft.section("parameters")["holders"] = [where.index(device) for device in where]
+
+
 def _buckets(draft: Draft) -> None:
     draft.section("parameters", "reduce")["buckets"] = 2
 
@@ -448,6 +454,7 @@ SWITCHES = (
     Switch("shared embedding", ("modules",), _shared_embedding),
     Switch("shared head", ("modules",), _head),
     Switch("reduce", ("parameters.reduce.time", "parameters.reduce.on"), _reduce),
+    Switch("holders", ("parameters.holders",), _holders, "", ("chains", "reduce")),
     Switch("buckets", ("parameters.reduce.buckets",), _buckets, "", ("reduce",)),
     Switch("step", ("parameters.step.time",), _step),
     Switch("gather", ("parameters.gather.time", "parameters.gather.on", "parameters.gather.memory"), _gather),

@@ -19,7 +19,12 @@ from pipesched.files.problems.checks import mistakes, placement_of
 from pipesched.files.problems.memory_options import host_groups, option_memory, option_times, shared_streams
 from pipesched.files.problems.module_keys import split_off
 from pipesched.files.problems.modules import ModuleForm, idle_devices, read_modules
-from pipesched.files.problems.parameter_keys import ParametersSection, parameter_memory, parameter_times
+from pipesched.files.problems.parameter_keys import (
+    ParametersSection,
+    parameter_memory,
+    parameter_times,
+    with_holders,
+)
 from pipesched.files.problems.piece_values import piece_documents
 from pipesched.files.problems.schema import MemorySection, ProblemFile, Times, required
 from pipesched.files.problems.stages import stages_from
@@ -122,7 +127,7 @@ def _build(form: ProblemFile, default_name: str) -> Problem:
     whole = Problem(
         where,
         form.microbatches,
-        stages_from(form, times, held),
+        with_holders(form.parameters, stages_from(form, times, held)),
         pools,
         Objective.SPAN if form.overlap_next else Objective(form.objective),
         form.name or default_name,
@@ -136,6 +141,7 @@ def _build(form: ProblemFile, default_name: str) -> Problem:
         host_pools=hosts,
         shared_streams=shared_streams(form.memory),
         chain_shares=tuple(chain.microbatches or 0 for chain in form.chains or ()),
+        holders=tuple(form.parameters.holders or ()) if form.parameters else (),
         most_gathers=gather.most if gather else None,
         gather_window=gather.window if gather else None,
         notes=tuple(notes),

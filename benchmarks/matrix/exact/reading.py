@@ -73,7 +73,7 @@ def _cell(document: Document, step: Step, j: int, piece: int, pieces: int, scale
     together = number(times, "overlapped", None)
     found = Cell(
         device=step.device,
-        holder=(step.device, s),
+        holder=(step.device, _holder(document, s)),
         microbatch=j,
         forward=_longer(forward, longer),
         backward=_longer(backward, longer),
@@ -252,6 +252,12 @@ def _groups(value: Any, document: Document) -> list[list[int]]:
     return [one for one in found if one]
 
 
+def _holder(document: Document, s: int) -> int:
+    """The stage whose parameters a stage computes with."""
+    holders = (document.get("parameters") or {}).get("holders")
+    return int(holders[s]) if holders else s
+
+
 def _once(document: Document, shape: Shape) -> None:
     """Passes that each device runs once an iteration for the parameters of its stages."""
     section, first = document.get("parameters"), shape.first_stream
@@ -260,7 +266,7 @@ def _once(document: Document, shape: Shape) -> None:
     slow: dict[tuple[int, int], Fraction] = {}
     for walk in walks(document)[0]:
         slow |= {(step.device, step.stage): step.slow for step in walk}
-    for device, s in sorted(slow):
+    for device, s in sorted(key for key in slow if _holder(document, key[1]) == key[1]):
         passes = sum(cell.holder == (device, s) for cell in shape.cells)
         shape.once.append(once_of(section, first, device, s, slow[device, s], passes))
     gather = section.get("gather") or {}

@@ -46,7 +46,7 @@ def _factors(value: object) -> dict[Worker, Fraction] | None:
     return found
 
 
-_Stages = Annotated[
+StageNumbers = Annotated[
     list[int],
     field("a list of stages", _stages, {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1}),
 ]
@@ -57,7 +57,7 @@ class Chain(Section):
 
     required = ("stages", "microbatches")
 
-    stages: _Stages | None = Field(None, description="the stages, first to last")
+    stages: StageNumbers | None = Field(None, description="the stages, first to last")
     microbatches: field_types.Count | None = Field(None, description="how many go through them: those that come next")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,10 @@ from pipesched.files.fields.parameter_sections import (
     StepSection,
     objective_mistakes,
 )
+from pipesched.files.problems.chain_keys import StageNumbers
+from pipesched.files.schema_errors import shown
 from pipesched.problem.problem import Problem
-from pipesched.problem.stage import Gather, TaskSpec, most_gathers
+from pipesched.problem.stage import Gather, Stage, TaskSpec, most_gathers
 
 if TYPE_CHECKING:
     from pipesched.files.problems.schema import ProblemFile
@@ -33,6 +36,11 @@ class ParametersSection(ParametersPart):
     gather: GatherSection | None = Field(None, description="gathering them before they are used")
     reduce: ReduceSection | None = Field(None, description="the reduction of its gradients")
     step: StepSection | None = Field(None, description="the optimizer's step")
+    holders: StageNumbers | None = Field(
+        None,
+        description="with chains, for each stage the one of its device whose parameters it computes with, which "
+        "gathers and reduces for both; default: each has its own",
+    )
 
 
 def parameter_times(section: ParametersSection | None) -> Iterator[tuple[tuple[str, str], Fraction | list[Fraction]]]:
@@ -72,6 +80,7 @@ def of_stages(
 def _gathers(section: ParametersSection, stages: int | None) -> Iterator[str]:
     own = section.gather
     if own is not None and own.most is not None and stages is not None:
+        stages = len(set(section.holders)) if section.holders else stages
         if own.most < stages:
             yield f"parameters.gather.most: found {own.most}; allowed: at least {stages}, once for every stage"
         elif own.keep == ALWAYS:
@@ -89,12 +98,40 @@ def parameter_mistakes(form: ProblemFile, stages: int | None, wrong: frozenset[s
         if own is not None and f"parameters.{key}.time" not in wrong:
             yield from own.missing(f"parameters.{key}")
     yield from _gathers(section, stages)
+    if section.holders is not None and not wrong & {"parameters.holders", "chains", "placement"}:
+        yield from _holders(section.holders, form.placement if form.chains else None)
+
+
+def _holders(holders: Sequence[int], devices: object) -> Iterator[str]:
+    """A holder holds its own parameters, and is on the device of the stage."""
+    if not isinstance(devices, list):
+        yield "parameters.holders: found without chains; allowed: with chains"
+        return
+    if len(holders) != len(devices) or max(holders) >= len(devices):
+        yield f"parameters.holders: found {shown(holders)}; allowed: {len(devices)} stages of 0 to {len(devices) - 1}"
+        return
+    for stage, holder in enumerate(holders):
+        if holders[holder] != holder or devices[holder] != devices[stage]:
+            same = [n for n, own in enumerate(devices) if own == devices[stage] and holders[n] == n] or [stage]
+            allowed = " or ".join(map(str, same))
+            yield f"parameters.holders: found {holder} for stage {stage}; allowed: {allowed}, holders on its device"
+
+
+def with_holders(section: ParametersSection | None, stages: Sequence[Stage]) -> tuple[Stage, ...]:
+    """The stages, of which only those run anything for parameters that hold their own."""
+    holders = section.holders if section and section.holders else range(len(stages))
+    pairs = zip(stages, enumerate(holders), strict=True)
+    return tuple(own if n == held else replace(own, gather=None, reduce=None, step=None) for own, (n, held) in pairs)
 
 
 def parameter_keys(problem: Problem) -> dict[str, object]:
     """The key `parameters` of a problem; nothing where it has none."""
     stages = problem.stages[:: problem.sequence_chunks]
     section: dict[str, object] = {}
+    apart = problem.holders if problem.sequence_chunks == 1 else ()
+    if any(stage != holder for stage, holder in enumerate(apart)):
+        stages = tuple(problem.stages[holder] for holder in apart)
+        section["holders"] = list(apart)
     for key in ("gather", "reduce", "step"):
         own: list[TaskSpec] = [
             task.task if isinstance(task, Gather) else task
@@ -111,6 +148,8 @@ def parameter_keys(problem: Problem) -> dict[str, object]:
             section[key] = {"time": times[0] if len(set(times)) == 1 else times}
             section[key] |= {} if key == "step" else {"on": own[0].stream}  # type: ignore[operator]
             section[key] |= {"buckets": parts} if parts > 1 else {}  # type: ignore[operator]
+    if not section.keys() - {"holders"}:
+        return {}
     gathers = [stage.gather for stage in stages if stage.gather is not None]
     if gathers:
         held = [as_number(one.memory * problem.resolution) for one in gathers]
@@ -120,4 +159,4 @@ def parameter_keys(problem: Problem) -> dict[str, object]:
         more |= {} if problem.gather_window is None else {"keep": {"window": problem.gather_window}}
         more |= {} if problem.most_gathers is None else {"most": problem.most_gathers}
         section["gather"] |= more  # type: ignore[operator]
-    return {"parameters": section} if section else {}
+    return {"parameters": section}

@@ -518,3 +518,49 @@ def test_what_yaml_would_reinterpret_is_refused(text: str, tmp_path: Path) -> No
     path.write_text(f"devices: {text}\nmicrobatches: 2\ntimes: {{forward: 1, backward: 1}}\n")
     with pytest.raises(BadInput, match=r"devices: found .*"):
         read_problem(path)
+
+
+LOST = {
+    "devices": 2,
+    "microbatches": 2,
+    "pipelines": {"count": 2, "lost": [[1, 1]]},
+    "times": {"forward": 2, "backward": 3},
+    "parameters": {"gather": {"time": 1, "most": 3}, "reduce": {"time": 3, "buckets": 2}, "step": {"time": 1}},
+    "objective": "iteration",
+}
+
+
+def test_a_problem_with_a_lost_worker_says_who_holds_the_parameters_and_is_read_back() -> None:
+    """Stage 3 is the second stage of the pipeline that lost its worker; the worker of the other one holds it too."""
+    one = problem_from(LOST)
+    document = problem_document(one)
+    assert document["placement"] == [0, 1, 2, 1]
+    assert document["parameters"]["holders"] == [0, 1, 2, 1]
+    again = problem_from(document)
+    assert again.holders == one.holders == (0, 1, 2, 1)
+    once = [(stage.gather is None, stage.reduce, stage.step, stage.buckets) for stage in one.stages]
+    assert [(stage.gather is None, stage.reduce, stage.step, stage.buckets) for stage in again.stages] == once
+    assert problem_document(again) == document
+
+
+@pytest.mark.parametrize(
+    ("holders", "line"),
+    [
+        ([0, 1, 2], "found [0, 1, 2]; allowed: 4 stages of 0 to 3"),
+        ([0, 1, 2, 4], "found [0, 1, 2, 4]; allowed: 4 stages of 0 to 3"),
+        ([0, 1, 2, 0], "found 0 for stage 3; allowed: 1, holders on its device"),
+        ([0, 3, 2, 1], "found 3 for stage 1; allowed: 1, holders on its device"),
+        ("all", "found 'all'; allowed: a list of stages"),
+    ],
+)
+def test_a_stage_whose_parameters_another_holds_shares_a_device_with_it(holders: object, line: str) -> None:
+    document = problem_document(problem_from(LOST))
+    document["parameters"]["holders"] = holders
+    with pytest.raises(BadInput) as caught:
+        problem_from(document)
+    assert f"problem: parameters.holders: {line}" in caught.value.mistakes
+
+
+def test_holders_are_of_chains() -> None:
+    with pytest.raises(BadInput, match=r"parameters.holders: found without chains; allowed: with chains"):
+        problem_from({**LOST, "pipelines": None, "parameters": {"step": {"time": 1}, "holders": [0, 0]}})
