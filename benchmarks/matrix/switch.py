@@ -64,11 +64,15 @@ class Switch(NamedTuple):
 
 
 def together(switches: Sequence[Switch], size: int) -> Iterator[tuple[str, ...]]:
-    """The names of all sets of so many switches of different groups."""
-    for chosen in combinations(switches, size):
-        groups = [one.group for one in chosen if one.group]
-        if len(set(groups)) == len(groups):
-            yield tuple(one.name for one in chosen)
+    """The names of all sets of so many switches that have, with those that they stand on, one of a group at most."""
+    by_name = {one.name: one for one in switches}
+    needed = {name: [one for one in with_needed(by_name, [name]) if one.group] for name in by_name}
+    for chosen in combinations(by_name, size):
+        if size > 1:
+            grouped = {one for name in chosen for one in needed[name]}
+            if len({one.group for one in grouped}) < len(grouped):
+                continue
+        yield chosen
 
 
 def with_needed(switches: Mapping[str, Switch], names: Sequence[str]) -> list[Switch]:
