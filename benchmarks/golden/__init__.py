@@ -1,0 +1,1 @@
+"""Values, certificates and messages of all examples and of drawn pairs of features, stored, and compared."""
