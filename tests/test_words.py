@@ -13,6 +13,9 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = (
     "formulations",
     "heuristics",
+    "pipesched/checking",
+    "pipesched/simulation",
+    "pipesched/validation",
     "plots",
     "solver/beam",
     "solver/construction",

@@ -1,8 +1,8 @@
-"""Which values schedules can have: whole multiples of a step, and for the span also fractions of it.
+"""Attainable objective values: multiples of a step, and for the span also fractions of it.
 
-For the span every device begins as late as the others let it, so that the least span of an order is the mean length of
-a cycle of paths, each from the first pass of one device to the last of another. There are at most as many paths on it
-as devices.
+For the span every device begins as late as the others allow, so that the least span of an order is the mean length of a
+cycle of paths, each from the first pass of one device to the last of another. A cycle has at most as many paths as
+there are devices.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ def denominators(problem: Problem) -> int:
 
 
 def _may_begin(problem: Problem, stage: int) -> bool:
-    """Whether something of a stage waits for nothing of another one.
+    """True if a pass of the stage needs no pass of another stage.
 
-    That is a forward with which a chain begins, unless those of another chain feed all of them; a task of a forward
-    that needs no input; a gathering of parameters.
+    Such passes: a forward with which a chain begins, unless another chain feeds all of them; a task of a forward that
+    needs no input; a gather of parameters.
     """
     own = problem.stages[stage]
     fed = any(arc.after == stage and not (arc.backward or arc.places) for arc in problem.stage_arcs)
@@ -68,10 +68,10 @@ def _may_begin(problem: Problem, stage: int) -> bool:
 
 
 def _may_end(problem: Problem, stage: int) -> bool:
-    """Whether nothing of another stage waits for something of this one.
+    """True if no pass of another stage needs some pass of this one.
 
-    That is a W; the backward at which a chain begins, unless those of another chain wait for all of them; what runs
-    for parameters.
+    Such passes: a W; the backward of a chain's first stage, unless passes of another chain need all of them;
+    collectives and the optimizer step.
     """
     own = problem.stages[stage]
     after = any(arc.before == stage and arc.backward and not (arc.turns or arc.places) for arc in problem.stage_arcs)

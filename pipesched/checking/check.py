@@ -1,4 +1,4 @@
-"""The check of a lower bound: its argument once more, from the problem and the evidence alone."""
+"""The check of a lower bound: its argument repeated from the problem and the evidence alone."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ Argument = Callable[[Problem, Any, Value], Value]
 
 
 def _plain(argument: Callable[[Problem, Any], Value]) -> Argument:
-    """One that computes what is proved without being told what is stated."""
+    """An argument that computes its bound without the stated value."""
     return lambda problem, evidence, _: argument(problem, evidence)
 
 
@@ -108,7 +108,7 @@ _BESIDES: dict[type, frozenset[str]] = {
 
 
 def check_bound(problem: Problem, certificate: Certificate) -> Finding:
-    """Whether no schedule of the problem is below the certificate's value, in ticks, as far as its evidence shows."""
+    """Check that no schedule of the problem is below the certificate's value, as far as its evidence shows."""
     # What is said of unequal micro-batches is said of their chains.
     besides = around_passes(problem)
     problem = without_parameters(problem)
@@ -142,7 +142,7 @@ def check_bound(problem: Problem, certificate: Certificate) -> Finding:
 
 
 def _proved(problem: Problem, certificate: Certificate) -> Fraction | int:
-    """What the evidence proves, in ticks. Raises `NotCoveredError` and `RefusedEvidenceError`."""
+    """The bound that the evidence proves, in ticks. Raises `NotCoveredError` and `RefusedEvidenceError`."""
     kind, evidence = certificate.kind, in_own_ticks(problem, certificate.evidence)
     if certificate.value_ticks <= 0:
         return 0  # no time is below zero

@@ -1,4 +1,4 @@
-"""Which problems the check understands: those of which it knows every quantity that is in use."""
+"""Problems covered by the check: those in which it knows every quantity that is in use."""
 
 from __future__ import annotations
 

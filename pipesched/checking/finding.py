@@ -1,4 +1,4 @@
-"""What the check of a lower bound finds."""
+"""The result of the check of a lower bound."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Verdict(StrEnum):
-    """Whether a bound was shown to hold."""
+    """Verdict on a bound."""
 
     VERIFIED = "verified"  # the evidence proves it
     TRUSTED = "trusted"  # it rests on an exhaustive search, which is not repeated here

@@ -1,7 +1,7 @@
 """Arguments about the period: what every micro-batch of each chain takes of a device, again and again.
 
-Schedules of ever more micro-batches may run one batch behind another, so that what one of each chain takes of a
-device's time, or of its memory times time, is no more than the device has in as many periods.
+Schedules of ever more micro-batches may run one batch after another, so that one micro-batch of each chain takes no
+more of a device's time, or of its memory times time, than the device has in as many periods.
 """
 
 from __future__ import annotations
@@ -83,11 +83,11 @@ def period_modes(problem: Problem, evidence: ModeMultipliers) -> Fraction:
     return total / share / unit.microbatches
 
 
-class _Held(NamedTuple):
+class _MemoryShares(NamedTuple):
     """By stage, multipliers times shares of memory.
 
-    `waiting`: of all activations of the chain that are held while its pass runs. `own`: of one unit of its memory.
-    `transfers`: of what is held while its tensor is on its way to the next stage, and back.
+    `waiting`: of all activations of the chain in memory while its pass runs. `own`: of one unit of its memory.
+    `transfers`: of those in memory while its tensor is in transfer to the next stage, and back.
     """
 
     waiting: list[Fraction]
@@ -95,7 +95,7 @@ class _Held(NamedTuple):
     transfers: list[Fraction]
 
 
-def _held(unit: Problem, multipliers: tuple[Fraction, ...]) -> _Held:
+def _held(unit: Problem, multipliers: tuple[Fraction, ...]) -> _MemoryShares:
     count = len(unit.stages)
     waiting, transfers, own = [Fraction(0)] * count, [Fraction(0)] * count, [Fraction(0)] * count
     for chain in unit.placement.chains:
@@ -110,7 +110,7 @@ def _held(unit: Problem, multipliers: tuple[Fraction, ...]) -> _Held:
             waiting[s] = so_far
             if place + 1 < len(chain):
                 transfers[s] = so_far * (unit.lag(s, chain[place + 1]) + unit.lag(chain[place + 1], s))
-    return _Held(waiting, own, transfers)
+    return _MemoryShares(waiting, own, transfers)
 
 
 def _room_in_steps(unit: Problem, device: int) -> int:
@@ -133,8 +133,8 @@ def _modes(unit: Problem, s: int) -> Iterator[_Mode]:
             yield _Mode(s, False, mate, block)
 
 
-def _cost(unit: Problem, mode: _Mode, load: Fraction, held: _Held, blocks: list[Fraction]) -> Fraction:
-    """What a mode adds: to the load, and to what is held while it runs, by all stages that wait for its gradient."""
+def _cost(unit: Problem, mode: _Mode, load: Fraction, held: _MemoryShares, blocks: list[Fraction]) -> Fraction:
+    """Cost of a mode: to the load, and to memory in use while it runs, for all stages that wait for its gradient."""
     stage = unit.stages[mode.stage]
     cost = (load + held.waiting[mode.stage]) * mode.gradient
     if mode.forward is not None:

@@ -1,4 +1,4 @@
-"""The check of a bound over all plans: that every placement is there, and what is said of each, as far as it shows.
+"""The check of a bound over all plans: every placement is listed, and the bound of each, as far as it shows.
 
 A bound over all partitions is verified where all cuts, device by device, leave no room below it. Else the search over
 them is trusted, and named so; that partitions which were left out of it have bounds of their own is checked by their
@@ -32,8 +32,8 @@ from pipesched.results.plan_evidence import AllOrders, AllPartitions, MeanLoad, 
 _WEAKEST = (Verdict.VERIFIED, Verdict.TRUSTED, Verdict.NOT_VERIFIED, Verdict.REFUSED)
 
 
-class Said(NamedTuple):
-    """What is said of a placement of a plan problem, or of one of its variants; None where that is nothing."""
+class Stated(NamedTuple):
+    """The result stated for a placement of a plan problem, or of one of its variants; None if there is none."""
 
     plan: PlanProblem
     choice: Choice
@@ -41,18 +41,18 @@ class Said(NamedTuple):
     variant: str = ""
 
 
-def said_of_each(
+def stated_of_each(
     plan: PlanProblem, choices: Sequence[ChoiceResult], variants: Sequence[VariantResult] = ()
-) -> list[Said]:
+) -> list[Stated]:
     """A row for each placement that may be used, in each variant where there are several."""
     if not plan.variants:
         known = {one.choice: one for one in choices}
-        return [Said(plan, choice, known.get(choice)) for choice in plan.choices]
+        return [Stated(plan, choice, known.get(choice)) for choice in plan.choices]
     of = {one.name: one.choices for one in variants}
     return [
         row._replace(variant=name)
         for name, part in plan.variants.items()
-        for row in said_of_each(part, of.get(name, ()))
+        for row in stated_of_each(part, of.get(name, ()))
     ]
 
 
@@ -63,9 +63,9 @@ def check_plan_bound(
     variants: Sequence[VariantResult] = (),
     capacities: Capacities | None = None,
 ) -> list[Finding]:
-    """Whether no plan is below the bound, in the plan file's unit: a finding for each placement that may be used.
+    """Check that no plan is below the bound, in the plan file's unit: a finding for each admissible placement.
 
-    Where the plan has `variants`, for each of each. `capacities` are those with which it was proved: no plan needs less
+    If the plan has `variants`, for each of each. `capacities` are those with which it was proved: no plan needs less
     time with less memory.
     """
     if capacities is not None:
@@ -73,11 +73,11 @@ def check_plan_bound(
             plan = with_more_memory(plan, capacities)
         except RefusedEvidenceError as why:
             return [Finding(Verdict.REFUSED, f"{choice}: {why}") for choice in plan.choices]
-    return [_choice(bound, *row) for row in said_of_each(plan, choices, variants)]
+    return [_choice(bound, *row) for row in stated_of_each(plan, choices, variants)]
 
 
 def weakest(findings: Iterable[Finding]) -> Verdict:
-    """What all of them together show."""
+    """The weakest verdict of all findings."""
     return max((one.verdict for one in findings), key=_WEAKEST.index, default=Verdict.VERIFIED)
 
 
@@ -108,7 +108,7 @@ def _by_evidence(plan: PlanProblem, bound: Fraction, said: ChoiceResult, stated:
 def _over_partitions(
     plan: PlanProblem, bound: Fraction, choice: Choice, evidence: AllPartitions | AllOrders, stated: str
 ) -> Finding:
-    """What the search over them says counts where the bound does not follow from what each device needs."""
+    """Finding from the search over partitions, if the bound does not follow from the needs of each device."""
     if isinstance(evidence, AllOrders) and not plan.schedules:
         return Finding(Verdict.REFUSED, f"{stated}: the evidence is of published orders, and any order is allowed")
     if none_below(plan, choice, bound):
@@ -151,12 +151,12 @@ def mean_load(plan: PlanProblem, choice: Choice) -> Fraction:
 
 
 def _work(layer: LayerType) -> Fraction:
-    """Of one micro-batch, its backward in the faster way."""
+    """Work of one micro-batch on a layer, with the faster backward."""
     return layer.forward + layer.least_backward
 
 
 def _none(plan: PlanProblem, choice: Choice) -> Finding:
-    """Whether there is no partition with as many stages, and as the file asks."""
+    """Finding for a placement said to have no partition with as many stages as the file asks."""
     stages = len(choice.on(plan.cluster.devices).chains[0])
     counts = even_counts(plan.model, stages) if plan.even else plan.counts
     cut = stages <= plan.model.most_stages
@@ -185,7 +185,7 @@ def leaving_out(solved: Sequence[SolvedPartition], bound: Fraction) -> list[Solv
 
 
 def partition_finding(plan: PlanProblem, bound: Fraction, choice: Choice, one: SolvedPartition) -> Finding:
-    """Whether no plan with a partition that a search left out is below the bound."""
+    """Finding that no plan with a partition left out by a search is below the bound."""
     where = f"{' '.join(map(str, one.partition.counts))}"
     if mistakes(plan.model, one.partition):
         return Finding(Verdict.VERIFIED, f"{where} is no partition")

@@ -1,4 +1,4 @@
-"""Whether there is a search by CP-SAT that a bound may rest on: what no search could have found is not trusted."""
+"""Conditions under which a bound may be based on a CP-SAT search: impossible results are not trusted."""
 
 from __future__ import annotations
 

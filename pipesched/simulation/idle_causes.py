@@ -43,14 +43,14 @@ class IdleTimes:
     makespan: int
 
     def shares(self) -> dict[IdleCause, float]:
-        """Of all devices' time, in the order of the causes, those that there are: together the idle ratio."""
+        """Share of all devices' time by cause, in the order of the causes; together the idle ratio."""
         total = self.makespan * len(self.devices)
         ticks = {cause: sum(idle[cause] for idle in self.devices) for cause in IdleCause}
         return {cause: float(Fraction(number, total)) for cause, number in ticks.items() if number}
 
 
 def idle_times(timeline: Timeline) -> IdleTimes:
-    """Of each device's first stream, the one that computes."""
+    """Idle times of each device's first stream, the compute stream."""
     makespan = measure(timeline).makespan_ticks
     nodes = _Nodes(timeline)
     return IdleTimes(tuple(nodes.idle(device, makespan) for device in range(timeline.problem.devices)), makespan)
@@ -108,7 +108,7 @@ class _Nodes:
         return earlier != later and earlier // count == later // count
 
     def _for_pieces(self, node: int, since: int, until: int) -> int:
-        """How long in this time a node, or one that it waits for, has all that it needs but another piece."""
+        """Time in this interval in which a node, or one that it waits for, lacks only another piece."""
         found = 0
         if self._timeline.problem.sequence_chunks == 1:
             return found
@@ -135,7 +135,7 @@ class _Nodes:
         return +found
 
     def _outside(self, device: int, makespan: int) -> Iterator[tuple[int, IdleCause]]:
-        """The time before a device's first pass, and behind its last one."""
+        """The time before a device's first pass, and after its last one."""
         row = self._rows[device]
         begun, ended = self._start[row[0]], self._end[row[-1]]
         gathered = self._last[row[0]] in self._collective
@@ -163,7 +163,7 @@ class _Nodes:
             yield end - begin, IdleCause.ORDER if fits else IdleCause.MEMORY
 
     def _before_any(self, device: int, since: int, ready: int, first: int) -> Iterator[tuple[int, IdleCause]]:
-        """Until the first of the nodes that could start has what it needs: it is computed, then on its way."""
+        """Causes until the first node that could start has its inputs: they are computed, then transferred."""
         needed = self._last[first]
         sent = min(max(self._end[needed], since), ready)
         own = self._device[needed] == device
@@ -194,7 +194,7 @@ class _Waiting:
         self._number = Counter[Fraction | int]()
 
     def after(self, at: int) -> _Waiting:
-        """Those from this place of the row on."""
+        """The nodes from this place of the row on."""
         for node in self._row[self._at : at]:
             self._number[self._takes[node]] -= 1
         self._at = at
@@ -219,7 +219,7 @@ class _Waiting:
 
 
 def _between(pairs: list[tuple[int, int]], since: int, until: int) -> list[tuple[int, int]]:
-    """Those of sorted pairs whose first number lies between two, neither of which counts."""
+    """Sorted pairs whose first number lies strictly between two numbers."""
     return pairs[bisect_right(pairs, since, key=_tick) : bisect_left(pairs, until, key=_tick)]
 
 

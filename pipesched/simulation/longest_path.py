@@ -28,7 +28,7 @@ def compiled(kernel: Callable[..., int]) -> Callable[..., int]:
 
 
 def fits(*columns: np.ndarray[Any, Any]) -> bool:
-    """Whether the sum of all these numbers surely fits 64 bits."""
+    """True if the sum of all these numbers surely fits 64 bits."""
     return all(column.dtype != object for column in columns) and sum(float(c.sum(dtype=float)) for c in columns) < 2**60
 
 

@@ -47,7 +47,7 @@ class Distribution:
 
 @dataclass(frozen=True)
 class Noisy:
-    """What a schedule takes under noise."""
+    """Distributions of makespan and span under noise."""
 
     makespan: Distribution
     span: Distribution
@@ -64,8 +64,8 @@ def under_noise(timeline: Timeline, noise: float, samples: int, seed: int) -> No
 
     Factors are log-normal with mean 1 and relative standard deviation `noise`, so that none is negative and the mean
     work is the problem's. A pass has the same factors in every schedule of its problem under one seed: differences
-    between schedules are the schedules'. A device that the timeline holds back before its first pass (as optimal
-    schedules for the span do) is held back until the same tick here.
+    between schedules are the schedules'. A device that the timeline delays before its first pass (as optimal schedules
+    for the span do) is delayed until the same tick here.
     """
     problem, reaches = timeline.problem, []
     held = held_back(timeline)

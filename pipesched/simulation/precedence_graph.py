@@ -1,4 +1,4 @@
-"""The precedence graph of a schedule: which task waits for which, computed for all passes at once."""
+"""The precedence graph of a schedule: the predecessors of every task, computed for all passes at once."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def _lags(arcs: Sequence[Arcs]) -> Whole:
 
 
 class Graph:
-    """What starts as one, a task or an overlapped block of two passes, is a node, known by its number.
+    """Nodes are tasks and overlapped blocks of two passes, known by their numbers.
 
-    `ticks[n]` is a node's duration. From `at[n]` to before `at[n + 1]` stand those that wait for it: node `after[k]`
-    until `lag[k]` ticks past its end. `missing[n]` is how many it waits for itself. `opening[d]` and `closing[d]` are
-    the nodes that come first and last on a stream of device d. A `long` graph's numbers are arrays, others' lists.
+    `ticks[n]` is a node's duration. Its successors stand from `at[n]` to before `at[n + 1]`: node `after[k]` waits
+    until `lag[k]` ticks past its end. `missing[n]` is the number of its predecessors. `opening[d]` and `closing[d]` are
+    the nodes that are first and last on a stream of device d. A `long` graph's numbers are arrays, others' lists.
     """
 
     def __init__(self, problem: Problem, schedule: Schedule) -> None:
@@ -107,9 +107,9 @@ class Graph:
         return places
 
     def _in_turn(self, devices: int, streams: int, on: Ints, places: Ints, shared: Bools) -> Arcs:
-        """The nodes of each stream one after the other; `on` numbers the streams of all devices.
+        """Arcs between consecutive nodes of each stream; `on` numbers the streams of all devices.
 
-        What a `shared` stream copies opens and closes no device: a forward comes before it and a backward after it.
+        Copies on a `shared` stream open and close no device: a forward precedes them and a backward follows.
         """
         order = np.lexsort((places, on))
         one, other = order[:-1], order[1:]
@@ -196,7 +196,7 @@ class Graph:
         return np.where(rows >= 0, np.minimum(self._first[rows] + task.part, self._last[rows]), -1)
 
     def _at(self, microbatches: Ints, each: Ints) -> Ints:
-        """Of these micro-batches what `each` has for those of the schedule; -1 for one that it does not hold."""
+        """`each` at these micro-batches of the schedule; -1 for one that it does not contain."""
         held = self._columns.microbatches
         place = np.minimum(np.searchsorted(held, microbatches), len(held) - 1)
         return np.where(held[place] == microbatches, each[place], -1)

@@ -23,7 +23,7 @@ TicksOf = Callable[[tuple[Task, ...], int], Floats | float]
 
 @dataclass(frozen=True)
 class Reach:
-    """When each device begins its first pass and ends its last, in ticks: arrays of shape (devices, samples)."""
+    """Start of each device's first pass and end of its last, in ticks: arrays of shape (devices, samples)."""
 
     first: Floats
     last: Floats

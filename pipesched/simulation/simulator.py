@@ -16,11 +16,11 @@ from pipesched.simulation.precedence_graph import Graph
 
 
 def simulate(problem: Problem, schedule: Schedule, not_before: Sequence[int] | None = None) -> Timeline:
-    """As soon as possible under the given order.
+    """The timeline of an order with every task as early as possible.
 
-    `not_before[d]` keeps device d idle until that tick. Raises `Deadlock`, which names the cycle of waits, where the
-    order can never run to its end, and `BadInput` where a pass is missing or appears twice. Takes time linear in the
-    number of passes.
+    `not_before[d]` keeps device d idle until that tick. Raises `Deadlock`, which names the cycle of waits, if the order
+    can never run to its end, and `BadInput` if a pass is missing or appears twice. Takes time linear in the number of
+    passes.
     """
     refuse_other("simulate", problem, Problem, A_PROBLEM)
     refuse_other("simulate: schedule", schedule, Schedule, "a Schedule, as schedule_of(orders) returns it")
@@ -28,7 +28,7 @@ def simulate(problem: Problem, schedule: Schedule, not_before: Sequence[int] | N
 
 
 def simulate_late(problem: Problem, schedule: Schedule, graph: Graph | None = None) -> Timeline:
-    """As soon as possible, but every device begins as late as makes none end later; `graph` is the order's if known."""
+    """Earliest times, but every device begins as late as delays no end; `graph` is the order's if known."""
     graph = graph or Graph(problem, schedule)
     return _timeline(problem, schedule, graph, latest_openings(graph))
 
@@ -39,7 +39,7 @@ def _timeline(problem: Problem, schedule: Schedule, graph: Graph, not_before: Se
 
 
 def latest_openings(graph: Graph) -> list[int]:
-    """How late each device can start its first pass without any device ending later than as soon as possible."""
+    """The latest start of each device's first pass with which no device ends later than at the earliest times."""
     start, sequence = run_order(graph, [0] * len(graph.opening))
     by = graph.column(int(np.max(start, initial=0)))
     for nodes in graph.closing:
@@ -61,7 +61,7 @@ def run_order(graph: Graph, not_before: Sequence[int]) -> tuple[Numbers, Numbers
 
 
 def _cycle(graph: Graph, missing: Numbers) -> list[str]:
-    """Walk back along unmet waits until a node comes again."""
+    """Walk back along unmet waits until a node repeats."""
     node = next(number for number, count in enumerate(missing) if count)
     seen: dict[int, int] = {}
     path: list[int] = []

@@ -42,7 +42,7 @@ def proved_with(evidence: Mapping[str, Any], capacities: Capacities) -> dict[str
     return {**evidence, "capacities": capacities_document(capacities)}
 
 
-class Said(NamedTuple):
+class Stated(NamedTuple):
     """What is said of each placement, of each variant, and the capacities it speaks of, None for the cell's own."""
 
     choices: tuple[ChoiceResult, ...] = ()
@@ -50,15 +50,15 @@ class Said(NamedTuple):
     capacities: Capacities | None = None
 
 
-def placements_of(known: Outcome) -> Said:
+def placements_of(known: Outcome) -> Stated:
     """What an outcome's evidence says."""
     evidence = known.evidence
     if evidence is None or not is_of_plans(evidence):
-        return Said()
+        return Stated()
     try:
         variants = tuple(map(variant_from, evidence.get("variants", ())))
         own, capacities = tuple(map(choice_from, evidence["placements"])), capacities_from(evidence.get("capacities"))
-        return Said(own, variants, capacities)
+        return Stated(own, variants, capacities)
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise BadInput(f"the evidence in the store is damaged: {type(error).__name__}: {str(error)[:60]}") from None
 

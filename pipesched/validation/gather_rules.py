@@ -1,4 +1,4 @@
-"""Rules about gathered parameters: passes run while those of their stage are there, as the device's order says."""
+"""Rules about gathered parameters: passes run while their stage's parameters are gathered, by the device's order."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def gathers(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
 
 
 def _in_turn(problem: Problem, p: Pass, there: dict[int, int], gone: dict[int, int]) -> Iterator[Violation]:
-    """Whether a pass may stand where it does, given what is gathered and what has been; that is brought up to date."""
+    """Violations of a pass at its place, given what is and was gathered; that state is updated."""
     stage, named = _owner(problem, p), pass_text(problem, p)
     whole = stage // problem.sequence_chunks
     if p.kind is UNSHARD:

@@ -1,11 +1,11 @@
-"""Rule: with several streams a schedule keeps its memory whatever its tasks take, by orders and events alone.
+"""Rule: with several streams a schedule stays within memory under any durations, by orders and events alone.
 
 A stream's order does not say what has ended on another one. A state that some durations lead to is a set of passes that
-have begun, with what surely ends before one of them starts. No such state holds more than the capacity if and only if
-every unit that a pass takes comes from the stock or from a pass that gives it back and surely ends before, and no unit
-goes to two (a resource flow: Artigues, Michelon and Reusser, Insertion techniques for static and dynamic
-resource-constrained project scheduling, 2003; Hall's theorem says that it exists). So units are handed out in the order
-of time, and those handed out already are exchanged where a pass would get none.
+have begun, with those that surely end before one of them starts. No such state exceeds the capacity if and only if
+every unit that a pass takes is from the stock or from a pass that releases it and surely ends before, and no unit goes
+to two (a resource flow: Artigues, Michelon and Reusser, Insertion techniques for static and dynamic
+resource-constrained project scheduling, 2003; Hall's theorem says that it exists). So units are assigned in the order
+of time, and those assigned already are exchanged where a pass would get none.
 """
 
 from __future__ import annotations

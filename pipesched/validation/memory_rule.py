@@ -1,4 +1,4 @@
-"""Rule: at no time do passes hold more of a device's or a host's memory than there is."""
+"""Rule: at no time does the memory of passes exceed the capacity of a device or a host."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def memory(timeline: Timeline) -> Iterator[Violation]:
 
 
 def _dropped(timeline: Timeline) -> Whole:
-    """What each forward gives back when it ends, since its micro-batch recomputes it."""
+    """Memory that each forward releases when it ends, since its micro-batch recomputes it."""
     problem, columns = timeline.problem, timeline.schedule.columns
     found = whole([0] * len(columns))
     for kind, stage in columns.pass_types:

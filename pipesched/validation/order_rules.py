@@ -60,7 +60,7 @@ def often(count: int) -> str:
 
 
 def _times_in(numbers: Ints, walked: range) -> Ints:
-    """How often each micro-batch of a range is among the numbers."""
+    """Count of each micro-batch of a range among the numbers."""
     inside = numbers[(numbers >= walked.start) & (numbers < walked.stop)]
     return np.bincount(inside - walked.start, minlength=len(walked))
 
@@ -68,7 +68,7 @@ def _times_in(numbers: Ints, walked: range) -> Ints:
 def _not_once(
     problem: Problem, stage: int, j: int, times: dict[PassKind, int], alternatives: list[set[PassKind]]
 ) -> Iterator[Violation]:
-    """What is wrong with how often the passes of a micro-batch run."""
+    """Violations in how often the passes of a micro-batch run."""
     found = sorted(kind for kind in times if times[kind])
     for kind in found:
         if times[kind] > 1:
@@ -93,9 +93,9 @@ def placement(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
 
 
 def queues(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
-    """Where the order of micro-batches is fixed, the forwards of a stage come in it, and so do its backwards.
+    """Violations of a fixed order of micro-batches: forwards of a stage run in it, and so do its backwards.
 
-    Of schedules that hold every pass once and give no orders of tasks.
+    For schedules that contain every pass once and give no orders of tasks.
     """
     if not problem.queues:
         return
@@ -106,7 +106,7 @@ def queues(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
 
 
 def out_of_turn(problem: Problem, one: Pass, other: Pass) -> Violation:
-    """That a pass comes before the one that has to come before it."""
+    """The violation that a pass is earlier than its predecessor."""
     late, early = pass_text(problem, other), pass_text(problem, one)
     text = f"{late} comes before {early}, but the order of micro-batches is fixed"
     return Violation("micro-batch order", (other, one), text)

@@ -1,4 +1,4 @@
-"""What passes are made of, wait for and hold, stated for the validator alone: it shares nothing with what it judges."""
+"""Tasks, precedences and memory of passes, stated for the validator alone: it shares no code with what it judges."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pipesched.schedule.pass_table import Ints, Whole, whole
 
 
 def own_tasks(problem: Problem, kind: PassKind, stage: int) -> tuple[TaskSpec, ...]:
-    """The tasks that make a pass; what sends its tensor to another device comes after them."""
+    """The tasks that make a pass; the task that sends its tensor to another device follows them."""
     return problem.stages[stage].tasks_of(kind)
 
 
@@ -104,7 +104,7 @@ def met(
 
 
 def run_once(problem: Problem, stage: int) -> list[Pass]:
-    """What a stage runs once an iteration: the reduction of its gradients and the optimizer's step, if it has them."""
+    """Passes of a stage that run once an iteration: the reduction of its gradients and the optimizer step, if any."""
     own = problem.stages[stage]
     buckets = [] if own.reduce is None else [Pass(REDUCE, stage, n) for n in range(own.buckets)]
     return [*buckets, *([] if own.step is None else [Pass(STEP, stage, 0)])]
@@ -140,7 +140,7 @@ def for_microbatches(problem: Problem, number: int, microbatches: Ints) -> Whole
 
 
 def for_one(problem: Problem, changes: tuple[int, int], microbatch: int) -> tuple[int, int]:
-    """What a pass of a stage takes at its start and at its end, as it is for this micro-batch."""
+    """Memory changes of a pass at its start and end, scaled for this micro-batch."""
     scale = problem.microbatch_scale[microbatch] if problem.microbatch_scale else 1
     return int(changes[0] * scale), int(changes[1] * scale)
 
@@ -155,7 +155,7 @@ def for_each(problem: Problem, numbers: Whole, microbatches: Ints) -> Whole:
 
 
 def _travel(problem: Problem, sender: int, receiver: int, lower: int) -> int:
-    """Ticks from one stage to another: those of the stage that comes first on the chain, and those of the link."""
+    """Ticks from one stage to another: those of the stage that is first on the chain, and those of the link."""
     here, there = problem.placement.stage_device[sender], problem.placement.stage_device[receiver]
     if here == there:
         return 0
@@ -163,7 +163,7 @@ def _travel(problem: Problem, sender: int, receiver: int, lower: int) -> int:
 
 
 def memory_changes(problem: Problem, kind: PassKind, stage: int) -> tuple[int, int]:
-    """What a pass takes at its start and at its end; below 0 it gives back."""
+    """Memory taken by a pass at its start and at its end; negative if released."""
     taken, returned = problem.stages[stage].activation, problem.stages[stage].freed
     # What later pieces read stays after a piece's own backward; that of the first piece gives all of it back.
     stays, of_all = problem.stages[stage].lent, problem.stages[stage].collected
@@ -188,7 +188,7 @@ def memory_changes(problem: Problem, kind: PassKind, stage: int) -> tuple[int, i
 
 
 def dropped(problem: Problem, kind: PassKind, stage: int) -> int:
-    """What is given back after the forward, to be taken again by a recomputation of this kind."""
+    """Memory released after the forward, to be taken again by a recomputation of this kind."""
     if kind not in RECOMPUTATIONS:
         return 0
     way = problem.stages[stage].recompute[RECOMPUTATIONS.index(kind)]
@@ -196,7 +196,7 @@ def dropped(problem: Problem, kind: PassKind, stage: int) -> int:
 
 
 def host_changes(problem: Problem, kind: PassKind, stage: int) -> tuple[int, int]:
-    """What a pass takes of host memory at its start and at its end."""
+    """Host memory taken by a pass at its start and at its end."""
     if kind is OFFLOAD:
         return _moved(problem, stage), 0
     return (0, -_moved(problem, stage)) if kind is RELOAD else (0, 0)
@@ -208,7 +208,7 @@ def _moved(problem: Problem, stage: int) -> int:
 
 
 def ways_to_save(problem: Problem, stage: int) -> list[frozenset[PassKind]]:
-    """What a micro-batch may run on a stage between forward and backward: one of these sets, and nothing else."""
+    """Allowed sets of passes of a micro-batch on a stage between forward and backward."""
     own = problem.stages[stage]
     found = [frozenset[PassKind]()] if own.may_keep else []
     if own.offload is not None:

@@ -1,8 +1,8 @@
-"""Whether the order of a schedule, repeated without end, runs a micro-batch every so many ticks: its period.
+"""Test whether the order of a schedule, repeated without end, runs a micro-batch every so many ticks: its period.
 
-A part of every device's order that has each pass of k micro-batches once may follow itself again and again. A length
-in which it does is one for which the starts of its slots can be chosen, so that no cycle of what waits for what, from
-one repetition into later ones, takes longer. Memory is what the part holds with all that earlier repetitions left.
+A part of every device's order that has each pass of k micro-batches once may follow itself again and again. A length is
+feasible if the starts of its slots can be chosen so that no cycle of precedences, from one repetition into later ones,
+takes longer. Memory is that of the part plus all that earlier repetitions left.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Part:
         return found.node, (index - found.number) // self._copies
 
     def arcs(self) -> Iterator[tuple[int, int, int, int]]:
-        """Sooner slot, later slot, ticks between their starts, and repetitions by which the later one is behind."""
+        """(earlier slot, later slot, ticks between their starts, repetitions between them)."""
         first: dict[int, int] = {}
         for node, device in enumerate(self._device):
             after = node + 1 < len(self.slots) and self._device[node + 1] == device
@@ -80,12 +80,12 @@ class _Part:
         return self._problem.stages[slot[0].stage].ticks(slot[0].kind)
 
     def fits(self) -> bool:
-        """Whether no device ever holds more than it has room for."""
+        """True if no device ever exceeds its memory."""
         rooms = [self._problem.room[device] for device in self._device]
         return all(room is None or self._held(node) <= room for node, room in enumerate(rooms))
 
     def _held(self, node: int) -> int:
-        """What the device of a slot holds while it runs, all repetitions before it counted."""
+        """Memory level of a slot's device while it runs, including all earlier repetitions."""
         total = 0
         for (kind, stage, residue), forward in self._places.items():
             if kind is not F or self._device[forward.node] != self._device[node]:
@@ -101,12 +101,12 @@ class _Part:
         return total
 
     def _copies_begun(self, place: _Place, before: int) -> int:
-        """How many micro-batches of this residue have begun the pass, counted from the first one of all."""
+        """Number of micro-batches of this residue that have begun the pass, counted from the very first."""
         return place.number // self._copies + (1 if place.node < before else 0)
 
 
 def repeats_every(problem: Problem, schedule: Schedule, period: int) -> bool:
-    """Whether a part of the order does, a micro-batch every `period` ticks; of plain passes alone."""
+    """True if a part of the order repeats with a micro-batch every `period` ticks; for plain passes only."""
     if not problem.network.one_task_each or problem.microbatch_scale:
         return False
     chains = sum(bool(problem.microbatches_of[chain[0]]) for chain in problem.placement.chains)
@@ -157,7 +157,7 @@ def _index(problem: Problem, p: Pass) -> int:
 
 
 def _possible(part: _Part, length: int) -> bool:
-    """Whether starts can be chosen: no cycle is longer than the repetitions that it spans."""
+    """True if starts can be chosen: no cycle is longer than the repetitions that it spans."""
     arcs = [(sooner, later, ticks - behind * length) for sooner, later, ticks, behind in part.arcs()]
     starts = [0] * len(part.slots)
     for _ in range(len(starts) + 1):

@@ -1,4 +1,4 @@
-"""The rules of an iteration ordered anew from a state, in words of their own: what ran stays, the rest keeps all."""
+"""The rules of a replanned iteration, stated independently: what ran is unchanged, the remainder obeys all rules."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def validate_from_state(problem: Problem, state: State, tasks: Mapping[Task, Ran
 
 
 def _complete(problem: Problem, state: State, tasks: Mapping[Task, Ran]) -> Iterator[Violation]:
-    """Of each backward one mode, of each activation one way, of each pass every task, and nothing else.
+    """Violations unless each backward has one mode, each activation one mode, each pass every task, and nothing more.
 
     A forward that has begun is recomputed where the state says so, and only there.
     """
@@ -87,7 +87,7 @@ def _complete(problem: Problem, state: State, tasks: Mapping[Task, Ran]) -> Iter
 
 
 def _kept(problem: Problem, state: State, tasks: Mapping[Task, Ran]) -> Iterator[Violation]:
-    """What has begun is as it was; what has not starts later than now, and lasts as long as the problem says."""
+    """Violations unless begun tasks are unchanged, and others start after now with the problem's durations."""
     for task, was in state.ran.items():
         if tasks.get(task) != was:
             yield Violation("state", (task.of,), f"{problem.task_text(task)} has begun, and is not where it was")
@@ -174,7 +174,7 @@ def _gathered(problem: Problem, state: State, tasks: Mapping[Task, Ran]) -> Iter
 
 
 def _memory(problem: Problem, tasks: Mapping[Task, Ran]) -> Iterator[Violation]:
-    """A pass takes with its first task, and gives back when all have ended but that which sends; an end comes first."""
+    """Memory violations: a pass takes at its first task, and releases when all but its sending task have ended."""
     several, passes = len(problem.streams) > 1, {task.of for task in tasks}
     for device, room in enumerate(problem.room):
         events: list[tuple[int, bool, int, int, Pass]] = []

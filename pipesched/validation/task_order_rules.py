@@ -17,7 +17,7 @@ from pipesched.validation.violation import Violation
 
 
 def task_orders(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
-    """Where a schedule orders tasks, every stream has each of its own exactly once and no other."""
+    """Violations unless every stream orders each of its tasks exactly once and no other."""
     expected = tasks_of(problem, schedule)
     if schedule.task_orders:
         for resource in sorted(expected.keys() | schedule.task_orders.keys()):
@@ -41,7 +41,7 @@ def streams_of(problem: Problem, schedule: Schedule) -> Mapping[Resource, Sequen
 
 
 def tasks_of(problem: Problem, schedule: Schedule) -> dict[Resource, list[Task]]:
-    """What each stream has to run, pass by pass; a block is the first task of its forward on the first stream."""
+    """Tasks of each stream, pass by pass; a block is the first task of its forward on the first stream."""
     found: dict[Resource, list[Task]] = {}
     parts = _parts(problem, schedule.passes())
     for device, order in enumerate(schedule.orders):

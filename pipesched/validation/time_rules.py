@@ -51,7 +51,7 @@ def times(timeline: Timeline) -> Iterator[Violation]:
 
 
 def _parts(timeline: Timeline) -> Ints:
-    """How many tasks each pass is; a pass in a block is one."""
+    """Number of tasks of each pass; a pass in a block is one."""
     problem = timeline.problem
     parts = timeline.schedule.columns.each(lambda *pass_type: len(all_tasks(problem, *pass_type)))
     return np.where(blocks(problem, timeline.schedule) < 0, parts, 1).astype(np.int64)
@@ -95,7 +95,7 @@ def between_chains(timeline: Timeline) -> Iterator[Violation]:
 
 
 def _given(timeline: Timeline, p: Pass, other: Pass) -> int:
-    """When a pass has ended as far as another one waits for it."""
+    """End of a pass as far as another one waits for it."""
     tasks = own_tasks(timeline.problem, other.kind, other.stage)
     parts = waited_for(timeline.problem, p, other)
     if len(tasks) == 1 or p.kind is not REDUCE:
@@ -127,7 +127,7 @@ def inside(timeline: Timeline) -> Iterator[Violation]:
 
 
 def _in_turn(timeline: Timeline, earlier: tuple[Ints, int, int], later: tuple[Ints, int]) -> Iterator[Violation]:
-    """Of two tasks of each micro-batch, given by rows and part, the later one starts when the other has ended."""
+    """Violations unless of two tasks of each micro-batch the later one starts after the other's end."""
     problem, passes, (rows, part, ticks), (others, next_part) = (
         timeline.problem,
         timeline.schedule.columns.passes,
@@ -214,7 +214,7 @@ def waits(timeline: Timeline) -> Iterator[Violation]:
 
 
 def begins(timeline: Timeline) -> Iterator[Violation]:
-    """Where orders of tasks are given and that of micro-batches is fixed, no pass begins before the one before it."""
+    """Violations of a fixed micro-batch order under given task orders: no pass begins before its predecessor."""
     problem, schedule = timeline.problem, timeline.schedule
     place = {task: (on, n) for on, tasks in schedule.task_orders.items() for n, task in enumerate(tasks)}
     for one, other in in_fixed_order(problem, schedule) if schedule.task_orders else ():

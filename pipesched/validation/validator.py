@@ -40,7 +40,7 @@ def validate(timeline: Timeline) -> list[Violation]:
 
 
 def _has_no_length(timeline: Timeline) -> bool:
-    """Whether any task or block takes no time."""
+    """True if some task or block takes no time."""
     problem = timeline.problem
     types = timeline.schedule.columns.pass_types
     # What sends a tensor takes time, or there is none.

@@ -1,4 +1,4 @@
-"""What has surely ended when a task starts, whatever tasks take: by the orders of streams, waits and precedences."""
+"""Tasks that have surely ended when a task starts, under any durations: by stream orders, waits and precedences."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ class VectorClocks:
         return self._places[task]
 
     def at_start(self, p: Pass) -> Ints:
-        """How many tasks of each stream have ended when a pass starts."""
+        """Number of tasks of each stream that have ended when a pass starts."""
         return self._clocks[self.first(p)]
 
     def when_ended(self, p: Pass) -> Ints:
-        """How many tasks of each stream must have ended for a pass to have."""
+        """Number of tasks of each stream that must have ended for a pass to have ended."""
         needed_of = np.zeros(self.streams, np.int64)
         count = len(own_tasks(self._problem, p.kind, p.stage))
         for part in range(count) if p.kind is W else (count - 1,):
@@ -77,7 +77,7 @@ class VectorClocks:
         return needed_of
 
     def _inside(self, p: Pass, held: frozenset[Pass]) -> Iterator[tuple[Task, Task]]:
-        """What the problem says of the tasks of a pass: each with one that it waits for, that one first."""
+        """Precedences of a pass's tasks: (predecessor, task)."""
         problem = self._problem
         if p.kind is W:
             backward, last = p._replace(kind=B), len(own_tasks(problem, B, p.stage)) - 1

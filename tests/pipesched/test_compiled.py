@@ -46,7 +46,7 @@ def scaled(x):
     '''{text}'''
     return Pair(x, 0){plus}[0] * FACTOR
 """
-_PLAIN = {"factor": "2", "first": "one", "other": "other", "text": "Said.", "plus": ""}
+_PLAIN = {"factor": "2", "first": "one", "other": "other", "text": "Stated.", "plus": ""}
 
 
 def modules(folder: Path, **changed: str) -> ModuleType:
@@ -79,7 +79,7 @@ def test_code_is_read_from_disk_until_an_inner_file_changes(folder: Path) -> Non
 @pytest.mark.parametrize(
     ("changed", "same"),
     [
-        ({"text": "Said better."}, True),
+        ({"text": "Stated better."}, True),
         ({"first": "two"}, False),
         ({"plus": "[:1]"}, False),
         ({"factor": "2.0"}, False),

@@ -11,7 +11,7 @@ from commands.shared.catalogue import Exit
 from commands.shared.output import write_json
 from pipesched.checking.finding import Finding, Verdict
 from pipesched.checking.memory.more_memory import with_more_memory
-from pipesched.checking.plan_check import Said, check_plan_bound, said_of_each, weakest
+from pipesched.checking.plan_check import Stated, check_plan_bound, stated_of_each, weakest
 from pipesched.files.plan_answer import PlanAnswer
 from pipesched.files.problems.document import problem_document
 from pipesched.layers.partition import mistakes
@@ -122,13 +122,13 @@ def _again(answer: PlanAnswer, findings: list[Finding], args: Namespace, stop: E
         if all(one.verdict is Verdict.REFUSED for one in findings):
             return findings
         problem = with_more_memory(problem, answer.capacities)
-    rows = said_of_each(problem, answer.choices, answer.variants)
+    rows = stated_of_each(problem, answer.choices, answer.variants)
     return [
         _one_again(row, answer.lower_bound, finding, args, stop) for row, finding in zip(rows, findings, strict=True)
     ]
 
 
-def _one_again(row: Said, bound: Fraction, finding: Finding, args: Namespace, stop: Event) -> Finding:
+def _one_again(row: Stated, bound: Fraction, finding: Finding, args: Namespace, stop: Event) -> Finding:
     evidence = None if row.said is None else row.said.evidence
     if finding.verdict not in (Verdict.TRUSTED, Verdict.NOT_VERIFIED) or evidence is None:
         return finding

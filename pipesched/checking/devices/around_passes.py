@@ -1,8 +1,8 @@
-"""Argument: a gathering comes before all forwards; behind the backward that ends last its stage reduces and steps.
+"""Argument: a gather precedes all forwards; a reduction and a step follow the backward that ends last.
 
-Where iterations overlap, and what counts is how long each device takes from its first task to its last, that is so on
-every device by itself: what the passes of micro-batches take there is the whole less at least this. But what sends a
-gradient from there may end when reduction and step have ended.
+If iterations overlap, and the objective is the longest time from a device's first task to its last, this holds on every
+device by itself: the passes of micro-batches there take at most the whole less this. But a pass that sends a gradient
+from there may end when reduction and step have ended.
 """
 
 from __future__ import annotations
@@ -29,17 +29,16 @@ def around_passes(problem: Problem) -> int:
 
 
 def _sends(problem: Problem, stages: Sequence[int]) -> bool:
-    """Whether gradients leave the device of these stages on a stream of it."""
+    """True if gradients leave the device of these stages on one of its streams."""
     before, where = problem.placement.previous, problem.placement.stage_device
     pairs = [(one, stage) for stage in stages if (one := before[stage]) is not None]
     return problem.transfer_stream is not None and any(where[one] != where[stage] for one, stage in pairs)
 
 
 def behind_backwards(problem: Problem) -> int:
-    """The least ticks that any stage takes for both; so long goes on after all passes of micro-batches have ended.
+    """The least ticks of reduction and step of any stage; the device runs so long after all passes of micro-batches.
 
-    Each of these has a backward behind it or is one, which ends no sooner. That is a BW, a W, or a B that no W waits
-    for to its end.
+    Each of these passes is or precedes a last backward task. That is a BW, a W, or a B that no W waits for to its end.
     """
     least = None
     for stage, walked in enumerate(problem.microbatches_of):
@@ -49,10 +48,10 @@ def behind_backwards(problem: Problem) -> int:
 
 
 def follows(problem: Problem, stage: int) -> int:
-    """What is reduced and stepped behind the last task for the weights of a stage, at the least.
+    """Least ticks of reduction and step after the last weight task of a stage.
 
-    A bucket waits for the tasks that have a part of its share. A W's may end in any order, a BW's last one ends it.
-    Nothing follows the last task of a B if all of W may be done before it.
+    A bucket waits for the tasks that have a part of its share. Those of a W may end in any order; the last task of a BW
+    ends it. Nothing follows the last task of a B if all of W may be done before it.
     """
     owner, own = problem.stages[problem.holders[stage] if problem.holders else stage], problem.stages[stage]
     if own.weight is not None and all(

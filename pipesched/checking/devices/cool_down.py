@@ -1,9 +1,10 @@
-"""Argument: what a device has left after its last forward, and what a device then has to run that comes before it.
+"""Argument: the work a device has left after its last forward, and the work another device must then run.
 
 Let the last forward of the device end at T. Of its backwards some are left, `early` of its first stage and `late` of
 its last one, whose micro-batches then pass all its stages again. All that is left fits into memory. So T is no sooner
-than the rest of the work allows. After T come the gradients here, one at a time and each on its way back, and on the
-other device all backwards of these micro-batches, none before its gradient arrives. The least over both numbers counts.
+than the work already done allows. After T follow the gradients here, one at a time and each on its path back, and on
+the other device all backwards of these micro-batches, none before its gradient arrives. The least over both numbers
+counts.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class _Other:
         return max(self._returning(early, late), self._running(early, late))
 
     def _returning(self, early: int, late: int) -> int:
-        """The last gradient of the last stage here, and the last one of all, each with its way to the gate."""
+        """The last gradient of the last stage here, and the last one of all, each with its path to the gate."""
         times, stages = self.here.times, self.here.stages
         one = times[stages[-1]]
         # The micro-batch of the last forward has still to come back to the device.
@@ -70,7 +71,7 @@ class _Other:
         )
 
     def _running(self, early: int, late: int) -> int:
-        """What the other device runs after the first gradient arrives, or after that of some later ones does."""
+        """Work of the other device after the first gradient arrives, or after that of some later ones does."""
         first, last = self.here.stages[0], self.here.stages[-1]
         arrivals = [
             (self._arrives(first, self.sooner), (early - late) * self._each(self.sooner)),
@@ -83,12 +84,12 @@ class _Other:
         return max(since + ticks for (since, _), ticks in zip(arrivals, work, strict=True))
 
     def _arrives(self, start: int, stages: list[int]) -> int:
-        """From the start of a gradient on the device to its arrival at the first of these stages on its way."""
+        """Time from the start of a gradient on the device to its arrival at the first of these stages on its path."""
         times = self.here.times
         return times[stages[-1]].turns - times[start].turns
 
     def _each(self, stages: list[int]) -> int:
-        """What one micro-batch's backwards of these stages compute."""
+        """Work of one micro-batch's backwards of these stages."""
         return sum(least_backward(self.here.problem.stages[s]) for s in stages)
 
 

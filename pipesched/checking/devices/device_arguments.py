@@ -9,7 +9,7 @@ from pipesched.results.evidence import OnDevice, OnStage
 
 
 def load(problem: Problem, evidence: OnDevice) -> int:
-    """A device does all its work, one pass at a time, after what comes before its first pass."""
+    """A device does all its work, one pass at a time, after the earliest start of its first pass."""
     here = OneDevice(problem, evidence.device)
     return (here.first_start if problem.objective is Objective.MAKESPAN else 0) + here.work
 

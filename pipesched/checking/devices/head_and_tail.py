@@ -1,4 +1,4 @@
-"""Argument: the way to a device, its busy interval and the way back belong to the span of a device passed before."""
+"""Argument: the path to a device, its busy interval and the path back lie in the span of a device passed before."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _to_last_gradient(here: OneDevice) -> Fraction:
 
 
 def _to_last_forward(here: OneDevice, last: list[int]) -> Fraction:
-    """All work but what waits in memory when the last forward ends; then that micro-batch's way and its gradient."""
+    """All work except pending backwards when the last forward ends; then that micro-batch's path and its gradient."""
     idle = here.idle_at_first(some_forward_later=True) if here.backward_before_last_forward else 0
     waits = here.left_of_others(last) + sum(least_backward(here.problem.stages[s]) for s in last)
     back = here.times[last[0]].returned - here.times[last[-1]].begins - here.times[last[-1]].forward

@@ -1,4 +1,4 @@
-"""The least times of one micro-batch on its way along the stages and back, whatever the order and the modes."""
+"""The least times of one micro-batch on its path along the stages and back, for any order and modes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pipesched.problem.stage import Stage
 
 
 class LeastTimes(NamedTuple):
-    """Of a stage, in ticks; a forward or a full backward may run inside a block of two, which may be shorter.
+    """Least times of a stage, in ticks; a forward or full backward may run inside a block, which may be shorter.
 
     `forward` and `gradient` are the least durations of the forward and of the pass that gives the gradient. `backward`
-    is from the start of that pass until nothing of the backward is left. `begins` and `turns` are the least times from
-    the start of the micro-batch's first forward to the start of this forward and of this gradient pass.
+    is from the start of that pass until the whole backward has ended. `begins` and `turns` are the least times from the
+    start of the micro-batch's first forward to the start of this forward and of this gradient pass.
     """
 
     forward: int
@@ -49,9 +49,9 @@ def least_times(problem: Problem) -> list[LeastTimes]:
 
 
 def least_durations(problem: Problem, number: int, mates: Collection[int]) -> tuple[int, int, int]:
-    """Of the forward, of the gradient pass, and of the whole backward, if they may be in a block with these stages.
+    """Least durations of the forward, the gradient pass, and the whole backward, if in blocks with these stages.
 
-    How long a block takes is what the stage of its forward says.
+    The duration of a block is given by the stage of its forward.
     """
     stage = problem.stages[number]
     full = min([stage.fused, *(block for n in mates if (block := problem.stages[n].overlapped) is not None)])

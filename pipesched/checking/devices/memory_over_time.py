@@ -1,7 +1,7 @@
-"""What activations take of a device's memory over time, against what the device has of it.
+"""Memory of a device over time: what activations need, against the capacity.
 
-Each activation is held from its forward to its backward, for the micro-batch's way to the last stage and back at least.
-All amounts are products of memory and ticks.
+Each activation is in memory from its forward to its backward, at least for the micro-batch's path to the last stage and
+back. All amounts are products of memory and ticks.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ def before_last_gradient(here: OneDevice) -> Fraction:
 
 
 def before_last_forward(here: OneDevice) -> Fraction:
-    """The ticks that it takes until the last forward has ended; 0 where this says nothing.
+    """Least ticks until the last forward has ended; 0 if this argument says nothing.
 
-    What is held at that time is needed later too: at most the room, each unit of it with what it may still need. A unit
-    that waits for its gradient needs the time of its whole activation, less the forwards that ran since it was taken
-    (they ran one by one); a unit that waits for its weight pass alone needs what is then left.
+    Activations in memory at that time are needed later too: at most the capacity, each unit of it with what it may
+    still need. A unit that waits for its gradient needs the time of its whole activation, less the forwards that ran
+    since it was taken (they ran one by one); a unit that waits for its weight pass alone needs the remaining part.
     """
     if not _counts(here):
         return Fraction(0)
@@ -47,10 +47,10 @@ def _counts(here: OneDevice) -> bool:
 
 
 def _ticks(here: OneDevice, needed: Fraction) -> Fraction:
-    """How long it takes to give so much: at first only forwards fill the memory, one by one.
+    """Least ticks in which a device offers `needed` memory times time: at first only forwards fill it, one by one.
 
-    After t ticks of forwards at most the largest activation and t / pace units are held, so that some of the room
-    stays empty until then; which counts if that much time passes at all.
+    After t ticks of forwards at most the largest activation and t / pace units are in use, so that some of the capacity
+    stays empty until then; this counts if that much time passes at all.
     """
     assert here.room
     largest = max(here.problem.stages[s].activation for s in here.stages)
@@ -72,10 +72,10 @@ def _needed(here: OneDevice) -> int:
 
 
 def area(here: OneDevice, s: int) -> int:
-    """The least that one micro-batch takes for a stage: until its backward starts, and while that runs.
+    """Least memory times time of one micro-batch for a stage: until its backward starts, and while that runs.
 
-    In one go it holds all until its end; in two the weight pass may follow at once, and only holds the rest. Where
-    there are blocks a backward in one go is taken to be no longer than B: less is needed, and less may be left.
+    A fused backward keeps all until its end; after a split one the weight pass may follow at once, and only keeps its
+    part. If there are blocks, a fused backward is taken to be no longer than B: this needs less, and may leave less.
     """
     stage, times = here.problem.stages[s], here.times[s]
     before = stage.activation * (times.turns - times.begins)
@@ -89,7 +89,7 @@ def area(here: OneDevice, s: int) -> int:
 
 
 def _rest(here: OneDevice, s: int) -> Fraction:
-    """Of that, what may be left when B has ended, by unit of memory held then."""
+    """The part of the area that may be left when B has ended, per unit of memory then in use."""
     stage, times = here.problem.stages[s], here.times[s]
     held = stage.activation - stage.freed
     if stage.weight is None or not held:

@@ -1,4 +1,4 @@
-"""What the arguments know of one device: its stages, its memory, its least work, and when it must be idle."""
+"""Quantities of one device used by arguments: its stages, memory, least work, and forced idle times."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class OneDevice:
 
     @property
     def backward_before_last_forward(self) -> bool:
-        """Whether memory is too small for all forwards, so that some backward starts before the last forward."""
+        """True if memory does not admit all forwards, so that some backward starts before the last forward."""
         everything = sum(self.problem.stages[s].activation * self.count[s] for s in self.stages)
         return self.room is not None and everything > self.room
 
@@ -126,7 +126,7 @@ class OneDevice:
         return ((count - 1) // admitted - 1 + round_trips_more) * idle
 
     def rounds(self, number: int) -> tuple[int, int]:
-        """How many micro-batches memory admits to a stage, and the least time from a forward to room for one more."""
+        """Micro-batches that memory admits to a stage, and the least time from a forward until one more is admitted."""
         stage, times = self.problem.stages[number], self.times[number]
         if self.room is None or stage.activation <= 0 or self.room < stage.activation:
             raise RefusedEvidenceError(f"memory does not limit the micro-batches on stage {number}")

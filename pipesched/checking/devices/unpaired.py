@@ -1,4 +1,4 @@
-"""Argument: however many passes of a device run outside of blocks, and however many backwards in two, it takes so long.
+"""Argument: for every number of passes outside of blocks and of split backwards, the device takes at least this long.
 
 Where a forward and a full backward run as one block, as many forwards as backwards are outside of blocks: `alone` of
 them. Of those backwards, `split` run as B and W. For each pair of numbers the arguments of work, of the last gradient
@@ -63,7 +63,7 @@ def _owners(here: OneDevice) -> list[int | None]:
 
 
 class ModeNumbers:
-    """What is known of the device for each pair of numbers; `most` and `least` are sums of so many passes."""
+    """Quantities of the device for each pair of numbers; `most` and `least` are sums over so many passes."""
 
     def __init__(self, here: OneDevice) -> None:
         self.here, stages = here, {s: here.problem.stages[s] for s in here.stages}
@@ -101,7 +101,7 @@ class ModeNumbers:
         return np.array([0, *accumulate(each)], np.int64)
 
     def arguments(self, owner: int | None, full: bool, kept_free: int) -> Iterator[Any]:
-        """What each argument proves of the span of the owner, or of the makespan."""
+        """Bounds of each argument on the span of the owner, or on the makespan."""
         here, times = self.here, self.here.times
         gates = gates_of(here.problem, owner, here)
         heads = [times[c[0]].begins - times[g].begins for c, g in zip(here.chains, gates, strict=True)]
@@ -138,10 +138,11 @@ class ModeNumbers:
         return _lesser(most, most_in(self.here.room, self.here.weight_passes()))
 
     def _left_at_last_forward(self, last: list[int], full: bool) -> Table:
-        """The most that is left of backwards when a forward of this chain was the device's last.
+        """The most backward work left when a forward of this chain was the device's last.
 
-        They are outside of blocks, and what they hold is in memory beside that micro-batch's own. If memory was full at
-        the first backward, that one has run, unless all forwards had. A split one may take longer than in one go.
+        Those backwards are outside of blocks, and their activations are in memory in addition to that micro-batch's
+        own. If memory was full at the first backward, that one has run, unless all forwards had. A split one may take
+        longer than a fused one.
         """
         here, stages = self.here, self.stages
         outside = np.maximum(self.alone - (self.mixed if full else 0), 0)

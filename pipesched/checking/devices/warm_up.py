@@ -1,9 +1,9 @@
-"""Argument: until its first backward a device runs a whole number of forwards, and waits or delays the one behind it.
+"""Argument: until its first backward a device runs a whole number of forwards, and waits or delays its predecessor.
 
 Suppose that every device of a chain finished in less than the bound. Each may then idle only so long before its first
 backward. Its first gradient reaches it no sooner than those of the devices that the micro-batch passes later allow. If
-it may not idle until then, it runs one more forward, and its first backward starts when that has ended. If memory has
-no room for that forward, there is no such schedule.
+it may not idle until then, it runs one more forward, and its first backward starts when that has ended. If memory does
+not admit that forward, there is no such schedule.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _apart(outer: OneDevice, inner: OneDevice) -> int:
 
 
 def _first_backward(here: OneDevice, ready: int, bound: Fraction | int) -> int | None:
-    """When its first backward starts at the earliest after its first forward, if all ends before the bound."""
+    """Earliest start of the first backward after the first forward, if all ends before the bound; else None."""
     needed = here.work + (here.first_start if here.problem.objective is Objective.MAKESPAN else 0)
     if here.backward_before_last_forward:
         needed += here.idle_at_last()

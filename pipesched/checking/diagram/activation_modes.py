@@ -1,26 +1,26 @@
-"""Argument: the passes of some stages run in some order, each activation held in one of the ways that there are.
+"""Argument: the passes of some stages run in some order, each activation in one of its modes.
 
-Stages that are not kept are delays, without a limit of memory or streams, and of the problem in which nothing has to be
-saved there: every schedule stays one, and takes no longer. Hosts, and that devices share streams, are left out.
+Stages that are not modelled are delays without limits of memory or streams, with all activations kept: every schedule
+stays feasible, and takes no longer. Hosts, and streams shared by devices, are left out.
 
-Micro-batches that hold what a stage leaves in the same way have the same steps with the same times. So if each takes
-the n-th of them that runs for that of its n-th micro-batch, which leaves all times as they are, it starts no sooner
-than what it waits for: n of the same micro-batches had come so far, and so long before. In the same way a stage's n-th
-forward waits for the n-th of the stage before, and gradients back. What is held depends on how many have run each step
-alone. So a state is how many have, way by way.
+Micro-batches with the same mode on a stage have the same steps with the same times. So if the n-th micro-batch takes
+the role of the n-th of them that runs, all times stay as they are, and it starts no sooner than its predecessors: n of
+the same micro-batches had come so far, and so n lower numbers. Likewise a stage's n-th forward waits for the
+n-th of the previous stage, and gradients backwards. The memory level depends only on how many have run each step. So a
+state is how many have, mode by mode.
 
-Steps are taken by their starts over all devices and streams, and none starts before the last. A copy out gives back
-what it copied when it ends, which is an event by itself; the sooner the better, so that one that can be over is. What
-is left of a backward behind its gradient is put off: as many as memory has room for beside all that is held. All others
-have run: the compute stream was in use for so long, from the start of any of its steps on. The same holds when a copy
-back takes its memory. It starts behind the end of the last step of the compute stream, or while that runs: then memory
-holds what a gradient has that runs there, and all weight passes but its own and those put off end before it does.
+Steps are taken by their starts over all devices and streams, and none starts before the last. An offload releases what
+it copied when it ends, which is an event by itself; the sooner the better, so one that can be over is. The weight part
+of a backward is deferred: as many as memory admits in addition to everything in use. All others have run: the compute
+stream was in use for so long, from the start of any of its steps on. The same holds when a reload takes its memory. It
+starts after the end of the last step of the compute stream, or while that runs: then memory has what a gradient running
+there has, and all weight passes but its own and those deferred end before it does.
 
-With times that are nowhere later nothing that follows is later: of each state only such times are kept.
+With times that are nowhere later nothing that follows is later: of each state only non-dominated times are kept.
 
-Of the makespan time 0 is its start: a chain's first kept forward waits for the way to it, and behind its last gradient
-comes the way back. Of a span time 0 is the start of the first kept pass on the device. It has nothing before it where
-all kept stages are there, or where it is the first forward of the only chain.
+For the makespan time 0 is its start: a chain's first modelled forward waits for the path to it, and the path back
+follows its last gradient. For a span time 0 is the start of the first modelled pass on the device. Nothing precedes it
+if all stages there are modelled, or if it is the first forward of the only chain.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def held_activations(problem: Problem, evidence: Diagram) -> int:
 
 
 def _require(problem: Problem, evidence: Diagram) -> None:
-    """That the evidence is of ways to hold activations, and speaks of what the objective counts."""
+    """Require evidence over activation modes that bounds the objective."""
     where, stages, device, below = problem.placement, evidence.stages, evidence.device, evidence.below
     makespan = problem.objective is Objective.MAKESPAN
     kept = [chain for chain in where.chains if set(chain) & set(stages)]
@@ -111,7 +111,7 @@ def _keep(labels: list[Label], new: Label) -> None:
 
 
 class _Left:
-    """What is left behind a state: of each device, and by which stream the times of queues are waited for."""
+    """Remaining work of a state: for each device, and the stream that waits for each queue's times."""
 
     def __init__(self, orders: Orders, state: State) -> None:
         self._orders, self.rank = orders, sum_over(orders.rank, state)

@@ -1,21 +1,23 @@
 """Argument: the forwards and gradients of some stages run in some order, and other stages are delays.
 
-Micro-batches of a chain are alike. If they exchange their names on each stage by the order in which they run there,
-what they wait for is still before them, memory holds as much at every instant, and each device runs the same at the
-same times, blocks of a forward and a gradient too, also of two chains. So a stage's forwards run in turn, and its
-gradients, and how many have run each step tells all that an order has left. If each stage that is not kept were on a
-device of its own without a limit of memory, every schedule would stay one, and take no longer. A device's memory is
-shared by the chains: a forward needs what gradients of any of them have given back there, and time for all weight
-passes but those whose memory it can do without. Steps are taken by their starts, so that none starts before the last.
+Micro-batches of a chain are identical. If their numbers are exchanged on each stage by the order in which they run
+there, precedences still hold, the memory level is the same at every instant, and each device runs the same at the same
+times, blocks of a forward and a gradient too, also of two chains. So a stage's forwards run in order, and its
+gradients, and how many have run each step determines all that an order has left. If each stage that is not modelled
+were on a device of its own with unlimited memory, every schedule would stay feasible, and take no longer. A device's
+memory is shared by the chains: a forward needs memory that gradients of any of them have released there, and time for
+all weight passes except those whose memory it can do without. Steps are taken by their starts, so that none starts
+before the last.
 
-Of the makespan time 0 is its start: a chain's first kept step waits for the way to it, and behind its last one comes
-the way back to its first stage. So it is with the span of the device of a chain's first stage, of which nothing else
-needs to be kept: time 0 is then the start of the chain's first forward. Of the span of a kept device time 0 is the
-start of its first kept pass. What ran elsewhere before may have ended long ago: it takes no time, and nothing of it
-says when something after 0 starts at the earliest. The order ends with the last kept pass of the device.
+For the makespan time 0 is its start: a chain's first modelled step waits for the path to it, and the path back to its
+first stage follows its last one. The same holds for the span of the device of a chain's first stage, of which no other
+stage needs to be modelled: time 0 is then the start of the chain's first forward. For the span of a modelled device
+time 0 is the start of its first modelled pass. Passes that ran elsewhere before may have ended long ago: they take no
+time, and none of them bounds the earliest start of a pass after 0. The order ends with the last modelled pass of the
+device.
 
-Any order that is left out ends at `below` or later, as `guide.py` says. So no schedule is below the least end of those
-that are followed, or below that value.
+Any order that is pruned ends at `below` or later, as `projected_completion.py` shows. So no schedule is below the least
+end of those that are followed, or below that value.
 """
 
 from __future__ import annotations
@@ -31,13 +33,17 @@ def decision_diagram(problem: Problem, evidence: Diagram) -> int:
     """The least end of the orders that are followed, or the value that the others do not end before."""
     from pipesched.checking.diagram.completion import completions, reachable
     from pipesched.checking.diagram.moves import Layer
-    from pipesched.checking.diagram.projected_completion import Guide, guide_of
+    from pipesched.checking.diagram.projected_completion import SmallerBounds, smaller_bounds
     from pipesched.checking.diagram.replay import least_end
     from pipesched.checking.diagram.walk import walk_along
 
     _require(problem, evidence)
     where, rows, below, owner = problem.placement.stage_device, evidence.rows, evidence.below, evidence.device
-    walk, width, guides = walk_along(problem, evidence.stages, owner), evidence.width or _NO_WIDTH, list[Guide]()
+    walk, width, guides = (
+        walk_along(problem, evidence.stages, owner),
+        evidence.width or _NO_WIDTH,
+        list[SmallerBounds](),
+    )
     # One of all stages, or of each device by itself, but of a span: others would have another time 0.
     devices = dict.fromkeys(where[stage] for stage in evidence.guide) if rows is not None and owner is None else [owner]
     for device in devices if evidence.guide else ():
@@ -46,14 +52,14 @@ def decision_diagram(problem: Problem, evidence: Diagram) -> int:
         layers = completions(fewer, reachable(fewer.steps))
         if rows is not None:  # of the ways on from what its own orders come to
             reached = list[Layer]()
-            least_end(fewer, width, [guide_of(fewer, fewer, layers)], below, reached)
+            least_end(fewer, width, [smaller_bounds(fewer, fewer, layers)], below, reached)
             layers = completions(fewer, reached, rows, below or 0)
-        guides.append(guide_of(walk, fewer, layers))
+        guides.append(smaller_bounds(walk, fewer, layers))
     return least_end(walk, width, guides, below)
 
 
 def _require(problem: Problem, evidence: Diagram) -> None:
-    """That the diagram is one that the replay knows, of a problem that it covers."""
+    """Require a diagram that the replay knows, of a problem that it covers."""
     where, stages, guide, device = problem.placement, evidence.stages, evidence.guide, evidence.device
     for some in (stages, guide):
         if some != tuple(stage for chain in where.chains for stage in chain if stage in some):

@@ -1,9 +1,9 @@
-"""Completion bounds: how long the rest of an order takes at least, found from the end, for each state.
+"""Completion bounds: the least remaining time of an order from each state, computed backwards.
 
 A time of a label is followed by a step that waits for it, and that step by what follows its own end; a block is a step
-by which two end. Each way to go on has such a row of what follows each time. Of the rows of a state so many are kept
-distinct, and near ones count as the least of them; of a single one each time is the least over all ways. So no order
-counts as longer than it is.
+by which two end. Each continuation has such a row of what follows each time. Of the rows of a state a given number are
+kept distinct, and similar ones are replaced by their minimum; with a single row each entry is the minimum over all
+continuations. So no order counts as longer than it is.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def completions(walk: Walk, layers: Sequence[Layer], rows: int = 1, below: int =
 def rows_before(
     run: Numbers, moves: Numbers, least: Labels, near: Layer, far: Layer, steps: Steps, below: int
 ) -> tuple[Numbers, Labels]:
-    """How many rows states have in front of those of states a step or a block later, and they."""
+    """Number of rows of each state, and the rows, from those of the states one step or block later."""
     size, total, over_all = near.labels.shape[1], 0, steps.columns + len(steps.room)
     many, found = np.zeros(len(run), np.int64), np.empty((len(moves) + 1, size), np.int32)
     now, end = np.empty(size, np.int64), np.full((1, size), NEVER, np.int32)

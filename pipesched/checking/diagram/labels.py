@@ -1,11 +1,11 @@
-"""Which labels of a state are kept distinct, and which merged; compiled for thousands of them.
+"""Pruning and merging of a state's labels; compiled for thousands of them.
 
-What another label is in no time later than is left out. Of what remains the first ones stay, by sums, then as words are
-sorted; each further one makes that of them earlier which it is earlier than by the least. So a merged label is in no
-time later than those that it stands for.
+Dominated labels are pruned. Of the others the first ones stay, by sums, then in lexicographic order; each further one
+is merged into that one which it makes earlier by the least. So a merged label is in no time later than those merged
+into it.
 
-To compare fewer times, each label has a number with a few digits for each time, which say about where the time lies
-among those of the others: of a label that is in no time later no digit is larger.
+To compare fewer times, each label has a number with a few digits for each time, which rank it roughly among the others:
+a label that dominates another has no larger digit.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DIGITS, _TOGETHER = 63, 32
 
 @compiled
 def told_apart(labels: Labels, order: Numbers, at: Numbers, width: int) -> tuple[Numbers, Labels]:
-    """How many of each state are kept distinct, and they; those of state n are numbers `order[at[n]:at[n + 1]]`."""
+    """Number of labels kept of each state, and the labels; those of state n are numbers `order[at[n]:at[n + 1]]`."""
     kept, counts, total = np.empty_like(labels), np.zeros(len(at) - 1, np.int64), 0
     digits = np.empty(len(labels), np.int64)
     for state in range(len(at) - 1):
@@ -70,7 +70,7 @@ def _numbers(labels: Labels) -> tuple[Numbers, int]:
 
 @compiled
 def _is_behind(kept: Labels, numbers: Numbers, label: Labels, number: int, tops: int) -> bool:
-    """Whether something that is kept is in no time later."""
+    """True if a label already kept dominates this one."""
     for since in range(0, len(numbers), _TOGETHER):
         until, some = min(since + _TOGETHER, len(numbers)), 0
         for one in range(since, until):  # if no digit is larger, all the tops stay when the number is taken away
@@ -107,7 +107,7 @@ def _merge(labels: Labels, width: int) -> None:
 
 @compiled
 def _sort_words(labels: Labels) -> None:
-    """Those of the same sum, which stand side by side, as words are sorted."""
+    """Sort labels of equal sum, which are adjacent, lexicographically."""
     sums = _sums(labels)
     for one in range(1, len(labels)):
         place, row = one, labels[one].copy()
@@ -119,7 +119,7 @@ def _sort_words(labels: Labels) -> None:
 
 @compiled
 def _sums(labels: Labels) -> Numbers:
-    """Of the times of each label; as a loop, since Numba takes seconds to compile a sum along an axis."""
+    """Sum of each label's times; a loop, since Numba takes seconds to compile a sum along an axis."""
     sums = np.zeros(len(labels), np.int64)
     for one in range(len(labels)):
         for place in range(labels.shape[1]):

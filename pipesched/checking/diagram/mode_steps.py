@@ -1,4 +1,4 @@
-"""The steps of kept stages whose activations are held in ways: states, and what may be next in each."""
+"""Steps of modelled stages with activation modes: states, and the moves possible in each."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def sum_over(one: Sum, state: State) -> int:
     return found
 
 
-class Way(NamedTuple):
-    """One way to hold what a stage leaves: memory, and compute still to come, by what has run since the forward.
+class ActivationMode(NamedTuple):
+    """A mode for a stage's activation: memory in use, and compute still to run, by the steps since the forward.
 
-    States count those of each from `slot` on. The queue `ready` has the least starts of gradients. What moves waits in
-    the queue `waits` for the stream `out`, is copied until the times in `ran`, and comes back on `back`; what is
-    computed again has one step, on the compute stream.
+    States count micro-batches at each step from `slot` on. The queue `ready` has the least starts of gradients. An
+    offloaded activation waits in the queue `waits` for the stream `out`, is copied until the times in `ran`, and is
+    reloaded on `back`; a recomputed one has one step, on the compute stream.
     """
 
     stage: int
@@ -73,11 +73,11 @@ class Kept(NamedTuple):
     turns: int
     before: int | None
     after: int | None
-    ways: list[Way]
+    ways: list[ActivationMode]
 
     @property
     def later(self) -> int:
-        """What a backward has left behind its gradient."""
+        """Remaining ticks of a backward after its gradient."""
         return self.times.backward - self.times.gradient
 
     @property
@@ -87,13 +87,13 @@ class Kept(NamedTuple):
 
 
 class Move(NamedTuple):
-    """A step of a micro-batch, by what it has run since the forward, and the state behind it.
+    """A step of a micro-batch, by the steps it has run since the forward, and the state after it.
 
-    So many weight passes may be open beside it. A copy back starts when no step of the compute stream runs if it comes
-    `behind`; else while one does, which has so much `later` if it is a gradient.
+    At most `open_` weight passes may be pending then. A reload starts when no step of the compute stream runs if it is
+    `behind`; else while one does, which has `later` ticks after it if it is a gradient.
     """
 
-    way: Way
+    way: ActivationMode
     phase: int
     state: State
     open_: int = ANY
@@ -129,23 +129,23 @@ class Orders:
         )
 
     def _add(self, problem: Problem, s: int, times: LeastTimes, done: int, first: bool, last: bool) -> None:
-        """A kept stage, behind those before it on its chain; a micro-batch is `done` so long after it begins."""
+        """Add a modelled stage after those before it on its chain; a micro-batch ends `done` ticks after it begins."""
         stage, number, device = problem.stages[s], len(self.kept), self.devices.index(problem.placement.stage_device[s])
-        begun, comes, turns, ways = self._entry(), self._queue(device), self._queue(device), list[Way]()
+        begun, comes, turns, ways = self._entry(), self._queue(device), self._queue(device), list[ActivationMode]()
         for kind, (keeps, _) in stage.held_until_backward.items():
             whole, ready = stage.activation, self._queue(device)
             if kind is None:
-                ways.append(Way(number, self._entry(), (whole,), (0,), ready))
+                ways.append(ActivationMode(number, self._entry(), (whole,), (0,), ready))
             elif kind in RECOMPUTATIONS:
                 again = stage.recompute[RECOMPUTATIONS.index(kind)].ticks
-                ways.append(Way(number, self._entry(2), (keeps, whole), (again, 0), ready))
+                ways.append(ActivationMode(number, self._entry(2), (keeps, whole), (again, 0), ready))
             else:
                 assert stage.offload is not None
                 out = self._stream(device, stage.offload.out_stream), stage.offload.out_ticks
                 back = self._stream(device, stage.offload.in_stream), stage.offload.in_ticks
                 a, b = (ticks if stream == device else 0 for stream, ticks in (out, back))
                 holds, queues = (whole, whole, keeps, whole), (self._queue(out[0]), self._queue(None))
-                ways.append(Way(number, self._entry(4), holds, (a + b, b, b, 0), ready, *queues, out, back))
+                ways.append(ActivationMode(number, self._entry(4), holds, (a + b, b, b, 0), ready, *queues, out, back))
         near = None if first else number - 1, None if last else number + 1
         count, back_to_first = len(problem.microbatches_of[s]), done - times.returned
         self.kept.append(Kept(device, count, stage.activation, times, back_to_first, begun, comes, turns, *near, ways))
@@ -199,11 +199,11 @@ class Orders:
         return (0,) * (len(self._streams) + len(self.devices) + 1)
 
     def cuts(self, state: State) -> list[int]:
-        """Where each of the times begins in a label, and the end."""
+        """Start of each part of a label's times, and the end."""
         return [*accumulate((sum_over(one, state) for one in self._lengths), initial=0)]
 
     def moves(self, state: State) -> Iterator[Move]:
-        """What may be next: a forward in any way, a gradient, what saves memory between them."""
+        """Possible moves: a forward in any mode, a gradient, a copy or recomputation between them."""
         held = [sum_over(one, state) for one in self._held]
         for way in self.ways:
             one, last = self.kept[way.stage], len(way.holds) - 1
@@ -221,8 +221,8 @@ class Orders:
                 if state[way.slot + phase]:
                     yield from self._saving(state, way, phase, held[device])
 
-    def _saving(self, state: State, way: Way, phase: int, held: int) -> Iterator[Move]:
-        """A step of what is held in a way: of a copy out its end as well, which takes no stream."""
+    def _saving(self, state: State, way: ActivationMode, phase: int, held: int) -> Iterator[Move]:
+        """A copy or recomputation of a mode; for an offload also its end, which takes no stream."""
         device, streams = self.kept[way.stage].device, (way.out[0], None, way.back[0]) if way.waits else (None,)
         stream = streams[phase] if way.waits else device
         on = (way.slot + phase, -1), (way.slot + phase + 1, 1)
@@ -258,6 +258,6 @@ class Orders:
         return room is None or held <= room
 
     def _beside(self, device: int, held: int) -> int:
-        """How many weight passes may be open beside what is held."""
+        """Number of weight passes that may be pending at a memory level."""
         room, each = self._rooms[device], self._open[device]
         return ANY if room is None or each <= 0 else (room - held) // each

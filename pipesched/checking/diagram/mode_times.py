@@ -1,4 +1,4 @@
-"""The times that steps of kept stages lead to."""
+"""Times of steps of modelled stages with activation modes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pipesched.checking.diagram.mode_steps import ANY, COPIED, END, FORWARD, FRE
 
 
 def run(orders: Orders, times: Times, move: Move, over: int | None) -> Times | None:
-    """The times behind a move; none where a copy out can be over before it, of which the first is at `over`."""
+    """The times after a move; None if an offload can be over before it, the first of which ends at `over`."""
     way, new = move.way, [one[:] for one in times]
     if way.waits and move.phase == COPIED:
         end = new[way.ran].pop(0)
@@ -47,7 +47,7 @@ def _gradient(orders: Orders, new: Times, move: Move) -> int:
 
 
 def _save(orders: Orders, new: Times, move: Move) -> int:
-    """A copy, or what is computed again: of those of the way the oldest, before which others may be so far."""
+    """A copy or recomputation, of the oldest micro-batch of the mode that has come so far."""
     way, one = move.way, orders.kept[move.way.stage]
     if way.waits and move.phase == 0:
         start, end = _step(orders, new, way.out[0], one.device, (new[way.waits].pop(0), way.out[1], 0), move.open_)
@@ -79,5 +79,5 @@ def _step(
 
 
 def _others(orders: Orders, times: Times, device: int, open_: int) -> int:
-    """When all weight passes but so many that are open have run; the start of time where any number may be."""
+    """End of all weight passes except `open_` pending ones; 0 if any number may be pending."""
     return 0 if open_ == ANY else times[RUN][device] - open_ * orders.longest[device]

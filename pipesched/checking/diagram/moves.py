@@ -1,7 +1,7 @@
-"""What an order can do next, and the times that it leads to: the rules of time and memory, compiled.
+"""Moves of an order and the times they lead to: the rules of time and memory, compiled.
 
-A label's times stand in a row: chain by chain when the last step of each micro-batch under way ended; when each device
-can start the next step; when it has run all that it could, weight passes too.
+A label's times stand in a row: chain by chain the end of the last step of each micro-batch in flight; when each device
+can start its next step; when it has run all that it could, including weight passes.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Layer(NamedTuple):
 
 
 def moves_from(keys: Numbers, run: Numbers, steps: Steps) -> Numbers:
-    """What may be next, state by state: its number, a step, the gradient in a block with it, or -1.
+    """Possible moves, state by state: its number, a step, the gradient in a block with it, or -1.
 
-    Then how many weight passes may be open, whether the order is over with it, the key of the state to which it leads,
-    and what follows before a micro-batch is done that is through its chain.
+    Then the number of weight passes that may be pending, whether the order is over with it, the key of the next state,
+    and the time after the last step of a micro-batch that ends its chain.
     """
     may, own = _open_beside(run, steps), steps.device == steps.owner
     alone = np.argwhere(may > _NO)
@@ -52,10 +52,10 @@ def moves_from(keys: Numbers, run: Numbers, steps: Steps) -> Numbers:
 
 
 def _open_beside(run: Numbers, steps: Steps) -> Numbers:
-    """By state and step how many weight passes may be open beside all that its device holds; or that it can't be next.
+    """By state and step the number of weight passes that may be pending; or that the step is not possible.
 
-    A forward that leaves no room for those before it leads nowhere: micro-batches of a chain behind its first that has
-    forwards left on the device hold what they do until that one's gradient.
+    A forward that leaves no memory for earlier micro-batches leads nowhere: activations of a chain's micro-batches
+    after the first one with forwards left on the device stay in memory until that one's gradient.
     """
     ahead, turn = np.roll(run, 1, axis=1), np.arange(run.shape[1])
     begins = np.minimum(steps.number, run[:, steps.last] + steps.admitted)
@@ -90,7 +90,7 @@ def waiting(run: Numbers, looks: Numbers, steps: Steps) -> int:
 
 @inner
 def place_of(n: int, run: Numbers, steps: Steps) -> int:
-    """Where the time of the micro-batch stands that runs a step next."""
+    """Index of the time of the micro-batch that runs a step next."""
     return int(steps.column[n] + run[n] - run[steps.last[n]])
 
 
@@ -125,10 +125,10 @@ def run_move(label: Labels, n: int, g: int, run: Numbers, may: int, steps: Steps
 
 @inner
 def raise_times(label: Labels, run: Numbers, looks: Numbers, count: int, steps: Steps) -> None:
-    """Change times to the latest with which nothing that is left runs later.
+    """Change times to the latest with which no remaining step runs later.
 
-    A micro-batch waits for its next device, and a device for what comes to it first: of those under way, or the next
-    one of a chain. Until then it runs what is open.
+    A micro-batch waits for its next device, and a device for the first arrival: of those in flight, or the next one of
+    a chain. Until then it runs pending weight passes.
     """
     free = steps.columns
     for which in range(count):

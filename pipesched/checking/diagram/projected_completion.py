@@ -1,9 +1,9 @@
-"""What completion bounds of some stages say of labels of the same or of more stages.
+"""Completion bounds of some stages, applied to labels of the same or of more stages.
 
-In an order of the steps of some stages there is an order of the steps of any fewer of them. What that takes at least
-from where it has come, by any of its ways to go on, the whole order takes too. A micro-batch has gone on since its last
-step of the fewer stages: it comes to the next of them as if that step had ended when it must have, had the micro-batch
-come to where it is now without a wait.
+An order of the steps of some stages contains an order of the steps of any fewer of them. The least remaining time of
+that one, over all its continuations, is also needed by the whole order. A micro-batch has moved on since its last step
+of the fewer stages: it reaches the next of them as if that step had ended when it must have, had the micro-batch come
+to its present place without a wait.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pipesched.compiled import compiled, inner
 from pipesched.int64_arrays import int64_array
 
 
-class Guide(NamedTuple):
+class SmallerBounds(NamedTuple):
     """Completion bounds of fewer stages, and how they are read by labels of more.
 
     `own` are their steps among those of more stages, which add `weights` to a key, and `ending` those without which
@@ -44,8 +44,8 @@ class Guide(NamedTuple):
     free: int
 
 
-def guide_of(walk: Walk, fewer: Walk, layers: Sequence[Layer]) -> Guide:
-    """Of the layers of a walk along fewer stages, for labels of a walk along more."""
+def smaller_bounds(walk: Walk, fewer: Walk, layers: Sequence[Layer]) -> SmallerBounds:
+    """The completion bounds of a walk along fewer stages, for labels of a walk along more."""
     steps, count = walk.steps, len(walk.stages)
     own = np.flatnonzero(np.isin(walk.stages, fewer.stages))
     first, last, column, alone = np.full((4, count), NONE, np.int64)
@@ -65,16 +65,23 @@ def guide_of(walk: Walk, fewer: Walk, layers: Sequence[Layer]) -> Guide:
     by_layer = since, np.concatenate([one.keys for one in layers]), at, np.concatenate([one.labels for one in layers])
     columns, weights = np.concatenate([free, over]), weights_of(fewer.steps)
     ending = own[(fewer.steps.device == fewer.steps.owner) | (fewer.steps.owner == NONE)]
-    return Guide(own, weights, ending, first, last, column, alone, columns, *by_layer, fewer.steps.columns)
+    return SmallerBounds(own, weights, ending, first, last, column, alone, columns, *by_layer, fewer.steps.columns)
 
 
 @compiled
 def ask(
-    run: Numbers, at: Numbers, order: Numbers, labels: Labels, stay: Labels, below: int, steps: Steps, guide: Guide
+    run: Numbers,
+    at: Numbers,
+    order: Numbers,
+    labels: Labels,
+    stay: Labels,
+    below: int,
+    steps: Steps,
+    guide: SmallerBounds,
 ) -> None:
-    """Of states and their labels, numbers `order[at[n]:at[n + 1]]`: those stay that have a way to end below.
+    """Mark the labels, `order[at[n]:at[n + 1]]` of state n, with a continuation that ends before the threshold.
 
-    None has where no order of the fewer stages comes so far, and to an end. Where they have run all they say nothing.
+    There is none if no order of the fewer stages gets so far, and to an end. If they have run all, all labels stay.
     """
     looks = np.empty((5, labels.shape[1]), np.int64)
     for one in range(len(run)):
@@ -96,7 +103,7 @@ def ask(
 
 
 @inner
-def _speaks_of(run: Numbers, looks: Numbers, steps: Steps, guide: Guide) -> int:
+def _speaks_of(run: Numbers, looks: Numbers, steps: Steps, guide: SmallerBounds) -> int:
     """Fill in the times of a label that rows speak of, those of a row, and what to take away; how many these are."""
     found = 0
     for which in range(waiting(run, looks, steps)):

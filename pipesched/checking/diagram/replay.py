@@ -1,4 +1,4 @@
-"""The layers of a diagram, from nothing run to all: every move of every label, then those that are kept distinct.
+"""The layers of a diagram, from nothing run to all: every move of every label, then pruning and merging.
 
 Where rounds of steps repeat, in each of which every step runs once, the orders of many more are not tried.
 """
@@ -13,7 +13,7 @@ import numpy as np
 from pipesched.checking.diagram.completion import FOREVER
 from pipesched.checking.diagram.labels import told_apart
 from pipesched.checking.diagram.moves import Labels, Layer, moves_from, raise_times, run_move, waiting
-from pipesched.checking.diagram.projected_completion import Guide, ask
+from pipesched.checking.diagram.projected_completion import SmallerBounds, ask
 from pipesched.checking.diagram.walk import NONE, Numbers, Steps, Walk, runs_of
 from pipesched.checking.finding import NotCoveredError
 from pipesched.compiled import compiled
@@ -26,9 +26,13 @@ _ROUNDS, _LOOK_BACK = 96, (*range(1, 17), 24, 32, 48, 64, 80)
 
 
 def least_end(
-    walk: Walk, width: int, guides: Sequence[Guide] = (), below: int | None = None, layers: list[Layer] | None = None
+    walk: Walk,
+    width: int,
+    guides: Sequence[SmallerBounds] = (),
+    below: int | None = None,
+    layers: list[Layer] | None = None,
 ) -> int:
-    """When all that counts has ended at the earliest, or the value below which labels are followed; notes layers."""
+    """The earliest end of the objective, or the threshold up to which labels are followed; records layers."""
     steps, done, looked, rounds = walk.steps, 0, 0, list[Layer]()
     # What ran before a later step's time 0 is not repeated.
     one_chain, from_start = steps.last[0] + 1 == len(steps.ticks), steps.owner in (NONE, steps.device[0])
@@ -60,9 +64,9 @@ def least_end(
 
 
 def _reduced(
-    keys: Numbers, labels: Labels, done: int, width: int, steps: Steps, guides: Sequence[Guide], below: int
+    keys: Numbers, labels: Labels, done: int, width: int, steps: Steps, guides: Sequence[SmallerBounds], below: int
 ) -> Layer:
-    """Of labels of which no guide says that they end late, those that are kept distinct."""
+    """Labels that completion bounds do not exclude, after pruning and merging."""
     order = np.argsort(keys, kind="stable")
     since = np.flatnonzero(np.diff(keys[order], prepend=-1))
     if guides:
@@ -104,10 +108,10 @@ def expand(run: Numbers, reached: Layer, moves: Numbers, steps: Steps, below: in
 
 
 def _repeated(rounds: list[Layer], done: int, steps: Steps) -> tuple[int, int]:
-    """How many rounds to skip, and how much later all is after them.
+    """Number of rounds to skip, and how much later all times are after them.
 
-    Moves keep an order of times. So if all labels of each state are so much later than some that it had a number of
-    rounds ago, they are as much later again after as many rounds more.
+    Moves are monotone in times. So if all labels of each state are later by some time than labels that it had a number
+    of rounds before, they are later by as much again after as many further rounds.
     """
     best, most = (Fraction(0), 0, 0, 0), int(steps.number[0] - done // len(steps.ticks) - steps.admitted[0] - 1)
     run = runs_of(rounds[-1].keys, done, steps)

@@ -24,19 +24,19 @@ NONE, NOTHING = -1, -(2**60)
 
 
 class Steps(NamedTuple):
-    """What micro-batches do, in turn: chain by chain forwards, then gradients. Arrays by step, or by device.
+    """Steps of micro-batches in order: chain by chain forwards, then gradients. Arrays by step, or by device.
 
-    `lag` is the time from the end of the step before to the start of a step, `after` what a backward takes when its
-    gradient has run, `soonest[n, d]` the least time from the end of the step before n to the start of one on device d,
-    from n on; -1 where there is none. `together[n, g]` is what a block of forward n and gradient g takes, -1 without.
-    `first` and `last` are the steps of the chain, which `number` micro-batches run, `admitted` at most between these
-    two at once, with times from `column` on; all chains have so many `columns`. `behind` is the time from the end of a
-    chain's last step until its micro-batch is done. `bases` are of the digits of a state's key: what each step has run
-    less the chain's last one, and this but of the first chain.
+    `lag` is the time from the end of the previous step to the start of a step, `after` the remaining ticks of a
+    backward after its gradient, `soonest[n, d]` the least time from the end of the step before n to the start of one on
+    device d, from n on; -1 if there is none. `together[n, g]` are the ticks of a block of forward n and gradient g, -1
+    without. `first` and `last` are the steps of the chain, run by `number` micro-batches, at most `admitted` between
+    these two at once, with times from `column` on; all chains have `columns` times. `behind` is the time from the end
+    of a chain's last step until its micro-batch is done. `bases` are those of the digits of a state's key: the count of
+    each step less that of the chain's last one, and the latter for all but the first chain.
 
-    `room` is -1 without a limit, `open_` the least memory of a weight pass that has not run, `weight` the longest. The
-    ends of `counted` devices are bounded. Where only the `owner`'s time counts, else -1, `past` is so early that all
-    before its first step may have ended by 0.
+    `room` is -1 without a limit, `open_` the least memory of a pending weight pass, `weight` the longest. The ends of
+    `counted` devices are bounded. If only the `owner`'s time counts, else -1, `past` is so early that all before its
+    first step may have ended by 0.
     """
 
     device: Numbers
@@ -105,7 +105,7 @@ def walk_along(problem: Problem, stages: tuple[int, ...], owner: int | None) -> 
 
 
 def _ways(problem: Problem, stages: tuple[int, ...], owner: int | None) -> Numbers:
-    """Chain by chain what is known of each step; behind its stage, whether it is a gradient, and its earliest times."""
+    """The numbers of each step, chain by chain; then its stage, if it is a gradient, and its earliest times."""
     times, found, columns = least_times(problem), list[tuple[int, ...]](), 0
     for chain in problem.placement.chains:
         kept = [stage for stage in chain if stage in stages]
@@ -131,7 +131,7 @@ def _ways(problem: Problem, stages: tuple[int, ...], owner: int | None) -> Numbe
 
 
 def weights_of(steps: Steps) -> Numbers:
-    """What a run of each step adds to the key of a state."""
+    """The amount by which a run of each step raises the key of a state."""
     found = np.cumprod(np.append(1, steps.bases[:-1]))
     for n in np.unique(steps.last):
         found[n] = (found[n] if n > steps.last[0] else 0) - found[steps.first[n] : n].sum()
@@ -139,7 +139,7 @@ def weights_of(steps: Steps) -> Numbers:
 
 
 def runs_of(keys: Numbers, done: int, steps: Steps) -> Numbers:
-    """How often each step has run in states with these keys, with so many steps run in all."""
+    """Number of runs of each step in states with these keys, with `done` steps run in all."""
     run, left, size = np.zeros((len(keys), len(steps.ticks)), np.int64), keys, steps.last[0] + 1
     for n, base in enumerate(steps.bases):
         run[:, n], left = left % base, left // base

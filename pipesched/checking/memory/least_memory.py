@@ -1,4 +1,4 @@
-"""The problem that every schedule with copies and recomputations solves as well: without them, and with less held."""
+"""Relaxation without copies and recomputations, in which every activation takes the least memory of its modes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pipesched.problem.stage import Stage
 
 
 def with_least_memory(problem: Problem) -> Problem:
-    """Its bounds are bounds of the problem, whose schedules hold no less at any time and need no less time.
+    """The relaxed problem; its bounds hold for the problem, whose schedules use no less memory or time.
 
-    Between its forward and its backward an activation takes the least of what its ways leave on the device. The
-    backward takes what it lacks when it begins, so that after it as much is held as ever. Hosts and links are left out
-    with the copies, where nothing else uses a link.
+    Between its forward and its backward an activation takes the least memory on the device over its modes. The backward
+    takes the difference when it begins, so that after it the level is as before. Hosts and links are left out with the
+    copies, if nothing else uses a link.
     """
     saves = any(stage.offload or stage.recompute for stage in problem.stages)
     if not saves and (problem.transfer_stream or any(stage.tasks for stage in problem.stages)):

@@ -1,7 +1,7 @@
-"""Argument: whichever way each activation is held, what all need of a device's compute, memory and copies has to fit.
+"""Argument: for any modes of the activations, their total need of a device's compute, memory and copies has to fit.
 
-Of each resource: value >= what it has besides + what the activations need of it. So the same holds of every weighted
-mean of resources, and each activation needs of that mean what its cheapest way does, or more.
+For each resource: value >= its fixed need + the need of the activations. So the same holds of every weighted mean of
+resources, and each activation needs of that mean at least what its cheapest mode does.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _KNOWN = frozenset(("offload", "recompute", "may_keep", "host_pools", "shared_st
 
 
 def memory_and_copies(problem: Problem, evidence: ResourceWeights) -> Fraction:
-    """The weighted mean of the device's resources, each activation held in the way that needs least of it."""
+    """The weighted mean of the device's resources, each activation in the mode that needs least of it."""
     require_covered(problem, _KNOWN)
     if any(stage.overlapped is not None for stage in problem.stages):
         raise NotCoveredError("the check does not cover offload and recomputation with overlapped blocks")
@@ -63,21 +63,21 @@ class _Resources:
         self.besides += [Fraction(self._first + between + self._back)] * len(self._copying)
 
     def _whole_room(self) -> int:
-        """Of the memory, what a sum of amounts that passes take and give back can fill; 0 where there is no limit."""
+        """The part of the capacity that sums of the passes' amounts can fill; 0 without a limit."""
         amounts = [n for stage in self._own for n in (stage.activation, stage.freed)]
         amounts += [keeps for stage in self._own for keeps, _ in stage.held_until_backward.values()]
         unit = gcd(*amounts)
         return 0 if self.device.room is None or not unit else max(0, self.device.room // unit * unit)
 
     def _compute_besides(self) -> Fraction:
-        """Way to the device and all passes; the way back as well if weight passes do without it, those that can."""
+        """Path to the device and all passes; also the path back less the weight passes that can be deferred."""
         put_off = most_in(self.device.room, self.device.weight_passes())
         return Fraction(self._first + self.device.work + max(0, self._back - put_off))
 
     def _memory_besides(self) -> Fraction:
-        """Way to the device, memory that stays empty while the first forwards run, and the way back.
+        """Path to the device, memory that stays empty while the first forwards run, and the path back.
 
-        Behind the last gradient, what is held waits for weight passes: of each unit counted one such pass at most.
+        After the last gradient, memory in use waits for weight passes: for each unit at most one such pass counts.
         """
         behind = max((stage.weight or 0 for stage in self._own), default=0)
         largest = max(max(stage.activation, stage.activation - stage.freed) for stage in self._own)
@@ -90,7 +90,7 @@ class _Resources:
         return self._first + Fraction(empty, self._room) + max(0, self._back - behind)
 
     def needs(self, s: int, way: PassKind | None, keeps: int) -> list[Fraction]:
-        """Of each resource what one activation of a stage needs, held in this way."""
+        """Need of each resource by one activation of a stage in this mode."""
         stage, times = self.device.problem.stages[s], self.device.times[s]
         busy = dict.fromkeys((self._compute, *self._copying), 0)
         whole = stage.forward

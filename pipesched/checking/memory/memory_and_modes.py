@@ -1,4 +1,4 @@
-"""Argument: passes that go through the devices fast cost them time, and slow ones hold memory for longer.
+"""Argument: fast modes of passes cost their devices time, and slow ones occupy memory for longer.
 
 Suppose that there is a schedule of at most some time. Then each device runs only so many passes outside of overlapped
 blocks and splits only so many backwards, or the argument of unpaired passes would forbid it. With the least times that
@@ -113,10 +113,11 @@ def _delays(numbers: ModeNumbers, splits: Table, weights: Mapping[int, _Weights]
 
 
 def _given(numbers: ModeNumbers, until: Fraction, row: int, split: int) -> Fraction:
-    """The most memory over time that the device has: what it holds at once times the time, less what ramps leave.
+    """The most memory over time that the device offers: capacity times time, less the ramps.
 
-    In blocks a forward begins while its backward's activation is held still, so that at most one more activation is
-    held than forwards run outside of blocks. Forwards fill the memory one by one, and backwards empty it one by one.
+    In blocks a forward begins while its backward's activation is still in memory, so that at most one more activation
+    is in memory than forwards run outside of blocks. Forwards fill the memory one by one, and backwards empty it one by
+    one.
     """
     here, stages = numbers.here, numbers.stages
     start = here.first_start if here.problem.objective is Objective.MAKESPAN else 0

@@ -1,9 +1,9 @@
-"""Whether no partition of a placement leaves room for a plan below a value: all cuts, device by device.
+"""Check that no partition of a placement admits a plan below a value: all cuts, device by device.
 
-Every device must have time for its passes, the way to its first stage and back, and memory for its activations as long
-as they are held. Devices are taken in turn, the one whose first stage is last on the chain first. Of what those before
-hold only two things matter to the next ones: the cuts between them, and how much longer than on the fastest device
-without recomputation the way through their stages is; of equal cuts the least such time stands for all.
+Every device must have time for its passes, the path to its first stage and back, and memory for its activations for
+their lifetimes. Devices are taken one by one, the one whose first stage is last on the chain first. Of the earlier
+devices only two quantities matter to the next ones: the cuts between them, and how much longer than on the fastest
+device without recomputation the path through their stages is; of equal cuts the least such time represents all.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _MOST_ROWS, _BITS = 8_000_000, 61
 
 
 class _Rows(NamedTuple):
-    """Cuts that are known, by number; all work so far; what devices before, and this one, add to a way; its time left.
+    """Known cuts by number; all work so far; the path increase of earlier devices, and of this one; its time left.
 
-    Of this device's stages, the last first, what each is, and the ticks from the end of its F to its B, without those
-    that devices before add.
+    Also the options of each of this device's stages, the last first, and the ticks from the end of its F to its B,
+    without those that earlier devices add.
     """
 
     cuts: dict[int, Array]
@@ -51,9 +51,9 @@ class _TooManyError(Exception):
 
 
 def none_below(plan: PlanProblem, choice: Choice, bound: Fraction) -> bool | None:
-    """Whether no partition has a plan below the bound, in the file's unit; None: not covered, or too many to tell.
+    """True if no partition has a plan below the bound, in the file's unit; None: not covered, or too many partitions.
 
-    Covered are makespan and span of whole micro-batches on one chain, with all that is computed in its stages.
+    Covered are makespan and span of whole micro-batches on one chain whose work is all in its stages.
     """
     of_passes = plan.objective in (Objective.MAKESPAN, Objective.SPAN) and not plan.model.parameters.some
     in_stages = not plan.shared and plan.encoder is None
@@ -91,7 +91,7 @@ class _ByDevice:
         self._given = counts and np.searchsorted(costs.cuts, np.array([0, *counts]).cumsum())
 
     def none_left(self) -> bool:
-        """Whether no cuts are left."""
+        """True if no cuts are left."""
         zero = np.zeros(1, np.int64)
         cuts, work, before = {0: zero, self._stages: zero + self._last_cut}, zero, zero
         for number, (device, own) in enumerate(self._devices):
@@ -150,7 +150,7 @@ class _ByDevice:
         return there, back
 
     def _in_time(self, rows: _Rows, first: int) -> Fits:
-        """Behind the way there a device computes all; before the way back all but the Ws."""
+        """Rows with time for the device: all work after the path there; all but the Ws before the path back."""
         there, back = self._there_and_back(rows, first)
         all_ = self._m * np.sum([own.forward + own.rest for own in rows.stages], axis=0)
         gradients = self._m * np.sum([own.forward + own.gradient for own in rows.stages], axis=0)
@@ -158,7 +158,7 @@ class _ByDevice:
         return fits if self._span else fits & (there + all_ <= self._value)
 
     def _in_memory(self, rows: _Rows, first: int, device: int) -> Fits:
-        """Whether the memory that is left has time for all activations, each as long as it is held."""
+        """Rows whose remaining memory admits all activations for their lifetimes."""
         if not self._room:
             return np.full(len(rows.before), True)
         room = self._room[device] - np.sum([own.always for own in rows.stages], axis=0)
@@ -180,7 +180,7 @@ class _ByDevice:
         return fits
 
     def _share(self, held: list[Array], ticks: list[Array], room: Array, time: Array) -> Fits:
-        """Whether every micro-batch may hold so much on each stage for so many ticks."""
+        """Rows in which every micro-batch can have this memory on each stage for this many ticks."""
         if len(held) == 1:
             number = _number(held[0], room, self._m)
             return np.asarray((number >= self._m) | (-(-self._m // number) * ticks[0] <= time))
@@ -190,12 +190,12 @@ class _ByDevice:
 
 
 def _number(held: Array, room: Array, most: int) -> Array:
-    """How many fit at once; one at least, since that is asked elsewhere."""
+    """Number that fits at once; at least one, since that is checked elsewhere."""
     return np.where(held > 0, np.clip(room // np.maximum(held, 1), 1, most), most)
 
 
 def _least(rows: _Rows, bordering: list[int]) -> tuple[dict[int, Array], Array, Array]:
-    """Of rows whose cuts are equal as far as others border on them, the one whose way is the least longer."""
+    """Rows of least path increase among those with equal cuts at the borders to later devices."""
     longer, columns = rows.before + rows.longer, [rows.cuts[cut] for cut in bordering]
     order = np.lexsort((longer, *columns))
     known = np.stack([column[order] for column in columns])

@@ -1,4 +1,4 @@
-"""All that one device may hold as a stage: from which cut to which, with what it recomputes, and what that takes."""
+"""All stages that one device may have: between which cuts, with which recomputation, and their costs."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _MOST_WAYS = 32
 
 
 class Options(NamedTuple):
-    """A column each: the cuts where the stage begins and ends; ticks of a micro-batch's F, least B, and all backward.
+    """Columns: the cuts where the stage begins and ends; ticks of a micro-batch's F, least B, and all backward.
 
     `work` is that of all its passes on the fastest device without recomputation, and `longer` by how much F and B
-    exceed theirs. Of memory, in steps: what is held from F to B, of that to the end of W, and at all times.
+    exceed theirs. Memory, in steps: in use from F to B, the part of it until the end of W, and at all times.
     """
 
     begin: Array
@@ -41,18 +41,18 @@ class Options(NamedTuple):
 
 
 class Costs:
-    """Of a plan's layers, without pieces, parameters, encoder or shared vocabulary; memory is counted in `step`."""
+    """Costs of a plan's layers, without pieces, parameters, encoder or sharded vocabulary; memory in `step`."""
 
     def __init__(self, plan: PlanProblem, step: Fraction) -> None:
         self.plan, self.step, self.cuts = plan, step, plan.model.cuts
 
     def sums(self, of: Iterable[Fraction], unit: Fraction) -> Array:
-        """Of all layers before each cut, each rounded down to whole units."""
+        """Sums over the layers before each cut, each term rounded down to whole units."""
         totals = [*accumulate((floor(each / unit) for each in of), initial=0)]
         return np.array([totals[cut] for cut in self.cuts], np.int64)
 
     def times(self, slowness: Fraction) -> tuple[tuple[Array, int], ...]:
-        """Of F, the least B, and all of a backward: ticks before each cut, and what a stage adds."""
+        """Ticks before each cut, and per stage, for F, the least B, and all of a backward."""
         model, unit = self.plan.model, self.plan.tick / slowness
         forward, backward = floor(model.forward_overhead / unit), floor(model.backward_overhead / unit)
         whole = [one.least_backward for one in model.sequence]
@@ -87,7 +87,7 @@ class Costs:
         return Options(*np.array(rows, np.int64).reshape(-1, len(Options._fields)).T)
 
     def _of(self, layer: LayerType, slowness: Fraction) -> list[tuple[int, int, int]]:
-        """What may be recomputed of a layer: the ticks it takes, and what is held from F to B and to the end of W."""
+        """Recomputation modes of a layer: ticks, and memory from F to B and to the end of W."""
         found = [(Fraction(0), Fraction(1)), *((way.time, way.keeps) for way in layer.recompute)]
         allowed = {Decide.FREE: found, Decide.NEVER: found[:1], Decide.ALWAYS: found[1:2] or found}[self.plan.recompute]
         late = layer.activation - layer.freed_by_backward
@@ -102,7 +102,7 @@ class Costs:
 
 
 def _smallest(ways: set[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Those to which none is equal or better in every number, groups of neighbours as one where there are many."""
+    """The non-dominated triples; where there are many, groups of neighbours are replaced by their minimum."""
     front: list[tuple[int, int, int]] = []
     for one in sorted(ways):
         if not any(other[1] <= one[1] and other[2] <= one[2] for other in front):

@@ -1,4 +1,4 @@
-"""Argument: until something is given back, memory lets only so many forwards of a device begin.
+"""Argument: until memory is released, only so many forwards of a device can begin.
 
 What has begun by an instant holds no more than the memory and what may have been given back before. So of a stream's
 forwards only so much has run by then; of its other tasks only those that need not begin later.
@@ -57,7 +57,7 @@ def _gifts(paths: TaskPaths, device: int) -> Iterator[tuple[list[Node], int]]:
 
 
 def _ended_by(between: Between, ends: Sequence[Node], count: int) -> int:
-    """How many of these passes may have ended before the head."""
+    """Number of these passes that may have ended before the head."""
     heads, ticks = between.heads, between.paths.ticks
     known = [[time + ticks[end] for time in own] for end in ends if (own := heads[end]) is not None]
     if not known:
@@ -66,7 +66,7 @@ def _ended_by(between: Between, ends: Sequence[Node], count: int) -> int:
 
 
 def _by_stage(problem: Problem, items: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Of each stage the ticks of a forward on the stream, what it takes of the memory, and how many there are."""
+    """For each stage the ticks of a forward on the stream, its memory, and the number of forwards."""
     ticks: dict[int, int] = {}
     counts = {stage: count for _, stage, count in items}
     for own, stage, _ in items:

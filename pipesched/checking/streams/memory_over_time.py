@@ -1,8 +1,8 @@
-"""Argument: activations need memory for a time, and all of it goes into what the device has until the last is gone.
+"""Argument: activations need memory for a time, and all of it must fit into the device's memory times time.
 
-An activation lies in its device's memory at least as long as the longest way from its forward to what gives it back:
-all of it until its backward has ended, the rest until its weight pass has. What is held at once is a whole number of
-the largest unit that measures every amount.
+An activation is in its device's memory at least as long as the longest path from its forward to its release: all of it
+until its backward has ended, the remaining part until its weight pass has. The memory level is a whole number of the
+largest unit that divides every amount.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pipesched.results.evidence import MemoryOfDevice
 
 
 def memory_of_tasks(problem: Problem, evidence: MemoryOfDevice) -> Fraction:
-    """The least way to the device, the time that its memory is needed for, and the least way from it."""
+    """The shortest path to the device, the time for which its memory is needed, and the shortest path from it."""
     device, owner = evidence.device, evidence.owner
     room, problem = limited_room(problem, device), asked(problem, evidence)
     stages = [problem.stages[stage] for stage in problem.placement.stages_of[device]]
@@ -50,7 +50,7 @@ def memory_of_tasks(problem: Problem, evidence: MemoryOfDevice) -> Fraction:
 
 
 def _least(times: list[int] | None) -> int | None:
-    """The first of a task's times, which is the least; None where no way leads there."""
+    """The first of a task's times, which is the least; None if no path leads there."""
     return None if times is None else times[0]
 
 
@@ -65,7 +65,7 @@ def _held_until(paths: TaskPaths, stage: int) -> Iterator[tuple[int, list[Node]]
 
 
 def _since(paths: TaskPaths, begin: Node) -> dict[Node, int]:
-    """The least time from the start of a task to the end of it and of each that comes behind it in any case."""
+    """The least time from the start of a task to the end of it and of each task that always follows it."""
     found = {begin: paths.ticks[begin]}
     for node, needs in paths.needs.items():
         ways = [found[one] + lag for one, lag in needs if one in found]

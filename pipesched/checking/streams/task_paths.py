@@ -1,4 +1,4 @@
-"""The tasks of one micro-batch on its chain, and what each waits for."""
+"""The tasks of one micro-batch on its chain, and the predecessors of each."""
 
 from __future__ import annotations
 
@@ -69,5 +69,5 @@ class TaskPaths:
         return Node(kind, stage, len(self.problem.stages[stage].tasks_of(kind)) - 1)
 
     def _lag(self, stage: int, to: Sequence[int]) -> int:
-        """What passes from the end of the last task of a pass, or of the one that sends, until its tensor is there."""
+        """Lag from the end of the last task of a pass, or of the sending one, until its tensor has arrived."""
         return self.problem.lag(stage, to[0]) if to and self.problem.transfer_stream is None else 0

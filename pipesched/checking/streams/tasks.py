@@ -1,4 +1,4 @@
-"""Argument: of a stream's tasks those that begin late and are long from the end run one at a time in between.
+"""Argument: tasks of a stream that begin late and are far from the end run one at a time in between.
 
 Micro-batches of a chain are alike, so that the k-th start of a task is no sooner than the k-th start of each that it
 waits for allows, nor than k times its own duration after the first; and so from the end. Where all of two chains wait
@@ -38,7 +38,7 @@ def stream_tasks(problem: Problem, evidence: StreamTasks) -> Fraction:
 
 
 class Between:
-    """Tasks on their ways: the times to each and from each, and the `head` and `tail` of the evidence in ticks."""
+    """Tasks with the times to and from each, and the `head` and `tail` of the evidence in ticks."""
 
     def __init__(self, paths: TaskPaths, evidence: OfTasks) -> None:
         self.paths, finer = paths, evidence.tick / paths.problem.tick
@@ -50,7 +50,7 @@ class Between:
         return [node for node, where in self.paths.where.items() if where == (device, stream)]
 
     def inside(self, node: Node) -> int:
-        """How many of a task begin no sooner than the head and leave no less than the tail."""
+        """Number of runs of a task that begin no sooner than the head and leave no less than the tail."""
         own, left = self.heads[node], self.tails[node]
         if own is None or left is None:
             return 0
@@ -58,7 +58,7 @@ class Between:
 
 
 def between_by_chain(problem: Problem, evidence: OfTasks) -> Iterator[tuple[Between, int]]:
-    """Of every chain that micro-batches walk, with their number."""
+    """Every chain with micro-batches, and their number."""
     for chain in problem.placement.chains:
         count = len(problem.microbatches_of[chain[0]])
         if count:
@@ -109,7 +109,7 @@ def _times(
     sequence: Iterable[Node],
     ways: dict[Node, list[tuple[Node, int]]],
 ) -> dict[Node, list[int] | None]:
-    """Of each task the times of its first, second, ... start, or end from the end on; None if no way leads there."""
+    """For each task the times of its first, second, ... start (or end, backwards); None if no path leads there."""
     found: dict[Node, list[int] | None] = {}
     for node in sequence:
         count = len(paths.problem.microbatches_of[node.stage])
@@ -143,10 +143,11 @@ def limited_room(problem: Problem, device: int) -> int:
 
 
 def in_two(problem: Problem) -> Problem:
-    """No schedule is better than the best one here, in which all backwards run in two passes that can.
+    """Relaxation in which all backwards that can run as two passes; no schedule of the problem is better.
 
-    One task in one go stands for B and W directly behind: what is left of it, if B ends no later than either does. What
-    B keeps besides is left out. `NotCoveredError` where one go of several tasks may be better than these.
+    One fused task is replaced by B and W directly after it, W having the remaining time, if B ends no later than
+    either. Memory that B takes in addition is left out. `NotCoveredError` if a fused pass of several tasks may be
+    better than these.
     """
     return replace(problem, stages=tuple(map(_in_two, problem.stages)))
 
@@ -169,7 +170,7 @@ def _in_two(stage: Stage) -> Stage:
 
 
 def interleaves(fused: Sequence[TaskSpec], backward: Sequence[TaskSpec], weight: Sequence[TaskSpec]) -> bool:
-    """Whether one go is the tasks of B in order and those of W among them, each behind what it waits for."""
+    """True if BW consists of the tasks of B in order and those of W among them, each after its predecessors."""
     rest, done = [(task[:3], task.after) for task in weight], 0
     for task in fused:
         if done < len(backward) and backward[done][:3] == task[:3]:

@@ -1,15 +1,15 @@
-"""Argument: tasks of passes as stages of their own, each pass one task: its bounds are bounds of the problem.
+"""Argument: tasks of passes as stages of their own, each pass one task: bounds of that problem hold for this one.
 
-Every schedule becomes one of that problem that is no longer and holds no more: the passes of a row are its tasks, when
-they run. These wait for each other along the chain as tasks do, and a device there runs what a stream runs.
+Every schedule becomes one of that problem that is no longer and uses no more memory: the passes of a row are its tasks,
+at their times. These wait for each other along the chain as tasks do, and a device there runs what a stream runs.
 
-A missing W takes no time, right behind its B. There must be a task of F and of B: one that is missing may have to come
+A missing W takes no time, directly after its B. There must be a task of F and of B: a missing one might have to run
 while the device runs the other of another micro-batch. All that a device runs is within the time in which the real one
 is in use, so that no span is longer.
 
-A full backward is B and W at once, if its tasks are theirs, each of W behind what it waits for. Memory is taken by a
-later task than that with which F begins, and given back by one before that with which B ends, and W: one of its tasks
-waits for the backward of the row, or what W gives back is left out. So is what B takes besides.
+A full backward is B and W at once, if its tasks are theirs, each of W after its predecessors. Memory is taken by a
+later task than that with which F begins, and released by one before that with which B ends, and W: one of its tasks
+waits for the backward of the row, or the release of W is left out. So is the memory that B takes in addition.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _require_tasks(problem: Problem) -> None:
 
 
 def _in_one_go(stage: Stage) -> bool:
-    """Whether BW is B with W at once, or one task no shorter than both, which are one as well, on their stream."""
+    """True if BW is B with W at once, or one task no shorter than both, which are one task each, on their stream."""
     fused, backward, weight = ([task._replace(name="") for task in stage.tasks_of(kind)] for kind in (BW, B, W))
     if len(fused) == len(backward) == len(weight) == 1 == len({one[0].stream for one in (fused, backward, weight)}):
         return fused[0].ticks >= backward[0].ticks + weight[0].ticks
@@ -94,7 +94,7 @@ def _in_one_go(stage: Stage) -> bool:
 
 
 def _require_rows(stage: Stage, number: int, rows: Sequence[Row]) -> None:
-    """`RefusedEvidenceError` where rows of a stage are not tasks of its passes, one behind the other."""
+    """Raise `RefusedEvidenceError` if rows of a stage are not consecutive tasks of its passes."""
     forwards, backwards, weights = ([task for row in rows if (task := row[at]) is not None] for at in (1, 2, 3))
     for kind, numbers in zip((F, B, W), (forwards, backwards, weights), strict=True):
         there = len(_tasks(stage, kind)) if kind is not W or stage.weight is not None else 0
@@ -118,7 +118,7 @@ def _waits(weight: TaskSpec, backward: int | None) -> bool:
 
 
 def _tasks(stage: Stage, kind: object) -> tuple[TaskSpec, ...]:
-    """Those of F, of W, or of the backward in the way in which they are numbered."""
+    """The tasks of F, of W, or of the backward in the mode in which they are numbered."""
     return stage.tasks_of(F if kind is F else W if kind is W else BW if stage.weight is None else B)
 
 

@@ -1,4 +1,4 @@
-"""Argument: when the backwards of a device have ended, no more weight tasks are left than its memory holds.
+"""Argument: when the backwards of a device have ended, at most as many weight tasks remain as its memory admits.
 
 An activation is on its device from its backward to the end of its weight tasks, whatever became of it before: copies
 and recomputations are left out, and their time.
@@ -54,7 +54,7 @@ def stream_weights(problem: Problem, evidence: StreamWeights) -> Fraction:
 
 
 def _behind(between: Between, stage: int, weights: Sequence[Node], count: int) -> int:
-    """How many weight passes of a stage begin no sooner than the head, behind backwards ended when the tail is left."""
+    """Number of a stage's weight passes that begin no sooner than the head, after backwards ended before the tail."""
     last = between.tails[Node(B, stage, len(between.paths.problem.stages[stage].tasks_of(B)) - 1)]
     ended = sum(t >= between.tail for t in last or ())
     early = [count if (own := between.heads[node]) is None else sum(h < between.head for h in own) for node in weights]
