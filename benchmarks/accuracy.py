@@ -1,7 +1,8 @@
-"""Predicted beside measured steps: `python -m benchmarks.accuracy [--table FILE --configs DIR] [--write]`.
+"""Predicted beside measured steps: `python -m benchmarks.accuracy [--table FILE --configs DIR] [--fit | --write]`.
 
 Every row of the table of published measurements is predicted by the formulas that `new --from` and `layouts` use:
-the runtime's own cut and schedule, simulated. `--write` puts the tables into docs/results/accuracy.md.
+the runtime's own cut and schedule, simulated. `--write` puts the tables into docs/results/accuracy.md; `--fit` fits the
+rates of devices to the rows, all of them and without each source in turn, for the table of devices and that page.
 """
 
 from __future__ import annotations
@@ -9,24 +10,26 @@ from __future__ import annotations
 import json
 import sys
 from argparse import ArgumentParser
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from statistics import mean
 
-from benchmarks.measured.figures import Compared, Errors, Order, by, errors, memory, orders
+from benchmarks.measured.figures import Compared, by, errors, memory, orders
+from benchmarks.measured.fit import devices_with, fitted
 from benchmarks.measured.prediction import predicted
-from benchmarks.measured.table import CONFIGS, TABLE, Row, read_table
-from benchmarks.reporting.page import exit_code, show, table
+from benchmarks.measured.table import CONFIGS, HOLDOUT, TABLE, kind, read_table, source_of
+from benchmarks.measured.tables import page
+from benchmarks.reporting.page import exit_code, show
 from pipesched.files import model_configs
 from pipesched.files.atomic_write import write_whole
-from pipesched.files.model_configs.expected_error import FILE, kind_of
+from pipesched.files.model_configs.expected_error import FILE
 
 PAGE = Path(__file__).parents[1] / "docs" / "results" / "accuracy.md"
 RECORD = Path(__file__).parent / "data" / "accuracy.json"
+RATES = Path(__file__).parent / "data" / "rates.json"
 EXPECTED = Path(str(files(model_configs))) / FILE
 _ENOUGH = 5  # rows of a kind, for their mean to say what to expect
-_HEAD = ("rows", "median ratio", "mean error, %", "90th percentile, %", "within 20 %, %")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -40,7 +43,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="into docs/results/accuracy.md, with what CI compares and `layouts` expects",
     )
     parser.add_argument("--rows", action="store_true", help="print every row with its prediction, as CSV")
+    parser.add_argument("--fit", action="store_true", help="fit the rates of devices (minutes), into data/rates.json")
     args = parser.parse_args(arguments)
+    if args.fit:
+        write_whole(RATES, json.dumps(fitted(read_table(args.table), args.configs)._asdict(), indent=1) + "\n")
+        return 0
     found = compared(args.table, args.configs)
     if args.rows:
         print("id,kind,measured_s,predicted_s,ratio,peak_gib,capacity_gib")
@@ -57,10 +64,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 sep=",",
             )
         return 0
-    show(PAGE if args.write else None, "python -m benchmarks.accuracy --write", page(found))
+    unseen, holdout = left_out(found, args.configs), compared(HOLDOUT) if args.table == TABLE else []
+    show(PAGE if args.write else None, "python -m benchmarks.accuracy --write", page(found, unseen, holdout))
     if args.write:
         write_whole(RECORD, json.dumps(record(found), indent=1) + "\n")
-        write_whole(EXPECTED, json.dumps(expected(found), indent=1) + "\n")
+        write_whole(EXPECTED, json.dumps(expected(unseen), indent=1) + "\n")
     return 0
 
 
@@ -69,9 +77,14 @@ def compared(path: Path = TABLE, configs: Path = CONFIGS) -> list[Compared]:
     return [Compared(row, predicted(row, configs)) for row in read_table(path)]
 
 
-def kind(row: Row) -> str:
-    """The family of the GPU and of the model, as `expected_error` names it."""
-    return kind_of(row.gpu, row.moe)
+def left_out(found: Sequence[Compared], configs: Path = CONFIGS) -> list[Compared]:
+    """The same rows, each predicted with rates that were fitted without its source."""
+    without = {name: devices_with(rates) for name, rates in json.loads(RATES.read_text("utf-8"))["without"].items()}
+    return [
+        one._replace(found=predicted(one.row, configs, without[source_of(one.row)]))
+        if source_of(one.row) in without else one
+        for one in found
+    ]  # fmt: skip
 
 
 def record(found: Sequence[Compared]) -> dict[str, float]:
@@ -102,53 +115,6 @@ def expected(found: Sequence[Compared]) -> list[dict[str, object]]:
         for name, each in own.items()
         if each.rows >= _ENOUGH
     ]
-
-
-def page(found: Sequence[Compared]) -> str:
-    """All tables of the page."""
-    timed = [one for one in found if one.row.seconds]
-    bf16, held = [one for one in timed if one.row.bf16], memory(found)
-    fewer = [one for one in timed if not one.row.bf16]
-    whole = {"BF16": errors(bf16)} | ({"FP8": errors(fewer)} if fewer else {})
-    ordered = orders(timed)
-    order_rows = [_order(one.group.replace(" ", "-"), str(one.rows), [one]) for one in ordered if not one.of_schedules]
-    for name, of_schedules in (("mean, layouts", False), ("mean, schedules of one layout", True)):
-        ones = [one for one in ordered if one.of_schedules is of_schedules]
-        order_rows += [_order(name, "", ones)] if ones else []
-    parts = [
-        "Predicted over measured seconds of a step, by precision:", _errors("precision", whole),
-        "By GPU and kind of model (all precisions):", _errors("GPU, model", by(kind, timed)),
-        "By source:", _errors("source", by(_source, timed)),
-        "Order of the layouts of one model on the same GPUs:",
-        table(("layouts", "rows", "rank correlation", "loss, %"), order_rows),
-        "Memory:",
-        table(("", "rows", "share, %"), [
-            ["ran, said not to fit", str(held.ran), f"{100 * held.refused:.1f}"],
-            ["out of memory, said to fit", str(held.out_of_memory), f"{100 * held.accepted:.1f}"],
-            ["peak more than 10 % off what was allocated", str(held.peaks), f"{100 * held.far:.1f}"],
-        ]),
-        f"Median of predicted over allocated peaks: {held.ratio:.2f}.",
-    ]  # fmt: skip
-    return "\n\n".join(parts)
-
-
-def _errors(name: str, of: Mapping[str, Errors]) -> str:
-    rows = [
-        [key, str(own.rows), f"{own.median:.2f}", *(f"{100 * share:.1f}" for share in (own.mean, own.p90, own.near))]
-        for key, own in of.items()
-    ]
-    return table((name, *_HEAD), rows)
-
-
-def _order(name: str, rows: str, of: Sequence[Order]) -> list[str]:
-    correlation, loss = mean(one.correlation for one in of), mean(one.loss for one in of)
-    return [name, rows, f"{correlation:.2f}", f"{100 * loss:.1f}"]
-
-
-def _source(row: Row) -> str:
-    """The repository or paper, without the file."""
-    first, _, rest = row.source.partition(" ")
-    return f"{first} {rest.partition(' ')[0]}".rstrip(":,;") if first in ("arXiv", "MegaScale", "Meta") else first
 
 
 if __name__ == "__main__":

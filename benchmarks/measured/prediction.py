@@ -30,6 +30,20 @@ from pipesched.simulation.simulator import simulate
 _DTYPES = {"fp8-cs": "fp8", "float8+asyncTP": "fp8"}
 # Their authors run them with optimizer post-validation: devices begin the next step each on its own.
 _POST_VALIDATED = ("zb-1p", "zb-2p")
+# What a source publishes of its runtime. Aleph Alpha: 13 billion parameters on one device of 80 GB leave gradients two
+# bytes, its head gathers all logits; DeepSpeed adds gradients after the
+# products; MPT has FlashAttention's loss, NVIDIA's recipes Transformer Engine's; DeepSeek's
+# moments have 16 bits (section 3.3.2).
+_RUNTIMES: Mapping[str, Mapping[str, object]] = {
+    "Aleph-Alpha": {"gradient_bytes": 2, "loss": "gathered", "fused_activation": False},
+    "bigscience": {"fused_accumulation": False},
+    "mosaicml": {"loss": "fused"},
+    "NVIDIA-NeMo/Megatron-Bridge": {"loss": "fused"},
+    "arXiv 2412.19437": {"optimizer_bytes": 8},
+}
+# Whose runs hide exchange, and the share that stays hidden where a stage's own work can cover it.
+_OVERLAPPED = ("NVIDIA-NeMo/Megatron-Bridge", "NVIDIA/NeMo", "arXiv 2412.19437")
+_HIDDEN = 0.7
 
 
 @dataclass(frozen=True)
@@ -50,9 +64,7 @@ def predicted(row: Row, configs: Path = CONFIGS, devices: Mapping[str, Device] =
     plan = plan_of(row, configs, devices)
     choice = Choice("linear" if row.chunks == 1 else "interleaved", row.chunks)
     counts = row.partition or some_counts(plan.model, row.pipeline * row.chunks)
-    own = training_of(row).get("recompute", [row.recompute])
-    assert isinstance(own, list)
-    partition = _recomputing(plan, Partition(counts), own[0])
+    partition = _recomputing(plan, Partition(counts), *_recomputed(row))
     problem = plan.problem(choice, partition)
     timeline = simulate(problem, HEURISTICS[row.schedule].order(problem))
     found = Candidate(choice, partition, timeline, row.schedule)
@@ -62,21 +74,56 @@ def predicted(row: Row, configs: Path = CONFIGS, devices: Mapping[str, Device] =
 
 
 def training_of(row: Row) -> dict[str, object]:
-    """What the table says of training, as keys of a plan file's section `model`."""
-    found: dict[str, object] = {"dtype": _DTYPES.get(row.precision, row.precision), "flash": row.flash}
-    if "grad_reduce_in_fp32=False" in row.runtime or "gradients in 16 bit" in row.runtime:
+    """What the table, and what its source publishes of its runtime, say of training: keys of the section `model`."""
+    said = row.runtime
+    found: dict[str, object] = {
+        "dtype": _DTYPES.get(row.precision, row.precision), "flash": row.flash, "recompute": _recomputed(row)
+    }  # fmt: skip
+    found |= next((own for source, own in _RUNTIMES.items() if row.source.startswith(source)), {})
+    if "grad_reduce_in_fp32=False" in said or "gradients in 16 bit" in said:
         found["gradient_bytes"] = 2
-    if "precision-aware optimizer" in row.runtime:
+    if "precision-aware optimizer" in said:
         found["optimizer_bytes"] = 8
-    if match := re.search(r"recompute (?:of )?([\w, and]+?) not expressible|recompute of ([\w, ]+)", row.runtime):
-        words = re.findall(r"\w+", match[1] or match[2])
-        found["recompute"] = ["+".join(sorted({*words} & {*MODULES}))]
-    if "FULL_SHARD" in row.runtime or "FSDP as" in row.runtime or "FSDP shards" in row.runtime:
+    # Aleph Alpha names its kernels; torchtitan in eager mode has none of its own.
+    if ("kernel flash" in said and "RMS kernel" not in said) or said.endswith("; eager"):
+        found["fused_norms"] = False
+    if "FULL_SHARD" in said or "FSDP as" in said or "FSDP shards" in said:
         found["sharding"] = "parameters"
-    elif "SHARD_GRAD_OP" in row.runtime:
+    elif "SHARD_GRAD_OP" in said:
         found["sharding"] = "gradients"
     if not row.sequence_parallel and dict(row.sizes)["tensor"] > 1:
         found["sequence"] = False
+    return found
+
+
+def _recomputed(row: Row) -> list[str]:
+    """The way in which every layer is recomputed, if any."""
+    said = row.runtime
+    if match := re.search(r"recompute (?:of )?([\w, and]+?) not expressible|recompute of ([\w, ]+)", said):
+        words = re.findall(r"\w+", match[1] or match[2])
+        return ["+".join(sorted({*words} & {*MODULES}))]
+    if row.recompute == "none" and "selective AC" in said:
+        return ["layernorm+mlp"]  # every other product and all small operations: the nearest that there is
+    if row.recompute == "none" and "deepseek" in row.model:
+        # DeepSeek (arXiv 2412.19437, sections 3.2.3 and 3.3.3) and NVIDIA's recipes.
+        own = {"arXiv 2412.19437": ["layernorm+mla_up_proj+moe_act"], "NVIDIA-NeMo/Megatron-Bridge": ["mla_up_proj"]}
+        return next((ways for source, ways in own.items() if row.source.startswith(source)), [])
+    return [] if row.recompute == "none" else [row.recompute]
+
+
+def rates_of(row: Row) -> dict[str, object]:
+    """What the row's runtime does with exchange, as keys of a plan file's section `hardware`.
+
+    NVIDIA's recipes for its own GPUs run tensor exchange of dense models behind products (`tp_comm_overlap`), and that
+    of experts on several nodes behind the other direction's passes (`overlap_moe_expert_parallel_comm`); so does
+    DeepSeek's DualPipe. Those of Qwen3 on H100 have plain all-to-all.
+    """
+    sizes, found = dict(row.sizes), dict[str, object]()
+    apart = sizes["expert"] > DEVICES[row.gpu].node
+    if row.source.startswith(_OVERLAPPED) and (apart or (sizes["tensor"] > 1 and not row.moe)):
+        found["hidden_share"] = _HIDDEN
+    if "performance-summary" in row.source and row.model.startswith("qwen3-") and row.gpu.startswith("h100") and apart:
+        found["dispatch"] = "expert"
     return found
 
 
@@ -85,7 +132,7 @@ def plan_of(row: Row, configs: Path = CONFIGS, devices: Mapping[str, Device] = D
     config = _config(configs / f"{row.model}.json")
     wanted = Wanted(
         row.pipeline, row.microbatches, row.gpu, devices[row.gpu], row.sequence, row.microbatch_size, dict(row.sizes),
-        training=training_of(row),
+        training=training_of(row), rates=rates_of(row),
     )  # fmt: skip
     plan = plan_problem_from(read_yaml(plan_text(config, wanted, row.model), row.id), row.id)
     # Room is compared, not enforced: what is out of memory is predicted too.
@@ -97,9 +144,9 @@ def _config(path: Path) -> ModelConfig:
     return read_config(str(path))
 
 
-def _recomputing(plan: PlanProblem, partition: Partition, way: str) -> Partition:
+def _recomputing(plan: PlanProblem, partition: Partition, way: str = "") -> Partition:
     """With every layer that has the way, or some of its modules, recomputed in it."""
-    if way == "none":
+    if not way:
         return partition
     modules, ways = modules_of(way), list[tuple[Recomputed, ...]]()
     for layers in partition.layers_of(plan.model):

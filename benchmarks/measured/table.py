@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipesched.errors import BadInput
+from pipesched.files.model_configs.expected_error import kind_of
 from pipesched.files.model_configs.hardware_table import DEVICES
 
 DATA = Path(__file__).parents[1] / "data"
 TABLE, CONFIGS = DATA / "measured.csv", DATA / "configs"
+# Rows that no rate was fitted to.
+HOLDOUT = DATA / "holdout.csv"
 
 _GIB = {"GiB": 1.0, "GB": 1e9 / 2**30}
 # Of memory columns, those that count what tensors hold; others also count the CUDA context and unused blocks.
@@ -66,6 +69,17 @@ def read_table(path: Path = TABLE) -> list[Row]:
             return [_row(one) for one in csv.DictReader(file)]
     except (OSError, KeyError, ValueError) as error:
         raise BadInput(f"{path}: is no table of measurements: {error!r}") from None
+
+
+def source_of(row: Row) -> str:
+    """The repository or paper that a row is from, without the file."""
+    first, _, rest = row.source.partition(" ")
+    return f"{first} {rest.partition(' ')[0]}".rstrip(":,;") if first in ("arXiv", "MegaScale", "Meta") else first
+
+
+def kind(row: Row) -> str:
+    """The family of the GPU and of the model, as `expected_error` names it."""
+    return kind_of(row.gpu, row.moe)
 
 
 def _row(cells: dict[str, str]) -> Row:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from math import exp, log
 
+import numpy as np
 import pytest
 
-from benchmarks.accuracy import RECORD, compared, record
+from benchmarks.accuracy import RATES, RECORD, compared, left_out, record
 from benchmarks.measured.figures import Compared, errors, memory, orders
-from benchmarks.measured.prediction import Prediction
-from benchmarks.measured.table import read_table
+from benchmarks.measured.fit import PRIORS, devices_with, least_rates, names, table_rates
+from benchmarks.measured.prediction import Prediction, training_of
+from benchmarks.measured.rivals import rivals
+from benchmarks.measured.table import HOLDOUT, read_table, source_of
 
 # What rounding, or a correction elsewhere, may move a share by.
 _TOLERANCE = 0.004
@@ -43,3 +47,60 @@ def test_figures_of_rows_made_up() -> None:
     ran = Compared(replace(row, allocated=2.0), Prediction(1, 3, 2))
     assert memory([ran, *lacked])[:4] == (1, 1.0, 4, 0.5)
     assert memory([ran, *lacked])[4:] == (1, 1.5, 1.0)
+
+
+def test_the_table_of_devices_has_the_fitted_rates() -> None:
+    found = json.loads(RATES.read_text(encoding="utf-8"))
+    assert table_rates() == found["rates"]
+    assert {*found["without"]} == {source_of(row) for row in read_table() if row.seconds}
+    likely = devices_with({"products/b200": 0.5, "memory_share": 0.7})
+    assert likely["gb200-186gb"].products == 0.5 and likely["h200-141gb"].memory_share == 0.7
+    assert likely["mi300x-192gb"].memory_share != 0.7 and likely["h100-80gb"].products != 0.5
+
+
+def test_a_fit_finds_the_rates_that_rows_were_made_with() -> None:
+    """Rates that no row depends on stay where they are likely, and one row far off the others moves little."""
+    pytest.importorskip("scipy")
+    every, of = names(), np.random.default_rng(7)
+    likely = np.array([log(PRIORS[name.partition("/")[0]].likely) for name in every])
+    made = likely + np.where(np.arange(len(every)) < 3, -0.1, 0.0)
+    slopes = np.where(np.arange(len(every)) < 3, of.uniform(-1, 0, (200, len(every))), 0.0)
+    off = slopes @ (likely - made)
+    weights = np.full(200, 50.0)
+    found = least_rates(off, slopes, likely, weights)
+    assert found == pytest.approx(made, abs=0.002)
+    off[0] += 3
+    assert least_rates(off, slopes, likely, weights) == pytest.approx(made, abs=0.02)
+    low = least_rates(off + 5, slopes, likely, weights)
+    assert all(PRIORS[name.partition("/")[0]].most >= exp(one) - 1e-9 for name, one in zip(every, low, strict=True))
+
+
+def test_rows_left_out_are_predicted_with_rates_that_never_saw_them() -> None:
+    rows = [row for row in read_table() if row.source.startswith("MooreThreads") and row.seconds]
+    found = [Compared(row, Prediction(1, 1, 1)) for row in rows[:2]]
+    known = {one.row.id: one.found.seconds for one in left_out(found)}
+    own = {one.row.id: one.found.seconds for one in compared() if one.row.id in known}
+    assert len(known) == 2 and all(abs(known[name] / own[name] - 1) > 0.02 for name in known)
+
+
+def test_rows_held_out_are_none_of_the_table() -> None:
+    held, known = read_table(HOLDOUT), read_table()
+    seen = {(row.model, row.gpu, row.gpus, row.sizes, row.pipeline, row.precision, row.seconds) for row in known}
+    assert len(held) > 100 and all(row.seconds for row in held)
+    assert not seen & {(r.model, r.gpu, r.gpus, r.sizes, r.pipeline, r.precision, r.seconds) for r in held}
+
+
+def test_what_notes_say_of_a_runtime_becomes_keys() -> None:
+    rows = {row.id: row for row in read_table()}
+    eager, kernel = training_of(rows["r138"]), training_of(rows["r134"])
+    assert eager["fused_norms"] is False and "fused_norms" not in kernel and kernel["loss"] == "gathered"
+    assert training_of(rows["r704"])["recompute"] == ["layernorm+mlp"]
+    assert training_of(rows["r842"])["sharding"] == "parameters"
+
+
+def test_others_are_judged_by_the_same_rows() -> None:
+    rows = [row for row in read_table() if row.source.startswith(("MooreThreads", "arXiv 2205.05198"))]
+    found = [Compared(row, Prediction((row.seconds or 0) * 1.1, (row.allocated or 0) * 1.2, 1)) for row in rows]
+    first, second = rivals(found)
+    assert (first.name, first.rows, round(first.own, 6), round(first.own_peak or 0, 6)) == ("SimuMax", 15, 0.1, 0.2)
+    assert (second.name, second.rows) == ("Calculon", 4) and 0.01 < second.error < 0.1

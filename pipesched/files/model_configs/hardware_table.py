@@ -17,7 +17,7 @@ class Device:
     `products`, `narrow_products` and `attention` are the shares of these rates that large products of 16 bits, of
     fewer bits, and attention reach; `memory_share` that of the memory's; `tensor_share`, `expert_share`, `data_share`
     those of the links' in collectives. `dense_launch` and `moe_launch`: the least ms of a layer's pass. Fitted to
-    published steps (docs/results/accuracy.md); a device without any has those of the one most like it.
+    published steps (`python -m benchmarks.accuracy --fit`); a device without any has those of the one most like it.
     """
 
     tflops: float
@@ -30,15 +30,15 @@ class Device:
     tflops_8bit: float | None = None
     tflops_4bit: float | None = None
     node: int = 8
-    products: float = 0.5
-    narrow_products: float = 0.45
-    attention: float = 0.65
-    memory_share: float = 0.9
-    tensor_share: float = 0.42
-    expert_share: float = 0.75
-    data_share: float = 0.9
-    dense_launch: float = 0.2
-    moe_launch: float = 1.0
+    products: float = 0.53
+    narrow_products: float = 0.56
+    attention: float = 0.55
+    memory_share: float = 0.837
+    tensor_share: float = 0.451
+    expert_share: float = 0.497
+    data_share: float = 0.904
+    dense_launch: float = 0.3
+    moe_launch: float = 1
 
 
 # What may be fitted: shares, and times of launching.
@@ -47,11 +47,14 @@ SHARES = (
 )  # fmt: skip
 LAUNCHES = ("dense_launch", "moe_launch")
 _SHEET, _SLOW, _FAST = "data sheet; network of", "200 Gb/s a device", "400 Gb/s a device"
-_A100 = Device(312, 79, 2039, 108, 300, 25, f"NVIDIA A100 {_SHEET} {_SLOW}", products=0.69, attention=0.3)
-_H100 = Device(989, 79, 3350, 132, 450, 50, f"NVIDIA H100 SXM {_SHEET} {_FAST}", 1979)
+_A100 = Device(312, 79, 2039, 108, 300, 25, f"NVIDIA A100 {_SHEET} {_SLOW}", products=0.71, attention=0.44)
+_H100 = Device(
+    989, 79, 3350, 132, 450, 50, f"NVIDIA H100 SXM {_SHEET} {_FAST}", 1979,
+    products=0.533, narrow_products=0.559, attention=0.55,
+)  # fmt: skip
 _B200 = Device(
     2250, 178, 8000, 148, 900, 50, f"NVIDIA DGX B200 {_SHEET} {_FAST}", 4500, 9000,
-    products=0.4, narrow_products=0.24, attention=0.44,
+    products=0.438, narrow_products=0.449, attention=0.433,
 )  # fmt: skip
 _MI300X = Device(
     1307, 191, 5300, 304, 448, 50, f"AMD MI300X {_SHEET} {_FAST}", 2614, products=0.4, narrow_products=0.24,
@@ -83,8 +86,10 @@ DEVICES: Mapping[str, Device] = {
         _B200, tflops=2500, tflops_8bit=5000, tflops_4bit=10000, memory=184, node=72,
         source=f"NVIDIA GB200 NVL72 {_SHEET} {_FAST}",
     ),
+    # Products of Blackwell are bound by its power: 1,400 W, GB200's 1,200.
     "gb300-288gb": replace(
         _B200, tflops=2500, tflops_8bit=5000, tflops_4bit=15000, memory=277, between_nodes=100, node=72,
+        products=_B200.products * 7 / 6, narrow_products=_B200.narrow_products * 7 / 6,
         source=f"NVIDIA GB300 NVL72 {_SHEET} 800 Gb/s a device",
     ),
     "mi300x-192gb": _MI300X,

@@ -22,6 +22,7 @@ from pipesched.layers.derived.shape import (
     Experts,
     Hardware,
     LatentAttention,
+    Loss,
     Parallel,
     Precision,
     Shape,
@@ -66,6 +67,10 @@ def derived_from(
         model.dropout,
         model.weight_split,
         None if model.recompute is None else tuple(model.recompute),
+        model.fused_norms,
+        model.fused_activation,
+        model.fused_accumulation,
+        Loss(model.loss),
     )
     shared = _parallel(model.parallel or ParallelSection.model_validate({}))
     device = _hardware(hardware)

@@ -11,7 +11,7 @@ from pipesched.files.fields import field_types
 from pipesched.files.fields.field import field, list_of, whole_number
 from pipesched.files.fields.section import Section
 from pipesched.files.plans.fields import ShareField
-from pipesched.layers.derived.shape import PRECISIONS, Sharding
+from pipesched.layers.derived.shape import PRECISIONS, Loss, Sharding
 from pipesched.layers.recompute_rule import FULL, MODULES
 
 _A_WAY = f"full, selective, or some of {', '.join(MODULES)} joined by +"
@@ -22,7 +22,11 @@ def _way(value: object) -> str | None:
     return str(value) if known else None
 
 
-_WAYS = field(f"a list of {_A_WAY}", list_of(_way, _A_WAY), {"type": "array", "items": {"type": "string"}})
+def _ways(value: object) -> list[str] | None:
+    return [] if value == [] else list_of(_way, _A_WAY)(value)
+
+
+_WAYS = field(f"a list of {_A_WAY}", _ways, {"type": "array", "items": {"type": "string"}})
 _Natural = Annotated[int, field("a whole number of at least 0", whole_number(0), {"type": "integer", "minimum": 0})]
 
 
@@ -100,6 +104,21 @@ class ModelSection(Section):
     dropout: field_types.YesOrNo = Field(
         False, description="dropout after attention and feed-forward block, and on the scores"
     )
+    fused_norms: field_types.YesOrNo = Field(
+        True, description="a normalization is one kernel; else several, in 32 bits, as in eager PyTorch; default true"
+    )
+    fused_activation: field_types.YesOrNo = Field(
+        True, description="so are a gated activation function and its product with the other half; default true"
+    )
+    fused_accumulation: field_types.YesOrNo = Field(
+        True,
+        description="products add to the gradients of earlier micro-batches; else kernels after them; default true",
+    )
+    loss: Annotated[str, field_types.one_of(*map(str, Loss))] = Field(
+        "parallel",
+        description="logits that the loss keeps: fused (16 bits, one kernel), parallel (32 bits, on each tensor "
+        "parallel device a part of the vocabulary; the default), gathered (32 bits, all of them)",
+    )
     gradient_bytes: field_types.Count | None = Field(None, description="of a gradient; default 4")
     optimizer_bytes: field_types.Count | None = Field(
         None, description="of the optimizer's state a parameter; default 12 (Adam: weight, two moments), fp32 8"
@@ -107,7 +126,7 @@ class ModelSection(Section):
     recompute: Annotated[list[str], _WAYS] | None = Field(
         None,
         description="ways in which layers may be recomputed: full, or Megatron's modules joined by +; default full, "
-        "and selective where scores are stored",
+        "and selective where scores are stored; [] for none",
     )
     weight_split: field_types.YesOrNo = Field(True, description="backwards may run as B and a later W")
     parallel: ParallelSection | None = None

@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from pipesched.layers.derived.exchange import hidden_bytes
 from pipesched.layers.derived.operations import head_sizes, stage_tokens, tokens_of
-from pipesched.layers.derived.shape import Attention, LatentAttention, Parallel, Shape, Training
+from pipesched.layers.derived.shape import Attention, LatentAttention, Loss, Parallel, Shape, Training
 
 _LOGIT = 4  # bytes: logits and router probabilities are kept in 32 bits
 
@@ -46,7 +46,8 @@ def layer_activation(shape: Shape, training: Training, parallel: Parallel, moe: 
     # The output of the softmax; with dropout a mask of a byte a number, and its output.
     a_score = 0 if training.flash else (2 * size + 1 if training.dropout else size) * heads * training.sequence
     normalized = whole * 2 * h * operand  # inputs of the projections of attention and of the feed-forward block
-    inputs = whole * 2 * h * (size + (1 if training.dropout else 0))  # of normalizations, and masks of dropout
+    # Inputs of normalizations, and masks of dropout; where they are not fused, also a copy in 32 bits.
+    inputs = whole * 2 * h * (size + (1 if training.dropout else 0) + (0 if training.fused_norms else 4))
     modules = {"core_attn": own * a_score, "layernorm": normalized}
     if isinstance(shape.attention, LatentAttention):
         modules["mla_up_proj"] = own * size * _assembled(shape.attention)
@@ -74,8 +75,24 @@ def layer_activation(shape: Shape, training: Training, parallel: Parallel, moe: 
 def head_activation(shape: Shape, training: Training, parallel: Parallel) -> Activation:
     """Normalization, projection and the loss's logits in 32 bits: 4·s·b·h·(1 + v/h), section 4.3 there."""
     hidden = hidden_bytes(shape, training, parallel)
-    logits = tokens_of(training, parallel) * shape.vocabulary * _LOGIT
-    return Activation(2 * hidden + logits, Fraction(0), hidden, {})
+    size = training.precision.number if training.loss is Loss.FUSED else _LOGIT
+    return Activation(2 * hidden + logits(shape, training, parallel) * size, Fraction(0), hidden, {})
+
+
+def logits(shape: Shape, training: Training, parallel: Parallel) -> Fraction:
+    """Numbers on one device, of a micro-batch."""
+    gathered = training.loss is Loss.GATHERED
+    return (stage_tokens if gathered else tokens_of)(training, parallel) * shape.vocabulary
+
+
+def loss_bytes(shape: Shape, training: Training, parallel: Parallel) -> Fraction:
+    """What the loss takes beside what it keeps, in its backward: logits as the head wrote them, and gradients.
+
+    PyTorch's own, on all logits, also has them in 32 bits, and gradients of the probabilities.
+    """
+    number = training.precision.number
+    each = {Loss.FUSED: 0, Loss.PARALLEL: number + _LOGIT, Loss.GATHERED: number + 3 * _LOGIT}
+    return logits(shape, training, parallel) * each[training.loss]
 
 
 def mtp_activation(shape: Shape, training: Training, parallel: Parallel) -> Activation:
@@ -87,11 +104,10 @@ def mtp_activation(shape: Shape, training: Training, parallel: Parallel) -> Acti
 
 
 def working_bytes(shape: Shape, training: Training, parallel: Parallel) -> Fraction:
-    """The most that one operation holds for itself: gradients of a block's inner states, or logits in two formats."""
+    """The most that an operation of a layer holds for itself: gradients of a block's inner states."""
     own, size = tokens_of(training, parallel), training.precision.number
     width = max(shape.ffn if shape.dense_layers else 0, _expert_width(shape))
-    block = own * size * ((3 if shape.gated else 2) * width + 2 * shape.hidden)
-    return max(block, own * shape.vocabulary * (_LOGIT + size))
+    return own * size * ((3 if shape.gated else 2) * width + 2 * shape.hidden)
 
 
 def _expert_width(shape: Shape) -> int:
@@ -114,6 +130,7 @@ def _assembled(attention: LatentAttention) -> int:
 
 
 def _feed_forward(shape: Shape, ffn: int, training: Training) -> Fraction:
-    """Bytes a token: output of each projection up, and the input of the one down."""
+    """Bytes a token: output of each projection up, the input of the one down, and between two kernels what is there."""
     size, operand = training.precision.number, training.precision.operand
-    return ffn * ((2 if shape.gated else 1) * size + min(operand, Fraction(size)))
+    up = (2 if training.fused_activation else 3) if shape.gated else 1
+    return ffn * (up * size + min(operand, Fraction(size)))

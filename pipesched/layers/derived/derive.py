@@ -11,6 +11,7 @@ from pipesched.layers.derived.activations import (
     Activation,
     head_activation,
     layer_activation,
+    loss_bytes,
     mtp_activation,
     working_bytes,
 )
@@ -34,6 +35,7 @@ from pipesched.layers.derived.operations import (
 from pipesched.layers.derived.parameters import (
     Parameters,
     exchanged_bytes,
+    gathered_bytes,
     layer_parameters,
     mtp_parameters,
     state_bytes,
@@ -89,12 +91,20 @@ def derive(shape: Shape, training: Training, parallel: Parallel, hardware: Hardw
     state = state_bytes(vocabulary, parallel, training.precision) / _GIB
     found = [LayerType("embedding", zero, zero, weight=weight, memory=state), *map(rates.layer, kinds)]
     found[-1] = replace(found[-1], recompute=())  # the head's
-    # Of files from before memory rates were known all of it is in `reserved`.
-    working = working_bytes(shape, training, parallel) if hardware.memory_rate else Fraction(0)
+    working = zero
+    # Of files from before memory rates were known all working space is in `reserved`.
+    if hardware.memory_rate:
+        ways = ((own, way) for own in found if own.name != "mtp" for way in own.recompute)
+        again = max((own.activation * (1 - way.keeps) for own, way in ways), default=zero)
+        gathered = max(gathered_bytes(kind.parameters, parallel, training.precision) for kind in kinds)
+        working = (working_bytes(shape, training, parallel) + gathered) / _GIB + again
+        # The loss has its own where the backward of a layer has this later.
+        loss = max(zero, loss_bytes(shape, training, parallel) / _GIB - working)
+        found = [replace(own, memory=own.memory + loss) if own.name in ("mtp", "head") else own for own in found]
     steps, held = Steps(found), {"embedding": vocabulary} | {kind.name: kind.parameters for kind in kinds}
     return Derived(
         tuple(map(steps.layer, found)),
-        steps.down(max(Fraction(0), hardware.memory - working) / _GIB),
+        steps.down(max(zero, hardware.memory / _GIB - working)),
         steps.nearest(_ms(float(hidden_bytes(shape, training, parallel)) / hardware.pipeline)),
         assumptions(shape, training, parallel, hardware),
         {layer.name: time for layer in found if (time := rates.exposed(layer, held[layer.name]))},
@@ -139,7 +149,7 @@ class _Rates:
 
     def layer(self, kind: _Kind) -> LayerType:
         """A layer type: what its kernels and exchanges take each way, and what it holds."""
-        forward, to_input, to_weight = products_seconds(kind.products, self.training, self.hardware)
+        forward, to_input, to_weight = products_seconds(kind.products, self.training, self.parallel, self.hardware)
         attention = back = 0.0
         if kind.attends:
             attention, back = attention_seconds(self.shape, self.training, self.parallel, self.hardware)
@@ -192,7 +202,7 @@ class _Rates:
     def _ways(self, kind: _Kind, forward: float) -> list[RecomputeWay]:
         """The whole layer from its input; attention scores where they are stored; modules that are asked for."""
         activation, found = kind.activation, []
-        for name in self.training.ways or ("full", "selective"):
+        for name in ("full", "selective") if self.training.ways is None else self.training.ways:
             modules = ("core_attn",) if name == "selective" else tuple(name.split("+"))
             if name == "full":
                 keeps = Fraction(kind.inputs) * activation.layer_input / activation.total

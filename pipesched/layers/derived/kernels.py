@@ -14,7 +14,7 @@ from pipesched.layers.derived.operations import (
     stage_tokens,
     tokens_of,
 )
-from pipesched.layers.derived.shape import Hardware, LatentAttention, Parallel, Shape, Training
+from pipesched.layers.derived.shape import Hardware, LatentAttention, Parallel, Shape, Sharding, Training
 
 
 class TileParams(NamedTuple):
@@ -31,11 +31,13 @@ class TileParams(NamedTuple):
 TILES = (TileParams(128, 256, 1.0), TileParams(128, 128, 0.9), TileParams(64, 128, 0.7))
 
 
-def product_seconds(product: Product, training: Training, hardware: Hardware) -> float:
-    """One product, or group of products: its operations at the rate of full waves, or its bytes if these take longer.
+def product_seconds(product: Product, training: Training, hardware: Hardware, written: float) -> float:
+    """One product, or group of products: its operations at the rate of full waves, then the writing of its results.
 
     A wave is one tile on each multiprocessor; the last one, and the last tile of a row or column, take as long as full
-    ones (NVIDIA, Matrix Multiplication Background User's Guide).
+    ones (NVIDIA, Matrix Multiplication Background User's Guide). A tile's results, `written` bytes a number, leave when
+    its sums are complete, behind no operations of its own; where operands take longer to read than to multiply, that
+    time counts.
     """
     narrow = training.precision.narrow and hardware.narrow_flops
     rate = hardware.narrow_flops if narrow and hardware.narrow_flops else hardware.flops
@@ -48,8 +50,8 @@ def product_seconds(product: Product, training: Training, hardware: Hardware) ->
         taken /= max(_full(rows, columns, product.groups, tile, hardware.multiprocessors) for tile in TILES)
     if hardware.memory_rate:
         read = product.groups * (rows * inner + inner * columns) * float(training.precision.operand)
-        written = product.groups * rows * columns * training.precision.number
-        taken = max(taken, (read + written) / hardware.memory_rate)
+        taken = max(taken, read / hardware.memory_rate)
+        taken += product.groups * rows * columns * written / hardware.memory_rate
     return taken
 
 
@@ -60,15 +62,24 @@ def _full(rows: float, columns: float, groups: int, tile: TileParams, multiproce
     return tile.reached * groups * rows * columns / (tile.rows * tile.columns * multiprocessors * waves)
 
 
-def products_seconds(products: Sequence[Product], training: Training, hardware: Hardware) -> tuple[float, float, float]:
-    """Of a forward; of B, which is by the transposed weights; of W, whose inner size are the tokens."""
+def products_seconds(
+    products: Sequence[Product], training: Training, parallel: Parallel, hardware: Hardware
+) -> tuple[float, float, float]:
+    """Of a forward; of B, which is by the transposed weights; of W, whose inner size are the tokens.
 
-    def total(of: Sequence[Product]) -> float:
-        return sum(product_seconds(each, training, hardware) for each in of)
+    W adds to the gradients of earlier micro-batches: it reads and writes them, unless each micro-batch reduces its own.
+    """
+    number, gradient, _ = training.precision[:3]
+    added = 2 * gradient + (0 if training.fused_accumulation else 2 * number)
+    if parallel.sharding is Sharding.PARAMETERS:
+        added = number
+
+    def total(of: Sequence[Product], written: float) -> float:
+        return sum(product_seconds(each, training, hardware, written) for each in of)
 
     back = [each._replace(columns=each.inner, inner=each.columns) for each in products]
     weight = [each._replace(rows=each.inner, inner=each.rows) for each in products]
-    return total(products), total(back), total(weight)
+    return total(products, number), total(back, number), total(weight, added)
 
 
 class TrafficParams(NamedTuple):
@@ -80,13 +91,20 @@ class TrafficParams(NamedTuple):
     writes them, masked and scaled in one kernel. A backward reads what a forward read and wrote, and writes gradients.
     """
 
-    hidden: float = 2 * 2 + 2 * 3
+    norm: float = 2
+    eager_norm: float = 16  # converted, squared, averaged, scaled, converted, multiplied: 32 bytes of 16-bit numbers
+    residual: float = 3
     rotary: float = 2
     permuted: float = 4
     softmax: float = 4
-    cast: float = 3  # 16 bits read, and two copies written, for products in narrower formats
+    cast: float = 4  # bytes: 16 bits read, and two copies written, for products in narrower formats
+    scale: float = 2  # bytes: 16 bits read, for the largest number of a tensor, where all of it has one scale
     back: float = 1.7  # of the traffic of a forward
     logits: float = 14  # bytes a logit, each way: written in 16 bits, cast, reduced and exponentiated in 32
+
+    def activation(self, shape: Shape, training: Training) -> float:
+        """Widths of a feed-forward block that its activation function reads and writes."""
+        return 2 if not shape.gated else 3 if training.fused_activation else 5
 
 
 TRAFFIC = TrafficParams()
@@ -98,14 +116,15 @@ def layer_traffic(shape: Shape, training: Training, parallel: Parallel, moe: boo
     tokens = float(stage_tokens(training, parallel))
     between = float(training.sequence * training.microbatch_size) / parallel.token_split
     heads, key, value = head_sizes(shape)
-    moved = between * TRAFFIC.hidden * shape.hidden + own * TRAFFIC.rotary * heads * 2 * key
+    norm = TRAFFIC.norm if training.fused_norms else TRAFFIC.eager_norm
+    moved = between * 2 * (norm + TRAFFIC.residual) * shape.hidden + own * TRAFFIC.rotary * heads * 2 * key
     if isinstance(shape.attention, LatentAttention):
         moved += own * 4 * heads * (key + value)  # assembled from two parts each
     if not training.flash:
         moved += own * training.sequence * heads * TRAFFIC.softmax
         moved += own * training.sequence * heads * 2 if training.dropout else 0
     moved += own * 2 * heads * key
-    wide = 3 if shape.gated else 2
+    wide = TRAFFIC.activation(shape, training)
     if moe and shape.experts is not None:
         experts = shape.experts
         moved += own * experts.per_token * (wide * experts.ffn + TRAFFIC.permuted * shape.hidden)
@@ -116,7 +135,8 @@ def layer_traffic(shape: Shape, training: Training, parallel: Parallel, moe: boo
         operands = shape.hidden + shape.ffn
     moved *= size
     if training.precision.narrow:
-        moved += (own * operands + tokens * shape.hidden) * TRAFFIC.cast
+        scaled = TRAFFIC.scale if training.precision.operand == 1 else 0  # MXFP8 and NVFP4 have scales by block
+        moved += (own * operands + tokens * shape.hidden) * (TRAFFIC.cast + scaled)
     return moved
 
 
@@ -141,7 +161,7 @@ def module_seconds(shape: Shape, training: Training, parallel: Parallel, hardwar
     moe = module not in ("mlp",) and shape.experts is not None
     products = layer_products(shape, training, parallel, moe)
     first = len(products) - (2 if not moe else 5 if shape.experts and shape.experts.shared else 3)
-    wide = 3 if shape.gated else 2
+    wide = TRAFFIC.activation(shape, training)
     moved, run = 0.0, list[Product]()
     match module:
         case "core_attn":
@@ -150,7 +170,8 @@ def module_seconds(shape: Shape, training: Training, parallel: Parallel, hardwar
             forward = attention_seconds(shape, training, parallel, hardware)[0]
             return forward + (moved / rate if rate else 0)
         case "layernorm":
-            moved = 2 * 2 * float(training.sequence * training.microbatch_size) / parallel.token_split * shape.hidden
+            norm = TRAFFIC.norm if training.fused_norms else TRAFFIC.eager_norm
+            moved = 2 * norm * float(training.sequence * training.microbatch_size) / parallel.token_split * shape.hidden
         case "mla_up_proj":
             run = products[first - 3 : first - 1]
         case "mlp":
@@ -162,4 +183,4 @@ def module_seconds(shape: Shape, training: Training, parallel: Parallel, hardwar
             moved = own * shape.experts.per_token * wide * shape.experts.ffn
         case "shared_experts":
             run = products[-2:]
-    return products_seconds(run, training, hardware)[0] + (moved * size / rate if rate else 0)
+    return products_seconds(run, training, parallel, hardware)[0] + (moved * size / rate if rate else 0)

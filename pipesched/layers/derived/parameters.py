@@ -84,8 +84,7 @@ def state_bytes(parameters: Parameters, parallel: Parallel, precision: Precision
     """Bytes that a device holds at all times for a layer: weights, gradients and the optimizer's state.
 
     Each is divided among the devices that hold the same parameters where these share it. Every device of a tensor
-    parallel group has the norms. Where parameters are shared a layer is gathered to run;
-    that memory is not counted.
+    parallel group has the norms.
     """
     sharing = parallel.sharding
     parts = (
@@ -98,6 +97,13 @@ def state_bytes(parameters: Parameters, parallel: Parallel, precision: Precision
          for own, same in _on_a_device(parameters, parallel) for size, shared in parts),
         Fraction(0),
     )  # fmt: skip
+
+
+def gathered_bytes(parameters: Parameters, parallel: Parallel, precision: Precision) -> Fraction:
+    """Where parameters are shared: weights of the layer that runs and of the next one, and the gradients of one."""
+    if parallel.sharding is not Sharding.PARAMETERS:
+        return Fraction(0)
+    return sum((own for own, _ in _on_a_device(parameters, parallel)), Fraction(0)) * 3 * precision.number
 
 
 class Exchanged(NamedTuple):

@@ -108,12 +108,27 @@ PRECISIONS = {
 }
 
 
+class Loss(StrEnum):
+    """Logits that the loss keeps.
+
+    In 16 bits, with gradients in their place (one kernel: Transformer Engine's, FlashAttention's, Liger's); in 32 bits,
+    on each tensor parallel device those of its part of the vocabulary; or all of these, gathered.
+    """
+
+    FUSED = "fused"
+    PARALLEL = "parallel"
+    GATHERED = "gathered"
+
+
 @dataclass(frozen=True)
 class Training:
     """What a micro-batch is and what its passes keep. `microbatch_size` counts sequences of `sequence` tokens.
 
     `flash`: attention scores are never stored (arXiv 2205.14135). `weight_split`: W may run later than B. `ways` are
     the recomputations that a plan may choose; None for the usual ones.
+    `fused_norms`: a normalization is one kernel; else several in 32 bits, as in eager PyTorch. `fused_activation`: so
+    are a gated activation function and its product with the other half. `fused_accumulation`: products of W add to the
+    gradients of earlier micro-batches; else kernels after them do.
     """
 
     sequence: int
@@ -123,6 +138,10 @@ class Training:
     dropout: bool = False
     weight_split: bool = True
     ways: tuple[str, ...] | None = None
+    fused_norms: bool = True
+    fused_activation: bool = True
+    fused_accumulation: bool = True
+    loss: Loss = Loss.PARALLEL
 
 
 class Sharding(StrEnum):

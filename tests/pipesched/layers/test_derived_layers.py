@@ -16,7 +16,7 @@ from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.derived.activations import head_activation, layer_activation
 from pipesched.layers.derived.derive import derive
 from pipesched.layers.derived.exchange import context_bytes, expert_bytes, expert_seconds, tensor_bytes
-from pipesched.layers.derived.kernels import product_seconds
+from pipesched.layers.derived.kernels import product_seconds, products_seconds
 from pipesched.layers.derived.operations import Product, head_operations, layer_operations
 from pipesched.layers.derived.parameters import (
     active_parameters,
@@ -30,6 +30,7 @@ from pipesched.layers.derived.shape import (
     Experts,
     Hardware,
     LatentAttention,
+    Loss,
     Parallel,
     Shape,
     Sharding,
@@ -280,13 +281,15 @@ def test_tiles_and_waves() -> None:
     training, rates = Training(4096), Hardware(1e14, Fraction(0), 1e10, multiprocessors=100)
 
     def seconds(rows: int, columns: int, hardware: Hardware = rates) -> float:
-        return product_seconds(Product(Fraction(rows), Fraction(columns), Fraction(4096)), training, hardware)
+        return product_seconds(Product(Fraction(rows), Fraction(columns), Fraction(4096)), training, hardware, 2)
 
     full = 2 * 1280 * 2560 * 4096 / 1e14
     assert seconds(1280, 2560) == pytest.approx(full)
     assert seconds(1281, 2560) > 1.5 * full
     assert seconds(1281, 2560, replace(rates, multiprocessors=0)) == pytest.approx(full * 1281 / 1280)
-    # Few tokens move the weights all the same.
+    # Results are written when their sums are complete; few tokens move the weights all the same.
+    quick = replace(rates, memory_rate=1e12)
+    assert seconds(1280, 2560, quick) == pytest.approx(full + 1280 * 2560 * 2 / 1e12)
     slow = replace(rates, memory_rate=1e11)
     assert seconds(1, 4096, slow) == pytest.approx((4096 + 4096 * 4096 + 4096) * 2 / 1e11)
 
@@ -349,3 +352,59 @@ def test_gradients_run_behind_the_last_backward() -> None:
     assert hidden == pytest.approx(
         float(max(0, 4 * sent - layer.full_backward) + max(0, 2 * sent - layer.forward)), rel=0.01, abs=0.01
     )
+
+
+def test_weight_gradients_are_added_to() -> None:
+    """A product of W reads and writes 4-byte gradients; kernels after it move 4 bytes more; FSDP writes 2 alone."""
+    product, rates = [Product(Fraction(2048), Fraction(4096), Fraction(4096))], replace(RATES, multiprocessors=0)
+    training = Training(2048)
+
+    def added(parallel: Parallel, fused: bool = True) -> float:
+        own = replace(training, fused_accumulation=fused)
+        return products_seconds(product, own, parallel, rates)[2] - 2 * 2048 * 4096**2 / rates.flops
+
+    numbers = 4096**2 / 3e12
+    assert added(Parallel()) == pytest.approx(8 * numbers)
+    assert added(Parallel(), False) == pytest.approx(12 * numbers)
+    assert added(Parallel(data=8, sharding=Sharding.PARAMETERS)) == pytest.approx(2 * numbers)
+
+
+def test_kernels_that_are_not_fused_keep_and_move_more() -> None:
+    """Of a normalization a copy in 32 bits, of a gated activation function its own result."""
+    s, b, h = 4096, 2, LLAMA_8B.hidden
+
+    def layer(norms: bool = True, gated: bool = True) -> Any:
+        training = Training(s, b, fused_norms=norms, fused_activation=gated)
+        found = derive(LLAMA_8B, training, Parallel(), RATES).layers
+        kept = layer_activation(LLAMA_8B, training, Parallel(), False).total
+        return next(one for one in found if one.name == "layer").forward, kept
+
+    (time, kept), norms, gated = layer(), layer(norms=False), layer(gated=False)
+    assert norms[1] - kept == s * b * h * 2 * 4 and gated[1] - kept == s * b * LLAMA_8B.ffn * 2
+    for found, moved in ((norms[0], 2 * 14 * h), (gated[0], 2 * LLAMA_8B.ffn)):
+        assert float(found - time) == pytest.approx(s * b * moved * 2 / 3e12 * 1000, abs=0.01)
+
+
+def test_room_is_less_what_runs_for_a_moment() -> None:
+    """A layer that is recomputed, weights that are gathered; the loss's logits on the stage of the head alone."""
+    training, parallel = Training(4096, 2, ways=()), Parallel(tensor=4, data=2)
+    none = derive(LLAMA_8B, training, parallel, RATES)
+    again = derive(LLAMA_8B, replace(training, ways=("full",)), parallel, RATES)
+    kept = layer_activation(LLAMA_8B, training, parallel, False)
+    assert none.capacity - again.capacity == pytest.approx(float(kept.total - kept.layer_input) / 2**30, abs=0.02)
+    shared = derive(LLAMA_8B, training, replace(parallel, sharding=Sharding.PARAMETERS), RATES)
+    parameters = layer_parameters(LLAMA_8B, False)
+    own = max(Fraction(parameters.shared, 4) + parameters.norms, Fraction(LLAMA_8B.vocabulary * 4096, 4) + 4096)
+    assert none.capacity - shared.capacity == pytest.approx(float(own * 3 * 2) / 2**30, abs=0.02)
+    logits, usual = 4096 * 2 * LLAMA_8B.vocabulary, {}
+    for loss, each in ((Loss.FUSED, 0), (Loss.PARALLEL, 6), (Loss.GATHERED, 14)):
+        head = derive(LLAMA_8B, replace(training, loss=loss), parallel, RATES).layers[-1]
+        usual[loss] = head.memory
+        size = 2 if loss is Loss.FUSED else 4
+        share = 1 if loss is Loss.GATHERED else 4
+        hidden = 2 * 4096 * 2 * 4096 * 2 // 4
+        assert head.activation == pytest.approx((hidden + logits * size / share) / 2**30, rel=0.01)
+        working = RATES.memory / 2**30 - none.capacity
+        assert head.memory - usual[Loss.FUSED] == pytest.approx(
+            max(0, logits * each / share / 2**30 - float(working)), abs=0.02
+        )

@@ -1,0 +1,102 @@
+"""The tables of docs/results/accuracy.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from statistics import mean
+
+from benchmarks.measured.figures import Compared, Errors, Order, by, memory, orders
+from benchmarks.measured.rivals import rivals
+from benchmarks.measured.table import Row, kind, source_of
+from benchmarks.reporting.page import table
+
+_HEAD = ("rows", "median ratio", "mean error, %", "90th percentile, %", "within 20 %, %")
+_LEFT_OUT = ("left out: median ratio", "mean error, %", "90th percentile, %", "within 20 %, %")
+
+
+def page(found: Sequence[Compared], unseen: Sequence[Compared], holdout: Sequence[Compared] = ()) -> str:
+    """All tables of the page.
+
+    `unseen` are the rows with rates that were fitted without their source, `holdout` rows that no rate was fitted to.
+    """
+    timed, others = ([one for one in ones if one.row.seconds] for ones in (found, unseen))
+    held, ordered = memory(found), list(zip(orders(timed), orders(others), strict=True))
+    order_rows = [
+        _order(own.group.replace(" ", "-"), str(own.rows), [(own, other)])
+        for own, other in ordered
+        if not own.of_schedules
+    ]
+    for name, of_schedules in (("mean, layouts", False), ("mean, schedules of one layout", True)):
+        ones = [both for both in ordered if both[0].of_schedules is of_schedules]
+        order_rows += [_order(name, "", ones)] if ones else []
+    parts = [
+        "Predicted over measured seconds of a step, by precision:",
+        _errors("precision", _precision, timed, others),
+        "By GPU and kind of model (all precisions):", _errors("GPU, model", kind, timed, others),
+        "By source:", _errors("source", source_of, timed, others),
+        "Order of the layouts of one model on the same GPUs:",
+        table(("layouts", "rows", "rank correlation", "loss, %", "left out: rank correlation", "loss, %"), order_rows),
+        "Memory:",
+        table(("", "rows", "share, %"), [
+            ["ran, said not to fit", str(held.ran), f"{100 * held.refused:.1f}"],
+            ["out of memory, said to fit", str(held.out_of_memory), f"{100 * held.accepted:.1f}"],
+            ["peak more than 10 % off what was allocated", str(held.peaks), f"{100 * held.far:.1f}"],
+        ]),
+        f"Median of predicted over allocated peaks: {held.ratio:.2f}.",
+        *_rivals(timed),
+        *_held_out(holdout),
+    ]  # fmt: skip
+    return "\n\n".join(parts)
+
+
+def _rivals(timed: Sequence[Compared]) -> list[str]:
+    """What others say of the same rows."""
+    found = [
+        [one.name, str(one.rows), f"{100 * one.error:.1f}", f"{100 * one.own:.1f}",
+         *(["-", "-"] if one.peak_error is None or one.own_peak is None
+           else [f"{100 * one.peak_error:.1f}", f"{100 * one.own_peak:.1f}"])]
+        for one in rivals(timed)
+    ]  # fmt: skip
+    head = ("model", "rows", "its mean error, %", "pipesched's, %", "its mean error of peaks, %", "pipesched's, %")
+    return ["Others on the same rows:", table(head, found)] if found else []
+
+
+def _held_out(of: Sequence[Compared]) -> list[str]:
+    """Rows that no rate was fitted to."""
+    if not of:
+        return []
+
+    def group(row: Row) -> str:
+        return f"{kind(row)}, {row.precision.partition('-')[0].upper()}"
+
+    return [
+        "Rows that no rate was fitted to (Megatron-Bridge's later performance summaries):",
+        _errors("GPU, model, precision", group, of),
+        _errors("all of them", lambda _: "mean", of),
+    ]
+
+
+def _precision(row: Row) -> str:
+    return "BF16" if row.bf16 else "fewer bits"
+
+
+def _errors(
+    name: str, key: Callable[[Row], str], timed: Sequence[Compared], unseen: Sequence[Compared] | None = None
+) -> str:
+    rows, others = by(key, timed), by(key, unseen or ())
+    return table(
+        (name, *_HEAD, *(_LEFT_OUT if others else ())),
+        [[one, str(own.rows), *_shown(own), *(_shown(others[one]) if others else ())] for one, own in rows.items()],
+    )
+
+
+def _shown(of: Errors) -> list[str]:
+    return [f"{of.median:.2f}", *(f"{100 * share:.1f}" for share in (of.mean, of.p90, of.near))]
+
+
+def _order(name: str, rows: str, of: Sequence[tuple[Order, Order]]) -> list[str]:
+    shown = []
+    for ones in zip(*of, strict=True):
+        correlation, loss = mean(one.correlation for one in ones), mean(one.loss for one in ones)
+        shown += [f"{correlation:.2f}", f"{100 * loss:.1f}"]
+    return [name, rows, *shown]
