@@ -18,6 +18,7 @@ class Kind(Enum):
     PLAN_ANSWER = (
         "what `pipesched plan` found (`pipesched check` reads it; problem.yaml and schedule.json lie beside it)"
     )
+    STEPS = "measured steps (`pipesched calibrate` reads them)"
     CONFIG = "a model's configuration (`pipesched layouts` and `pipesched new --from` read it)"
 
 
@@ -39,6 +40,8 @@ def _kind(document: Mapping[str, Any]) -> Kind | None:
         return _FORMATS.get(written) if isinstance(written, str) else None
     if {"model_type", "hidden_size"} & document.keys():
         return Kind.CONFIG
+    if isinstance(document.get("steps"), list):
+        return Kind.STEPS
     of_plans = isinstance(document.get("layers"), list) or isinstance(document.get("model"), dict)
     of_problems = isinstance(document.get("times"), dict) or isinstance(document.get("tasks"), dict)
     if of_plans is of_problems:

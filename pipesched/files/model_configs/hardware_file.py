@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, replace
 from pathlib import Path
@@ -37,14 +38,14 @@ def find_device(text: str) -> NamedDevice:
     raise BadInput(f"--hardware: found {text!r}; allowed: one of {known}, or a hardware file (.yaml){near}")
 
 
-def device_text(name: str, device: Device, errors: Mapping[str, float] | None = None) -> str:
-    """A hardware file with all of a device's numbers; `errors` are relative ones of those that were fitted."""
-    lines = [f"name: {name}"]
+def device_text(name: str, device: Device, comments: Mapping[str, str]) -> str:
+    """A hardware file with all of a device's numbers; `comments` say what some of them rest on."""
+    lines = [f"name: {json.dumps(name)}"]
     for one in fields(Device):
         value = getattr(device, one.name)
-        more = f"  # fitted, within {100 * (errors or {})[one.name]:.2g} %" if one.name in (errors or {}) else ""
         if value is not None:
-            lines.append(f"{one.name}: {value!r}{more}" if isinstance(value, str) else f"{one.name}: {value:g}{more}")
+            text = f"{one.name}: {json.dumps(value)}"
+            lines.append(f"{text:<27} # {comments[one.name]}" if one.name in comments else text)
     return "\n".join(lines) + "\n"
 
 

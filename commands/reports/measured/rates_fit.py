@@ -1,0 +1,79 @@
+"""Rates fitted to measured durations, as people, as programs and as hardware files have them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from commands.shared.output import percent
+from commands.shared.tables import Column, table
+from pipesched.files.model_configs.hardware_file import NamedDevice
+from pipesched.problem.formatting import counted, plain
+from solver.calibration.rates_fit import FittedRate, RatesFit
+
+_SUFFIX = "-calibrated"
+_FAR = 0.15  # an error after the fit that says that the runs do something that the formulas do not know
+
+
+def named(fit: RatesFit, hardware: str) -> NamedDevice:
+    """The device with a name and a source that say what its rates are."""
+    name = hardware if hardware.endswith(_SUFFIX) else hardware + _SUFFIX
+    said = f"{hardware}, rates fitted to {counted(len(fit.times), 'measured duration')}"
+    return NamedDevice(name, replace(fit.device, source=said))
+
+
+def comments(fit: RatesFit, hardware: str) -> dict[str, str]:
+    """What each rate rests on, with its error, for its line in the hardware file."""
+    return {one.name: _rests_on(one, hardware) for one in fit.rates}
+
+
+def _rests_on(one: FittedRate, hardware: str) -> str:
+    if one.error is None:
+        return f"of {hardware}: no measured duration depends on it"
+    said = f"{plain(one.before)} of {hardware}{', which is hardly seen in what was measured' if one.vague else ''}"
+    return f"fitted, ± {100 * one.error:.2g} %; {said}"
+
+
+def show(fit: RatesFit, hardware: str) -> None:
+    """Each rate with its error, then each measured duration beside both predictions."""
+    rows = [
+        [one.name, plain(one.before), plain(one.value), "not seen" if one.error is None else f"± {percent(one.error)}"]
+        for one in fit.rates
+    ]
+    columns = [Column("rate"), Column("table's", True), Column("fitted", True), Column("standard error", True)]
+    title = f"rates of {hardware} from {counted(len(fit.times), 'measured duration')}"
+    table(title, columns, rows)
+    durations = [
+        [one.name, *(plain(round(float(f"{seconds:.5g}"), 6)) for seconds in (one.measured, one.before, one.after))]
+        for one in fit.times
+    ]
+    columns = [Column("what"), *(Column(f"{name} (s)", True) for name in ("measured", "table's rates", "fitted"))]
+    before, after = percent(fit.mean_error(before=True)), percent(fit.mean_error())
+    table(f"mean error {after}, with the table's rates {before}", columns, durations)
+
+
+def notes(fit: RatesFit) -> Iterator[str]:
+    """What the user should know before trusting the rates."""
+    vague = [one.name for one in fit.rates if one.vague]
+    if vague:
+        yield f"{', '.join(vague)}: hardly seen; a layout with more of what they stand for determines them"
+    if fit.mean_error() > _FAR:
+        yield (
+            f"predictions differ by {percent(fit.mean_error())} after the fit: say how the runs train (--training, "
+            "--dtype), and see whether they hide exchange or wait for data"
+        )
+
+
+def document(fit: RatesFit, hardware: str, files: Sequence[Path]) -> dict[str, object]:
+    """The object of `calibrate --json`."""
+    return {
+        "hardware": hardware,
+        "rates": {one.name: {"value": one.value, "before": one.before, "error": one.error} for one in fit.rates},
+        "durations": [
+            {"name": one.name, "seconds": one.measured, "before": one.before, "after": one.after} for one in fit.times
+        ],
+        "mean_error": {"before": fit.mean_error(before=True), "after": fit.mean_error()},
+        "scatter": fit.scatter,
+        "files": [str(path) for path in files],
+    }

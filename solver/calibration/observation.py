@@ -1,0 +1,94 @@
+"""Measured durations beside what the formulas predict of them, whatever was measured: steps, passes or layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from pipesched.errors import BadInput
+from pipesched.files.model_configs.model_config import ModelConfig
+from pipesched.files.model_configs.plan_of_config import Wanted
+from pipesched.layers.measured_step import MeasuredStep
+from pipesched.layers.model import Model
+from pipesched.layers.roles import Role, role_of
+from pipesched.measurement.calibration import seconds_per_unit
+from pipesched.problem.passes import BW, F, Pass
+from pipesched.problem.problem import Problem
+from solver.calibration.predicted_step import plan_of, predicted_seconds, problem_of
+
+_MS = 0.001  # seconds
+
+
+class Named(NamedTuple):
+    """A duration, in seconds."""
+
+    name: str
+    seconds: float
+
+
+class Observation(NamedTuple):
+    """Durations of one run, which share most of their error: together they count as `weight` steps.
+
+    `predicted` gives as many seconds as were measured, with the rates of a device.
+    """
+
+    measured: tuple[Named, ...]
+    predicted: Callable[[Wanted], Sequence[float]]
+    weight: float = 1
+
+
+def of_step(step: MeasuredStep, config: ModelConfig) -> Observation:
+    """A whole step."""
+    return Observation((Named(step.place, step.seconds),), lambda wanted: [predicted_seconds(step, config, wanted)])
+
+
+def of_passes(measured: Problem, step: MeasuredStep, config: ModelConfig) -> Observation:
+    """A forward and a backward of each stage, of a problem with measured times; `step` is the layout it ran in."""
+    stages, unit = measured.placement.stages, float(seconds_per_unit(measured))
+    if stages != step.pipeline * step.chunks:
+        raise BadInput(
+            f"{step.place}: found {stages} stages; allowed: pipeline * chunks, {step.pipeline * step.chunks}"
+        )
+    passes = [Pass(kind, stage, 0) for stage in range(stages) for kind in (F, BW)]
+
+    def seconds(of: Problem, unit: float) -> list[float]:
+        return [float(of.duration(one) * of.tick) * unit for one in passes]
+
+    named = [Named(f"{step.place}: {one}", own) for one, own in zip(passes, seconds(measured, unit), strict=True)]
+    wrong = [one.name for one in named if one.seconds <= 0]
+    if wrong:
+        raise BadInput(*(f"{name}: found no time; allowed: times above 0" for name in wrong))
+    return Observation(tuple(named), lambda wanted: seconds(problem_of(step, config, wanted), _MS), weight=2)
+
+
+def of_layers(measured: Model, unit: float, step: MeasuredStep, config: ModelConfig, wanted: Wanted) -> Observation:
+    """A forward and a backward of each type of layer but the embedding, of a measured model; `unit` are seconds.
+
+    Layers are those of the derived model of the same role, in their order.
+    """
+    own = _times(measured, unit)
+    derived = [*_times(plan_of(step, config, wanted).model, _MS)]
+    if len(own) != len(derived):
+        raise BadInput(
+            f"{step.place}: found types of layers {', '.join(own) or 'none'}; allowed: as many as the configuration's, "
+            f"{', '.join(derived)}, in their order"
+        )
+    named = [
+        Named(f"{step.place}: {way} of {name}", time)
+        for name, times in own.items()
+        for way, time in zip(("forward", "backward"), times, strict=True)
+    ]
+    wrong = [one.name for one in named if one.seconds <= 0]
+    if wrong:
+        raise BadInput(*(f"{name}: found no time; allowed: times above 0" for name in wrong))
+
+    def predicted(rates: Wanted) -> list[float]:
+        return [time for times in _times(plan_of(step, config, rates).model, _MS).values() for time in times]
+
+    return Observation(tuple(named), predicted, weight=2)
+
+
+def _times(model: Model, unit: float) -> dict[str, tuple[float, float]]:
+    """Seconds of a forward and a backward of each type of layer that computes."""
+    kinds = [kind for kind in model.kinds if role_of(kind.name) is not Role.EMBEDDING]
+    return {kind.name: (float(kind.forward) * unit, float(kind.full_backward) * unit) for kind in kinds}

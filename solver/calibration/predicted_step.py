@@ -1,0 +1,92 @@
+"""Durations that the formulas predict for a layout that was run: of its step, of its passes, of its layers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from heuristics.catalogue import HEURISTICS
+from pipesched.errors import BadInput
+from pipesched.files.model_configs.model_config import ModelConfig
+from pipesched.files.model_configs.plan_of_config import Wanted, plan_document
+from pipesched.files.plan_file import plan_problem_from
+from pipesched.layers.even import some_counts
+from pipesched.layers.measured_step import MeasuredStep
+from pipesched.layers.partition import Partition, Recomputed
+from pipesched.layers.plan_problem import Choice, PlanProblem
+from pipesched.layers.recompute_rule import ROLES, modules_of
+from pipesched.layers.roles import role_of
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.plan import Candidate
+from pipesched.results.plan_figures import step_time
+from pipesched.simulation.simulator import simulate
+
+_MS = 1000
+# Their authors run them with optimizer post-validation: devices begin the next step each on its own.
+_POST_VALIDATED = ("zb-1p", "zb-2p")
+
+
+def predicted_seconds(step: MeasuredStep, config: ModelConfig, wanted: Wanted) -> float:
+    """Of a step, with the rates of `wanted`: its own cut and schedule, simulated; `BadInput` for an impossible one."""
+    plan = plan_of(step, config, wanted)
+    choice, partition = choice_of(step), partition_of(step, plan)
+    name = step.schedule or ("1f1b" if step.chunks == 1 else "interleaved-1f1b")
+    if name in _POST_VALIDATED:
+        plan = replace(plan, objective=Objective.SPAN)
+    problem = plan.problem(choice, partition)
+    try:
+        timeline = simulate(problem, HEURISTICS[name].order(problem))
+    except BadInput as error:
+        raise BadInput(*(f"{step.place}: {mistake}" for mistake in error.mistakes)) from None
+    return float(step_time(plan, Candidate(choice, partition, timeline, name)).total) / _MS
+
+
+def problem_of(step: MeasuredStep, config: ModelConfig, wanted: Wanted) -> Problem:
+    """The passes of a step, in ms."""
+    plan = plan_of(step, config, wanted)
+    return plan.problem(choice_of(step), partition_of(step, plan))
+
+
+def plan_of(step: MeasuredStep, config: ModelConfig, wanted: Wanted) -> PlanProblem:
+    """The plan problem of a step's layout, in ms; memory does not limit what ran."""
+    training = dict(wanted.training)
+    if step.recompute != "none":
+        training["recompute"] = [step.recompute]
+    own = replace(
+        wanted, devices=step.pipeline, microbatches=step.microbatches, sequence=step.sequence or wanted.sequence,
+        microbatch_size=step.microbatch_size, sizes=dict(step.sizes), training=training,
+    )  # fmt: skip
+    return replace(plan_problem_from(plan_document(config, own), step.place), choices=())
+
+
+def choice_of(step: MeasuredStep) -> Choice:
+    """Where its stages are."""
+    return Choice("linear" if step.chunks == 1 else "interleaved", step.chunks)
+
+
+def partition_of(step: MeasuredStep, plan: PlanProblem) -> Partition:
+    """Its cut, evenly where it has none of its own; every layer that can recomputes as the step says."""
+    stages = step.pipeline * step.chunks
+    if stages > plan.model.most_stages:
+        raise BadInput(f"{step.place}: found {stages} stages; allowed: up to {plan.model.most_stages}, a layer each")
+    counts = step.partition or some_counts(plan.model, stages)
+    if sum(counts) != len(plan.model.sequence):
+        every = ", ".join(f"{layer.count} {layer.name}" for layer in plan.model.layers)
+        raise BadInput(f"{step.place}.partition: found {sum(counts)} layers; allowed: all of {every}")
+    partition = Partition(counts)
+    if step.recompute == "none":
+        return partition
+    modules, ways = modules_of(step.recompute), list[tuple[Recomputed, ...]]()
+    for layers in partition.layers_of(plan.model):
+        number: dict[tuple[str, str], int] = {}
+        for layer in layers:
+            has = [one.name for one in layer.recompute if one.name == step.recompute or modules_of(one.name) & modules]
+            if has and role_of(layer.name) in ROLES:
+                number[layer.name, has[0]] = number.get((layer.name, has[0]), 0) + 1
+        ways.append(tuple(Recomputed(*key, many) for key, many in number.items()))
+    return Partition(counts, tuple(ways))
+
+
+def with_rates(wanted: Wanted, rates: Mapping[str, float]) -> Wanted:
+    """With other rates of the device."""
+    return replace(wanted, device=replace(wanted.device, **rates))  # type: ignore[arg-type]

@@ -1,0 +1,140 @@
+"""Rates fitted to measured durations: known ones are found back, and published runs predict others of their source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+
+from benchmarks.measured.table import CONFIGS, Row, read_table
+from pipesched.errors import BadInput
+from pipesched.files.model_configs.hardware_table import DEVICES
+from pipesched.files.model_configs.plan_of_config import Wanted
+from pipesched.files.model_configs.read_config import read_config
+from pipesched.layers.measured_step import MeasuredStep
+from solver.calibration.observation import of_layers, of_passes, of_step
+from solver.calibration.predicted_step import plan_of, predicted_seconds, problem_of, with_rates
+from solver.calibration.rates_fit import RatesFit, fit_rates
+
+DENSE, EXPERTS = (read_config(str(CONFIGS / f"{name}.json")) for name in ("llama3-8b", "qwen3-30b-a3b"))
+H100 = Wanted(1, 1, "h100-80gb", DEVICES["h100-80gb"])
+
+
+def step(pipeline: int = 1, microbatches: int = 8, size: int = 1, chunks: int = 1, **more: Any) -> MeasuredStep:
+    names = ("tensor", "context", "expert", "data")
+    sizes = tuple((name, more.pop(name, 1)) for name in names)
+    return MeasuredStep("a step", 1.0, sizes, pipeline, chunks, size, microbatches, **more)
+
+
+# Layouts that differ in what takes their time.
+LAYOUTS = [
+    step(), step(tensor=2), step(tensor=4, size=2), step(tensor=8, microbatches=16), step(4, tensor=2),
+    step(sequence=16384), step(2, 4, sequence=32768, tensor=4), step(2, chunks=2, recompute="full"),
+]  # fmt: skip
+
+
+def measured(layouts: Sequence[MeasuredStep], rates: Mapping[str, float], noise: float = 0) -> list[MeasuredStep]:
+    """The steps that devices with these rates would take."""
+    random, own = Random(1), with_rates(H100, rates)
+    return [
+        replace(one, seconds=predicted_seconds(one, DENSE, own) * random.lognormvariate(0, noise)) for one in layouts
+    ]
+
+
+def fitted(steps: Sequence[MeasuredStep]) -> RatesFit:
+    return fit_rates([of_step(one, DENSE) for one in steps], H100)
+
+
+def test_known_rates_are_found_back() -> None:
+    true = {"products": 0.42, "attention": 0.5, "tensor_share": 0.3}
+    fit = fitted(measured(LAYOUTS, true))
+    found = {one.name: one for one in fit.rates}
+    for name, value in true.items():
+        assert found[name].value == pytest.approx(value, rel=0.05), name
+        assert getattr(fit.device, name) == found[name].value
+    assert fit.mean_error() < 0.004 < 0.1 < fit.mean_error(before=True)
+
+
+def test_errors_cover_the_true_rates_where_steps_scatter() -> None:
+    true = {"products": 0.42, "attention": 0.5, "tensor_share": 0.3}
+    found = {one.name: one for one in fitted(measured(LAYOUTS, true, 0.03)).rates}
+    for name, value in true.items():
+        error = found[name].error
+        assert error is not None and abs(found[name].value / value - 1) < 3 * error, name
+    few = {one.name: one for one in fitted(measured(LAYOUTS[:2], true, 0.03)).rates}
+    assert (few["products"].error or 0) > (found["products"].error or 1) and few["data_share"].error is None
+
+
+def test_a_rate_that_nothing_depends_on_stays_and_says_so() -> None:
+    found = {one.name: one for one in fitted(measured(LAYOUTS[:3], {"products": 0.4})).rates}
+    assert found["expert_share"].error is None and found["moe_launch"].error is None
+    assert found["expert_share"].value == found["expert_share"].before == DEVICES["h100-80gb"].expert_share
+    assert found["products"].value == pytest.approx(0.4, rel=0.02) and not found["products"].vague
+
+
+def test_one_run_that_something_else_slowed_moves_rates_little() -> None:
+    steps = measured(LAYOUTS, {"products": 0.42})
+    slowed = [replace(one, seconds=3 * one.seconds) if at == 5 else one for at, one in enumerate(steps)]
+    assert fitted(slowed).device.products == pytest.approx(0.42, rel=0.05)
+
+
+def test_shares_end_at_all_of_the_data_sheet() -> None:
+    h20 = Wanted(1, 1, "h20-96gb", DEVICES["h20-96gb"])
+    seconds = [predicted_seconds(one, DENSE, h20) / 1.5 for one in LAYOUTS[:3]]
+    fit = fit_rates(
+        [of_step(replace(one, seconds=own), DENSE) for one, own in zip(LAYOUTS, seconds, strict=False)], h20
+    )
+    assert fit.device.products == 1 and all(one.value <= 1 for one in fit.rates if "launch" not in one.name)
+
+
+def test_passes_and_layers_determine_rates_as_steps_do() -> None:
+    ran, true = step(4, 16, tensor=2, sequence=8192), with_rates(H100, {"products": 0.4, "attention": 0.45})
+    fit = fit_rates([of_passes(problem_of(ran, DENSE, true), ran, DENSE)], H100)
+    assert fit.device.products == pytest.approx(0.4, rel=0.03) and len(fit.times) == 8
+    alone, own = step(sequence=8192), with_rates(H100, {"products": 0.4, "moe_launch": 3.0})
+    plan = plan_of(alone, EXPERTS, own)
+    fit = fit_rates([of_layers(plan.model, 0.001, alone, EXPERTS, H100)], H100)
+    assert [one.name for one in fit.times] == [f"a step: {way} of {name}" for name in ("moe", "head")
+                                               for way in ("forward", "backward")]  # fmt: skip
+    assert fit.device.products == pytest.approx(0.4, rel=0.08) and fit.mean_error() < 0.03
+    with pytest.raises(BadInput, match=r"found types of layers layer, head; allowed: as many .* moe, head"):
+        of_layers(plan_of(alone, DENSE, own).model, 0.001, alone, read_config(str(CONFIGS / "deepseek-v3.json")), H100)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (step(40), "found 40 stages; allowed: up to 34, a layer each"),
+        (step(2, partition=(17, 16)), r"partition: found 33 layers; allowed: all of 1 embedding, 32 layer, 1 head"),
+        (step(2, schedule="1f1c"), "1f1b"),
+    ],
+)
+def test_what_no_step_can_be(wrong: MeasuredStep, said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        fitted([wrong])
+
+
+def _as_step(row: Row) -> MeasuredStep:
+    assert row.seconds is not None
+    return MeasuredStep(
+        row.id, row.seconds, row.sizes, row.pipeline, row.chunks, row.microbatch_size, row.microbatches, row.sequence,
+        row.schedule, row.recompute, row.partition,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("model", ["zb-1.5b"])
+def test_three_published_runs_predict_the_others_of_their_source_better_than_the_table(model: str) -> None:
+    rows = [row for row in read_table() if row.seconds and row.model == model and row.schedule != "zb-2p"]
+    config, chosen = read_config(str(CONFIGS / f"{model}.json")), (rows[0], rows[len(rows) // 2], rows[-1])
+    parallel = {} if rows[0].sequence_parallel else {"sequence": False}
+    wanted = Wanted(1, 1, rows[0].gpu, DEVICES[rows[0].gpu], training={"flash": rows[0].flash, **parallel})
+    fit = fit_rates([of_step(_as_step(row), config) for row in chosen], wanted)
+    others = [_as_step(row) for row in rows if row not in chosen]
+
+    def error(own: Wanted) -> float:
+        return sum(abs(predicted_seconds(one, config, own) / one.seconds - 1) for one in others) / len(others)
+
+    assert error(replace(wanted, device=fit.device)) < error(wanted)
