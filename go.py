@@ -3,7 +3,7 @@
 python3 go.py solve examples/gpt-1.5b-pp8.yaml -o results     any command of pipesched; each takes --help:
                                                               layouts, solve, plan, compare, pair, sweep, frontier,
                                                               simulate, serve, new, layers, profile,
-                                                              fit-memory, schedules, export, run, plot,
+                                                              fit-memory, calibrate, schedules, export, run, plot,
                                                               validate, check, completion
 python3 go.py --extra torch run results/schedule.json         with what an extra needs (torch, web, parquet, cluster):
                                                               later calls have it too
