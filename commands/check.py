@@ -13,13 +13,11 @@ from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_json
 from commands.shared.output import write_json
 from pipesched.checking.finding import Finding, NotCoveredError, Verdict
-from pipesched.checking.memory.more_memory import as_proved
-from pipesched.checking.streams.tasks_as_stages import as_stages
+from pipesched.checking.relaxed.posed import posed
 from pipesched.errors import Disagreement
 from pipesched.files.plan_answer import is_plan_answer, plan_answer_from
 from pipesched.files.problem_file import read_document
 from pipesched.files.schedule_file import ScheduleFile, schedule_from
-from pipesched.problem.chains.microbatch_chains import without_scale
 from pipesched.problem.formatting import amount
 from pipesched.results.evidence import Refutation
 from solver.backends.recheck_refutation import recheck_refutation
@@ -70,10 +68,9 @@ def run(args: Namespace) -> Exit:
 def _again(file: ScheduleFile, finding: Finding, args: Namespace) -> Finding:
     stop = Event()
     assert file.certificate is not None
-    problem, certificate = as_proved(without_scale(file.timeline.problem), file.certificate)
-    stated = amount(problem, certificate.value_ticks)
+    stated = amount(file.timeline.problem, file.certificate.value_ticks)
     try:
-        problem, certificate = as_stages(problem, certificate)
+        problem, certificate, *_ = posed(file.timeline.problem, file.certificate)
         assert isinstance(certificate.evidence, Refutation)
         with interrupt_sets(stop):
             same = recheck_refutation(problem, certificate.value_ticks, certificate.evidence, limits_of(args), stop)

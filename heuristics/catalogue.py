@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from heuristics.building.shared_streams import in_turn
 from pipesched.errors import BadInput
+from pipesched.problem.passes_alone import passes_alone
 from pipesched.problem.problem import Problem
-from pipesched.problem.relaxed.without_parameters import without_parameters
 from pipesched.registry import Registry
 from pipesched.schedule.once_an_iteration import completed
 from pipesched.schedule.schedule import Schedule
@@ -88,7 +88,7 @@ class Heuristic:
         own = self.order
 
         def order(problem: Problem) -> Schedule:
-            schedule = completed(problem, own(without_parameters(problem, max)))
+            schedule = completed(problem, own(passes_alone(problem)))
             return schedule if schedule.task_orders else in_turn(problem, schedule)
 
         object.__setattr__(self, "order", order)

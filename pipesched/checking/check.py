@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from pipesched.checking.attainable import least_attainable
 from pipesched.checking.coverage import require_covered
-from pipesched.checking.devices.around_passes import around_passes
 from pipesched.checking.devices.cool_down import cool_down
 from pipesched.checking.devices.device_arguments import in_flight_limit, load, round_trip
 from pipesched.checking.devices.head_and_tail import head_and_tail
@@ -18,10 +16,8 @@ from pipesched.checking.devices.warm_up import integral_warm_up
 from pipesched.checking.diagram.activation_modes import held_activations
 from pipesched.checking.diagram.argument import decision_diagram
 from pipesched.checking.finding import Finding, NotCoveredError, RefusedEvidenceError, Verdict
-from pipesched.checking.memory.least_memory import with_least_memory
 from pipesched.checking.memory.memory_and_copies import memory_and_copies
 from pipesched.checking.memory.memory_and_modes import memory_and_modes
-from pipesched.checking.memory.more_memory import as_proved
 from pipesched.checking.own_ticks import in_own_ticks
 from pipesched.checking.period import (
     period_in_flight,
@@ -31,20 +27,15 @@ from pipesched.checking.period import (
     period_stream_load,
 )
 from pipesched.checking.refutation import require_search
-from pipesched.checking.single_tasks import without_single_tasks
+from pipesched.checking.relaxed.posed import posed
 from pipesched.checking.streams.load import HARMLESS, stream_load
 from pipesched.checking.streams.memory import stream_memory
 from pipesched.checking.streams.memory_over_time import memory_of_tasks
 from pipesched.checking.streams.tasks import KNOWN, stream_tasks
-from pipesched.checking.streams.tasks_as_stages import as_stages
 from pipesched.checking.streams.weights import stream_weights
 from pipesched.errors import OutOfRange
-from pipesched.problem.chains.microbatch_chains import without_scale
 from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Objective, Problem
-from pipesched.problem.relaxed.without_lookups import without_lookups
-from pipesched.problem.relaxed.without_parameters import without_parameters
-from pipesched.problem.relaxed.without_stage_arcs import without_stage_arcs
 from pipesched.results.certificate import Certificate
 from pipesched.results.diagram_evidence import Diagram
 from pipesched.results.evidence import (
@@ -109,36 +100,24 @@ _BESIDES: dict[type, frozenset[str]] = {
 
 def check_bound(problem: Problem, certificate: Certificate) -> Finding:
     """Check that no schedule of the problem is below the certificate's value, as far as its evidence shows."""
-    # What is said of unequal micro-batches is said of their chains.
-    besides = around_passes(problem)
-    problem = without_parameters(problem)
-    whole = without_lookups(without_scale(problem))
-    problem = without_single_tasks(
-        whole if isinstance(certificate.evidence, StreamTasks) else without_stage_arcs(whole)
-    )
+    stated = amount(problem, certificate.value_ticks)
     try:
-        problem, certificate = as_proved(problem, certificate)
-    except RefusedEvidenceError as why:
-        return Finding(Verdict.REFUSED, f"{certificate.name}: {why}")
-    name, stated = certificate.name, amount(problem, certificate.value_ticks)
-    try:
-        spoken_of, certificate = as_stages(problem, certificate)
-        if isinstance(certificate.evidence, Refutation):
-            require_search(spoken_of, certificate.evidence)
+        spoken_of, claim, valued, added_back = posed(problem, certificate)
+        if isinstance(claim.evidence, Refutation):
+            require_search(spoken_of, claim.evidence)
             text = f"{stated} rests on an exhaustive search by CP-SAT, which is not repeated here"
             return Finding(Verdict.TRUSTED, text)
-        certificate = replace(certificate, value_ticks=certificate.value_ticks - besides)
-        proved = _proved(spoken_of, certificate)
-        if problem.objective is not Objective.PERIOD:
-            proved = least_attainable(problem, proved)
+        proved = _proved(spoken_of, claim)
+        if valued.objective is not Objective.PERIOD:
+            proved = least_attainable(valued, proved)
     except (NotCoveredError, OutOfRange) as why:
         return Finding(Verdict.NOT_VERIFIED, str(why))
     except RefusedEvidenceError as why:
-        return Finding(Verdict.REFUSED, f"{name}: {why}")
-    if proved < certificate.value_ticks:
-        found = amount(problem, proved + besides)
-        return Finding(Verdict.REFUSED, f"{name}: the evidence proves {found}, and {stated} is stated")
-    return Finding(Verdict.VERIFIED, f"no schedule is below {stated} ({name}, checked from its evidence)")
+        return Finding(Verdict.REFUSED, f"{certificate.name}: {why}")
+    if proved < claim.value_ticks:
+        found = amount(problem, proved + added_back)
+        return Finding(Verdict.REFUSED, f"{certificate.name}: the evidence proves {found}, and {stated} is stated")
+    return Finding(Verdict.VERIFIED, f"no schedule is below {stated} ({certificate.name}, checked from its evidence)")
 
 
 def _proved(problem: Problem, certificate: Certificate) -> Fraction | int:
@@ -158,8 +137,7 @@ def _proved(problem: Problem, certificate: Certificate) -> Fraction | int:
     argument = (OF_PERIODS if of_period else ARGUMENTS).get(kind)
     if evidence is None or argument is None:
         raise NotCoveredError(f"the certificate ({kind}) has no evidence that the check understands")
-    problem = with_least_memory(problem)
-    require_covered(problem, _BESIDES.get(type(evidence), frozenset()))
     if type(evidence) not in argument:
         raise RefusedEvidenceError("evidence of another argument")
+    require_covered(problem, _BESIDES.get(type(evidence), frozenset()))
     return argument[type(evidence)](problem, evidence, certificate.value_ticks)

@@ -24,7 +24,7 @@ from solver.engine.clock import BESIDE
 from solver.engine.dedicated_worker import DedicatedWorker
 from solver.engine.incumbent.state import State
 from solver.engine.kernels import Kernels, compiling
-from solver.engine.relaxed import Relaxed, relaxed
+from solver.engine.relaxed import Relaxed, relaxed_search
 from solver.engine.search import InTurn, Part, Search, ways_of
 from solver.engine.slices import Slice, Work
 from solver.parameters import tunable, tuned
@@ -105,7 +105,7 @@ class Allocation:
         self.search = search
         self._relaxed: Relaxed | None = None
         with search.incumbent.defects_noted("the search of plain passes alone"):
-            self._relaxed = relaxed(search)
+            self._relaxed = relaxed_search(search)
         self.arms = _arms(search, parts)
         if self._relaxed is not None:
             within = self._relaxed.search

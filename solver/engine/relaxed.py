@@ -13,9 +13,11 @@ from functools import cached_property
 from formulations.jobs.jobs import Jobs
 from formulations.jobs.jobs_of_problem import jobs_of
 from pipesched.problem.attainable_spans import Value
-from pipesched.problem.problem import Problem
+from pipesched.problem.relaxed.relaxation import RelaxedProblem
+from pipesched.problem.relaxed.relaxations import relaxed
 from pipesched.schedule.timeline import Timeline
-from solver.bounds.saving.certificates import has_plain_passes, passes_alone, with_parameters
+from solver.bounds.analytic.catalogue import of_original
+from solver.bounds.saving.certificates import has_plain_passes
 from solver.engine.claims import claim
 from solver.engine.search import Engine, Search
 from solver.tasks.as_stages import Cut, cut
@@ -29,9 +31,9 @@ class Relaxed:
     the problem, and then gives a start. Where tasks are stages (stream decomposition), only bounds carry over.
     """
 
-    def __init__(self, whole: Search, problem: Problem | Cut, engine: Engine) -> None:
-        self._whole, self._cut = whole, problem if isinstance(problem, Cut) else None
-        plain = problem.plain if isinstance(problem, Cut) else problem
+    def __init__(self, whole: Search, poorer: RelaxedProblem, tasks_as_stages: Cut | None, engine: Engine) -> None:
+        self._whole, self._poorer, self._cut = whole, poorer, tasks_as_stages
+        plain = poorer.problem if tasks_as_stages is None else tasks_as_stages.plain
         limits = replace(whole.limits, target=None)
         self.search = Search(plain, limits, lambda _: None, whole.stop, engine, whole.done, clock=whole.clock)
         self._proved: Value = 0
@@ -53,7 +55,8 @@ class Relaxed:
         found = own.state.certificate
         if own.lower_bound > self._proved and found.evidence is not None:
             self._proved = own.lower_bound
-            claim(whole, [with_parameters(problem, found if self._cut is None else self._cut.claim(found))])
+            of_poorer = found if self._cut is None else self._cut.claim(found)
+            claim(whole, [of_original(self._poorer, of_poorer)])
         if self._cut is not None or problem.network.options:
             return
         for timeline in (own.timeline, *self.search.starts()):
@@ -72,14 +75,14 @@ class Relaxed:
         return new
 
 
-def relaxed(search: Search) -> Relaxed | None:
+def relaxed_search(search: Search) -> Relaxed | None:
     """None where the engine has no parts for it, passes are plain already, or no such problem or schedule is known."""
-    rest = None if search.plain_passes else passes_alone(search.problem)
-    if rest is None:
+    if search.plain_passes or search.problem.microbatch_scale:
         return None
-    plain = has_plain_passes(rest)
-    problem, engine = (rest, search.engine.relaxed) if plain else (cut(rest), search.engine.as_stages)
-    if problem is None or engine is None:
+    poorer = relaxed(search.problem)
+    plain = has_plain_passes(poorer.problem)
+    tasks, engine = (None, search.engine.relaxed) if plain else (cut(poorer.problem), search.engine.as_stages)
+    if engine is None or not (plain or tasks):
         return None
-    found = Relaxed(search, problem, engine)
+    found = Relaxed(search, poorer, tasks, engine)
     return found if found.search.incumbent.timeline is not None else None

@@ -17,8 +17,8 @@ from formulations.jobs.schedule_of_starts import schedule_of_starts
 from pipesched.errors import Deadlock
 from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import B, Pass, W
+from pipesched.problem.passes_alone import passes_alone
 from pipesched.problem.problem import Problem
-from pipesched.problem.relaxed.without_parameters import without_parameters
 from pipesched.schedule.once_an_iteration import completed
 from pipesched.schedule.schedule import Schedule, schedule_of
 from solver.construction.list_scheduling import list_schedules
@@ -142,5 +142,5 @@ def listed(problem: Problem) -> Iterator[Schedule]:
     elif not network.options:
         jobs = jobs_of(problem)
         with suppress(Deadlock):
-            for order in list_schedules(without_parameters(problem, max)):
+            for order in list_schedules(passes_alone(problem)):
                 yield from expanded(jobs, order)

@@ -17,9 +17,9 @@ from pipesched.errors import BadInput, Disagreement
 from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import BW, B, F, Pass, Task, W
+from pipesched.problem.passes_alone import passes_alone
 from pipesched.problem.placement import explicit
 from pipesched.problem.problem import Objective, Problem
-from pipesched.problem.relaxed.without_parameters import without_parameters
 from pipesched.results.solution import Status
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.stream_orders import stream_orders
@@ -103,7 +103,7 @@ best_pair = pair  # its name before there was a command of that name
 
 def pair_problem(problem: Problem, forward: int, backward: int) -> Problem:
     """Two stages alone on a device of their own. `BadInput` where they are on two, or there are no such stages."""
-    problem = without_parameters(problem.keeping_activations(), max)
+    problem = passes_alone(problem.keeping_activations())
     where = problem.placement.stage_device
     for option, stage in (("--forward-stage", forward), ("--backward-stage", backward)):
         if not 0 <= stage < len(where):

@@ -20,7 +20,6 @@ from itertools import groupby
 
 from pipesched.checking.coverage import require_covered
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
-from pipesched.checking.memory.least_memory import with_least_memory
 from pipesched.checking.streams.tasks import interleaves
 from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.passes import BW, B, F, W
@@ -43,7 +42,7 @@ def as_stages(problem: Problem, certificate: Certificate) -> tuple[Problem, Cert
         return problem, certificate
     if isinstance(evidence.evidence, TasksAsStages):
         raise RefusedEvidenceError("tasks as stages within tasks as stages")
-    plain = as_plain(with_least_memory(problem), evidence)
+    plain = as_plain(problem, evidence)
     return plain, replace(certificate, kind=evidence.kind, evidence=evidence.evidence)
 
 

@@ -1,1 +1,1 @@
-"""Problems that are another one with less to keep: what is proved of them holds of it."""
+"""Relaxations of a problem: poorer problems whose lower bounds are lower bounds of the problem."""

@@ -1,18 +1,21 @@
-"""A problem in which every activation is held as little as any way of saving memory allows, and for no longer."""
+"""Relaxation: copies and recomputations of activations that take no time, each activation held as little as may be."""
 
 from __future__ import annotations
 
 from pipesched.problem.problem import Problem
 
+ARGUMENT = (
+    "Left out of a schedule, copies and recomputations leave one of the poorer problem that holds no more: of each "
+    "activation that part alone stays from the forward to the backward which stays in every mode; the rest is taken "
+    "when the backward begins. No backward that frees something frees it sooner."
+)
 
-def with_least_memory(problem: Problem) -> Problem:
-    """The same problem with copies and recomputations that take no time.
 
-    Of each activation that part alone stays from the forward to the backward which stays under every way; the rest is
-    taken when the backward begins. Every schedule becomes one of that problem when its copies and recomputations are
-    left out, and holds no more there. No backward that frees something frees it sooner.
-    """
+def hold_least(problem: Problem) -> Problem:
+    """The problem itself where activations are kept."""
     kept = problem.keeping_activations()
+    if kept is problem:
+        return problem
     least = [min(keeps for keeps, _ in stage.held_until_backward.values()) for stage in problem.stages]
     freed = [stage.freed - (stage.activation - held) for stage, held in zip(problem.stages, least, strict=True)]
     return kept.with_stages(activation=least, freed=freed)

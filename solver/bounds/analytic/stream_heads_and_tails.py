@@ -17,6 +17,7 @@ import numpy as np
 from pipesched.problem.formatting import amount
 from pipesched.problem.network.task_network import Resource, TaskType
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.relaxed.relaxations import ARCS_BETWEEN_CHAINS
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import StreamTasks
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
@@ -100,5 +101,11 @@ def _certificate(problem: Problem, where: Resource, found: _Found, whose: int | 
 
 
 BOUNDS.register(
-    Bound("stream heads and tails", stream_heads_and_tails, rank=3, several_streams=True, between_chains=True)
+    Bound(
+        "stream heads and tails",
+        stream_heads_and_tails,
+        rank=3,
+        several_streams=True,
+        keeping=frozenset({ARCS_BETWEEN_CHAINS}),
+    )
 )

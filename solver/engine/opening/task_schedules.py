@@ -10,8 +10,8 @@ from formulations.jobs.jobs_of_problem import jobs_of
 from heuristics.building.memory_saving import full_offload, half_offload, uniform_recompute
 from pipesched.errors import Deadlock, DoesNotApply
 from pipesched.problem.passes import SAVING
+from pipesched.problem.passes_alone import passes_alone
 from pipesched.problem.problem import Problem
-from pipesched.problem.relaxed.without_parameters import without_parameters
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule
 from solver.backends.interruptible import run_within
@@ -64,7 +64,7 @@ class TaskSchedules:
             published.sort(key=lambda timeline: measure(timeline).makespan_ticks)
             yield from _decided(search.problem, [timeline.schedule for timeline in published], self.rooms)
             return
-        passes = without_parameters(search.problem, max)
+        passes = passes_alone(search.problem)
         yield sequential(passes)
         if any(stage.gather for stage in search.problem.stages):
             yield from (in_groups(search.problem, size) for size in range(2, search.problem.microbatches + 1))
@@ -88,7 +88,7 @@ def _decided(problem: Problem, published: Sequence[Schedule], rooms: Sequence[in
     First one micro-batch after the other, then published orders, then list schedules of several times the memory
     (`rooms`; None: without a limit).
     """
-    kept = without_parameters(problem, max).keeping_activations()
+    kept = passes_alone(problem).keeping_activations()
     found = (with_decisions(problem, sequential(kept), rule) for rule in rules(problem))
     yield from (one for one in found if one is not None)
     for order in published:

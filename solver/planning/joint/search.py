@@ -15,7 +15,7 @@ from random import Random
 from typing import NamedTuple
 
 from pipesched.layers.plan_problem import Choice, PlanProblem
-from pipesched.problem.relaxed.without_parameters import without_parameters
+from pipesched.problem.passes_alone import passes_alone
 from pipesched.results.plan import Candidate
 from pipesched.schedule.once_an_iteration import completed, uncompleted
 from pipesched.schedule.timeline import Timeline
@@ -64,7 +64,7 @@ def applies(candidate: Candidate) -> bool:
 
     Not counting what stages run for their parameters.
     """
-    problem = without_parameters(candidate.timeline.problem)
+    problem = passes_alone(candidate.timeline.problem, min)
     total = sum(stage.forward + stage.backward + (stage.weight or 0) + stage.fused for stage in problem.stages)
     return problem.sequence_chunks == 1 and problem.network.one_task_each and total * problem.microbatches < _MOST_TICKS
 
@@ -178,12 +178,12 @@ class JointSearch:
 
 def _of_microbatches(timeline: Timeline) -> Timeline:
     """The timeline without what stages run for their parameters."""
-    problem = without_parameters(timeline.problem)
+    problem = passes_alone(timeline.problem, min)
     return timeline if problem is timeline.problem else best_times(problem, uncompleted(timeline.schedule))
 
 
 def kernels_ready(candidate: Candidate, over: Callable[[], bool]) -> bool:
     """Whether the compiled code is there, waiting for it until `over`."""
-    kernels = kernels_for(without_parameters(candidate.timeline.problem))
+    kernels = kernels_for(passes_alone(candidate.timeline.problem, min))
     kernels.begin()
     return kernels.wait(over)

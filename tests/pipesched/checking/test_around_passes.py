@@ -9,13 +9,14 @@ from random import Random
 import pytest
 
 from pipesched.checking.check import check_bound
-from pipesched.checking.devices.around_passes import around_passes
 from pipesched.checking.finding import Verdict
+from pipesched.checking.relaxed.parameters import around_passes
 from pipesched.problem import placement
 from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.relaxed.parameter_times import least_besides
 from pipesched.problem.stage import Stage, TaskSpec
-from solver.bounds.saving.certificates import certificates, least_besides, least_of_a_device
+from solver.bounds.saving.certificates import certificates
 from tests.support.rows_of_tasks import tiny_mirrored
 from tests.support.task_brute_force import optimum, tiny_reductions, with_optimum, with_parameters
 
@@ -74,7 +75,7 @@ def test_the_check_finds_as_much_besides_as_the_solver() -> None:
     random, some = Random(3), 0
     for _ in range(400):
         one = tiny_reductions(random) if random.random() < 0.5 else with_parameters(random, tiny_mirrored(random))
-        found = least_of_a_device(one) if one.objective is Objective.SPAN else least_besides(one)
+        found = least_besides(one)
         assert around_passes(one) == found, (one, one.stages)
         some += found > 0
     assert some > 100

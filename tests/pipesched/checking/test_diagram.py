@@ -16,7 +16,7 @@ from benchmarks.proofs.exhaustive.optimum import NotTiny, least_value
 from pipesched.checking.check import check_bound
 from pipesched.checking.diagram.argument import decision_diagram
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError, Verdict
-from pipesched.checking.memory.least_memory import with_least_memory
+from pipesched.checking.relaxed.least_memory import with_least_memory
 from pipesched.problem.chains.microbatch_chains import without_scale
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from threading import Event
 
 from pipesched.problem.problem import Problem
-from pipesched.problem.relaxed.without_lookups import without_lookups
-from pipesched.problem.relaxed.without_parameters import without_parameters
-from pipesched.problem.relaxed.without_stage_arcs import without_stage_arcs
+from pipesched.problem.relaxed.relaxation import RelaxedProblem
+from pipesched.problem.relaxed.relaxations import SAVED_ACTIVATIONS, relaxed
 from pipesched.results.certificate import Certificate
-from solver.bounds.saving.certificates import with_parameters
+from solver.bounds.analytic.catalogue import of_original
 from solver.diagram.activation_modes.threshold_bounds import bounds_of_activation_modes, is_covered
-from solver.diagram.certificate import KIND
 from solver.engine.diagram_bounds import DiagramBounds
 from solver.engine.search import Search
 
@@ -31,21 +29,21 @@ class ActivationModes(DiagramBounds):
         return None
 
     def bounds(self, search: Search, stop: Event, work: int, /) -> Iterator[Certificate]:
-        whole, problem = search.problem, _passes_of(search.problem)
-        assert problem is not None
-        besides = float(with_parameters(whole, Certificate(KIND, 0, "", 0, None)).value_ticks)
+        poorer = _passes_of(search.problem)
+        assert poorer is not None
+        besides = float(poorer.added_back)
 
         def open_ticks() -> tuple[float, float]:
             proved, known = search.open_ticks()
             return proved - besides, known - besides
 
-        for found in bounds_of_activation_modes(problem, stop, open_ticks, work):
-            yield with_parameters(whole, found)
+        for found in bounds_of_activation_modes(poorer.problem, stop, open_ticks, work):
+            yield of_original(poorer, found)
 
 
-def _passes_of(problem: Problem) -> Problem | None:
-    """Without what runs for parameters and without lookups and arcs between chains; None where that is not covered."""
+def _passes_of(problem: Problem) -> RelaxedProblem | None:
+    """What is left of a problem but for its ways to save activations; None where that is not covered."""
     if problem.microbatch_scale:
         return None
-    rest = without_stage_arcs(without_lookups(without_parameters(problem)))
-    return rest if is_covered(rest) else None
+    poorer = relaxed(problem, {SAVED_ACTIVATIONS})
+    return poorer if is_covered(poorer.problem) else None

@@ -8,9 +8,37 @@ from there may end when reduction and step have ended.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.passes import BW, B, W
 from pipesched.problem.problem import Objective, Problem
+
+
+def without_parameters(problem: Problem) -> Problem:
+    """The passes of micro-batches alone; the problem itself where nothing is run for parameters.
+
+    A pass that takes memory runs while the parameters of its stage are on the device: it has no more memory than is
+    left by those that are least. Copies to the host may take some while none are there.
+    """
+    if not any(stage.gather or stage.reduce or stage.step for stage in problem.stages):
+        return problem
+    pools = []
+    for device, pool in enumerate(problem.pools):
+        here = [s for s in problem.placement.stages_of[device] if len(problem.microbatches_of[s])]
+        owners = [problem.stages[problem.holders[s] if problem.holders else s].gather for s in here]
+        copied = any(problem.stages[s].offload is not None for s in here)
+        least = 0 if copied else min((one.memory if one else 0 for one in owners), default=0)
+        pools.append(pool if pool.capacity is None else Pool(pool.capacity - least, pool.static))
+    return replace(
+        problem,
+        stages=tuple(replace(s, gather=None, reduce=None, step=None, buckets=1) for s in problem.stages),
+        pools=tuple(pools),
+        holders=(),
+        most_gathers=None,
+        gather_window=None,
+        objective=Objective.MAKESPAN if problem.objective is Objective.ITERATION else problem.objective,
+    )
 
 
 def around_passes(problem: Problem) -> int:

@@ -1,4 +1,4 @@
-"""The problem without tasks that need nothing of the stage before: what its bounds are computed of."""
+"""Relaxation: forwards without the tasks that need nothing of the stage before, such as lookups of embeddings."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pipesched.problem.passes import F
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import Stage
 
+ARGUMENT = (
+    "Left out of a schedule, these tasks leave one of the poorer problem that ends no later and holds no more: what a "
+    "forward takes is taken when the first task that is left starts. Devices may begin later, so that no span is "
+    "longer."
+)
 
-def without_lookups(problem: Problem) -> Problem:
-    """The problem itself where there are none.
 
-    Leaving these tasks out of a schedule gives one of this problem that ends no later and holds no more: what a forward
-    takes is taken when the first task that is left starts. Devices may begin later, so that no span is longer; what a
-    span may be a fraction of is that of this problem, for its bounds. So no schedule of the problem is below a bound
-    of this one.
-    """
+def drop_lookups(problem: Problem) -> Problem:
+    """The problem itself where there are none."""
     if all(stage.entry == 0 for stage in problem.stages):
         return problem
     return replace(problem, stages=tuple(map(_without, problem.stages)))

@@ -1,0 +1,88 @@
+"""Unequal micro-batches as chains of stages of their own: the same problem, in which those of a chain are equal."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import groupby
+
+from pipesched.problem.features.device_resources import Pool
+from pipesched.problem.placement import Placement
+from pipesched.problem.problem import Problem
+from pipesched.problem.stage import Stage
+
+
+def with_equal_microbatches(problem: Problem) -> Problem:
+    """The problem itself where all are equal.
+
+    A chain serves the micro-batches of one factor, or where they keep their order each run of equal ones. Its stages
+    lie where the ones do that they stand for; they are numbered by these, then by chain.
+    """
+    scale = problem.microbatch_scale
+    if not scale:
+        return problem
+    walked = [n for n, own in enumerate(problem.walking) for _ in own]
+    alike = [(chain, -factor) for chain, factor in zip(walked, scale, strict=True)]
+    groups = [(*key, len([*own])) for key, own in groupby(alike if problem.queues else sorted(alike))]
+    where, chains = problem.placement, problem.placement.chains
+    standing = sorted((stage, n) for n, (chain, _, _) in enumerate(groups) for stage in chains[chain])
+    number = {pair: at for at, pair in enumerate(standing)}
+    on = tuple(where.stage_device[stage] for stage, _ in standing)
+    walks = tuple(tuple(number[stage, n] for stage in chains[chain]) for n, (chain, _, _) in enumerate(groups))
+    static = [pool.static for pool in problem.pools]
+    for stage, device in zip(problem.stages, where.stage_device, strict=True):
+        static[device] += stage.static
+    return replace(
+        problem,
+        placement=Placement(where.name, where.devices, on, walks),
+        stages=tuple(_times(problem, stage, -groups[n][1]) for stage, n in standing),
+        pools=tuple(Pool(pool.capacity, held) for pool, held in zip(problem.pools, static, strict=True)),
+        links=(),
+        microbatch_scale=(),
+        queues=tuple(stage for stage, _ in standing) if problem.queues else (),
+        chain_shares=tuple(count for *_, count in groups),
+    )
+
+
+def _times(problem: Problem, number: int, factor: Fraction) -> Stage:
+    """A stage so many times as long and as large, with the time of its link, which is the same both ways."""
+    own, where = problem.stages[number], problem.placement
+    after = where.next[number]
+    transfer = own.transfer
+    if after is not None:
+        there = where.stage_device[number], where.stage_device[after]
+        link = problem.links[there[0]][there[1]] if problem.links else 0
+        transfer = 0 if there[0] == there[1] else own.transfer + link
+
+    def times(amount: int) -> int:
+        whole = amount * factor
+        assert whole.denominator == 1, "times and memory are whole for every micro-batch"
+        return whole.numerator
+
+    copies, gather = own.offload, own.gather
+    return replace(
+        own,
+        forward=times(own.forward),
+        backward=times(own.backward),
+        weight=None if own.weight is None else times(own.weight),
+        fused=times(own.fused),
+        transfer=times(transfer),
+        overlapped=None if own.overlapped is None else times(own.overlapped),
+        activation=times(own.activation),
+        freed=times(own.freed),
+        lent=times(own.lent),
+        collected=times(own.collected),
+        static=0,
+        tasks=tuple((kind, tuple(t._replace(ticks=times(t.ticks)) for t in tasks)) for kind, tasks in own.tasks),
+        offload=None
+        if copies is None
+        else copies._replace(
+            out_ticks=times(copies.out_ticks), in_ticks=times(copies.in_ticks), amount=times(copies.amount)
+        ),
+        recompute=tuple(way._replace(ticks=times(way.ticks), keeps=times(way.keeps)) for way in own.recompute),
+        reduce=None if own.reduce is None else own.reduce._replace(ticks=times(own.reduce.ticks)),
+        step=None if own.step is None else own.step._replace(ticks=times(own.step.ticks)),
+        gather=None
+        if gather is None
+        else gather._replace(task=gather.task._replace(ticks=times(gather.task.ticks)), memory=times(gather.memory)),
+    )

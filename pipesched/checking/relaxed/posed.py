@@ -1,0 +1,82 @@
+"""The poorer problem that the evidence of a certificate speaks of: which rewrites, and in which order.
+
+1. Nothing is run for parameters; what that takes before and after all passes is added back.
+2. Unequal micro-batches are chains of their own. It comes after the first: the stages are numbered anew.
+3. Forwards begin with the first task that waits for the stage before.
+4. Chains do not wait for each other, unless the argument reads such arcs.
+5. Passes of one task on the stream of their stage have no tasks.
+6. Devices have the memory, no less than their own, that the evidence names.
+7. Copies and recomputations take no time, unless the argument reads the modes of activations.
+8. The tasks that the evidence names are stages.
+
+Each is a relaxation or the same problem, so that bounds of the last are bounds of the first. The values that a schedule
+can have are those of the problem after the sixth. Of an exhaustive search, which reads the problem itself, the sixth
+alone is done.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from pipesched.checking.memory.more_memory import as_proved
+from pipesched.checking.relaxed.arcs import without_arcs_between_chains
+from pipesched.checking.relaxed.least_memory import with_least_memory
+from pipesched.checking.relaxed.lookups import without_lookups
+from pipesched.checking.relaxed.microbatches import with_equal_microbatches
+from pipesched.checking.relaxed.parameters import around_passes, without_parameters
+from pipesched.checking.relaxed.single_tasks import without_single_tasks
+from pipesched.checking.streams.tasks_as_stages import as_stages
+from pipesched.problem.problem import Problem
+from pipesched.results.certificate import Certificate
+from pipesched.results.diagram_evidence import Diagram
+from pipesched.results.evidence import (
+    Evidence,
+    Refutation,
+    ResourceWeights,
+    StreamTasks,
+    StreamWeights,
+    WithMoreMemory,
+)
+
+
+class Posed(NamedTuple):
+    """A poorer problem and the claim that is made of it.
+
+    `certificate` has the kind and the evidence of the argument itself, and its value without `added_back`, in ticks of
+    the original problem. `valued` is the problem whose schedules have the values that are compared.
+    """
+
+    problem: Problem
+    certificate: Certificate
+    valued: Problem
+    added_back: int
+
+
+def posed(problem: Problem, certificate: Certificate) -> Posed:
+    """What the evidence of a certificate of this problem speaks of.
+
+    Raises `RefusedEvidenceError` and `NotCoveredError`.
+    """
+    evidence = _within_more_memory(certificate.evidence)
+    if isinstance(evidence, Refutation):
+        problem, certificate = as_proved(problem, certificate)
+        return Posed(problem, certificate, problem, 0)
+    added_back = around_passes(problem)
+    problem = without_lookups(with_equal_microbatches(without_parameters(problem)))
+    if not isinstance(evidence, StreamTasks):
+        problem = without_arcs_between_chains(problem)
+    valued, certificate = as_proved(without_single_tasks(problem), certificate)
+    problem = valued if _reads_modes(evidence) else with_least_memory(valued)
+    problem, certificate = as_stages(problem, certificate)
+    certificate = replace(certificate, value_ticks=certificate.value_ticks - added_back)
+    return Posed(problem, certificate, valued, added_back)
+
+
+def _within_more_memory(evidence: Evidence | None) -> Evidence | None:
+    return evidence.evidence if isinstance(evidence, WithMoreMemory) else evidence
+
+
+def _reads_modes(evidence: Evidence | None) -> bool:
+    """Whether the argument knows of activations that are offloaded or recomputed."""
+    return evidence.ways if isinstance(evidence, Diagram) else isinstance(evidence, ResourceWeights | StreamWeights)

@@ -1,0 +1,77 @@
+"""The least ticks of what stages run for their parameters before and after the passes of micro-batches."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from pipesched.problem.passes import BW, REDUCE, STEP, B, PassKind, W
+from pipesched.problem.problem import Objective, Problem
+
+
+def least_besides(problem: Problem) -> int:
+    """Ticks of an iteration before all forwards and after all backwards; of a span, those of any one device."""
+    if problem.objective is Objective.SPAN:
+        return _least_of_a_device(problem)
+    return _least_before_forwards(problem) + _least_after_backwards(problem)
+
+
+def _least_of_a_device(problem: Problem) -> int:
+    """The least over the devices of the ticks that each takes before its first forward and after its last backward."""
+    found = []
+    for stages in problem.placement.stages_of:
+        here = [s for s in stages if problem.microbatches_of[s]]
+        if here:
+            after = 0 if any(_is_sent(problem, s) for s in here) else min(_once(problem, s) for s in here)
+            found.append(min(_gathering(problem, s) for s in here) + after)
+    return min(found)
+
+
+def _is_sent(problem: Problem, stage: int) -> bool:
+    """Whether a stream of its device sends the gradient of a stage, maybe until reduction and step have ended."""
+    to, where = problem.placement.previous[stage], problem.placement.stage_device
+    return problem.transfer_stream is not None and to is not None and where[to] != where[stage]
+
+
+def _least_after_backwards(problem: Problem) -> int:
+    """Ticks from the end of all backwards to that of the iteration, at the least.
+
+    The pass of a micro-batch that ends last is a backward of some stage; of that one reduction and step follow.
+    """
+    return min(_once(problem, stage) for stage, walked in enumerate(problem.microbatches_of) if walked)
+
+
+def _least_before_forwards(problem: Problem) -> int:
+    """Ticks until the first forward, at the least: parameters are gathered before it."""
+    first = {chain[0] for chain in problem.placement.chains if problem.microbatches_of[chain[0]]}
+    return min(_gathering(problem, stage) for stage in first)
+
+
+def _gathering(problem: Problem, stage: int) -> int:
+    own = problem.stages[problem.holders[stage] if problem.holders else stage].gather
+    return 0 if own is None else own.task.ticks
+
+
+def _once(problem: Problem, stage: int) -> int:
+    """Ticks behind the last task of a stage's backwards."""
+    if problem.splittable and not _awaited(problem, stage):
+        return 0
+    holder = problem.holders[stage] if problem.holders else stage
+    kinds = problem.stages[holder].kinds_once
+    ticks = {kind: problem.tasks_of(kind, holder)[0].ticks for kind in kinds}
+    return ticks.get(STEP, 0) + ticks.get(REDUCE, 0) * _buckets_behind(problem, stage, holder)
+
+
+def _awaited(problem: Problem, stage: int) -> bool:
+    """Whether any task for the weights waits for the last one of B; else B may end when reduction and step have."""
+    last = len(problem.tasks_of(B, stage)) - 1
+    return any(task.after in (None, last) for task in problem.tasks_of(W, stage))
+
+
+def _buckets_behind(problem: Problem, stage: int, holder: int) -> int:
+    """Of the reduction how many buckets begin behind the last task for the weights of a stage, whichever that is."""
+    of, number = problem.dependencies, problem.stages[holder].buckets
+    waiting = Counter[tuple[PassKind, int]]()
+    kinds = [kind for kind in (W, BW) if (kind, stage) in problem.network.tasks]
+    for kind in kinds:
+        waiting.update((kind, part) for at in range(number) for part in of.ends_of(kind, stage, (at, number)))
+    return min(count for (kind, part), count in waiting.items() if kind is W or part == of.ends_of(kind, stage)[-1])

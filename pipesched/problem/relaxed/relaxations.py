@@ -1,0 +1,84 @@
+"""All relaxations, in the order in which they are applied, and what is left of a problem after them.
+
+| relaxation | assumes | because |
+|---|---|---|
+| parameters | nothing | it comes first: chains of unequal micro-batches have no stages that share parameters |
+| unequal micro-batches | no parameters | stages are numbered anew, and `holders` would still name the old ones |
+| lookups | equal micro-batches of each chain | bounds that know arcs between chains do not know lookups |
+| arcs between chains | no lookups | bounds may read them (`keeping`); an activation then includes what it lends |
+| saved activations | nothing | it comes last: bounds of modes read all else that is left |
+
+A bound names the relaxations that it can do without: it reads what the others leave. What is proved of that problem
+holds, with the ticks added back, of the problem itself. `pipesched.checking.relaxed` states all of this once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import partial
+
+from pipesched.problem.chains.microbatch_chains import without_scale
+from pipesched.problem.formatting import amount
+from pipesched.problem.passes_alone import passes_alone
+from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.relaxed import arcs_between_chains, least_memory, lookups
+from pipesched.problem.relaxed.parameter_times import least_besides
+from pipesched.problem.relaxed.relaxation import Relaxation, RelaxedProblem
+
+_BESIDES = (
+    "Besides at least {} for the gathering before the first forward, and the reduction and the step of the stage whose "
+    "backward ends last."
+)
+_ON_DEVICE = (
+    "Besides at least {} on every device for the gathering before its first forward, and the reduction and the step of "
+    "the stage whose backward ends last there."
+)
+
+
+def _besides(problem: Problem) -> str:
+    ticks = least_besides(problem)
+    text = _ON_DEVICE if problem.objective is Objective.SPAN else _BESIDES
+    return text.format(amount(problem, ticks)) if ticks else ""
+
+
+PARAMETERS = Relaxation(
+    "parameters",
+    partial(passes_alone, room_for=min),
+    "Left out of a schedule, gatherings, reductions and steps leave one of the poorer problem. It ends earlier by at "
+    "least what is added back: a gathering comes before all forwards, reduction and step follow the backward that ends "
+    "last. Whenever a pass takes memory, the parameters of its stage are there: of a device's stages the least are "
+    "taken from its memory.",
+    least_besides,
+    _besides,
+)
+UNEQUAL_MICROBATCHES = Relaxation(
+    "unequal micro-batches",
+    without_scale,
+    "It is the same problem: micro-batches of one factor walk a chain of stages that cost what they do, on the same "
+    "devices. Only equal ones keep their order.",
+)
+LOOKUPS = Relaxation(
+    "lookups",
+    lookups.drop_lookups,
+    lookups.ARGUMENT,
+    note=lambda _: "Tasks that need nothing of the stage before are left out of this.",
+)
+ARCS_BETWEEN_CHAINS = Relaxation(
+    "arcs between chains", arcs_between_chains.drop_arcs_between_chains, arcs_between_chains.ARGUMENT
+)
+SAVED_ACTIVATIONS = Relaxation(
+    "saved activations",
+    least_memory.hold_least,
+    least_memory.ARGUMENT,
+    note=lambda _: "So much it takes even if copies and recomputations take no time.",
+)
+RELAXATIONS = (PARAMETERS, UNEQUAL_MICROBATCHES, LOOKUPS, ARCS_BETWEEN_CHAINS, SAVED_ACTIVATIONS)
+
+
+def relaxed(problem: Problem, keeping: Collection[Relaxation] = ()) -> RelaxedProblem:
+    """What is left of a problem after all relaxations but those of which the features are kept."""
+    found = RelaxedProblem(problem)
+    for relaxation in RELAXATIONS:
+        if relaxation not in keeping:
+            found = found.without(relaxation)
+    return found

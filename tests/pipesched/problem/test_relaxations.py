@@ -1,0 +1,128 @@
+"""Relaxations raise no optimum, whatever features meet; those that would are found; the check's own are the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from random import Random
+
+import pytest
+
+from pipesched.checking.relaxed.posed import posed
+from pipesched.checking.relaxed.single_tasks import without_single_tasks
+from pipesched.problem.passes import F
+from pipesched.problem.passes_alone import passes_alone
+from pipesched.problem.problem import Problem
+from pipesched.problem.relaxed.relaxation import Relaxation, RelaxedProblem
+from pipesched.problem.relaxed.relaxations import (
+    ARCS_BETWEEN_CHAINS,
+    LOOKUPS,
+    PARAMETERS,
+    RELAXATIONS,
+    SAVED_ACTIVATIONS,
+    UNEQUAL_MICROBATCHES,
+    relaxed,
+)
+from pipesched.results.certificate import Certificate
+from pipesched.results.evidence import Evidence, OnDevice, ResourceWeights, StreamTasks
+from tests.support.relaxed_cases import Drawn, drawn, least, of_features, raised
+from tests.support.task_brute_force import tiny_gathers
+
+# Pairs of optima that are compared of each relaxation.
+ENOUGH = 12
+# Evidence that reads what is left after all relaxations but these.
+READS: dict[frozenset[Relaxation], Evidence] = {
+    frozenset(): OnDevice(0),
+    frozenset({ARCS_BETWEEN_CHAINS}): StreamTasks(0, "compute", None, None, 0, 0),
+    frozenset({SAVED_ACTIVATIONS}): ResourceWeights(0, ()),
+}
+
+
+def test_no_relaxation_raises_an_optimum() -> None:
+    """The exact optimum of the document is the first richer one, every order of the poorer problems the next."""
+    compared = Counter[Relaxation]()
+    for relaxation, names, above in raised(RELAXATIONS, of_features(1), ENOUGH):
+        assert not above, (relaxation.name, names)
+        compared[relaxation] += 1
+    assert all(compared[one] >= 10 for one in RELAXATIONS), compared
+
+
+def _more(of: Relaxation, ticks: Callable[[Problem], int]) -> Relaxation:
+    return replace(of, added_back=lambda problem: of.added_back(problem) + ticks(problem))
+
+
+def _twice_as_long(problem: Problem) -> Problem:
+    found = UNEQUAL_MICROBATCHES.relax(problem)
+    return found if found is problem else found.with_stages(forward=[2 * s.forward for s in found.stages])
+
+
+def _never_given_back(problem: Problem) -> Problem:
+    """What is taken for other chains stays to the end of the iteration."""
+    found = ARCS_BETWEEN_CHAINS.relax(problem)
+    if found is problem:
+        return found
+    lent = max(s.lent for s in problem.stages)
+    return found.with_room([None if own is None else own - lent for own in found.room])
+
+
+def _as_large_as_ever(problem: Problem) -> Problem:
+    return problem.keeping_activations()
+
+
+def of_gathers() -> Iterator[Drawn]:
+    """Little memory for parameters that are gathered several times."""
+    random = Random(1)
+    for _ in range(500):
+        one = tiny_gathers(random)
+        yield Drawn(("gather",), one, partial(least, one))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        replace(PARAMETERS, relax=partial(passes_alone, room_for=max)),
+        _more(PARAMETERS, lambda _: 1),
+        replace(UNEQUAL_MICROBATCHES, relax=_twice_as_long),
+        _more(LOOKUPS, lambda problem: sum(s.tasks_of(F)[0].ticks for s in problem.stages if s.entry)),
+        replace(ARCS_BETWEEN_CHAINS, relax=_never_given_back),
+        replace(SAVED_ACTIVATIONS, relax=_as_large_as_ever),
+    ],
+    ids=lambda wrong: wrong.name,
+)
+def test_one_that_would_is_found(wrong: Relaxation) -> None:
+    cases = of_gathers() if wrong.relax is not PARAMETERS.relax and wrong.name == PARAMETERS.name else of_features(1)
+    own = tuple(wrong if one.name == wrong.name else one for one in RELAXATIONS)
+    assert any(above for _, _, above in raised(own, cases, 300, wrong))
+
+
+def test_the_check_reads_the_same_poorer_problems() -> None:
+    applied, together = Counter[str](), 0
+    for names, problem in drawn(2, 600):
+        for keeping, evidence in READS.items():
+            poorer = relaxed(problem, keeping)
+            found = posed(problem, Certificate("load", 0, "", None, evidence))
+            assert found.added_back == poorer.added_back, names
+            assert _compared(found.problem) == _compared(without_single_tasks(poorer.problem)), names
+            applied.update(step.relaxation.name for step in poorer.steps)
+            together += len(poorer.steps) > 1
+    assert all(applied[one.name] > 10 for one in RELAXATIONS) and together > 20
+
+
+def _compared(problem: Problem) -> Problem:
+    """Without hosts and shared streams, which the check leaves out where nothing uses them."""
+    return problem if problem.network.options else replace(problem, host_pools=(), shared_streams=())
+
+
+def test_a_relaxation_that_finds_nothing_to_leave_out_is_no_step() -> None:
+    for _, problem in drawn(3, 40):
+        again = relaxed(relaxed(problem).problem)
+        assert again.steps == () and again.added_back == 0
+
+
+def test_what_is_added_back_is_that_of_all_steps() -> None:
+    one = next(problem for names, problem in drawn(1) if "gather" in names and "lookups" in names)
+    poorer = RelaxedProblem(one).without(PARAMETERS).without(LOOKUPS)
+    assert [step.relaxation for step in poorer.steps] == [PARAMETERS, LOOKUPS]
+    assert poorer.added_back == PARAMETERS.added_back(one) > 0 and len(poorer.notes) == 2

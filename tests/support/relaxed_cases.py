@@ -1,0 +1,119 @@
+"""Tiny problems of all pairs of features of the problem file, and where a relaxation of them raises an optimum."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from fractions import Fraction
+from functools import cache, partial
+from math import inf
+from random import Random
+from typing import NamedTuple
+
+from benchmarks.matrix.case_run import read
+from benchmarks.matrix.draw import problem_case, text_of
+from benchmarks.matrix.exact.model import TooLargeError
+from benchmarks.matrix.exact.model import optimum as exact_optimum
+from benchmarks.matrix.problem_switches import BY_NAME
+from benchmarks.matrix.switch import together
+from pipesched.errors import BadInput
+from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.relaxed.relaxation import Relaxation, RelaxedProblem
+from tests.support import brute_force, task_brute_force
+from tests.support.task_brute_force import TooManyOrdersError
+
+# Orders, and waits, that are tried at most for one optimum.
+_ORDERS, _WAITS = 300, 4
+# The optimum of a problem without any schedule.
+NOTHING_FITS = inf
+Value = Fraction | float
+
+
+def drawn(seed: int, most: int | None = None) -> Iterator[tuple[tuple[str, ...], Problem]]:
+    """Single features and all pairs of them, in an order that the seed draws, as far as they go together."""
+    names = [own for size in (1, 2) for own in together([*BY_NAME.values()], size)]
+    Random(seed).shuffle(names)
+    for own in names[:most]:
+        found = _problem(own, seed)
+        if found is not None:
+            yield own, found
+
+
+@cache
+def _problem(names: tuple[str, ...], seed: int) -> Problem | None:
+    try:
+        return read(text_of(problem_case(names, seed).document))
+    except BadInput:
+        return None
+
+
+@cache
+def richest(names: tuple[str, ...], seed: int) -> Value | None:
+    """The optimum of the drawn document in its unit of time, by an exact model that reads no network; None unknown."""
+    try:
+        most = exact_optimum(problem_case(names, seed).plain, 2.0).most
+    except TooLargeError:
+        return None
+    return NOTHING_FITS if most is None else most
+
+
+@cache
+def least(problem: Problem) -> Value | None:
+    """The optimum by trying every order, in the unit of time; None where there are too many."""
+    try:
+        if problem.overlaps:
+            if not problem.network.one_task_each or problem.queues:
+                return None
+            if problem.objective is Objective.SPAN:
+                found = brute_force.least_span(problem)
+            else:
+                best = brute_force.optimum(problem, problem.objective, most=_ORDERS)
+                found = None if best is None else Fraction(best.value)
+        else:
+            found = task_brute_force.optimum(problem, problem.objective, _WAITS, _ORDERS)
+    except (TooManyOrdersError, brute_force.TooManyOrdersError):
+        return None
+    return NOTHING_FITS if found is None else found * problem.tick
+
+
+class Drawn(NamedTuple):
+    """A problem, its features, and what gives its optimum in the unit of time, None where that is not known."""
+
+    names: tuple[str, ...]
+    problem: Problem
+    optimum: Callable[[], Value | None]
+
+
+def of_features(seed: int) -> Iterator[Drawn]:
+    """All that `drawn` gives but periods, and numbers that are rounded on reading."""
+    for names, problem in drawn(seed):
+        if problem.objective is not Objective.PERIOD and "17 digits" not in names:
+            yield Drawn(names, problem, partial(richest, names, seed))
+
+
+def raised(
+    relaxations: Sequence[Relaxation], cases: Iterable[Drawn], enough: int, only: Relaxation | None = None
+) -> Iterator[tuple[Relaxation, tuple[str, ...], bool]]:
+    """Each relaxation of problems of which two optima are known, and whether the poorer one's is above.
+
+    At most `enough` of each are compared, or of the `only` one.
+    """
+    counted = Counter[str]()
+    for names, problem, optimum in cases:
+        if all(counted[one.name] >= enough for one in ([only] if only else relaxations)):
+            return
+        richer, before = RelaxedProblem(problem), None
+        for relaxation in relaxations:
+            poorer = richer.without(relaxation)
+            if poorer is richer:
+                continue
+            if counted[relaxation.name] < enough and only in (None, relaxation):
+                known = before if before is not None else least(richer.problem) if richer.steps else optimum()
+                before = None if known is None else least(poorer.problem)
+                if known is not None and before is not None:
+                    counted[relaxation.name] += 1
+                    back = (poorer.added_back - richer.added_back) * problem.tick
+                    yield relaxation, names, before + back > known
+            else:
+                before = None
+            richer = poorer
