@@ -18,7 +18,7 @@ from pipesched.validation.validator import validate, validate_schedule
 from pipesched.validation.violation import Violation
 
 # Rules without which a timeline has no times to read figures off.
-_NO_FIGURES = ("complete", "placement", "times")
+_NO_FIGURES = ("complete", "placement", "times", "parameters")
 
 
 def configure(parser: ArgumentParser) -> None:

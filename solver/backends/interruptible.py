@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Event, Thread
 from typing import Generic, TypeVar
 
@@ -36,8 +36,9 @@ def run_until(stop: Event, work: Callable[[], Result], interrupt: Callable[[], o
                     interrupt()
             except BaseException:
                 while not search.done():
-                    interrupt()
-                    wait([search], _POLL)
+                    with suppress(OutOfTime):
+                        interrupt()
+                        wait([search], _POLL)
                 raise
 
 
@@ -109,15 +110,24 @@ class _Task(Generic[Result]):
 
 
 def end_thread(thread: Thread) -> None:
-    """Raise `OutOfTime` in a thread, and wait for its end."""
-    until = 0.0
+    """Raise `OutOfTime` in a thread, and wait for its end.
+
+    A thread that waits so may be ended itself meanwhile: that has to wait, too, or it would go on with what the other
+    one is still working on.
+    """
+    until, ended = 0.0, None
     with _ignored_in_silence():
         while thread.is_alive():
-            if time.monotonic() >= until and _may_end(thread):
-                ident = ctypes.c_ulong(thread.ident or 0)
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, ctypes.py_object(OutOfTime))
-                until = time.monotonic() + _PATIENCE
-            time.sleep(_POLL)
+            try:
+                if time.monotonic() >= until and _may_end(thread):
+                    ident = ctypes.c_ulong(thread.ident or 0)
+                    ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, ctypes.py_object(OutOfTime))
+                    until = time.monotonic() + _PATIENCE
+                time.sleep(_POLL)
+            except OutOfTime as error:
+                ended = error
+    if ended is not None:
+        raise ended
 
 
 @contextmanager

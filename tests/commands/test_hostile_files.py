@@ -128,3 +128,21 @@ def test_mutated_files_never_end_in_a_traceback(kind: str, tmp_path: Path, capsy
         path.write_text("".join(mutated), encoding="utf-8")
         assert main([commands[0], str(path), *commands[1:]]) in (0, 1, 2), path.read_text()
     capsys.readouterr()
+
+
+def test_a_schedule_that_gathers_too_often_has_no_figures_and_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = {"devices": 2, "microbatches": 2, "times": {"forward": 2, "backward": 3}, "objective": "iteration"}
+    gathered = document | {"parameters": {"gather": {"time": 1, "memory": 1, "keep": "always"}}}
+    (tmp_path / "problem.json").write_text(json.dumps(gathered))
+    solve = ["solve", str(tmp_path / "problem.json"), "-o", str(tmp_path), "--time-limit", "2", "--no-text"]
+    assert main(solve) == 0
+    written = json.loads((tmp_path / "schedule.json").read_text())
+    written["orders"][0] += ["U0.1", "D0.1"]
+    written["starts"] |= {"U0.1": 60, "D0.1": 61}
+    (tmp_path / "wrong.json").write_text(json.dumps(written))
+    capsys.readouterr()
+    assert main(["validate", str(tmp_path / "wrong.json")]) == 1
+    told = capsys.readouterr()
+    assert told.out == "parameters: stage 0 is gathered 2 times; its limit is 1\n" and not told.err

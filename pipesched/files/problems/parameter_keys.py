@@ -70,7 +70,7 @@ def of_stages(
         found["buckets"] = [section.reduce.buckets] * len(found["reduce"])
     own = section.gather if section else None
     if own is not None:
-        stages = len(found["gather"])
+        stages = len(set(section.holders)) if section and section.holders else len(found["gather"])
         most = 1 if own.keep == ALWAYS else most_gathers(own.most, microbatches, stages)
         tasks = zip(found["gather"], columns[MEMORY], strict=True)
         found["gather"] = [Gather(task, memory, most) for task, memory in tasks]
