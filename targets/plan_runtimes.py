@@ -1,4 +1,4 @@
-"""Which runtimes can express a plan and run its order."""
+"""Runtimes that can express a plan and run its order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from targets.schedules import runs
 
 
 def runtimes_of(problem: PlanProblem, candidate: Candidate) -> list[str]:
-    """Those with settings for its partition that run its order, and those that are given the order alone."""
+    """Runtimes with settings for its partition that run its order, and those that are given the order alone."""
     told = [form.name for form in PARTITION_FORMATS if _runs(form, problem, candidate)]
     given = [name for name in RESTRICTIONS if name not in PARTITION_FORMATS.names()]
     return told + [name for name in given if runs(candidate.timeline, name)]

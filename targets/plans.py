@@ -1,4 +1,4 @@
-"""`plan --for`, `plan --settings`: the best plans that runtimes can express and run, beside the best of all plans."""
+"""`plan --for`, `plan --settings`: the best plans that runtimes can express and run, with the best of all plans."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from targets.schedules import written_for
 @dataclass(frozen=True)
 @tunable
 class TargetParams:
-    """Shares of the time limit of a plan search for runtimes; the rest is for all plans."""
+    """Shares of the time limit of a plan search for runtimes; the remainder is for all plans."""
 
     own_share: float = tuned(0.7, "of the limit, for what the runtime of `--for` can run", 0, 1)
     settings_share: float = tuned(0.3, "of the limit, for those of `--settings`; half of it with `--for` given", 0, 1)
@@ -39,10 +39,10 @@ _PARAMS = TargetParams()
 
 @dataclass(frozen=True)
 class Narrowed:
-    """What a plan is restricted to by the command, and the best of all plans of the file.
+    """The command's restriction of a plan, and the best of all plans of the file.
 
-    `name` is the runtime that it is for, `words` what was left out for it; None where it is for none. `partition`:
-    whether its partition was given.
+    `name` is the runtime that it is for, `words` what was left out for it; None if it is for none. `partition`: True if
+    its partition was given.
     """
 
     free: Plan
@@ -52,7 +52,7 @@ class Narrowed:
 
     @property
     def scope(self) -> str:
-        """Which plans the bound speaks of."""
+        """The plans that the bound covers."""
         runtime = "" if self.name is None else f" that {self.name} can express and run"
         return runtime + (" with this partition" if self.partition else "")
 
@@ -77,11 +77,11 @@ def planned(
     stop: Event,
     start: Candidate | None = None,
 ) -> Planned:
-    """The plan, and what it is restricted to; `BadInput` where the runtime `target` runs no plan of the file.
+    """The plan, and its restriction; `BadInput` if the runtime `target` runs no plan of the file.
 
-    `problem` is the `whole` of the file, or that with its partition given. What is restricted is searched for first,
-    and all plans from the best of that on: never worse. `aside` is told of what is not the plan asked for. `start` is a
-    plan that is known, one for `target` if there is one.
+    `problem` is the `whole` of the file, or that with its partition given. The restricted problem is searched first,
+    and all plans from its best on: never worse. `aside` reports on plans other than the one asked for. `start` is a
+    known plan, one for `target` if there is one.
     """
     search = _Searches(problem, limits, stop)
     given = problem != whole
@@ -113,7 +113,7 @@ def planned(
 
 @dataclass(frozen=True)
 class _Own:
-    """What a search for a runtime found."""
+    """Result of a search for a runtime."""
 
     form: PartitionFormat
     words: tuple[str, ...]
@@ -162,7 +162,7 @@ def _settings(form: PartitionFormat, own: _Own | str, free: Plan) -> PlanSetting
 
 
 def narrowed_sentences(found: Plan, narrowed: Narrowed) -> list[str]:
-    """What the plan is restricted to, and what that costs."""
+    """Sentences on the restriction of the plan, and its cost."""
     said = []
     if narrowed.name is not None:
         words = "; ".join(narrowed.words) or "which of this file is all"

@@ -61,7 +61,7 @@ def written_for(timeline: Timeline, target: str) -> Timeline | None:
 
 
 def runs(timeline: Timeline, target: str) -> bool:
-    """Whether the runtime's exporter takes it, by the rules for orders: in a tenth of the time of writing it."""
+    """True if the runtime's exporter accepts it, by the rules for orders: in a tenth of the time of writing it."""
     one = RESTRICTIONS[target]
     found = _timed(timeline.problem, one.adapted(timeline.problem, timeline.schedule))
     if found is None or any(violation.rule == "memory" for violation in validate(found)):

@@ -17,6 +17,7 @@ PACKAGES = (
     "pipesched/simulation",
     "pipesched/validation",
     "plots",
+    "runtime",
     "solver/beam",
     "solver/construction",
     "solver/cyclic",

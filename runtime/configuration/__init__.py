@@ -1,1 +1,1 @@
-"""What generated modules set in the configuration of a trainer, shared by exports of orders and of partitions."""
+"""Settings that generated modules make in a trainer's configuration, shared by exports of orders and of partitions."""

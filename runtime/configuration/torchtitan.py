@@ -1,12 +1,12 @@
-"""What torchtitan needs of its configuration for a pipeline: a function that generated modules define.
+"""torchtitan's configuration for a pipeline: a function that generated modules define.
 
 Since 0.3.0 its trainer refuses pipelines unless CUDA graphs are disabled. Split backwards meet two of its defaults:
 
 - Selective activation checkpointing hands each saved tensor out once; W asks again, which is an error.
 - The chunked loss runs the head, and the head's backward, inside the loss. FSDP, which torchtitan applies at every
   shard degree, keeps the head and the final norm in one group, so the group has had a backward when the stage's
-  begins. Where I and W are two calls, the gradient of the final norm is then wrong without a word. Split backwards of
-  the last stage therefore need the loss without chunks, which holds all logits of a micro-batch at once.
+  begins. Where I and W are two calls, the gradient of the final norm is then silently wrong. Split backwards of the
+  last stage therefore need the loss without chunks, which keeps all logits of a micro-batch at once.
 """
 
 # `split` are the stages whose backwards are split, `last` is the last stage; a size or a sequence (sequences of a

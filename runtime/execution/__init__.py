@@ -1,1 +1,1 @@
-"""What executors of ranks share: the program of a rank, its streams and transfers, and saved tensors that move."""
+"""Shared parts of executors: the program of a rank, its streams and transfers, and saved tensors that move."""

@@ -1,6 +1,6 @@
-"""What each rank runs, in order, read from the words that an exported module holds.
+"""The program of each rank, in order, parsed from the text of an exported module.
 
-`F0.3` is the forward of micro-batch 3 on stage 0; `send1:F0.3` sends what it yields to pipeline rank 1, `recv0:F0.3`
+`F0.3` is the forward of micro-batch 3 on stage 0; `send1:F0.3` sends its output to pipeline rank 1, `recv0:F0.3`
 receives it there from rank 0. `O0.3@1!F0.3` runs on stream 1 once `F0.3` has ended on another stream of this rank.
 """
 
@@ -60,7 +60,7 @@ class Program(NamedTuple):
 
     @property
     def is_loop(self) -> bool:
-        """Whether stages are where Megatron puts them by itself: stage s on rank s mod p."""
+        """True if stages are where Megatron puts them: stage s on rank s mod p."""
         return all(where == stage % len(self.rows) for stage, where in enumerate(self.rank_of_stage))
 
     def stages_of(self, rank: int) -> list[int]:

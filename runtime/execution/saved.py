@@ -1,4 +1,4 @@
-"""What a forward has saved for its backward: moved to the host, and back before the backward runs.
+"""Tensors saved by a forward for its backward: moved to the host, and back before the backward runs.
 
 Tensors that share memory are moved once. Parameters stay, and so does the stage's input, which receives the gradient.
 """
@@ -23,14 +23,14 @@ class _View(NamedTuple):
 
 
 class Saved:
-    """Of one forward. `share` is that of its bytes that `move_out` moves, largest tensors first."""
+    """Saved tensors of one forward. `share` of their bytes is moved by `move_out`, largest tensors first."""
 
     def __init__(self, stay: Iterable[torch.Tensor], share: float) -> None:
         self._stay = {one.untyped_storage().data_ptr() for one in stay}
         self._share, self._here, self._host = share, dict[int, Any](), dict[int, Any]()
 
     def collect(self) -> AbstractContextManager[Any]:
-        """What the forward inside saves."""
+        """Context that collects the tensors that a forward inside saves."""
         return torch.autograd.graph.saved_tensors_hooks(self._pack, self._unpack)
 
     def _pack(self, tensor: torch.Tensor) -> Any:

@@ -1,8 +1,8 @@
 """Tensors between stages: sent and received in the order of the proof, or handed over on their rank.
 
 A rank posts its sends and receives at their places in its program, in which both ends of every transfer have one order:
-it ends even where all of them run one at a time, as on one communicator of NCCL. What was sent is held until a tensor
-that the same peer sent later has come, which says that it has arrived; so memory is freed at the same passes in every
+it ends even if all of them run one at a time, as on one communicator of NCCL. A sent tensor is kept until a tensor that
+the same peer sent later has arrived, which says that it was received; so memory is freed at the same passes in every
 iteration, and no wait takes time.
 """
 
@@ -19,7 +19,7 @@ Name: TypeAlias = tuple[Any, ...]
 
 
 class Transfers:
-    """Of one rank in one iteration; `empty` makes the tensor to receive into, for a name."""
+    """Transfers of one rank in one iteration; `empty` makes the tensor to receive into, for a name."""
 
     def __init__(self, group: Any, empty: Callable[[Name], torch.Tensor]) -> None:
         self._group, self._empty = group, empty

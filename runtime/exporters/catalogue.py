@@ -71,9 +71,10 @@ class Exporter:
         return self.write(timeline, settings)
 
     def check(self, timeline: Timeline) -> None:
-        """`BadInput` where the timeline is broken, or where the format or its program has no way to run it.
+        """Raise `BadInput` if the timeline is invalid, or the format or its program cannot run it.
 
-        All that `export` refuses but for wrong options, and cycles of waits, which no valid schedule is known to have.
+        This covers all that `export` refuses except wrong options, and cycles of waits, which no valid schedule is
+        known to have.
         """
         broken = [violation for violation in validate(timeline) if violation.rule != "memory"]
         if broken:
@@ -86,7 +87,7 @@ class Exporter:
         self.refuse(timeline)
 
     def lacks(self, timeline: Timeline) -> str | None:
-        """What the schedule holds that this format cannot express; None where it can express all of it."""
+        """The feature of the schedule that this format cannot express; None if it can express all of it."""
         problem, passes = timeline.problem, [*timeline.schedule.passes()]
         plain = problem.network.has_collectives and passes_alone(problem).network.one_task_each
         whole = all(len([*problem.tasks(p)]) == 1 for p in passes)

@@ -124,12 +124,12 @@ def _boxes(timeline: Timeline, device: int) -> list[_Box]:
 
 
 def _nanoseconds(problem: Problem) -> Fraction:
-    """Of a tick."""
+    """Nanoseconds in a tick."""
     return Fraction(problem.tick * (seconds_in(problem.time_unit) or _UNKNOWN_UNIT) * 10**9)
 
 
 def _counters(timeline: Timeline) -> Iterator[_Event]:
-    """What every device holds, and every host, from each change on, in the problem's unit."""
+    """Memory levels of every device and host, from each change on, in the problem's unit."""
     problem = timeline.problem
     nanoseconds, size = _nanoseconds(problem), float(problem.resolution)
     unit = f" ({problem.memory_unit})" if problem.memory_unit else ""

@@ -1,4 +1,4 @@
-"""What DeepSpeed's two engines share: the generated Python module, and the syntax of instructions."""
+"""Shared parts of DeepSpeed's two exporters: the generated Python module, and the syntax of instructions."""
 
 from __future__ import annotations
 

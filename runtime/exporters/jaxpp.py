@@ -104,7 +104,7 @@ def _refuse(timeline: Timeline) -> None:
 
 
 def _is_partial(timeline: Timeline) -> bool:
-    """Whether any backward is split; JaxPP then splits all of them."""
+    """True if any backward is split; JaxPP then splits all of them."""
     return any(p.kind is B for p in timeline.schedule.passes())
 
 

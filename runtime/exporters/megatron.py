@@ -16,7 +16,7 @@ from runtime.exporters.catalogue import EXPORTERS, Exporter, Files, Settings
 from runtime.exporters.megatron_module import module_text
 from runtime.exporters.order_limits import ANYTHING, every_device_works, one_chain
 from runtime.exporters.rank_program import offloaded_shares
-from runtime.exporters.stream_words import proof_of_streams, runs_on_streams, stream_words
+from runtime.exporters.stream_orders import proof_of_streams, runs_on_streams, stream_orders
 from runtime.lowering.deadlock import proved
 from runtime.lowering.programs import Compute, Instruction, Send, lower
 from runtime.lowering.weight_order import weight_microbatches
@@ -25,7 +25,7 @@ _NAME, _SUFFIX = "megatron", ".megatron.py"
 
 
 def program_document(timeline: Timeline) -> dict[str, Any]:
-    """What every rank runs, as `runtime.execution.program` reads it; `BadInput` for what Megatron cannot run."""
+    """Program of every rank, as `runtime.execution.program` reads it; `BadInput` if Megatron cannot run it."""
     _refuse(timeline)
     problem = timeline.problem
     return {
@@ -34,7 +34,7 @@ def program_document(timeline: Timeline) -> dict[str, Any]:
         "microbatches": problem.microbatches,
         "rank_of_stage": list(problem.placement.stage_device),
         "offloaded": offloaded_shares(timeline),
-        "rows": stream_words(_NAME, timeline) if _on_streams(timeline) else _words(timeline),
+        "rows": stream_orders(_NAME, timeline) if _on_streams(timeline) else _words(timeline),
     }
 
 

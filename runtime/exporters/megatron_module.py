@@ -87,6 +87,6 @@ def _merged(imports: Sequence[ast.Import | ast.ImportFrom]) -> str:
 
 
 def _is_own(node: ast.Import | ast.ImportFrom) -> bool:
-    """Whether it imports from a folder beside this one, wherever the package lies."""
+    """True for imports from a folder next to this one, wherever the package is installed."""
     beside = f"{str(__package__).rpartition('.')[0]}."
     return isinstance(node, ast.ImportFrom) and str(node.module).startswith(beside)

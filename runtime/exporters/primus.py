@@ -19,7 +19,7 @@ from pipesched.version import VERSION
 from runtime.exporters.catalogue import EXPORTERS, Exporter, Files, Settings
 from runtime.exporters.order_limits import ANYTHING, labels, one_chain, order_of
 from runtime.exporters.primus_module import module_text
-from runtime.exporters.stream_words import proof_of_streams, runs_on_streams
+from runtime.exporters.stream_orders import proof_of_streams, runs_on_streams
 from runtime.lowering.deadlock import proved
 from runtime.lowering.programs import lower
 
@@ -55,7 +55,7 @@ def _computed(timeline: Timeline, device: int) -> list[Pass]:
 
 
 def _slots(timeline: Timeline) -> dict[Pass, int]:
-    """The slot of every pass: behind that of the one before it on its device, and of those whose tensors it needs."""
+    """The slot of every pass: after that of the previous pass on its device, and of those whose tensors it needs."""
     rows = [_computed(timeline, device) for device in range(timeline.problem.devices)]
     backward = {(p.stage, p.microbatch): p.kind for row in rows for p in row if p.kind in (B, BW)}
     found, done = dict[Pass, int](), [0] * len(rows)
@@ -79,7 +79,7 @@ def _sender(p: Pass, backward: dict[tuple[int, int], PassKind]) -> Iterator[Pass
 
 
 def _words(timeline: Timeline, device: int, label: tuple[int, ...], slots: dict[Pass, int]) -> Iterator[str]:
-    """What a rank runs, in order; a copy has no slot of its own and stands in that of the pass before it.
+    """Entries of a rank in order; a copy has no slot of its own and shares that of the pass before it.
 
     An O stands where the copy to the host has ended, an R where the copy back begins.
     """
@@ -156,7 +156,7 @@ def _notes(timeline: Timeline) -> Iterator[str]:
 
 
 def _proof(timeline: Timeline) -> str:
-    """Of the order with our own transfers; Primus' ranks meet slot by slot besides, which closes no cycle."""
+    """Proof for the order with our own transfers; Primus' ranks also meet slot by slot, which closes no cycle."""
     return proof_of_streams(_NAME, timeline) if runs_on_streams(timeline) else proved(_NAME, lower(timeline))
 
 

@@ -1,4 +1,4 @@
-"""Writes the program of every device as JSON: computes, sends and receives in order, for any placement at all.
+"""Program of every device as JSON: computes, sends and receives in order, for any placement.
 
     {"format": "pipesched-program 1", "devices": 2, "stages": 4, "microbatches": 2,
      "device_of_stage": [0, 1, 1, 0], "chains": [[0, 1], [2, 3]], "copy_of": [0, 1, 0, 1], "deadlock": "...",
@@ -8,21 +8,21 @@
 
 `do` is a kind of pass (F, B, W, BW), `SEND` or `RECV` (`stage` is the near stage, `peer_stage` the one on device
 `peer`), or `BLOCK`, whose `passes` start and end as one. A micro-batch walks its chain forwards, and back. `copy_of[s]`
-is the position of stage s on its chain: stages of equal position hold the same layers, in a bidirectional placement on
+is the position of stage s on its chain: stages of equal position have the same layers, in a bidirectional placement on
 two devices, whose gradients an executor must add up. Tensors that stay on their device are no instructions. Sends may
 block or not: the plan is proved under sends that do.
 
 Where micro-batches are c pieces, `sequence_chunks` is c: each piece is a micro-batch of its own here, and stage c s + j
 is stage s of the problem for the pieces with number j.
 
-Where passes are made of tasks, `streams` has for each device what every stream runs: `{"do": "F", "stage": 0,
+Where passes are made of tasks, `streams` has for each device the tasks of every stream: `{"do": "F", "stage": 0,
 "microbatch": 0, "chain": 0, "task": "dispatch", "waits": ["F0.0/attn"]}`, where `waits` are the tasks of other streams,
-of this device or another, that must have ended. `transfers` has for each device, in one order, what it sends and
-receives for tasks of others: `{"do": "SEND", "tensor": "activation", "of": "F0.0/mlp", "for": "F1.0/attn", "peer": 1}`.
-A SEND runs once task `of` has ended, and task `for` once its RECV has; `tensor` is null where nothing but the end of
-the task is told (memory that devices share). They are on a stream of their own, one at a time, both ends in one order,
-and the plan is proved under sends that block. Where the schedule orders tasks by itself there are no `programs`: passes
-run in each other's gaps, and streams and transfers alone say in which order.
+of this device or another, that must have ended. `transfers` has for each device, in one order, its sends and receives
+for tasks of others: `{"do": "SEND", "tensor": "activation", "of": "F0.0/mlp", "for": "F1.0/attn", "peer": 1}`. A SEND
+runs once task `of` has ended, and task `for` once its RECV has; `tensor` is null where only the end of the task is
+signalled (memory that devices share). They are on a stream of their own, one at a time, both ends in one order, and the
+plan is proved under sends that block. Where the schedule orders tasks by itself there are no `programs`: passes
+interleave, and streams and transfers alone say in which order.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _transfers(timeline: Timeline, rows: TransferRows) -> list[list[dict[str, ob
 
 
 def _tensor(timeline: Timeline, one: TaskTransfer) -> str | None:
-    """What travels between two stages; None for an end that is only waited for."""
+    """The tensor transferred between two stages; None for an end that is only waited for."""
     if one.producer not in needed_by(timeline, one.consumer):
         return None
     return (Tensor.ACTIVATION if one.producer.of.kind is F else Tensor.GRADIENT).value

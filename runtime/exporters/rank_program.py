@@ -11,11 +11,11 @@ from pipesched.problem.passes import SAVING
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from runtime.exporters.order_limits import every_device_works, one_chain
-from runtime.exporters.stream_words import proof_of_streams, stream_words
+from runtime.exporters.stream_orders import proof_of_streams, stream_orders
 
 
 def rank_program(name: str, timeline: Timeline) -> dict[str, Any]:
-    """What every rank runs, proved to end; `BadInput`, which begins with `name`, for what this cannot express."""
+    """Program of every rank, proved to end; `BadInput`, which begins with `name`, if it cannot be expressed."""
     problem = timeline.problem
     every_device_works(name, "our executor of copies and recomputation", problem.placement)
     if any(p.kind in SAVING for p in timeline.schedule.passes()):
@@ -34,12 +34,12 @@ def rank_program(name: str, timeline: Timeline) -> dict[str, Any]:
         "microbatches": problem.microbatches,
         "rank_of_stage": list(problem.placement.stage_device),
         "offloaded": offloaded_shares(timeline),
-        "rows": stream_words(name, timeline),
+        "rows": stream_orders(name, timeline),
     }
 
 
 def offloaded_shares(timeline: Timeline) -> list[float]:
-    """Of each stage, the share of an activation that its copy to the host moves."""
+    """For each stage, the share of an activation that its copy to the host moves."""
     return [
         float(Fraction(stage.offload.amount, stage.activation)) if stage.offload else 0.0
         for stage in timeline.problem.stages

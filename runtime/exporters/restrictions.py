@@ -1,7 +1,7 @@
 """Restriction of a problem to what a runtime supports, before it is solved: `solve --for`.
 
-Placements that a runtime has no way to run are its exporter's to refuse. A restriction here is one that the problem's
-numbers can state, or one that costs nothing: `adapted` then rewrites a schedule so that it keeps it.
+Placements that a runtime cannot run are refused by its exporter. A restriction here can be stated by the problem's
+numbers, or costs nothing: `adapted` then rewrites a schedule so that it satisfies it.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ def _no_blocks_words(problem: Problem) -> tuple[str, ...]:
 
 
 def _backward_behind_forward(problem: Problem, schedule: Schedule) -> Schedule:
-    """Each forward of the last stage moved to right before its backward.
+    """Each forward of the last stage moved to directly before its backward.
 
-    Where the last device holds no other stage and backwards come in the order of the forwards, none ends later for it:
-    what was ready before the first of them arrived is nothing, so all of them have to run after that either way.
+    If the last device has no other stage and backwards run in the order of the forwards, none ends later: nothing was
+    ready before the first of them arrived, so all of them have to run after that in either order.
     """
     last = problem.placement.chains[0][-1]
 
@@ -108,7 +108,7 @@ def _whole_words(which: str) -> Callable[[Problem], tuple[str, ...]]:
 
 
 def _layers(problem: Problem) -> Mapping[str, str]:
-    """As many layers as give the stages one each; the user's own number is for the export."""
+    """A number of layers that gives the stages one each; the user's own number is for the export."""
     stages = problem.placement.stages
     return {"layers": str(stages - 2)} if stages > 2 * problem.devices else {}
 

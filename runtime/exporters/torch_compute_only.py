@@ -27,5 +27,5 @@ def refused(timeline: Timeline) -> None:
 
 
 def proof(timeline: Timeline) -> str:
-    """That the sends and receives torch adds run to their end."""
+    """Proof that the sends and receives that torch adds run to their end."""
     return proved(NAME, torch_lowered(timeline), (Semantics.RENDEZVOUS, Semantics.POSTED))

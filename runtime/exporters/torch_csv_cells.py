@@ -1,4 +1,4 @@
-"""What PyTorch's two CSV formats share: the syntax of passes, the limits of torch's runtime, and the side file."""
+"""Shared parts of PyTorch's two CSV formats: the syntax of passes, the limits of torch's runtime, and the side file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OPS = {F: "F", B: "I", W: "W", BW: "B"}
 
 
 def refuse(name: str, placement: Placement) -> None:
-    """`BadInput` for a placement that torch's runtime has no way to run."""
+    """Raise `BadInput` for a placement that torch's runtime cannot run."""
     one_chain(name, _RUNTIME, placement)
     every_device_works(name, _RUNTIME, placement)
 
@@ -48,7 +48,7 @@ def cell(compute: Compute, label: tuple[int, ...]) -> str:
 def side_file(
     timeline: Timeline, name: str, torch_format: str, label: tuple[int, ...], proof: str, notes: list[str]
 ) -> str:
-    """What a CSV cannot say: which rank builds which stages, how micro-batches were renumbered, what to mind."""
+    """Data that the CSV lacks: the stages of each rank, the renumbering of micro-batches, notes for the user."""
     problem = timeline.problem
     document = {
         "tool": f"pipesched {VERSION}",
@@ -75,7 +75,7 @@ def _backward(schedule: Schedule) -> str:
 
 
 def notes(timeline: Timeline) -> list[str]:
-    """What runs otherwise in torch than a reader of the schedule would think."""
+    """Differences between torch's execution and the schedule as written."""
     return list(_differences(timeline))
 
 

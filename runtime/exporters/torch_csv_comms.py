@@ -45,7 +45,7 @@ def _write(timeline: Timeline, settings: Settings) -> Files:
 
 
 def _waits(version: str) -> bool:
-    """Whether a version has waits for reductions and sends; `BadInput` for one before 2.13."""
+    """True if a version has waits for reductions and sends; `BadInput` for one before 2.13."""
     found = re.fullmatch(r"(\d{1,4})\.(\d{1,4})([.+].*)?", version)
     number = (int(found[1]), int(found[2])) if found else (0, 0)
     if number < (2, 13):
@@ -62,7 +62,7 @@ def _proof(timeline: Timeline) -> str:
 
 
 def _words(fsdp: bool, waits: bool) -> tuple[str, ...]:
-    """What follows a stage's last backward."""
+    """Entries after a stage's last backward."""
     return ("REDUCE_GRAD", *(["WAIT_REDUCE_GRAD"] if waits else []), *(["RESHARD"] if fsdp else []))
 
 
@@ -96,9 +96,10 @@ def _row(program: Program, device: int, label: tuple[int, ...], words: tuple[str
 
 
 def _without_steps(row: Sequence[Instruction]) -> list[Instruction]:
-    """What torch runs of a row: no optimizer's steps, and reductions before the stage's last release.
+    """A row as torch runs it: no optimizer steps, and reductions before the stage's last release.
 
-    There torch itself places them. They are ready then; gathers and reductions have streams of their own in torch.
+    Torch itself places reductions there. They are ready then; gathers and reductions have streams of their own in
+    torch.
     """
     found: list[Instruction] = []
     computes = [step for step in row if isinstance(step, Compute)]

@@ -2,10 +2,10 @@
 
 torchtitan loads the CSV as PyTorch's compute-only format, but builds the stages from the name of a schedule that torch
 registers: two stages a device in a V for `ZBVZeroBubble`, in a loop for every other name. A name that builds other
-stages than the CSV uses does not fail, it hangs: hence the checks here. Release 0.3.0 and the main branch since
+stages than the CSV uses does not fail, it hangs: therefore the checks here. Release 0.3.0 and the main branch since
 2026-08-20 name the number of micro-batches differently; neither reads TOML. The modules of each stage are a list of
-lists, which the command line has no way to write: hence the function. No flag takes the chunks off the loss either, so
-where the last stage's backwards are split there are no flags (`runtime/configuration/torchtitan.py` says why).
+lists, which the command line cannot express: therefore the function. No flag removes the chunks of the loss either, so
+if the last stage's backwards are split there are no flags (`runtime/configuration/torchtitan.py` says why).
 """
 
 from __future__ import annotations

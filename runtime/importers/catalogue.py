@@ -56,7 +56,7 @@ def import_schedule(path: str | Path, problem: Problem) -> Schedule:
 
 
 def _is_run(problem: Problem, slot: Slot) -> bool:
-    """Whether it is of a micro-batch, or for parameters and the problem has such passes of its stage."""
+    """True for passes of micro-batches, and for collectives if the problem has them on this stage."""
     kind, stage, _ = slot[0]
     stages = problem.stages
     return kind not in OF_PARAMETERS or (stage < len(stages) and kind in stages[stage].kinds_of_parameters)

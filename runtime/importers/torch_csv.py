@@ -69,7 +69,7 @@ def _slot(word: str) -> Slot | None:
 
 
 def _of_parameters(word: str, turns: Counter[tuple[str, str]]) -> Slot | None:
-    """What gathers, drops or reduces, each counted from 0 on."""
+    """The gather, release or reduction of an entry, each counted from 0; None for other entries."""
     match = _OF_PARAMETERS.fullmatch(word)
     if match is None:
         return None

@@ -1,4 +1,4 @@
-"""Proof of freedom from deadlock: a program ends whatever the durations, or the cycle of waits on which it hangs.
+"""Proof of freedom from deadlock: a program ends under any durations, or the cycle of waits on which it hangs.
 
 A runtime's rules say what each instruction waits for. None of these waits ever goes away for another, so a program
 either has an order in which everything happens after what it waits for, and then every run of it ends, however fast
@@ -20,7 +20,7 @@ from runtime.lowering.topological_order import in_order
 
 
 class Semantics(StrEnum):
-    """What a runtime's sends and receives wait for.
+    """Conditions for a runtime's sends and receives to complete.
 
     A program that runs to its end under rendezvous does so under the other two: they wait for less.
     """
@@ -47,7 +47,7 @@ class Proof:
 
 
 class _EventGraph:
-    """What waits for what: events by number, each with its name and the events it comes after."""
+    """The wait graph: events by number, each with its name and its predecessors."""
 
     def __init__(self, program: Program, semantics: Semantics) -> None:
         self.names: list[str] = []
@@ -72,7 +72,7 @@ class _EventGraph:
         return len(self.names) - 1
 
     def _step(self, step: Instruction, device: int, before: list[int]) -> int:
-        """Adds an instruction behind what its device waits for; the event after which the device goes on."""
+        """Add an instruction after what its device waits for; returns the event after which the device continues."""
         number = self._add(f"{step} (device {device})", list(before))
         if isinstance(step, Compute):
             self._computed |= dict.fromkeys(step.passes, number)

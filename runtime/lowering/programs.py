@@ -1,14 +1,14 @@
-"""Lowers a timeline to one program a device: what it computes, and each tensor it sends and receives, in one order.
+"""Lowers a timeline to one program a device: its computes, and each tensor it sends and receives, in one order.
 
 Why a lowered program cannot deadlock. Put everything that happens, every compute and every transfer between two
 devices, into one sequence in which a transfer stands after the pass that yields its tensor and before the pass that
-uses it, and the computes of a device stand in its order. A device's program is that sequence without what happens
-elsewhere; a transfer is left in two programs, as SEND in one and RECV in the other. Let every device run its program,
-both ends of a transfer blocking until the other end is there, and suppose all comes to a halt. Take the first thing of
-the sequence that has not happened: all before it has, so it is next in the program of every device that takes part in
-it, and what it needs is there; it happens, against the supposition. So the programs run to their end under rendezvous
-sends, hence under any runtime that waits for less. And since both ends read one sequence, two devices see the
-transfers between them, of both directions, in the same order.
+uses it, and the computes of a device stand in its order. A device's program is that sequence without events elsewhere;
+a transfer is left in two programs, as SEND in one and RECV in the other. Let every device run its program, both ends of
+a transfer blocking until the other end is there, and suppose that everything halts. Take the first event of the
+sequence that has not happened: all before it has, so it is next in the program of every device that takes part in it,
+and its inputs are there; it happens, a contradiction. So the programs run to their end under rendezvous sends, hence
+under any runtime that waits for less. And since both ends read one sequence, two devices see the transfers between
+them, in both directions, in the same order.
 
 Such a sequence exists for every schedule that can run at all. Of the many, `Receives` chooses by the timeline.
 """
@@ -28,7 +28,7 @@ from runtime.lowering.topological_order import in_order
 
 
 class Tensor(StrEnum):
-    """What travels: forwards the output of a stage, backwards the gradient of its input."""
+    """Tensors transferred: forwards the output of a stage, backwards the gradient of its input."""
 
     ACTIVATION = "activation"
     GRADIENT = "gradient"
@@ -117,8 +117,8 @@ _Event: TypeAlias = Compute | Transfer
 def lower(timeline: Timeline, receives: Receives = Receives.EARLY) -> Program:
     """The program of every device; the same timeline always gives the same one.
 
-    A pair of passes that share a slot without being one block is two computes, one after the other. `Deadlock` where
-    passes of several tasks run in each other's gaps in a way that no order of whole passes can follow.
+    A pair of passes that share a slot without being one block is two computes, one after the other. `Deadlock` if
+    passes of several tasks interleave so that no order of whole passes can follow.
     """
     problem = timeline.problem
     rows: list[list[Instruction]] = [[] for _ in range(problem.devices)]
@@ -142,7 +142,7 @@ def transfers_of(timeline: Timeline) -> Iterator[Transfer]:
 
 
 def computes_of(timeline: Timeline, device: int) -> Iterator[Compute]:
-    """What a device computes, in order; a block is one compute, any other pair of passes two."""
+    """Computes of a device, in order; a block is one compute, any other pair of passes two."""
     for slot in timeline.schedule.orders[device]:
         if timeline.in_block(slot[0]):
             yield Compute(slot)
@@ -151,10 +151,11 @@ def computes_of(timeline: Timeline, device: int) -> Iterator[Compute]:
 
 
 def _sequence(timeline: Timeline, receives: Receives) -> list[_Event]:
-    """Everything that happens, in one order that respects every need; among what is possible, by the timeline.
+    """All events in one topological order; among possible ones, by the timeline.
 
-    A transfer ranks by when its tensor leaves. A compute ranks by its end where receives are to be early, so that one
-    that still runs when a tensor leaves comes after that tensor's transfer; and by its start where they are late.
+    A transfer ranks by the time at which its tensor leaves. A compute ranks by its end if receives are to be early, so
+    that one that still runs when a tensor leaves is placed after that tensor's transfer; and by its start if they are
+    late.
     """
     problem = timeline.problem
     rows = [list(computes_of(timeline, device)) for device in range(problem.devices)]

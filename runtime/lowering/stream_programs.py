@@ -1,7 +1,7 @@
-"""What every stream of every device runs, task by task, and which tasks of other streams each one waits for.
+"""Program of every stream of every device, task by task, and the tasks of other streams that each one waits for.
 
 A runtime makes each wait an event (on one device) or the receipt of a tensor (from another). The waits are those of the
-problem and the schedule's own; what runs earlier on the same stream needs none.
+problem and the schedule's own; earlier tasks of the same stream need none.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def stream_programs(timeline: Timeline) -> dict[Resource, list[Step]]:
 
 
 def needed_by(timeline: Timeline, task: Task) -> Iterator[Task]:
-    """What the problem says must have ended before a task; of alternatives, the one that runs."""
+    """Predecessors of a task in the problem; of alternatives, the one that runs."""
     for after, alternatives, _, _, share in timeline.problem.network.arcs_into[task.of.kind, task.of.stage]:
         if after.part == task.part:
             numbers = (task.of.microbatch,) if share is None else share.numbers(task.of.microbatch)

@@ -1,11 +1,11 @@
 """Sends and receives of schedules on several streams, in one order a device, with a proof that the program ends.
 
-What a task of one device needs of a task of another is a transfer. Those of a device run on a stream of their own, one
-after the other, in one order: take any sequence of all tasks and transfers in which each stands behind what it waits
-for, a transfer behind the task that yields its tensor and before the one that uses it; the timeline's times give one.
-Both ends of a transfer take their place from that one sequence. The first thing in it that has not happened is next on
-every stream that takes part, so all of it happens, even where both ends block until the other is there. The written
-program is then checked without that argument: all of it is put behind what it waits for, or the cycle is named.
+A dependence of a task on a task of another device is a transfer. Those of a device run on a stream of their own, one
+after the other, in one order: take any topological sequence of all tasks and transfers, a transfer after the task that
+yields its tensor and before the one that uses it; the timeline's times give one. Both ends of a transfer take their
+place from that one sequence. The first event in it that has not happened is next on every stream that takes part, so
+all of it happens, even if both ends block until the other is there. The written program is then checked without that
+argument: it is sorted topologically, or the cycle is named.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from runtime.lowering.topological_order import in_order
 
 
 class TaskTransfer(NamedTuple):
-    """What a task of device `source` yields for one of device `target`, two numbers of devices."""
+    """A result of a task of device `source` for a task of device `target`."""
 
     producer: Task
     consumer: Task
@@ -43,10 +43,10 @@ def transfer_rows(timeline: Timeline, streams: Streams) -> TransferRows:
 
 
 def sequence_rows(timeline: Timeline, streams: Streams) -> tuple[tuple[Task | TaskTransfer, ...], ...]:
-    """What every device has of the one sequence: its tasks, and the transfers that it sends and receives.
+    """Each device's part of the one sequence: its tasks, and the transfers that it sends and receives.
 
-    A device that starts them in this order starts those of every stream in that stream's, each behind what it waits for
-    on the device; so one thread can start them all.
+    A device that starts them in this order starts those of every stream in that stream's order, each after its
+    predecessors on the device; so one thread can start them all.
     """
     problem = timeline.problem
     transfers = [
@@ -79,7 +79,7 @@ def sequence_rows(timeline: Timeline, streams: Streams) -> tuple[tuple[Task | Ta
 
 
 def _waits(streams: Streams, tasks: Sequence[Task], transfers: Sequence[TaskTransfer]) -> list[list[int]]:
-    """Tasks by number, then transfers: a task behind the one before on its stream and all that it waits for."""
+    """Predecessors of tasks by number, then of transfers: the previous task of the stream and all dependences."""
     at = {task: number for number, task in enumerate(tasks)}
     waits: list[list[int]] = [[] for _ in (*tasks, *transfers)]
     far = {(one.producer, one.consumer): len(tasks) + number for number, one in enumerate(transfers)}

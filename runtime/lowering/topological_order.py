@@ -1,4 +1,4 @@
-"""Topological order of things that wait for each other, or the cycle of waits that prevents one."""
+"""Topological order of a wait graph, or the cycle of waits that prevents one."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Waits = Sequence[Sequence[int]]
 
 
 def in_order(waits: Waits, rank: Callable[[int], tuple[int, ...]], name: Callable[[int], str]) -> list[int]:
-    """Every number behind those it waits for; of those that may be next, the one of least rank, then number.
+    """Every number after its predecessors; of those that may be next, the one of least rank, then number.
 
-    Raises `Deadlock` with the names along a cycle of waits where there is no such order.
+    Raises `Deadlock` with the names along a cycle of waits if there is no such order.
     """
     sorter = TopologicalSorter(dict(enumerate(waits)))
     try:

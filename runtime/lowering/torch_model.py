@@ -49,7 +49,7 @@ def torch_lowered(timeline: Timeline) -> Program:
 
 
 def _ready(timeline: Timeline, compute: Compute, device: int, there: set[tuple[Pass, int]]) -> bool:
-    """Whether the device holds what every pass of a cell needs."""
+    """True if the device has the inputs of every pass of a cell."""
     network, held = timeline.problem.network, timeline.schedule.pass_set
     needed = (before for p in compute.passes for before, _ in network.predecessors(p, held))
     return all((before, device) in there for before in needed)

@@ -1,9 +1,9 @@
 """Renumbers weight passes: the k-th W of a stage takes the micro-batch of its k-th B.
 
-Runtimes that keep what W needs in a queue take it in the order of the backwards (JaxPP's carries, the zero-bubble
-repository, Megatron's `backward_dw`, Transformer Engine's store). Where micro-batches are alike, any order of weight
-passes is such an order under other numbers: k Ws stand behind k Bs at least, so the k-th B stands before the k-th W;
-every pass keeps its place and its time, and as much is released at the same moments.
+Runtimes that queue the inputs of W process them in the order of the backwards (JaxPP's carries, the zero-bubble
+repository, Megatron's `backward_dw`, Transformer Engine's store). If micro-batches are identical, any order of weight
+passes is such an order under other numbers: k Ws follow at least k Bs, so the k-th B is before the k-th W; every pass
+keeps its place and its time, and as much memory is released at the same moments.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def weight_microbatches(schedule: Schedule, fused: bool = False) -> dict[Pass, i
 
 
 def with_weights_in_order(timeline: Timeline) -> dict[Pass, Pass]:
-    """What runs in the place of each pass of a timeline, at its time; itself where micro-batches are not alike."""
+    """The pass that runs in place of each pass of a timeline; the pass itself if micro-batches differ."""
     schedule = timeline.schedule
     if timeline.problem.microbatch_scale:
         return {p: p for p in schedule.passes()}

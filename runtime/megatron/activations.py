@@ -1,4 +1,4 @@
-"""What forwards leave for their backwards: kept, moved to the host and back, or computed again from the input."""
+"""Activations of forwards: kept, moved to the host and back, or recomputed from the input."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from runtime.megatron.random_state import RandomState
 
 
 class Activations:
-    """Of one rank in one iteration, by stage and micro-batch; `moved` counts the bytes that went to the host."""
+    """Activations of one rank in one iteration, by stage and micro-batch; `moved` counts the bytes sent to the host."""
 
     def __init__(self, program: Program, call: Call) -> None:
         self._program, self._call = program, call

@@ -1,4 +1,4 @@
-"""One call of Megatron's forward-backward function: its arguments, and what no schedule was run with yet is refused."""
+"""One call of Megatron's forward-backward function: its arguments, and refusal of untested combinations."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _refuse(arguments: Mapping[str, Any], config: Any, chunks: list[Any], groups
 
 
 def _refuse_there(config: Any, chunks: list[Any]) -> None:
-    """What does not go with stages where Megatron does not put them by itself."""
+    """Refuse settings that conflict with stages in places other than Megatron's own."""
     if not hasattr(getattr(config, "pipeline_model_parallel_layout", None), "stages"):
         raise ValueError(
             "pipesched: the stages of this schedule are not where Megatron puts them by itself; allowed: the schedule "
@@ -142,7 +142,7 @@ def _is_sharded(chunk: Any) -> bool:
 
 
 def _default_groups() -> Any:
-    """Those of `parallel_state`, as Megatron's own schedules make them; before 0.17 it has no function for it."""
+    """The groups of `parallel_state`, as Megatron's own schedules make them; before 0.17 it has no function for it."""
     if hasattr(schedules, "_build_default_pg_collection"):
         return schedules._build_default_pg_collection()
     groups = ProcessGroupCollection()

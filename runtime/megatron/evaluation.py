@@ -14,7 +14,7 @@ from runtime.megatron.forwards import Forwards
 
 @torch.no_grad()
 def evaluate(program: Program, call: Call) -> list[Any]:
-    """What the loss function gives. A part of a proved order is one: what it leaves out nothing else waits for."""
+    """Results of the loss function. Part of a proved order is proved: nothing else waits for what it leaves out."""
     forwards, transfers = Forwards(program, call), Transfers(call.group, lambda _: call.empty())
     here, outputs = program.stages_of(call.rank), dict[tuple[int, int], Any]()
     for step in program.rows[call.rank]:

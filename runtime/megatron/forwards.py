@@ -13,7 +13,7 @@ from runtime.megatron.call import Call
 
 
 class Forwards:
-    """Of one call; `tokens` counts what the loss functions have counted."""
+    """Forwards of one call; `tokens` sums the counts of the loss functions."""
 
     def __init__(self, program: Program, call: Call) -> None:
         self._call, self._last_stage = call, program.last_stage
@@ -24,11 +24,11 @@ class Forwards:
 
     @property
     def losses(self) -> list[Any]:
-        """What the loss function gave, by micro-batch."""
+        """Results of the loss function, by micro-batch."""
         return [one for microbatch in sorted(self._losses) for one in self._losses[microbatch]]
 
     def is_first(self, stage: int) -> bool:
-        """Whether no forward of the stage has run."""
+        """True if no forward of the stage has run."""
         return stage not in self._begun
 
     def run(self, step: Step, x: Any, again: bool = False, kept: bool = False) -> Any:

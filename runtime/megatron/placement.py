@@ -1,8 +1,8 @@
-"""Stages where the schedule has them, as in a V, and not stage s on rank s mod p as Megatron's layout has them.
+"""Stages where the schedule has them, as in a V, instead of stage s on rank s mod p as in Megatron's layout.
 
 Chunk c of a rank is the c-th of its stages, so the first stage is a chunk 0 and the last stage a last chunk. Megatron
-asks a layout how many layers a chunk has and how many come before, and functions of two modules which rank has an end
-of the pipeline. These are told so before the model is built.
+asks a layout how many layers a chunk has and how many precede it, and functions of two modules which rank has an end of
+the pipeline. These are replaced before the model is built.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def place(program: Program) -> None:
 
 
 def _end(rank: int, chunk: Any) -> Any:
-    """Whether a rank, or a chunk of it, has an end of the pipeline."""
+    """A function that is true on a rank, or a chunk of it, with an end of the pipeline."""
 
     def is_there(ignore_virtual: bool = True, vp_stage: int | None = None) -> bool:
         chunks = parallel_state.get_virtual_pipeline_model_parallel_world_size()

@@ -11,7 +11,7 @@ from megatron.core.tensor_parallel import random
 
 
 class RandomState(NamedTuple):
-    """Of the CPU, of the GPU, and of Megatron's generators for tensor parallelism."""
+    """State of the CPU's, the GPU's, and Megatron's tensor-parallel generators."""
 
     cpu: torch.Tensor
     gpu: Any
@@ -29,7 +29,7 @@ class RandomState(NamedTuple):
 
     @contextmanager
     def again(self) -> Iterator[None]:
-        """What is inside sees this state, and what comes after that of before."""
+        """Context with this state; the previous one is restored after it."""
         before = RandomState.now()
         self.restore()
         try:

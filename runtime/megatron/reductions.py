@@ -13,7 +13,7 @@ from runtime.megatron.weight_gradients import computed_in_w
 
 
 class Reductions:
-    """Of the chunks of one rank in one iteration: `close` leaves all as it was, after an error too."""
+    """Gradient reductions of one rank's chunks in one iteration; `close` restores everything, after an error too."""
 
     def __init__(self, config: Any, chunks: list[Any], force_all_reduce: bool) -> None:
         self._chunks, self._force_all_reduce = chunks, force_all_reduce
@@ -37,9 +37,9 @@ class Reductions:
             self._held[chunk].close()
 
     def add_gradients(self, chunk: int) -> None:
-        """What the hook does with `.grad` of a hidden weight: of Transformer Engine's, or of one that is an embedding.
+        """Add `.grad` of a hidden weight as the hook does: of Transformer Engine's weights, or of an embedding.
 
-        After every B and every W: the next one of Transformer Engine may write over it.
+        After every B and every W: the next one of Transformer Engine may overwrite it.
         """
         for weight in self._hidden[chunk]:
             if weight.grad is not None:

@@ -1,7 +1,7 @@
 """Linears of Transformer Engine that leave weight gradients to W.
 
-Megatron's configuration takes `delay_wgrad_compute` beside overlapped expert communication only, since no other of its
-schedules calls `backward_dw`. Here it is set behind that check, for models and data parallelism made from then on.
+Megatron's configuration accepts `delay_wgrad_compute` only with overlapped expert communication, since no other of its
+schedules calls `backward_dw`. Here it is set after that check, for models and data parallelism made from then on.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def _delaying(made: Any) -> Any:
 
 
 def delayed_modules(modules: Iterable[Any], split: bool) -> list[Any]:
-    """Those whose weight gradients `backward_dw` computes.
+    """Modules whose weight gradients `backward_dw` computes.
 
-    A warning where backwards are `split` and there are others, whose weight gradients are part of B.
+    Warns if backwards are `split` and there are others, whose weight gradients are part of B.
     """
     found = [one for one in modules if hasattr(one, "backward_dw") and getattr(one, "wgrad_store", None) is not None]
     delayed = [one for one in found if one.wgrad_store.delay_wgrad_compute()]

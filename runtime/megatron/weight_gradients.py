@@ -22,7 +22,7 @@ _RUNNING: list[list[Later] | None] = [None]
 
 
 class WeightGradients:
-    """Of the chunks of one rank; `split` says whether the schedule has W passes."""
+    """Deferred weight gradients of one rank's chunks; `split` says whether the schedule has W passes."""
 
     def __init__(self, chunks: list[Any], split: bool) -> None:
         self._waiting: dict[tuple[int, int], list[Later]] = {}
@@ -40,7 +40,7 @@ class WeightGradients:
         self._waiting[chunk, microbatch] = left
 
     def compute(self, chunk: int, microbatch: int) -> None:
-        """Those that the backward has left."""
+        """Compute the weight gradients that the backward has deferred."""
         for later in self._waiting.pop((chunk, microbatch)):
             later()
         for module in self._engine[chunk]:
@@ -89,7 +89,7 @@ def split_linears() -> None:
 
 @torch.no_grad()
 def _add_gradient(weight: Any, grad_output: Any, x: Any, fused: bool) -> None:
-    """What Megatron's function, autograd and the hook of data parallelism do; it is reduced at the chunk's end."""
+    """Work of Megatron's function, autograd and the hook of data parallelism; reduced at the chunk's end."""
     grad_output, x = layers.prepare_input_tensors_for_wgrad_compute(grad_output, x)
     if fused:
         whole = weight.main_grad.dtype == torch.float32

@@ -58,7 +58,7 @@ def _write(model: StagedModel) -> PartitionSettings:
 
 
 def _sizes(model: StagedModel) -> str:
-    """What the plan's file says of tensor and expert parallelism."""
+    """Tensor and expert parallelism of the plan's file."""
     if model.step is None:
         return ""
     shared = model.step.parallel

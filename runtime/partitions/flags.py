@@ -1,4 +1,4 @@
-"""Files of settings: command-line flags, one a line, and headers that say where a file comes from."""
+"""Files of settings: command-line flags, one a line, and headers with the file's origin."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def header(model: StagedModel, runtime: str) -> str:
 
 
 def _training(model: StagedModel) -> Iterator[str]:
-    """What the plan's file says of training around the pipeline, in a line."""
+    """Training sizes around the pipeline from the plan's file, in one line."""
     step = model.step
     if step is None:
         return

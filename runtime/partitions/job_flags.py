@@ -1,6 +1,6 @@
-"""Flags of a Megatron job that would stay in force beside those of a plan: which of them to leave out.
+"""Flags of a Megatron job that would stay in force with those of a plan: the ones to leave out.
 
-Of a flag that is given twice the last value counts, so that a plan's flags stand behind the job's. A flag without a
+Of a flag that is given twice the last value counts, so that a plan's flags stand after the job's. A flag without a
 value cannot be taken back, and some exclude each other (validate_args in megatron/training/arguments.py).
 """
 

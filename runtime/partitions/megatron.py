@@ -8,7 +8,7 @@ from runtime.partitions.flags import flag_file
 from runtime.partitions.megatron_flags import ORDERS, module_notes, order_notes, recompute_flags
 from runtime.partitions.megatron_hybrid import check_hybrid, is_pattern, read_pattern
 from runtime.partitions.megatron_layout import checked_layout
-from runtime.partitions.megatron_partition import told
+from runtime.partitions.megatron_partition import partition_flags
 from runtime.partitions.plan_limits import MtpPlace, PlanLimits
 from runtime.partitions.staged_model import StageCounts, StagedModel
 
@@ -16,7 +16,7 @@ _NAME = "megatron"
 
 
 def _write(model: StagedModel) -> PartitionSettings:
-    values, flags = told(_NAME, model)
+    values, flags = partition_flags(_NAME, model)
     flags |= recompute_flags(_NAME, model)
     return PartitionSettings(values, flag_file(model, "Megatron-LM", flags), order_notes(model) + module_notes(model))
 

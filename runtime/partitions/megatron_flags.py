@@ -1,4 +1,4 @@
-"""What runtimes made from Megatron share: its flags for recomputation, and that it runs an order of its own."""
+"""Shared parts of runtimes made from Megatron: flags for recomputation, and a note on their own order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NEEDS = {
 
 
 def order_notes(model: StagedModel) -> tuple[str, ...]:
-    """That Megatron runs its own order."""
+    """Note that Megatron runs its own order."""
     if (model.schedule or "").partition(":")[0] in ORDERS:
         return ()
     own = "interleaved-1f1b" if len(model.stages) > model.devices else "1f1b"
@@ -47,13 +47,13 @@ def group_flags(name: str, model: StagedModel) -> dict[str, object]:
 
 
 def module_notes(model: StagedModel) -> tuple[str, ...]:
-    """What the modules recomputed need besides."""
+    """Notes on requirements of the modules recomputed."""
     used = frozenset[str]().union(*(modules_of(way) for stage in model.stages for way in stage.ways))
     return tuple(f"--recompute-modules {one} needs {_NEEDS[one]}." for one in sorted(used & set(_NEEDS)))
 
 
 def recompute_flags(name: str, model: StagedModel) -> dict[str, object]:
-    """Flags for what is recomputed; `BadInput` where stages differ in a way that one number cannot say."""
+    """Flags for recomputation; `BadInput` if stages differ in what one number cannot express."""
     ways = {way for stage in model.stages for way in stage.ways}
     unknown = [way for way in sorted(ways) if way not in FULL and not modules_of(way)]
     if unknown:

@@ -16,7 +16,7 @@ from runtime.partitions.flags import flag_file
 from runtime.partitions.megatron_flags import ORDERS, order_notes
 from runtime.partitions.megatron_hybrid import is_hybrid, names_of, no_hybrid
 from runtime.partitions.megatron_layout import checked_layout
-from runtime.partitions.megatron_partition import told
+from runtime.partitions.megatron_partition import partition_flags
 from runtime.partitions.plan_limits import MtpPlace, PlanLimits
 from runtime.partitions.setting_limits import by_chunk, first_recomputed, known_ways
 from runtime.partitions.staged_model import StagedModel
@@ -50,7 +50,7 @@ _USE = "TransformerBlock.__init__ = _with_its_number\n"
 def _write(model: StagedModel) -> PartitionSettings:
     if is_hybrid(names_of(model)):
         raise BadInput(f"{_NAME}: not supported: hybrid models, whose stages are no TransformerBlock")
-    values, flags = told(_NAME, model)
+    values, flags = partition_flags(_NAME, model)
     known_ways(_NAME, model, *FULL)
     if any(first_recomputed(_NAME, model, Role.MTP)):
         raise BadInput(f"{_NAME}: not supported: recomputed multi-token prediction layers; it leaves them out")

@@ -19,7 +19,7 @@ _HYBRID = frozenset(_LETTERS) - {"moe"}
 
 
 def is_hybrid(names: Sequence[str]) -> bool:
-    """Whether layers of these names are parts that only a hybrid model has by themselves."""
+    """True if layers of these names are parts that only a hybrid model has by themselves."""
     return any(name.lower() in _HYBRID for name in names)
 
 
@@ -46,12 +46,12 @@ def pattern_of(model: StagedModel) -> str:
 
 
 def names_of(model: StagedModel) -> list[str]:
-    """Those of all its layers."""
+    """Names of all layers."""
     return [run.name for stage in model.stages for run in stage.runs]
 
 
 def is_pattern(text: str) -> bool:
-    """Whether a setting is a pattern: no layer of a hybrid model is E, t, m or L of a layout but E."""
+    """True for a pattern: of a layout's letters E, t, m and L a hybrid model has only E."""
     return not set(text) & set("Ltm")
 
 

@@ -16,7 +16,7 @@ from runtime.partitions.flags import flag_file
 from runtime.partitions.megatron_flags import module_notes, recompute_flags
 from runtime.partitions.megatron_hybrid import is_hybrid, names_of, no_hybrid
 from runtime.partitions.megatron_layout import checked_layout
-from runtime.partitions.megatron_partition import told
+from runtime.partitions.megatron_partition import partition_flags
 from runtime.partitions.plan_limits import MtpPlace, PlanLimits
 from runtime.partitions.setting_limits import one_chain
 from runtime.partitions.staged_model import StagedModel
@@ -33,7 +33,7 @@ def _write(model: StagedModel) -> PartitionSettings:
     if in_v and model.mtp:
         raise BadInput(f"{_NAME}: not supported: multi-token prediction layers with stages in a V")
     # Evaluation of a loop stays Megatron's own, in groups that it takes.
-    values, flags = told(_NAME, replace(model, schedule=None), placed=in_v)
+    values, flags = partition_flags(_NAME, replace(model, schedule=None), placed=in_v)
     flags |= recompute_flags(_NAME, model)
     note = "Megatron runs this plan's order with the module of `export --format megatron` imported, and else its own."
     return PartitionSettings(

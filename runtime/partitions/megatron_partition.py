@@ -1,4 +1,4 @@
-"""What Megatron-LM is told of a partition: a layout, or the pattern of a hybrid model; and groups of micro-batches."""
+"""Megatron-LM's settings of a partition: a layout, or the pattern of a hybrid model; and groups of micro-batches."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from runtime.partitions.setting_limits import loop
 from runtime.partitions.staged_model import StagedModel
 
 
-class Told(NamedTuple):
+class PartitionFlags(NamedTuple):
     """The setting by its name, and all flags but those of recomputation."""
 
     values: dict[str, object]
     flags: dict[str, object]
 
 
-def told(name: str, model: StagedModel, placed: bool = False) -> Told:
-    """`BadInput` where Megatron refuses it; flags that it takes beside a layout or a pattern, and no others.
+def partition_flags(name: str, model: StagedModel, placed: bool = False) -> PartitionFlags:
+    """A partition's layout or pattern, with all its other flags; `BadInput` if Megatron refuses the partition.
 
-    `placed`: stages are where the plan has them, and not where Megatron puts them by itself.
+    `placed`: stages are where the plan has them, not where Megatron puts them by itself.
     """
     if not placed:
         loop(name, model)
@@ -34,7 +34,7 @@ def told(name: str, model: StagedModel, placed: bool = False) -> Told:
         except BadInput as error:
             raise BadInput(f"{name}: not supported: {error.mistakes[0]}") from None
         pattern = pattern_of(model)
-        return Told(
+        return PartitionFlags(
             {"megatron-hybrid-layer-pattern": pattern},
             flags | {"hybrid-layer-pattern": pattern} | group_flags(name, model),
         )
@@ -45,4 +45,4 @@ def told(name: str, model: StagedModel, placed: bool = False) -> Told:
     flags |= {"num-layers": model.layers, "pipeline-model-parallel-layout": layout}
     if model.mtp:
         flags["mtp-num-layers"] = model.mtp
-    return Told({"megatron-layout": layout}, flags | group_flags(name, model))
+    return PartitionFlags({"megatron-layout": layout}, flags | group_flags(name, model))

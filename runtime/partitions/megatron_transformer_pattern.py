@@ -1,8 +1,8 @@
 """Megatron-LM's HybridModel for a plain transformer: `--hybrid-layer-pattern`, two letters a layer, and no layout.
 
-Main of 2026-08 deprecates GPTModel for it. A layer is its attention (`*`, latent `+`) and behind it its MLP (`-`) or
-experts (`E`); bars stand between stages, multi-token prediction behind `/`, always on the last stage. Recomputation
-counts letters, so that a whole layer is two of them (checkpointed_forward in megatron/core/recompute.py); multi-token
+Main of 2026-08 deprecates GPTModel for it. A layer is its attention (`*`, latent `+`) followed by its MLP (`-`) or
+experts (`E`); bars separate stages, `/` precedes multi-token prediction, always on the last stage. Recomputation counts
+letters, so that a whole layer is two of them (checkpointed_forward in megatron/core/recompute.py); multi-token
 prediction then asserts that it is one.
 """
 

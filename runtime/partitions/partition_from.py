@@ -28,7 +28,7 @@ def partition_from(text: str, model: Model, devices: int) -> tuple[int, ...]:
 
 
 def _layers_of(roles: Sequence[Role], stages: Sequence[StageCounts]) -> tuple[int, ...]:
-    """How many of the model's layers each stage takes, first to last; where settings say nothing of MTP it is last."""
+    """Number of the model's layers on each stage, first to last; without settings for MTP it is last."""
     counts, at = [], 0
     for number, stage in enumerate(stages):
         end = at + stage.layers + stage.mtp

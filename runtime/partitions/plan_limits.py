@@ -1,6 +1,6 @@
-"""What a runtime's settings can say of a plan and which orders it runs, and a plan problem restricted to that.
+"""Limits of a runtime's settings and orders, and a plan problem restricted to them.
 
-Before the search, so that what is found can be run and is the best that can.
+They apply before the search, so that its result can be run and is the best that can.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _RULES = {
 
 
 class MtpPlace(Enum):
-    """Where multi-token prediction layers may be."""
+    """Allowed places of multi-token prediction layers."""
 
     ANYWHERE = "anywhere"
     LAST_STAGE = "on the last stage"
@@ -37,7 +37,7 @@ class MtpPlace(Enum):
 
 @dataclass(frozen=True)
 class PlanLimits:
-    """Of one runtime. `schedules` are the orders that it runs; empty: any.
+    """Limits of one runtime. `schedules` are the orders that it runs; empty: any.
 
     `without_mtp`: placements for models without multi-token prediction only. `layers_divide`: with several chunks, the
     stages divide the number of transformer layers. `whole_backwards`: none is split into B and W; `whole_last`: none of
@@ -171,7 +171,7 @@ def _whole(layer: LayerType) -> LayerType:
 
 
 def _told(layer: LayerType, limits: PlanLimits) -> LayerType:
-    """With the ways that the runtime can be told for such a layer."""
+    """The layer with the recomputation modes that the runtime's settings can express."""
     role = role_of(layer.name)
     some = role in ROLES and (role is not Role.MTP or limits.recomputes_mtp)
     return replace(layer, recompute=tuple(way for way in layer.recompute if some and _is_known(way, limits)))
@@ -187,7 +187,7 @@ def _known(limits: PlanLimits) -> str:
 
 
 def _left_out(before: Model, after: Model) -> list[str]:
-    """The ways that no layer has any more."""
+    """Recomputation modes that no layer has any more."""
     kept = {way.name for layer in after.layers for way in layer.recompute}
     return list(dict.fromkeys(way.name for layer in before.layers for way in layer.recompute if way.name not in kept))
 

@@ -19,10 +19,11 @@ from runtime.partitions.staged_model import StagedModel, staged
 
 @dataclass(frozen=True)
 class PlanSettings:
-    """What one runtime is told: the settings of `plan.best`, in whose order it runs it.
+    """Settings of one runtime: those of `plan.best`, in the order in which it runs it.
 
-    `plan` is the best of those that it can express and run, with a bound over them, `free` the best of all plans of
-    the file. `refusal` says why there are none; `plan` and `settings` are None then. `words`: what was left out for it.
+    `plan` is the best plan that it can express and run, with a bound over them, `free` the best of all plans of the
+    file. `refusal` is the reason if there are none; `plan` and `settings` are None then. `words`: what was left out for
+    it.
     """
 
     form: PartitionFormat
@@ -61,7 +62,7 @@ class PlanSettings:
 
 
 def settings_of(form: PartitionFormat, plan: Plan, free: Plan, words: tuple[str, ...] = ()) -> PlanSettings:
-    """Of the best of these plans, which must have an order that the runtime runs."""
+    """Settings of the best of these plans, which must have an order that the runtime runs."""
     if plan.best is None:
         reason = plan.reason or "no plan was found in the time given"
         return PlanSettings(form, free, refusal=f"{form.name}: {reason}", words=words)
@@ -89,7 +90,7 @@ def staged_plan(problem: PlanProblem, candidate: Candidate, lines: tuple[str, ..
 
 
 def figures(form: PartitionFormat, plan: Plan, free: Plan) -> tuple[str, ...]:
-    """What the settings of the best of these plans take, what is proved, and what the best of all plans would gain."""
+    """Time of the best plan with these settings, its bound, and the gain of the best of all plans."""
     best = plan.best
     if best is None:
         return ()

@@ -1,4 +1,4 @@
-"""Limits that several runtimes share: what their settings cannot express, in one line that begins with the format."""
+"""Limits that several runtimes share: refusals of settings, in one line that begins with the format."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def mtp_on_last_stage(name: str, model: StagedModel, runtime: str) -> None:
 
 
 def known_ways(name: str, model: StagedModel, *ways: str) -> None:
-    """Refuses ways of recomputation that are not among these, and recomputed embeddings and heads."""
+    """Refuse recomputation modes that are not among these, and recomputed embeddings and heads."""
     for stage in model.stages:
         unknown = [way for way in stage.ways if way not in ways]
         if unknown:
@@ -75,7 +75,7 @@ def refuse_ends(name: str, model: StagedModel) -> None:
 
 
 def first_recomputed(name: str, model: StagedModel, *roles: Role) -> list[int]:
-    """How many layers of these roles each stage recomputes in full; refused where they are not its first ones."""
+    """Number of fully recomputed layers of these roles on each stage; refused if they are not its first ones."""
     return [_leading(name, at, stage, roles) for at, stage in enumerate(model.stages)]
 
 
@@ -100,7 +100,7 @@ def _leading(name: str, at: int, stage: StageLayers, roles: tuple[Role, ...]) ->
 
 
 def all_or_none(name: str, model: StagedModel, ways: tuple[str, ...], setting: str) -> bool:
-    """Whether every transformer and MTP layer is recomputed in one of these ways; refused where only some are."""
+    """True if every transformer and MTP layer is recomputed in one of these modes; refused if only some are."""
     runs = [run for stage in model.stages for run in stage.runs if run.role in (Role.TRANSFORMER, Role.MTP)]
     total = sum(run.layers for run in runs)
     number = sum(run.recomputed.get(way, 0) for run in runs for way in ways)

@@ -1,4 +1,4 @@
-"""A partition as runtimes see it: for every stage its device, how many layers of each role, and what it recomputes."""
+"""A partition as runtimes see it: the device of every stage, its number of layers by role, and its recomputation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pipesched.problem.placement import Placement
 
 
 class StageCounts(NamedTuple):
-    """How many layers of each role a stage has: all that the settings of a partition say."""
+    """Number of layers of each role on a stage: all that the settings of a partition say."""
 
     embedding: int
     layers: int
@@ -27,7 +27,7 @@ class StageCounts(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Layers of one name that follow each other on a stage; `recomputed` of them in each way."""
+    """Consecutive layers of one name on a stage; `recomputed` has the number for each mode."""
 
     name: str
     layers: int
@@ -46,23 +46,23 @@ class StageLayers:
     runs: tuple[Run, ...]
 
     def count(self, role: Role) -> int:
-        """How many layers of a role it holds."""
+        """Number of layers of a role."""
         return sum(run.layers for run in self.runs if run.role is role)
 
     @property
     def ways(self) -> tuple[str, ...]:
-        """The ways in which some of its layers are recomputed."""
+        """Recomputation modes of some of its layers."""
         return tuple(dict.fromkeys(way for run in self.runs for way, layers in run.recomputed.items() if layers))
 
 
 @dataclass(frozen=True)
 class StagedModel:
-    """A partition on a placement of one chain. `schedule` is the order's name; None where it is nobody's but ours.
+    """A partition on a placement of one chain. `schedule` is the order's name; None for an order of our own.
 
-    An embedding or a head that the model does not list is taken to be on the first or the last stage. `selections`:
-    the ways in which types of layers can be recomputed by modules. `figures` are lines for the head of a file. `step`
-    is what the plan's file says of training around the pipeline; None where it lists layers. `decides_recomputation`:
-    some of its layers can be recomputed, so that the plan says of all whether they are.
+    An embedding or a head that the model does not list is taken to be on the first or the last stage. `selections` are
+    the recomputation modes of types of layers by modules. `figures` are lines for the head of a file. `step` has the
+    training sizes of the plan's file; None if it lists layers. `decides_recomputation`: some of its layers can be
+    recomputed, so that the plan decides for all of them.
     """
 
     placement: Placement
@@ -81,7 +81,7 @@ class StagedModel:
 
     @property
     def counts(self) -> tuple[StageCounts, ...]:
-        """Of every stage; embedding and head included, whether listed or not."""
+        """Layer counts of every stage; embedding and head included, listed or not."""
         last = len(self.stages) - 1
         return tuple(
             StageCounts(int(at == 0), stage.count(Role.TRANSFORMER), stage.count(Role.MTP), int(at == last))

@@ -88,7 +88,7 @@ def _write(model: StagedModel) -> PartitionSettings:
 
 
 def _sizes(model: StagedModel) -> dict[str, int]:
-    """What else the plan's file says; replicas are what is left of the devices."""
+    """Other parallel sizes of the plan's file; replicas are the remaining devices."""
     step = model.step
     if step is None:
         return {}

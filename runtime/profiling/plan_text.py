@@ -21,7 +21,7 @@ _MIB = 1024 * 1024
 
 
 class _Size(NamedTuple):
-    """What equal layers have in common, exactly: bytes of parameters, of what each pass takes, and of the output."""
+    """Key of equal layers: bytes of parameters, of each pass's memory, and of the output."""
 
     parameters: int
     memory: tuple[int, ...]
@@ -31,7 +31,8 @@ class _Size(NamedTuple):
 def layer_types(profile: Profile) -> tuple[LayerType, ...]:
     """One entry for each run of layers of one size, in ms and MiB; times are the median over all layers of that size.
 
-    The last layer's output is a loss, so it is told by its place. Memory is parameters, gradients and Adam's moments.
+    The last layer's output is a loss, so its place is part of the key. Memory is parameters, gradients and Adam's
+    moments.
     """
     last = len(profile.stages) - 1
     sizes = [_size(stage) for stage in profile.stages]

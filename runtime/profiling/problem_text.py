@@ -21,7 +21,7 @@ def problem_text(profile: Profile, name: str, microbatches: int, capacity: str |
 
 
 def first_stage_rule(profile: Profile) -> bool:
-    """Whether B of the first stage does nothing and its W is the whole backward: so it is where autograd splits."""
+    """True if B of the first stage does nothing and its W is the whole backward, as autograd splits."""
     return profile.request.split == "autograd"
 
 
@@ -64,7 +64,7 @@ def _list(numbers: Iterable[Decimal]) -> str:
 
 
 def header(profile: Profile) -> Iterator[str]:
-    """What was measured, where and how well it repeats."""
+    """Comment lines: what was measured, where, and how well it repeats."""
     request = profile.request
     options = ", ".join(f"{key} {value}" for key, value in request.options.items())
     yield "# Written by `pipesched profile`."

@@ -15,11 +15,11 @@ KINDS = (F, B, W, BW)
 
 @dataclass(frozen=True)
 class Request:
-    """What to profile and how.
+    """A request for a profile.
 
-    `model` is `gpt` or `package.module:function`, `options` what it is made with. `split` is `autograd` or `store`,
-    `device` cpu or cuda, `dtype` a name of PyTorch's. `threads` None shares the processors out among the devices.
-    `transfer` is a given time in seconds, None to measure it.
+    `model` is `gpt` or `package.module:function`, `options` its arguments. `split` is `autograd` or `store`, `device`
+    cpu or cuda, `dtype` a name of PyTorch's. `threads` None shares the processors out among the devices. `transfer` is
+    a given time in seconds, None to measure it.
     """
 
     placement: Placement
@@ -37,7 +37,7 @@ class Request:
 
     @property
     def depth(self) -> int:
-        """How many stages the model is cut into; a bidirectional placement holds each of them twice."""
+        """Number of stages of the model; a bidirectional placement has each of them twice."""
         return len(self.placement.chains[0])
 
 
@@ -62,10 +62,10 @@ class Samples:
 
 @dataclass(frozen=True)
 class StageProfile:
-    """One stage: the time of each kind of pass, and in bytes what it takes (negative: gives back) and needs meanwhile.
+    """One stage: the time of each kind of pass, and in bytes its memory change (negative: released) and workspace.
 
-    `workspace` is the most a pass holds beyond what is held before or after it, whichever is more. `parameters` are
-    the bytes of parameters and their gradients, `output` those of the tensor that goes to the next stage.
+    `workspace` is the peak of a pass above the level before or after it, whichever is higher. `parameters` are the
+    bytes of parameters and their gradients, `output` those of the tensor sent to the next stage.
     """
 
     times: Mapping[PassKind, Samples]

@@ -1,10 +1,10 @@
 """Comparison of a step's gradients and losses with the reference, within the tolerance that rounding explains.
 
 Rounding is judged by each parameter's own gradient, in its own type. The pipeline adds up the same contributions of the
-micro-batches as the reference, in another order: each of the M additions rounds by up to half an epsilon of what is
-added, in either direction, which over many entries comes to about sqrt(M) / 2 epsilons of the contributions' mean
-norm. The kernels that compute a contribution may differ by a little more. A parameter to which no micro-batch
-contributes must get nothing.
+micro-batches as the reference, in another order: each of the M additions rounds by up to half an epsilon of the
+summand, in either direction, which over many entries is about sqrt(M) / 2 epsilons of the contributions' mean norm. The
+kernels that compute a contribution may differ by a little more. A parameter to which no micro-batch contributes must
+get nothing.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ def gpt(
 
 
 def _blocks(number: int, stages: int, layers: int) -> int:
-    """How many blocks a stage has."""
+    """Number of blocks of a stage."""
     if stages == layers + 2:
         return int(0 < number < stages - 1)
     share, more = divmod(layers, stages)

@@ -1,7 +1,7 @@
-"""Runs the program of a rank with torch's stages, for what torch's runtime does not take.
+"""Runs the program of a rank with torch's stages, for schedules that torch's runtime does not support.
 
-That is placements that hold a stage on two devices, and offload and recomputation, on the streams and behind the waits
-of the program. Sends and receives stand where the proof has them, among all that the rank starts, in one order.
+These are placements that have a stage on two devices, and offload and recomputation, on the streams and with the waits
+of the program. Sends and receives are at the places of the proof, among all steps that the rank starts, in one order.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from runtime.pytorch.passes.boundary import Boundary
 from runtime.pytorch.passes.replicas import sum_replicas
 
 
-class Held(Protocol):
+class RankStages(Protocol):
     """A process's stages by the placement's stage number, and what passes in and out of each."""
 
     @property
@@ -48,7 +48,7 @@ class ProgramExecutor:
         self,
         problem: Problem,
         program: Program,
-        held: Held,
+        held: RankStages,
         loss: Callable[[Any, Any], Tensor],
         scale_grads: bool = True,
         watch: Callable[[Step, Callable[[], Any]], Any] = lambda _, run: run(),
@@ -131,7 +131,7 @@ class ProgramExecutor:
         self._give(step, found, transfers, leaving)
 
     def _give(self, step: Step, tensors: list[Tensor], transfers: Transfers, leaving: dict[Any, Any]) -> None:
-        """To a stage of this rank, or into the hands of the send that stands behind."""
+        """Hand tensors to a stage of this rank, or to the send that follows."""
         if self._neighbour(step.kind, step.stage) in self._held.stages:
             for name, tensor in zip(self._names(step), tensors, strict=True):
                 transfers.hand_over(name, tensor)
@@ -146,7 +146,7 @@ class ProgramExecutor:
         return found
 
     def _names(self, step: Step) -> Iterator[tuple[Any, ...]]:
-        """Of the tensors that a pass yields for its neighbour."""
+        """Names of the tensors that a pass yields for its neighbour."""
         return ((*step.yields, at) for at in range(len(self._likes(*step.yields))))
 
     def _likes(self, kind: str, stage: int, _: int) -> list[Tensor]:
@@ -163,7 +163,7 @@ class ProgramExecutor:
 
 
 def _prepare(stage: PipelineStage, problem: Problem, number: int) -> None:
-    """What PyTorch's schedules do with a stage before its first step, for the chain that the stage is on."""
+    """Prepare a stage as PyTorch's schedules do before its first step, for the chain that the stage is on."""
     where = problem.placement
     chain = where.chains[where.chain_index[number]]
     stage.stage_index_to_group_rank = {at: where.stage_device[s] for at, s in enumerate(chain)}

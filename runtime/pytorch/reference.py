@@ -11,7 +11,7 @@ from torch import Tensor
 
 from runtime.pytorch.passes.boundary import call, tensors_of, to_device
 from runtime.pytorch.stage_chain import ChainWalk
-from runtime.pytorch.stages import Held
+from runtime.pytorch.stages import RankStages
 from runtime.running.job import Job
 
 
@@ -30,7 +30,7 @@ class StepReference(NamedTuple):
 
 
 def reference(
-    job: Job, held: Held, rank: int, device: torch.device, step: int, tell: Callable[[], None]
+    job: Job, held: RankStages, rank: int, device: torch.device, step: int, tell: Callable[[], None]
 ) -> StepReference:
     """Losses and gradients of the mean loss over a step's micro-batches; called by every process.
 
@@ -52,10 +52,10 @@ def reference(
 
 
 class _OneMicrobatch:
-    """One micro-batch on its way through the stages of a chain that are here."""
+    """One micro-batch passing through the stages of a chain on this device."""
 
     def __init__(
-        self, held: Held, chain: Sequence[int], device: torch.device, number: int, tell: Callable[[], None]
+        self, held: RankStages, chain: Sequence[int], device: torch.device, number: int, tell: Callable[[], None]
     ) -> None:
         self.number = number
         self.loss: Tensor | None = None
@@ -86,7 +86,7 @@ class _OneMicrobatch:
 class _Sums:
     """Adds up what each micro-batch gives to each parameter, as autograd adds, and how much that is."""
 
-    def __init__(self, held: Held, microbatches: int) -> None:
+    def __init__(self, held: RankStages, microbatches: int) -> None:
         self.losses: dict[int, Tensor] = {}
         self._held, self._microbatches = held, microbatches
         self._sum: dict[tuple[int, str], Tensor] = {}

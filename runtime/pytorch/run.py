@@ -20,7 +20,7 @@ def need_torch() -> None:
 
 
 def seconds_per_unit(job: Job) -> float | None:
-    """How long one unit of the problem's time is to last in this run; None where the unit is only a label."""
+    """Duration of one unit of the problem's time in this run; None if the unit is only a label."""
     if job.seconds_per_tick:
         return job.seconds_per_tick / float(job.problem.tick)
     seconds = seconds_in(job.problem.time_unit)

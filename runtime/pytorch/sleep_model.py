@@ -79,7 +79,7 @@ class SleepingStage(nn.Module):
         self.fused = False
 
     def run_fused(self, fused: bool) -> None:
-        """Whether the next backward is fused."""
+        """Set whether the next backward is fused."""
         self.fused = fused
 
     def sleep(self, kind: str) -> None:

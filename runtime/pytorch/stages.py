@@ -22,7 +22,7 @@ from runtime.running.torch_timing import sleeping_seconds
 
 
 @dataclass(frozen=True)
-class Held:
+class RankStages:
     """A process's stages by the placement's stage number.
 
     `modules` run in the pipeline; `twins` are the same stages as they were built, with the very same parameters, for
@@ -48,7 +48,7 @@ def build(job: Job) -> PipelineModel:
     return load_model(job.model.name, job.depth, **options)
 
 
-def hold(job: Job, rank: int, on: torch.device) -> Held:
+def hold(job: Job, rank: int, on: torch.device) -> RankStages:
     """The stages that device `rank` of the placement runs, on the torch device `on`; called by every process."""
     where = job.problem.placement
     model = build(job)
@@ -71,7 +71,7 @@ def hold(job: Job, rank: int, on: torch.device) -> Held:
             FlatStage(module, takes[number].spec), position[number], job.depth, on,
             input_args=takes[number].like, output_args=gives[number].like, dw_builder=store,
         )  # fmt: skip
-    return Held(model, modules, twins, stages, takes, gives, draws)
+    return RankStages(model, modules, twins, stages, takes, gives, draws)
 
 
 def _store(job: Job, module: nn.Module) -> WeightStore | None:
@@ -86,10 +86,10 @@ def _store(job: Job, module: nn.Module) -> WeightStore | None:
 def _boundaries(
     job: Job, model: PipelineModel, twins: Mapping[int, nn.Module], draws: Draws, rank: int, on: torch.device
 ) -> tuple[dict[int, Boundary], dict[int, Boundary]]:
-    """What each stage here takes and gives, which fixes the messages' shapes before the first step.
+    """Input and output of each stage here, which fix the messages' shapes before the first step.
 
-    Left to find them out itself, PyTorch's runtime runs a backward of its own first, which would fill a weight store
-    with gradients that the first step then adds to its own.
+    Otherwise PyTorch's runtime runs a backward of its own first, which would fill a weight store with gradients that
+    the first step then adds to its own.
     """
     takes: dict[int, Boundary] = {}
     gives: dict[int, Boundary] = {}
@@ -110,7 +110,7 @@ _Result = TypeVar("_Result")
 
 
 class Draws:
-    """Which stages draw random numbers in their forward, and the seed of each of their forwards.
+    """Stages that draw random numbers in their forward, and the seed of each of their forwards.
 
     A schedule runs forwards in another order than the reference, so they would draw other numbers; seeded by stage and
     micro-batch they draw the same.

@@ -1,4 +1,4 @@
-"""Records what a process executes and when: wraps the methods by which PyTorch's stages run their passes."""
+"""Records the passes that a process executes, with times: wraps the methods by which PyTorch's stages run passes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Tracer:
         self._heartbeat.tell(WAITS, 0)
 
     def finish(self) -> tuple[float, list[tuple[Pass, float, float]]]:
-        """When the step began, and its passes in the order they ran; seconds of this machine's monotonic clock."""
+        """Start of the step, and its passes in execution order; seconds of this machine's monotonic clock."""
         began, origin = self._origin
         if not self._cuda:
             return began, self._ran

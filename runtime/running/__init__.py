@@ -1,1 +1,1 @@
-"""What running a schedule takes besides PyTorch: the job, its heartbeat, predicted times."""
+"""Parts of running a schedule without PyTorch: the job, its heartbeat, predicted times."""

@@ -21,9 +21,9 @@ BUILDS, REFERENCE = "builds its model", "computes the reference"
 
 @dataclass(frozen=True)
 class State:
-    """Where a process is: `doing` is waits or runs, of pass number `at` of its order, or free text for anything else.
+    """State of a process: `doing` is waits or runs, of pass number `at` of its order, or free text for anything else.
 
-    `beat` grows with every change, so that a state that stays the same can be told from one that comes again.
+    `beat` grows with every change, so that an unchanged state differs from one that repeats.
     """
 
     doing: str = STARTS
@@ -48,7 +48,7 @@ class Heartbeat:
 
 
 def read_state(path: Path) -> State:
-    """What a process wrote last."""
+    """The last state that a process wrote."""
     try:
         return State(**json.loads(path.read_text()))
     except (OSError, ValueError, TypeError):

@@ -25,7 +25,7 @@ DTYPES = ("float64", "float32", "bfloat16", "float16")
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """Which model to build: `gpt`, `sleep`, or the user's `package.module:function`; with its options."""
+    """The model to build: `gpt`, `sleep`, or the user's `package.module:function`; with its options."""
 
     name: str = "gpt"
     options: Mapping[str, object] = field(default_factory=dict)
@@ -58,11 +58,11 @@ class Job:
 
     @property
     def depth(self) -> int:
-        """How many stages the model is cut into; a bidirectional placement holds each of them twice."""
+        """Number of stages of the model; a bidirectional placement has each of them twice."""
         return len(self.problem.placement.chains[0])
 
     def order_on(self, device: int) -> tuple[Pass, ...]:
-        """What a device is to run, in the order in which it starts it."""
+        """Passes of a device, in the order in which it starts them."""
         if self.program is None:
             return self.schedule.passes_on(device)
         row = (step for step in self.program.rows[device] if not step.transfer)
@@ -110,7 +110,7 @@ def refuse_unequal(name: str, problem: Problem) -> None:
 
 
 def saves(schedule: Schedule) -> bool:
-    """Whether activations are copied to the host or computed again, for which PyTorch's runtime has no words."""
+    """True if activations are offloaded or recomputed, which PyTorch's runtime cannot express."""
     return any(p.kind not in (F, B, W, BW) for p in schedule.passes())
 
 
@@ -121,9 +121,9 @@ def two_directions(name: str, where: Placement) -> None:
 
 
 class Difference(NamedTuple):
-    """How far a loss or a gradient is from the reference, in the Euclidean norm.
+    """Difference of a loss or a gradient from the reference, in the Euclidean norm.
 
-    `limit` is what rounding explains, `norm` the reference's own norm.
+    `limit` is explained by rounding, `norm` is the reference's own norm.
     """
 
     what: str
@@ -139,10 +139,10 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a job; `refused` is why the runtime did not take the schedule at all.
+    """Result of a job; `refused` is the runtime's reason for not accepting the schedule.
 
-    `missing` names the parameters that got no gradient, `executed[d]` is what device d ran, in order. `random` are the
-    stages that draw random numbers in their forward.
+    `missing` names the parameters that got no gradient, `executed[d]` are the passes that device d ran, in order.
+    `random` are the stages that draw random numbers in their forward.
     """
 
     name: str
@@ -160,11 +160,11 @@ class Outcome:
 
     @property
     def good(self) -> bool:
-        """Whether every loss and gradient is the reference's and every device kept to its order."""
+        """True if every loss and gradient is the reference's and every device kept its order."""
         return not self.complaints()
 
     def complaints(self) -> list[str]:
-        """What is wrong, a line each."""
+        """Problems found, a line each."""
         if self.refused is not None:
             return [f"the runtime refused the schedule: {self.refused}"]
         found = [f"{name} has no gradient" for name in self.missing]

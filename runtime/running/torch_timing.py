@@ -37,7 +37,7 @@ def predicted(problem: Problem, schedule: Schedule, split: str, transfers: bool 
 
 
 def sleeping_seconds(problem: Problem, stage: int, seconds_per_tick: float) -> dict[str, float]:
-    """How long a sleeping stage sleeps in each kind of pass, as the plan says; the runtime does the rest."""
+    """Sleeping time of a stage in each kind of pass, as the plan says; the runtime adds its own time."""
     own = problem.stages[stage]
     ticks = {"F": own.forward, "BW": own.fused, "B": own.backward, "W": own.weight or 0}
     return {kind: seconds_per_tick * count for kind, count in ticks.items()}

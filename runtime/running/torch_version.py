@@ -1,4 +1,4 @@
-"""Which of the CSV's versions the installed PyTorch reads; does not import it."""
+"""CSV versions that the installed PyTorch reads; does not import it."""
 
 from __future__ import annotations
 

@@ -14,9 +14,9 @@ from runtime.traces.pipeline_trace import BlockTrace, PipelineTrace
 
 @dataclass(frozen=True)
 class Hints:
-    """What files may not say: devices of the pipeline, micro-batches of a step; None where it is not given.
+    """Data that files may lack: devices of the pipeline, micro-batches of a step; None if not given.
 
-    `snapshots` are those of torch's allocator, one a rank, which belong to the traces beside them.
+    `snapshots` are those of torch's allocator, one a rank, which belong to the traces.
     """
 
     devices: int | None = None
@@ -39,7 +39,7 @@ TRACES: Registry[TraceFormat] = Registry("runtime.traces", "trace format")
 
 
 def read_traces(names: Sequence[str | Path], hints: Hints | None = None) -> PipelineTrace | BlockTrace:
-    """What the files of one run say; a folder stands for the files in it."""
+    """The trace in the files of one run; a folder stands for the files in it."""
     paths = [file for name in names for file in _files(Path(name))]
     snapshots = tuple(path for path in paths if is_snapshot(path))
     found: dict[str, list[Path]] = {}

@@ -1,4 +1,4 @@
-"""Snapshots of torch's allocator (`torch.cuda.memory._dump_snapshot`): what was taken and given back, and the peak.
+"""Snapshots of torch's allocator (`torch.cuda.memory._dump_snapshot`): allocations, releases, and the peak.
 
 They are pickles, of which only plain data is read: a pickle that names any class or function is refused unread.
 """
@@ -23,7 +23,7 @@ _KINETO_BASE = 10**12  # microseconds: traces of torch's profiler are read modul
 
 
 class MemorySnapshot(NamedTuple):
-    """Of one process: microseconds of Unix time with bytes taken (negative: given back), and the most held at once."""
+    """One process: microseconds of Unix time with bytes allocated (negative: released), and the peak."""
 
     path: Path
     events: tuple[tuple[int, int], ...]
@@ -41,7 +41,7 @@ class _PlainData(pickle.Unpickler):
 
 
 def is_snapshot(path: Path) -> bool:
-    """Whether a file is a pickle, by its ending."""
+    """True if a file is a pickle, by its ending."""
     return path.suffix.lower() in _ENDINGS
 
 
@@ -96,7 +96,7 @@ def with_snapshots(
 
 
 def _number(path: Path) -> int:
-    """The rank in a file's name: the number behind `rank`, else its last one."""
+    """The rank in a file's name: the number after `rank`, else its last one."""
     said = re.search(r"rank\D?(\d+)", path.stem) or re.search(r"(\d+)\D*$", path.stem)
     return int(said[1]) if said else 0
 

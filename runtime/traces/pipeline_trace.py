@@ -23,10 +23,10 @@ class RanPass(NamedTuple):
 
 @dataclass(frozen=True)
 class PipelineTrace:
-    """What was read of a pipeline's run.
+    """A trace of a pipeline's run.
 
-    `steps` holds whole steps only, and is empty where a format tells totals alone. Times are samples in seconds by kind
-    and stage; memory in bytes; `peaks` those of the devices. `notes` says what could not be read.
+    `steps` has whole steps only, and is empty if a format has totals alone. Times are samples in seconds by kind and
+    stage; memory in bytes; `peaks` those of the devices. `notes` says what could not be read.
     """
 
     form: str
@@ -97,7 +97,7 @@ _Rows = list[list[RanPass]]
 
 
 def _steps(row: Sequence[RanPass]) -> _Rows:
-    """A device's passes step by step: one begins where a pass comes again."""
+    """A device's passes step by step: a step begins where a pass repeats."""
     steps: _Rows = [[]]
     seen: set[Pass] = set()
     for one in row:

@@ -1,4 +1,4 @@
-"""Pipeline traces of AMD's Primus (`--dump_pp_data`): pp_rank_N.json of every rank, with config.json beside them."""
+"""Pipeline traces of AMD's Primus (`--dump_pp_data`): pp_rank_N.json of every rank, with config.json."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _chunks(first: Path, documents: Sequence[Mapping[str, Mapping[str, Any]]]) -
 
 
 def _passes(step: Mapping[str, Any], rank: int, ranks: int, chunks: int, number: int) -> Iterator[RanPass]:
-    """The passes of an iteration in seconds; each iteration begins far behind the one before."""
+    """The passes of an iteration in seconds; each iteration begins well after the previous one."""
     split = bool(step.get("wgrad_start"))
     kinds: tuple[tuple[str, PassKind], ...] = (("fwd", F), ("bwd", B if split else BW), ("wgrad", W))
     for name, kind in kinds:

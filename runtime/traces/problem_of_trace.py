@@ -65,7 +65,7 @@ def stage_times(trace: PipelineTrace) -> tuple[dict[PassKind, list[float]], list
 
 
 def fastest_quartile(samples: Samples) -> float:
-    """What a transfer takes where nothing holds it up: most of the longer ones wait for something else."""
+    """Time of an undisturbed transfer: most of the longer ones wait for something else."""
     if len(samples.seconds) < 2:
         return samples.median
     return quantiles(samples.seconds, n=4, method="inclusive")[0]
@@ -95,7 +95,7 @@ def _pipeline(trace: PipelineTrace, name: str, capacity: str | None) -> Iterator
 
 
 def _memory(trace: PipelineTrace, backward: PassKind, capacity: str | None) -> Iterator[str]:
-    """What forwards take, where every stage tells it, and what its B gives back of it."""
+    """Memory of forwards, if known for every stage, and the part that its B releases."""
     stages = range(len(trace.stage_device))
     taken = [trace.memory[F, s].median for s in stages if (F, s) in trace.memory]
     if len(taken) < len(stages) or min(taken, default=0) <= 0:

@@ -1,4 +1,4 @@
-"""What one process launched and ran, whoever recorded it, and which of it belongs to each annotation."""
+"""Launches and kernels of one process, from any recorder, and the annotation that each belongs to."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Span(NamedTuple):
 
 
 class Kernel(NamedTuple):
-    """What ran on a stream of the GPU, and when the host launched it."""
+    """A kernel on a stream of the GPU, and the time at which the host launched it."""
 
     name: str
     start: float
@@ -92,7 +92,7 @@ class RankEvents:
 
 
 def has_passes(events: RankEvents) -> bool:
-    """Whether torch's pipeline runtime wrote the annotations."""
+    """True if torch's pipeline runtime wrote the annotations."""
     return any(_PASS.fullmatch(one.name) for one in events.annotations)
 
 

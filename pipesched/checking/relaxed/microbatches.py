@@ -45,7 +45,7 @@ def with_equal_microbatches(problem: Problem) -> Problem:
 
 
 def _times(problem: Problem, number: int, factor: Fraction) -> Stage:
-    """A stage so many times as long and as large, with the time of its link, which is the same both ways."""
+    """A stage so many times as long and as large, with the time of its link, which is the same in both directions."""
     own, where = problem.stages[number], problem.placement
     after = where.next[number]
     transfer = own.transfer

@@ -1,17 +1,17 @@
-"""The poorer problem that the evidence of a certificate speaks of: which rewrites, and in which order.
+"""The relaxed problem that a certificate's evidence refers to: the relaxations and their order.
 
-1. Nothing is run for parameters; what that takes before and after all passes is added back.
-2. Unequal micro-batches are chains of their own. It comes after the first: the stages are numbered anew.
-3. Forwards begin with the first task that waits for the stage before.
+1. Collectives and steps of parameters are left out; their time before and after all passes is added back.
+2. Unequal micro-batches become chains of their own. After the first: stages are renumbered.
+3. Forwards begin with the first task that waits for the previous stage.
 4. Chains do not wait for each other, unless the argument reads such arcs.
 5. Passes of one task on the stream of their stage have no tasks.
 6. Devices have the memory, no less than their own, that the evidence names.
 7. Copies and recomputations take no time, unless the argument reads the modes of activations.
 8. The tasks that the evidence names are stages.
 
-Each is a relaxation or the same problem, so that bounds of the last are bounds of the first. The values that a schedule
-can have are those of the problem after the sixth. Of an exhaustive search, which reads the problem itself, the sixth
-alone is done.
+Each is a relaxation or the same problem, so that bounds of the last are bounds of the first. The attainable values of
+schedules are those of the problem after the sixth. For an exhaustive search, which reads the problem itself, only the
+sixth is applied.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Posed(NamedTuple):
 
 
 def posed(problem: Problem, certificate: Certificate) -> Posed:
-    """What the evidence of a certificate of this problem speaks of.
+    """The relaxed problem and claim of a certificate.
 
     Raises `RefusedEvidenceError` and `NotCoveredError`.
     """
@@ -78,5 +78,5 @@ def _within_more_memory(evidence: Evidence | None) -> Evidence | None:
 
 
 def _reads_modes(evidence: Evidence | None) -> bool:
-    """Whether the argument knows of activations that are offloaded or recomputed."""
+    """True if the evidence's argument reads the modes of activations."""
     return evidence.ways if isinstance(evidence, Diagram) else isinstance(evidence, ResourceWeights | StreamWeights)

@@ -1,1 +1,1 @@
-"""What the passes of a stage do: values passed on, activations kept or saved, backwards split, replicas summed."""
+"""Passes of a stage: values passed on, activations kept or saved, backwards split, replicas summed."""

@@ -1,4 +1,4 @@
-"""What forwards of torch's stages leave for their backwards: kept, moved to the host and back, or computed again."""
+"""Activations of torch's stages: kept, moved to the host and back, or recomputed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Where: TypeAlias = tuple[int, int]
 
 
 class Activations:
-    """Of one rank in one iteration; `moved` counts the bytes that went to the host."""
+    """Activations of one rank in one iteration; `moved` counts the bytes sent to the host."""
 
     def __init__(
         self, program: Program, rank: int, stages: Mapping[int, PipelineStage], loss: Callable[[int, Any], Tensor]
@@ -64,7 +64,7 @@ class Activations:
         self._saved[step.stage, step.microbatch].move_in()
 
     def backward(self, step: Step) -> None:
-        """What the forward saved goes when its graph does: at the end of BW, or of the W after a B."""
+        """Run a backward; saved tensors are freed with the graph: at the end of BW, or of the W after a B."""
         stage = self._stages[step.stage]
         loss = self.losses.get(step.microbatch) if stage.is_last else None
         tell = getattr(getattr(stage.submod, "stage", None), "run_fused", None)
@@ -103,7 +103,7 @@ def _input(stage: PipelineStage, step: Step, arguments: tuple[Any, ...]) -> Iter
 
 
 def _random_state() -> list[Tensor]:
-    """Of the CPU's generator and of this process's GPU, if it has one."""
+    """State of the CPU's generator and of this process's GPU, if it has one."""
     return [torch.get_rng_state(), *([torch.cuda.get_rng_state()] if torch.cuda.is_available() else [])]
 
 

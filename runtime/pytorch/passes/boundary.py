@@ -13,9 +13,9 @@ from pipesched.errors import BadInput
 
 
 class Boundary(NamedTuple):
-    """What a stage takes or gives: how its tensors are arranged, and an empty tensor like each of them.
+    """Input or output of a stage: the structure of its tensors, and an empty tensor like each of them.
 
-    Those that ask for a gradient do so where the model's own tensors do.
+    They require a gradient where the model's own tensors do.
     """
 
     spec: TreeSpec

@@ -13,7 +13,7 @@ from pipesched.problem.problem import Problem
 
 
 def sum_replicas(problem: Problem, stages: Mapping[int, PipelineStage]) -> None:
-    """Of all stages of this process, in an order that all processes have."""
+    """Sum the replicas of all stages of this process, in an order common to all processes."""
     where = problem.placement
     for number, stage in sorted(stages.items(), key=lambda item: _position(problem, item[0])):
         position = _position(problem, number)

@@ -1,7 +1,7 @@
 """Splits a backward by hand: linear layers defer their weight gradients, to be computed in a later W pass.
 
-PyTorch's own way splits through autograd and keeps the whole graph alive until W. Here B computes the gradient of the
-input at once and leaves behind only what the weights' gradients need: a linear layer's input and output gradient.
+PyTorch itself splits through autograd and keeps the whole graph alive until W. Here B computes the gradient of the
+input at once and keeps only the inputs of the weights' gradients: a linear layer's input and output gradient.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class WeightStore:
 
 
 def add_gradient(parameter: Tensor, gradient: Tensor) -> None:
-    """What autograd would have done: set or add."""
+    """Set or add a gradient, as autograd would have done."""
     if parameter.requires_grad:
         parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
 
@@ -78,7 +78,7 @@ class _Split(torch.autograd.Function):
 
 
 def store_weight_gradients(stage: nn.Module) -> WeightStore:
-    """Have every `nn.Linear` of `stage`, itself included, put its weight gradients into a store; the rest stays in B.
+    """Have every `nn.Linear` of `stage`, itself included, put its weight gradients into a store; others stay in B.
 
     Only the layers' `forward` is replaced, in place: they stay what they are, with their parameters and attributes.
     Hooks of data parallelism do not see gradients that a store computes.

@@ -88,7 +88,7 @@ def _wait(jobs: Sequence[Job], folder: Path, supervisor: subprocess.Popen[bytes]
 
 
 def _is_apart(state: State) -> bool:
-    """Whether a process takes time for something that says nothing of the run."""
+    """True for states whose time says nothing about the run."""
     return state.doing in (STARTS, FAILED)
 
 

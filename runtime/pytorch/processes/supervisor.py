@@ -41,7 +41,7 @@ def supervise(folder: Path, devices: int) -> int:
 
 
 def report(folder: Path, rank: int, text: str) -> None:
-    """What went wrong with a process that could not say so itself."""
+    """Write the failure of a process that could not write it itself."""
     (folder / f"failed.{rank}").write_bytes(pickle.dumps({"bad_input": None, "text": [text]}))
 
 

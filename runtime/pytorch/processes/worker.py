@@ -25,7 +25,7 @@ from runtime.pytorch.processes.outcome import Ran, outcome_of
 from runtime.pytorch.program_executor import ProgramExecutor
 from runtime.pytorch.reference import reference
 from runtime.pytorch.runtime import runtime_of
-from runtime.pytorch.stages import Held, hold
+from runtime.pytorch.stages import RankStages, hold
 from runtime.pytorch.tracer import Tracer
 from runtime.pytorch.user_code import described
 from runtime.running.heartbeat import BUILDS, FAILED, REFERENCE, Heartbeat, end_when_stalled, who_waits
@@ -63,7 +63,7 @@ class Worker:
         dist.gather_object(ran, everyone)
         return None if everyone is None else outcome_of(job, everyone, self._device)
 
-    def _prepare(self, job: Job, held: Held) -> Iterator[tuple[StepResult | None, Any]]:
+    def _prepare(self, job: Job, held: RankStages) -> Iterator[tuple[StepResult | None, Any]]:
         """Load before the first message, so that what is refused leaves the group in order."""
         number_of = {label: j for j, label in enumerate(job.labels)}
         microbatch_of = number_of.__getitem__ if job.rows is not None else int
@@ -75,7 +75,7 @@ class Worker:
         return self._steps(job, held, tracer, self._torch(job, held, tracer))
 
     def _steps(
-        self, job: Job, held: Held, tracer: Tracer, execute: _Execute
+        self, job: Job, held: RankStages, tracer: Tracer, execute: _Execute
     ) -> Iterator[tuple[StepResult | None, Any]]:
         where, microbatches = job.problem.placement, job.problem.microbatches
         position = {s: at for chain in where.chains for at, s in enumerate(chain)}
@@ -95,7 +95,7 @@ class Worker:
                 result = compare_step(step, microbatches, position, losses, ran, right)
             yield result, times
 
-    def _data(self, job: Job, held: Held, step: int) -> tuple[dict[int, Any], dict[int, Any]]:
+    def _data(self, job: Job, held: RankStages, step: int) -> tuple[dict[int, Any], dict[int, Any]]:
         """Inputs and targets of a step by micro-batch, where this process holds a stage that takes them."""
         where, first = job.problem.placement, step * job.problem.microbatches
         ends = [(chain[0] in held.stages, chain[-1] in held.stages) for chain in where.chains]
@@ -106,7 +106,7 @@ class Worker:
         }
         return inputs, targets
 
-    def _torch(self, job: Job, held: Held, tracer: Tracer) -> _Execute:
+    def _torch(self, job: Job, held: RankStages, tracer: Tracer) -> _Execute:
         """PyTorch's own runtime, with the exported text."""
         mine = [held.stages[number] for number in sorted(held.stages)]
         first, last = 0 in held.stages, job.depth - 1 in held.stages
@@ -131,19 +131,19 @@ class Worker:
 
         return execute
 
-    def _program(self, program: Program, job: Job, held: Held, tracer: Tracer) -> _Execute:
+    def _program(self, program: Program, job: Job, held: RankStages, tracer: Tracer) -> _Execute:
         if self._device.type != "cpu" and len(job.problem.placement.chains) > 1:
             raise BadInput("this placement runs on CPU only in this version; allowed: --device cpu")
         return ProgramExecutor(job.problem, program, held, _loss(job, held), watch=tracer.run).step
 
 
-def _loss(job: Job, held: Held) -> Callable[[Any, Any], Tensor]:
-    """Of what the last stage of a chain gives, as tensors; where none is here, of nothing."""
+def _loss(job: Job, held: RankStages) -> Callable[[Any, Any], Tensor]:
+    """Loss of the last stage's output as tensors; the model's loss itself if no last stage is here."""
     lasts = [chain[-1] for chain in job.problem.placement.chains if chain[-1] in held.stages]
     return loss_of_tensors(held.model.loss, held.gives[lasts[0]].spec) if lasts else held.model.loss
 
 
-def _seed(held: Held, position: Mapping[int, int], first: int, stage: int, microbatch: int) -> None:
+def _seed(held: RankStages, position: Mapping[int, int], first: int, stage: int, microbatch: int) -> None:
     held.draws.seed(position[stage], stage, first + microbatch)
 
 

@@ -23,7 +23,7 @@ class Chain(NamedTuple):
     gradients: list[Tensor | None]
 
     def links(self) -> list[Tensor]:
-        """What goes from each stage to the next."""
+        """Tensors from each stage to the next."""
         return self.inputs[1:]
 
     def output_bytes(self, number: int) -> int:

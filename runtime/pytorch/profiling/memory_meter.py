@@ -14,18 +14,18 @@ from torch.utils._pytree import tree_leaves
 
 
 class Meter(Protocol):
-    """Counts the bytes that are held; used as a context around the work to be measured."""
+    """Counts the bytes in use; a context around the work to be measured."""
 
     def held(self) -> int:
-        """Bytes held now by what came into being inside the context."""
+        """Bytes now in use by tensors created inside the context."""
         ...
 
     def reset_peak(self) -> None:
-        """Forget the most that was held so far."""
+        """Reset the peak."""
         ...
 
     def peak(self) -> int:
-        """The most bytes held at once since `reset_peak`."""
+        """Peak of bytes in use since `reset_peak`."""
         ...
 
     def __enter__(self) -> Meter: ...
@@ -106,5 +106,5 @@ class Allocator:
 
 
 def meter(device: torch.device, others: Iterable[Tensor]) -> Meter:
-    """The way to count bytes on a device; `others` are tensors made before, which are not counted."""
+    """The meter for a device; `others` are tensors made before, which are not counted."""
     return Allocator(device) if device.type == "cuda" else LiveStorages(others)

@@ -25,7 +25,7 @@ _TIMEOUT = timedelta(seconds=600)  # for the processes to wait for each other
 
 
 class Found(NamedTuple):
-    """What one process measured."""
+    """Measurements of one process."""
 
     stages: dict[int, StageProfile]
     transfers: list[Samples]

@@ -42,7 +42,7 @@ class ActivationModes(DiagramBounds):
 
 
 def _passes_of(problem: Problem) -> RelaxedProblem | None:
-    """What is left of a problem but for its ways to save activations; None where that is not covered."""
+    """The relaxation of a problem to passes and activation modes; None if it is not covered."""
     if problem.microbatch_scale:
         return None
     poorer = relaxed(problem, {SAVED_ACTIVATIONS})

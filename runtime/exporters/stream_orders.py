@@ -1,4 +1,4 @@
-"""Orders with copies on streams of their own, in words: one order a rank, in which one thread starts all of it."""
+"""Orders with copies on streams of their own, as text: one order a rank, in which one thread starts all steps."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from runtime.lowering.stream_transfers import TaskTransfer, proved_streams, sequ
 
 
 def runs_on_streams(timeline: Timeline) -> bool:
-    """Whether a device has more than one stream that runs something, or waits between streams."""
+    """True if a device has several streams with tasks, or waits between streams."""
     resources = list(stream_programs(timeline))
     return bool(timeline.schedule.waits) or len(resources) > len({resource.device for resource in resources})
 
 
-def stream_words(name: str, timeline: Timeline) -> list[str]:
+def stream_orders(name: str, timeline: Timeline) -> list[str]:
     """The row of every rank. A wait for a task of another rank is the receipt of what that yields."""
     streams = stream_programs(timeline)
     numbers = {name: number for number, name in enumerate(timeline.problem.streams)}
@@ -29,7 +29,7 @@ def stream_words(name: str, timeline: Timeline) -> list[str]:
 
 
 def proof_of_streams(name: str, timeline: Timeline) -> str:
-    """That the rows end, as a sentence."""
+    """Proof that the rows end, as a sentence."""
     streams = stream_programs(timeline)
     return proved_streams(name, timeline, streams, transfer_rows(timeline, streams))
 
