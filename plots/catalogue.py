@@ -18,7 +18,8 @@ Draw = Callable[[Timeline, Axes], None]
 class Plot:
     """One view of a timeline: `title` says what it shows, `row` how much higher its rows are than usual.
 
-    If `zoomed`, a part is drawn under the whole picture when that has too many boxes to read.
+    If `zoomed`, the steady part is cut out of a picture that has too many boxes to read, or a part drawn under it.
+    `widest` is in inches. `dense` is drawn in its place where it `applies` to the whole of a timeline.
     """
 
     name: str
@@ -26,6 +27,14 @@ class Plot:
     draw: Draw
     row: float = 1.0
     zoomed: bool = False
+    widest: float = 32.0
+    dense: Plot | None = None
+    applies: Callable[[Timeline], bool] | None = None
+
+    def of(self, timeline: Timeline, part: bool = False) -> Plot:
+        """What is drawn of this timeline, or of a part of it."""
+        dense = self.dense
+        return dense if dense and not part and (dense.applies is None or dense.applies(timeline)) else self
 
 
 PLOTS: Registry[Plot] = Registry("plots", "plot")

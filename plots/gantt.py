@@ -27,9 +27,11 @@ def draw_gantt(timeline: Timeline, axes: Axes) -> None:
     draw_frame(timeline, axes, (compute_top + compute_bottom) / 2)
     shade_of = shade_numbers(problem)
     count = len(shade_names(problem))
-    colours = [TRANSFER if box.sends else shade(box.of.kind, shade_of[box.of.stage], count) for box in boxes]
-    corners = [(problem.in_units(b.start), b.top, problem.in_units(b.end), b.bottom) for b in boxes]
-    labels = [(str(microbatch_number(problem, box.of)), "" if box.sends else box.name) for box in boxes]
+    since, until = axes.get_xlim()
+    shown = [box for box in boxes if problem.in_units(box.start) <= until and since <= problem.in_units(box.end)]
+    colours = [TRANSFER if box.sends else shade(box.of.kind, shade_of[box.of.stage], count) for box in shown]
+    corners = [(problem.in_units(b.start), b.top, problem.in_units(b.end), b.bottom) for b in shown]
+    labels = [(str(microbatch_number(problem, box.of)), "" if box.sends else box.name) for box in shown]
     draw_boxes(axes, corners, colours, labels)
     name_lanes(problem, axes, {stream: lane for stream, lane in lanes(problem).items() if stream != problem.streams[0]})
     draw_legend(axes, problem, boxes)

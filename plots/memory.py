@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from pipesched.problem.formatting import memory_amount, memory_text
+from pipesched.problem.formatting import memory_text
 from pipesched.problem.problem import Problem
 from pipesched.schedule.drawing.boxes import makespan
 from pipesched.schedule.host_memory import host_steps, hosts_of
@@ -17,7 +17,8 @@ from pipesched.schedule.metrics import memory_steps
 from pipesched.schedule.timeline import Timeline
 from plots.catalogue import PLOTS, Plot
 from plots.drawing.frame import Handle, device_labels, draw_frame, legend_below
-from plots.drawing.memory_marks import AREA, CAP, HOST, OUTLINE, OVER, STATIC, without_notches
+from plots.drawing.memory_heat import HEAT_MAP
+from plots.drawing.memory_marks import AREA, CAP, HOST, OUTLINE, STATIC, whole_memory, without_notches, write_peak
 
 ROOM = 0.8  # how much of a device's row its strip takes; the rest keeps the strips apart
 
@@ -33,7 +34,7 @@ def draw_memory(timeline: Timeline, axes: Axes) -> None:
     static = [problem.static[device] for device in range(problem.devices)]
     steps = [[(tick, held + level) for tick, level in strip] for held, strip in zip(static, steps, strict=True)]
     peaks = [max(level for _, level in strip) for strip in steps]
-    capacities = [c for device in range(problem.devices) if (c := _capacity(problem, device)) is not None]
+    capacities = [c for device in range(problem.devices) if (c := whole_memory(problem, device)) is not None]
     hosts = list(_hosts(timeline))
     scale = max([*peaks, *capacities, *(level for _, _, strip in hosts for _, level in strip), 0]) or 1
     end = makespan(timeline)
@@ -47,7 +48,7 @@ def draw_memory(timeline: Timeline, axes: Axes) -> None:
         axes.step(times, levels, where="post", color=HOST, linewidth=1.2)
     size, labelled = device_labels(problem.devices, axes)
     for device in labelled:
-        _write_peak(axes, problem, device, peaks[device], 0.8 * size)
+        write_peak(axes, problem, device, peaks[device], 0.8 * size)
     axes.set_ylabel(f"Memory ({problem.memory_unit})", parse_math=False)
     held = Patch(facecolor=AREA, edgecolor=OUTLINE)
     entries: list[tuple[Handle, str]] = [(held, f"Held (a strip is {memory_text(problem, scale)} high)")]
@@ -82,36 +83,11 @@ def _draw_static(axes: Axes, device: int, held: int, scale: int) -> None:
         axes.axhspan(_height(device, 0, scale), _height(device, held, scale), facecolor=STATIC, linewidth=0)
 
 
-def _capacity(problem: Problem, device: int) -> int | None:
-    """The whole memory of a device."""
-    room = problem.room[device]
-    return None if room is None else room + problem.static[device]
-
-
 def _draw_capacity(axes: Axes, problem: Problem, device: int, scale: int) -> None:
     """A dashed line at the device's capacity, if it has one."""
-    capacity = _capacity(problem, device)
+    capacity = whole_memory(problem, device)
     if capacity is not None:
         axes.axhline(_height(device, capacity, scale), color=CAP, linestyle="--", linewidth=1.0)
-
-
-def _write_peak(axes: Axes, problem: Problem, device: int, peak: int, size: float) -> None:
-    """The peak, and the capacity if there is one, at the right end of the strip."""
-    capacity = _capacity(problem, device)
-    text = memory_amount(problem, peak)
-    if capacity is not None:
-        text += f" of {memory_amount(problem, capacity)}"
-    axes.annotate(
-        text if device else f"peak {text}",
-        (1, device + 0.5),
-        xycoords=axes.get_yaxis_transform(),
-        xytext=(4, 0),
-        textcoords="offset points",
-        va="center",
-        fontsize=size,
-        color=OVER if capacity is not None and peak > capacity else "black",
-        annotation_clip=False,
-    )
 
 
 def _height(device: int, level: int, scale: int) -> float:
@@ -119,4 +95,4 @@ def _height(device: int, level: int, scale: int) -> float:
     return device + (1 + ROOM) / 2 - ROOM * level / scale
 
 
-PLOTS.register(Plot("memory", "the memory every device holds", draw_memory))
+PLOTS.register(Plot("memory", "the memory every device holds", draw_memory, dense=HEAT_MAP))

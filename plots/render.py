@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from statistics import quantiles
 from typing import Literal
 
@@ -12,14 +12,16 @@ import matplotlib as mpl
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.gridspec import SubplotSpec
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.legend import Legend
 from matplotlib.text import Text
 
+from pipesched.problem.formatting import plain
 from pipesched.schedule.drawing.boxes import Box, boxes_of, makespan, row_shares
 from pipesched.schedule.timeline import Timeline
-from plots.catalogue import Draw
-from plots.drawing.zoom import Window, readable_part
+from plots.catalogue import Draw, Plot
+from plots.drawing.zoom import Window, readable_part, steady_cut
 
 Format = Literal["png", "svg", "pdf"]
 
@@ -41,6 +43,14 @@ _UNDATED = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
 TITLE = 11.0  # points
 
 
+def render_plot(
+    timeline: Timeline, plot: Plot, format: Format = "png", title: str | None = None, window: Window | None = None
+) -> bytes:
+    """The image of a plot, of all of the timeline or of a window (ticks), as is best for so many devices."""
+    one = plot.of(timeline, window is not None)
+    return render(timeline, one.draw, format, title, window, one.row, one.zoomed, one.widest)
+
+
 def render(
     timeline: Timeline,
     draw: Draw,
@@ -49,14 +59,16 @@ def render(
     window: Window | None = None,
     row: float = 1.0,
     zoomed: bool = False,
+    widest: float = WIDTH[1],
 ) -> bytes:
     """The image of one plot, of all of it or of a window (ticks); the same timeline gives the same bytes.
 
-    `zoomed`: of a whole too wide to be read a part is drawn once more below it.
+    `zoomed`: of a whole too wide to be read the steady part is left out, or a part is drawn once more below it.
+    `widest` is in inches.
     """
     if zoomed and window is None and natural_width(timeline) > READABLE:
         return saved(figure_with_part(timeline, draw, title, row), format)
-    return saved(make_figure(timeline, draw, title, window, row), format)
+    return saved(make_figure(timeline, draw, title, window, row, widest), format)
 
 
 def saved(figure: Figure, format: Format = "png") -> bytes:
@@ -74,15 +86,21 @@ def paper(width: float, height: float) -> Figure:
 
 
 def make_figure(
-    timeline: Timeline, draw: Draw, title: str | None = None, window: Window | None = None, row: float = 1.0
+    timeline: Timeline,
+    draw: Draw,
+    title: str | None = None,
+    window: Window | None = None,
+    row: float = 1.0,
+    widest: float = WIDTH[1],
 ) -> Figure:
     """The figure that `render` saves, laid out so that nothing is clipped; rows so many times as high as usual."""
-    figure = paper(*figure_size(timeline, window, row))
+    width, high = figure_size(timeline, window, row)
+    figure = paper(min(width, widest), high)
     axes = figure.add_subplot()
-    draw(timeline, axes)
     if window:
         tick = float(timeline.problem.tick)
         axes.set_xlim(window[0] * tick, window[1] * tick)
+    draw(timeline, axes)
     outside: list[Artist] = [*axes.findobj(Legend)]
     if title:
         outside.append(_set_title(axes, title))
@@ -91,28 +109,72 @@ def make_figure(
 
 
 def figure_with_part(timeline: Timeline, draw: Draw, title: str | None = None, row: float = 1.0) -> Figure:
-    """The whole, and below it a part around a period of the steady state, at a scale at which it can be read."""
-    share = (READABLE - SIDES) / (natural_width(timeline) - SIDES)
-    window = readable_part(timeline, min(share, PART))
-    _, high = figure_size(timeline, window, row)
-    figure = paper(READABLE, 2 * high)
-    whole, part = figure.subplots(2, 1)
-    tick = float(timeline.problem.tick)
-    outside: list[Artist] = []
-    for axes in (whole, part):
-        draw(timeline, axes)
-    outside += part.findobj(Legend)
-    for legend in whole.findobj(Legend):
-        legend.remove()
-    since, until = (edge * tick for edge in window)
-    part.set_xlim(since, until)
-    for edge in (since, until):
-        whole.axvline(edge, color="black", linewidth=1.2, linestyle="dashed", zorder=4)
+    """The whole, its steady part cut out where there is one, and if that cannot be read a readable part below it."""
+    last = float(makespan(timeline))
+    most = (READABLE - SIDES) / (natural_width(timeline) - SIDES)
+    cut = steady_cut(timeline, most * last)
+    if cut is not None and last - (cut[1] - cut[0]) <= most * last * 1.001:
+        _, high = figure_size(timeline, None, row)
+        figure = paper(READABLE, high)
+        tops = _both_ends(timeline, figure, figure.add_gridspec(1, 1)[0], draw, cut)
+        outside: list[Artist] = tops[0].findobj(Legend)
+    else:
+        window = readable_part(timeline, min(most, PART))
+        figure = paper(READABLE, 2 * figure_size(timeline, window, row)[1])
+        grid = figure.add_gridspec(2, 1)
+        tops = [figure.add_subplot(grid[0])] if cut is None else _both_ends(timeline, figure, grid[0], draw, cut)
+        if cut is None:
+            draw(timeline, tops[0])
+        for legend in tops[0].findobj(Legend):
+            legend.remove()
+        outside = _draw_part(timeline, figure.add_subplot(grid[1]), draw, window, tops)
     if title:
-        outside.append(_set_title(whole, title))
-    outside.append(part.set_title("The part between the dashed lines", loc="left", fontsize=TITLE - 1))
+        outside.append(_set_title(tops[0], title))
     _make_room(figure, outside)
     return figure
+
+
+def _draw_part(timeline: Timeline, axes: Axes, draw: Draw, window: Window, wholes: Sequence[Axes]) -> list[Artist]:
+    """A part of the time, with dashed lines where it is in pictures of the whole; returns what is outside the axes."""
+    problem = timeline.problem
+    since, until = (edge * float(problem.tick) for edge in window)
+    axes.set_xlim(since, until)
+    draw(timeline, axes)
+    for whole in wholes:
+        for edge in (since, until):
+            if whole.get_xlim()[0] <= edge <= whole.get_xlim()[1]:
+                whole.axvline(edge, color="black", linewidth=1.2, linestyle="dashed", zorder=4)
+    found = any(whole.get_xlim()[0] <= since and until <= whole.get_xlim()[1] for whole in wholes)
+    what = "The part between the dashed lines" if found else "A part of the steady state"
+    text = f"{what}: {plain(round(since, 3))} to {plain(round(until, 3))} {problem.time_unit}".rstrip()
+    return [*axes.findobj(Legend), axes.set_title(text, loc="left", fontsize=TITLE - 1, parse_math=False)]
+
+
+def _both_ends(timeline: Timeline, figure: Figure, place: SubplotSpec, draw: Draw, cut: Window) -> list[Axes]:
+    """What is before and what is after a cut, side by side in one scale; the legend is with the first."""
+    problem, last = timeline.problem, makespan(timeline)
+    since, until, end = (tick * float(problem.tick) for tick in (*cut, last))
+    grid = place.subgridspec(1, 2, width_ratios=(since, end - until))
+    left, right = (figure.add_subplot(grid[at]) for at in (0, 1))
+    for axes, window in ((left, (0, since)), (right, (until, end))):
+        axes.set_xlim(*window)
+        draw(timeline, axes)
+    for legend in right.findobj(Legend):
+        legend.remove()
+    right.set_yticks([])
+    right.set_ylabel("")
+    right.spines["left"].set_visible(False)
+    for axes, edge in ((left, 1), (right, 0)):
+        axes.plot(
+            [edge, edge], [0, 1], transform=axes.transAxes, marker=[(-1, -2), (1, 2)], markersize=9, linestyle="none",
+            color="black", clip_on=False, zorder=5,
+        )  # fmt: skip
+    text = f"steady state from {plain(round(since, 3))} to {plain(round(until, 3))} {problem.time_unit}".rstrip()
+    left.annotate(
+        f"{text} left out", (1, 0.5), xycoords="axes fraction", xytext=(8, 0), textcoords="offset points",
+        rotation=90, ha="left", va="center", fontsize=TITLE - 2, parse_math=False, annotation_clip=False,
+    )  # fmt: skip
+    return [left, right]
 
 
 def natural_width(timeline: Timeline, window: Window | None = None) -> float:

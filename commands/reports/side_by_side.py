@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from commands.shared.output import percent
 from commands.shared.output import time as time_text
 from commands.shared.tables import Column, table
-from pipesched.problem.formatting import memory_amount
+from pipesched.problem.formatting import peak_of
 from pipesched.problem.problem import Problem
 from pipesched.results.candidate import Candidate
 from pipesched.results.comparison import OURS, comparison_document, with_solution
@@ -80,4 +80,4 @@ def _needed(problem: Problem, metrics: Metrics) -> str:
         return "memory of a host"
     _, d = max(over)
     held, room = metrics.peak_quanta[d] + problem.static[d], (problem.room[d] or 0) + problem.static[d]
-    return f"needs {memory_amount(problem, held)} of {memory_amount(problem, room)} {problem.memory_unit}"
+    return f"needs {peak_of(held * problem.resolution, room * problem.resolution)} {problem.memory_unit}"

@@ -79,14 +79,11 @@ def draw(
     `metrics`, where more is known than the timeline tells; `window`, in ticks, where not all of it is drawn.
     """
     from plots.catalogue import PLOTS
-    from plots.render import render
+    from plots.render import render_plot
 
     problem = timeline.problem
     title = f"{problem.name} · {timeline.schedule.name}\n{caption(metrics or measure(timeline), problem)}"
-    kind = PLOTS[plot]
-    return write_whole(
-        path, render(timeline, kind.draw, picture_kind(path, *others), title, window, kind.row, kind.zoomed)
-    )
+    return write_whole(path, render_plot(timeline, PLOTS[plot], picture_kind(path, *others), title, window))
 
 
 def write_schedule(path: Path, file: ScheduleFile) -> Path:

@@ -30,6 +30,17 @@ def memory_text(problem: Problem, level: int) -> str:
     return f"{number} {'activation' if (number, unit) == ('1', 'activations') else unit}"
 
 
+def peak_of(peak: Fraction, capacity: Fraction, decimals: int = 6) -> str:
+    """A peak and its capacity in one unit, as `5.9 of 6`: rounded down where it fits and up where it does not.
+
+    So the text never looks as if a peak were above its capacity that is not, or within it that is above.
+    """
+    scale, over = 10**decimals, peak > capacity
+    shown = Fraction(-(-peak * scale // 1) if over else peak * scale // 1, scale)
+    room = Fraction(capacity * 10**6 // 1, 10**6) if over else capacity
+    return f"{plain(float(shown))} of {plain(float(room))}"
+
+
 def counted(number: int, noun: str) -> str:
     """A count with its noun: `1 step`, `2 steps`."""
     ending = "" if number == 1 else "es" if noun.endswith(("ch", "ss")) else "s"

@@ -23,7 +23,10 @@ Handle = Artist | tuple[Artist, ...]
 
 
 def draw_frame(timeline: Timeline, axes: Axes, label_at: float = 0.5) -> None:
-    """A row from d to d + 1 for each device d, named at d + `label_at`, and time in the file's unit."""
+    """A row from d to d + 1 for each device d, named at d + `label_at`, and time in the file's unit.
+
+    All of the time, unless limits of the axes were set before.
+    """
     problem = timeline.problem
     device_rows(problem.devices, axes, problem.in_units(makespan(timeline)), problem.time_unit, label_at)
 
@@ -34,7 +37,8 @@ def device_rows(devices: int, axes: Axes, end: float, unit: str, label_at: float
     size, shown = device_labels(devices, axes)
     axes.set_yticks([d + label_at for d in shown], [f"Device {d}" for d in shown], fontsize=size)
     axes.tick_params(axis="y", length=0)
-    axes.set_xlim(0, end or 1)
+    if axes.get_autoscalex_on():
+        axes.set_xlim(0, end or 1)
     axes.set_xlabel(f"Time ({unit})" if unit else "Time", parse_math=False)
     axes.spines[["top", "right"]].set_visible(False)
 

@@ -1,10 +1,15 @@
-"""Shared parts of pictures of memory over time: their colours, and the steps of a strip."""
+"""Shared parts of pictures of memory over time: their colours, the steps of a strip, peaks as text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import groupby
 from operator import itemgetter
+
+from matplotlib.axes import Axes
+
+from pipesched.problem.formatting import memory_amount, peak_of
+from pipesched.problem.problem import Problem
 
 AREA, OUTLINE, CAP, OVER = "#a9c6e3", "#2f5f91", "#c0392b", "#c0392b"
 HOST = "#7d5ba6"
@@ -17,3 +22,27 @@ def without_notches(steps: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         levels = [level for _, level in group]
         yield tick, max(levels)
         yield tick, levels[-1]
+
+
+def whole_memory(problem: Problem, device: int) -> int | None:
+    """The whole memory of a device."""
+    room = problem.room[device]
+    return None if room is None else room + problem.static[device]
+
+
+def write_peak(axes: Axes, problem: Problem, device: int, peak: int, size: float) -> None:
+    """The peak, and the capacity if there is one, at the right end of the strip."""
+    capacity = whole_memory(problem, device)
+    unit = problem.resolution
+    text = memory_amount(problem, peak) if capacity is None else peak_of(peak * unit, capacity * unit)
+    axes.annotate(
+        text if device else f"peak {text}",
+        (1, device + 0.5),
+        xycoords=axes.get_yaxis_transform(),
+        xytext=(4, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize=size,
+        color=OVER if capacity is not None and peak > capacity else "black",
+        annotation_clip=False,
+    )

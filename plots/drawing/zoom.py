@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from math import ceil, floor
 from statistics import mean
 
 from pipesched.errors import BadInput
@@ -15,6 +16,8 @@ from plots.drawing.stream_boxes import phases
 Window = tuple[float, float]
 
 PERIOD = "period"
+STEADY = 0.15  # of warm-up and cool-down together: how much of the steady state stays at least where it is cut
+WORTH = 0.8  # of all time: what is cut stays at most, or a cut would gain too little
 
 
 def window_of(timeline: Timeline, text: str) -> Window:
@@ -34,6 +37,22 @@ def window_of(timeline: Timeline, text: str) -> Window:
         end = f"{problem.in_units(last):g} {problem.time_unit}".strip()
         raise BadInput(f"--zoom: found {text!r}, which begins when the schedule has ended; allowed: times before {end}")
     return window[0] / tick, min(window[1] / tick, float(last))
+
+
+def steady_cut(timeline: Timeline, most: float) -> Window | None:
+    """The middle of the steady state, to be left out of a picture of at most so many ticks; None without one.
+
+    Every device's warm-up and cool-down stay, and some of the steady state at either side. Where these alone take more
+    than `most`, so does what stays.
+    """
+    last = float(makespan(timeline))
+    found = [own for device in range(timeline.problem.devices) if (own := phases(timeline, device)) is not None]
+    if not found:
+        return None
+    before, after = max(own.steady for own in found), last - min(own.cool_down for own in found)
+    stays = max(most, (before + after) * (1 + STEADY))
+    each = (stays - before - after) / 2
+    return None if each < 0 or stays > WORTH * last else (float(floor(before + each)), float(ceil(last - after - each)))
 
 
 def readable_part(timeline: Timeline, share: float) -> Window:

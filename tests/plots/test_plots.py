@@ -20,16 +20,21 @@ from pipesched.files.problem_file import problem_from
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import COMPUTE, TaskSpec
+from pipesched.schedule.drawing.boxes import makespan
 from pipesched.schedule.drawing.colours import SHADES
+from pipesched.schedule.metrics import memory_steps
 from pipesched.schedule.schedule import Schedule, overlapped, schedule_of
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from plots.catalogue import PLOTS
 from plots.drawing.box_numbers import BoxNumbers
+from plots.drawing.memory_heat import COLUMNS, HEAT_MAP, draw_heat_map
+from plots.drawing.memory_marks import OVER
+from plots.drawing.stream_boxes import phases
 from plots.drawing.zoom import readable_part
 from plots.gantt import draw_gantt
 from plots.memory import draw_memory
-from plots.render import PART, READABLE, figure_with_part, make_figure, natural_width, render
+from plots.render import PART, READABLE, SIDES, figure_with_part, make_figure, natural_width, render
 from tests.support.columns import with_tasks
 
 SPLIT = {"forward": 2, "backward": 2, "weight": 1}
@@ -297,21 +302,73 @@ def test_library_leaves_the_settings_of_matplotlib_alone() -> None:
     assert dict(mpl.rcParams) == before
 
 
-def test_of_a_wide_gantt_chart_a_part_is_drawn_below_that_can_be_read() -> None:
+def test_the_steady_part_of_a_wide_gantt_chart_is_left_out_with_a_mark() -> None:
     wide = linear(4, 80)
     assert natural_width(wide) > READABLE > natural_width(linear(4, 8))
     figure = figure_with_part(wide, draw_gantt, "title")
     FigureCanvasAgg(figure).draw()
-    whole, part = figure.axes
-    since, until = part.get_xlim()
-    assert whole.get_xlim()[0] <= since < until <= whole.get_xlim()[1]
-    assert (until - since) / (whole.get_xlim()[1] - whole.get_xlim()[0]) <= PART + 1e-9
-    assert whole.get_legend() is None and part.get_legend() is not None
-    assert readable_part(wide, 0.1)[0] > 0
+    left, right = figure.axes
+    (begin, since), (until, end) = left.get_xlim(), right.get_xlim()
+    assert begin == 0 and end == makespan(wide) and since < until
+    # Both ends have one scale, in which boxes can be read, and all of warm-up and cool-down.
+    scales = [axes.get_window_extent().width / (axes.get_xlim()[1] - axes.get_xlim()[0]) for axes in (left, right)]
+    assert scales[0] == pytest.approx(scales[1], rel=0.02)
+    assert since - begin + end - until <= (READABLE - SIDES) / (natural_width(wide) - SIDES) * end
+    found = [phases(wide, device) for device in range(4)]
+    assert all(one is not None and one.steady <= since and until <= one.cool_down for one in found)
+    assert [text.get_text() for text in left.texts] == [f"steady state from {since:g} to {until:g} left out"]
+    assert left.get_legend() is not None and right.get_legend() is None
     png = render(wide, draw_gantt, zoomed=True)
     assert png != render(wide, draw_gantt) and render(linear(4, 8), draw_gantt, zoomed=True) == render(
         linear(4, 8), draw_gantt
     )
+
+
+def test_of_a_chart_whose_ends_are_too_wide_a_part_is_drawn_below_that_can_be_read() -> None:
+    wide = linear(24, 120)
+    figure = figure_with_part(wide, draw_gantt, "title")
+    left, right, part = figure.axes
+    since, until = part.get_xlim()
+    assert left.get_xlim()[1] <= since < until <= right.get_xlim()[0]
+    assert part.get_title(loc="left").startswith("A part of the steady state: ")
+    assert left.get_legend() is None and right.get_legend() is None and part.get_legend() is not None
+
+
+def test_without_a_steady_state_a_part_is_drawn_below_that_can_be_read() -> None:
+    p = problem(4, 80, FUSED)
+    passes = [[Pass(kind, d, j) for kind in (F, BW) for j in range(80)] for d in range(4)]
+    wide = simulate(p, schedule_of(passes, "gpipe"))
+    figure = figure_with_part(wide, draw_gantt, "title")
+    whole, part = figure.axes
+    since, until = part.get_xlim()
+    assert whole.get_xlim()[0] <= since < until <= whole.get_xlim()[1]
+    assert (until - since) / (whole.get_xlim()[1] - whole.get_xlim()[0]) <= PART + 1e-9
+    assert readable_part(wide, 0.1)[0] > 0
+    assert part.get_title(loc="left").startswith("The part between the dashed lines: ")
+    assert whole.get_legend() is None and part.get_legend() is not None
+
+
+def test_memory_of_many_devices_is_a_heat_map() -> None:
+    """A colour a share of its device's memory: the most of a column, red where it is more than there is."""
+    capacity = [20] * 15 + [0.5]
+    many = linear(16, 40, memory={"activation": 1, "capacity": capacity})
+    unit = float(many.problem.resolution)
+    assert PLOTS["memory"].of(many) is HEAT_MAP and PLOTS["memory"].of(many, part=True) is PLOTS["memory"]
+    assert PLOTS["memory"].of(linear(15, 40)) is PLOTS["memory"]
+    axes = make_figure(many, draw_heat_map).axes[0]
+    shown = np.asarray(axes.images[0].get_array())
+    assert shown.shape == (16, COLUMNS)
+    for device in range(16):
+        steps = memory_steps(many, device)
+        assert shown[device].max() * capacity[device] == pytest.approx(max(level for _, level in steps) * unit)
+        middle = COLUMNS // 2
+        tick = (middle + 0.5) * makespan(many) / COLUMNS
+        level = next(level for at, level in reversed(steps) if at <= tick)
+        assert shown[device][middle] * capacity[device] >= level * unit - 1e-9
+    legend = axes.get_legend()
+    assert legend is not None and legend.get_texts()[-1].get_text() == "more than it has"
+    assert axes.texts[0].get_text() == "peak 16 of 20"
+    assert axes.texts[15].get_color() == OVER
 
 
 def test_a_pdf_is_the_same_every_time() -> None:

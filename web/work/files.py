@@ -15,7 +15,7 @@ from pipesched.schedule.metrics import measure
 from pipesched.schedule.timeline import Timeline
 from plots.catalogue import PLOTS
 from plots.html.page import page
-from plots.render import render
+from plots.render import render_plot
 from runtime.exporters.catalogue import EXPORTERS
 from solver.published import candidate
 from web.problem_texts import document_of, problem_of
@@ -65,7 +65,7 @@ def _send(channel: Channel, file: ScheduleFile, name: str) -> None:
         plot = PLOTS[stem]
         title = "\n".join(_titles(file))
         kind: Literal["png", "svg"] = "png" if ending == "png" else "svg"
-        channel.send("bytes", (name, render(timeline, plot.draw, kind, title, None, plot.row)))
+        channel.send("bytes", (name, render_plot(timeline, plot, kind, title)))
     else:
         _send_export(channel, timeline, name)
 

@@ -19,6 +19,8 @@ from commands.reports.plans.plan_tables import (
     stage_columns,
 )
 from commands.shared.tables import Column
+from pipesched.problem.formatting import counted
+from pipesched.problem.pass_names import microbatches_text
 from pipesched.results.plan import Plan
 from plots.html.parts import Code, Course, Moment, Paragraph, Part, Picture, Points, Schedules, Section, Table
 from plots.html.report import capitalised, report
@@ -81,7 +83,7 @@ def plan_report(
         file_section("The plan file", text, source),
         reproduce_section(args, plan.wall_seconds),
     ]
-    devices = f"{problem.devices} devices, {problem.microbatches} micro-batches"
+    devices = f"{counted(problem.devices, 'device')}, {microbatches_text(problem)}"
     subtitle = f"{devices}; best plan: {best.choice}; minimise {plan.problem.objective.value}"
     if around is not None:
         return report(plan.problem.name, around.subtitle, around.verdict, [*around.sections, *sections])

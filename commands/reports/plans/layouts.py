@@ -11,7 +11,7 @@ from typing import NamedTuple
 from commands.shared.output import percent
 from commands.shared.tables import Column, table
 from pipesched.files.model_configs.layouts import Layout
-from pipesched.problem.formatting import plain
+from pipesched.problem.formatting import peak_of, plain
 from pipesched.results.gap import gap
 from pipesched.results.layouts import EXACT, LayoutRow, Layouts
 from pipesched.schedule.metrics import IDLE
@@ -80,9 +80,9 @@ def verdict(found: Layouts, capacity: Fraction | None, target: str | None) -> st
     """The recommended layout with its step and memory, and what no step of any layout is below."""
     one, best = found.recommended, found.rows[0]
     assert one is not None and one.peak_memory is not None
-    held = plain(round(max(one.peak_memory), 1))
-    room = "" if capacity is None else f" of {plain(float(capacity))}"
-    said = f"recommended layout: {name_of(one)}: step {_ms(one.total)} ms, peak memory {held}{room} GiB"
+    held = Fraction(str(max(one.peak_memory)))
+    memory = _peak(one) if capacity is None else peak_of(held, capacity, 1)
+    said = f"recommended layout: {name_of(one)}: step {_ms(one.total)} ms, peak memory {memory} GiB"
     if one != best:
         more = one.total / best.total - 1
         said += (
@@ -145,7 +145,7 @@ def lacking(race: LayoutRace, gpus: int) -> str:
 
     least = min(race.rows, key=state)
     room = min(least.problem.cluster.capacity or (Fraction(),))
-    held = f"{plain(round(float(state(least)), 1))} of {plain(float(room))} {least.problem.cluster.memory_unit}"
+    held = f"{peak_of(state(least), room, 1)} {least.problem.cluster.memory_unit}"
     few = state(least) < room
     enough = f"at least {-(-gpus * state(least) // room)} GPUs, or larger ones" if room and not few else "larger GPUs"
     return (
@@ -202,11 +202,17 @@ def _cells(row: LayoutRow, names: list[str]) -> list[str]:
         plain(round(row.tokens_per_second)),
         percent(row.mfu),
         percent(row.idle),
-        plain(round(max(row.peak_memory), 1)),
+        _peak(row),
         str(row.recomputed_layers),
         f"{row.placement}, {row.schedule}",
         str(row.searched),
     ]
+
+
+def _peak(row: LayoutRow) -> str:
+    """GiB, rounded down: it fits."""
+    assert row.peak_memory is not None
+    return plain(float(Fraction(str(max(row.peak_memory))) * 10 // 1) / 10)
 
 
 def _ms(time: float) -> str:

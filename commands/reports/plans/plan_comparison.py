@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from commands.options.plan_compare import PlanRows
 from commands.reports.plans.plan import what_is_in_it
 from commands.shared.output import idle_shown, next_step, percent
@@ -116,7 +118,9 @@ def _fits(problem: PlanProblem, row: ComparedSchedule, best: Candidate) -> str:
     more, device = lacking(problem, best)
     none = row.plan is not None and row.plan.status is Status.INFEASIBLE
     verdict = "no" if none else "no plan found that does"
-    return f"{verdict}: {plain(round(more, 3))} {problem.cluster.memory_unit} too much on device {device}"
+    return (
+        f"{verdict}: {plain(math.ceil(more * 1000) / 1000)} {problem.cluster.memory_unit} too much on device {device}"
+    )
 
 
 def document(found: PlanRows) -> dict[str, object]:

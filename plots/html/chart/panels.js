@@ -69,7 +69,7 @@ function peaks(state, u) {
 
 function peakText(data, d) {
   const cap = data.document.memory.capacity[d];
-  return (d ? "" : "peak ") + rough(data.held[d].peak) + (cap === null ? "" : ` of ${plain(cap)}`);
+  return (d ? "" : "peak ") + peakOf(data.held[d].peak, cap);
 }
 
 // Room for the longest of these texts, alike beside both charts so that their times stay below each other.

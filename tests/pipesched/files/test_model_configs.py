@@ -47,9 +47,17 @@ def test_every_assumption_is_in_the_file() -> None:
     assert "sequence: 2048" in text and text.count("assumed") >= 7
     # Experts need 64 devices, so each stage has so many data-parallel ones.
     assert "parallel: {tensor: 1, context: 1, expert: 64, data: 64}" in text
-    assert f"expert_bandwidth: {50 * H100.expert_share:.4g}" in text and "dispatch: node" in text and "mtp_layers: 1" in text
+    assert (
+        f"expert_bandwidth: {50 * H100.expert_share:.4g}" in text
+        and "dispatch: node" in text
+        and "mtp_layers: 1" in text
+    )
     given = plan_text(config, Wanted(16, 64, "h100-80gb", H100, 4096, 2, {"tensor": 8}, None), "config.json")
-    assert "sequence: 4096" in given and f"tensor_bandwidth: {450 * H100.tensor_share:.4g}" in given and "microbatch_size: 2" in given
+    assert (
+        "sequence: 4096" in given
+        and f"tensor_bandwidth: {450 * H100.tensor_share:.4g}" in given
+        and "microbatch_size: 2" in given
+    )
     sliding = plan_text(from_hugging_face(PUBLISHED["Gemma 3 27B"][0], ""), Wanted(4, 8, "h100-80gb", H100), "c")
     assert "# attention in a sliding window" in sliding and "# gemma3: the text model alone" in sliding
 

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from pipesched.problem.attainable_spans import Value, least_above, least_from, most_below, most_up_to
-from pipesched.problem.formatting import counted, memory_text, size
+from pipesched.problem.formatting import counted, memory_text, peak_of, size
 from tests.support.makers import problem
 
 
@@ -47,3 +47,26 @@ def test_the_neighbours_are_the_best_of_all_denominators(parts: int) -> None:
         assert least_above(value, parts) == min(Fraction(floor(value * q) + 1, q) for q in every)
         assert most_up_to(value, parts) == max(Fraction(floor(value * q), q) for q in every)
         assert most_below(value, parts) == max(Fraction(ceil(value * q) - 1, q) for q in every)
+
+
+@pytest.mark.parametrize(
+    ("peak", "capacity", "decimals", "text"),
+    [
+        ("1609728", "1609728", 6, "1609728 of 1609728"),
+        ("72.05", "72.06", 1, "72 of 72.06"),
+        ("72.0601", "72.06", 1, "72.1 of 72.06"),
+        ("1/3", "1/3", 6, "0.333333 of 0.333333"),
+        ("1.0000000001", "1", 6, "1.000001 of 1"),
+    ],
+)
+def test_a_peak_looks_above_its_capacity_only_where_it_is(peak: str, capacity: str, decimals: int, text: str) -> None:
+    assert peak_of(Fraction(peak), Fraction(capacity), decimals) == text
+
+
+def test_text_of_peaks_compares_as_they_do() -> None:
+    rng = Random(0)
+    for _ in range(2000):
+        capacity = Fraction(rng.randint(1, 10**9), 10 ** rng.randint(0, 9))
+        peak = capacity + Fraction(rng.randint(-9, 9), 10 ** rng.randint(0, 12))
+        shown, room = peak_of(max(peak, Fraction(0)), capacity, rng.randint(0, 6)).split(" of ")
+        assert (float(shown) > float(room)) == (peak > capacity)

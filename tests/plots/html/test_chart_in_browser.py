@@ -11,6 +11,7 @@ import pytest
 from heuristics.catalogue import HEURISTICS
 from pipesched.problem.problem import Problem
 from pipesched.simulation.simulator import simulate
+from plots import html
 from plots.html.document import document
 from plots.html.page import page as page_of
 from tests.support.browser import chromium, complaints_of
@@ -266,3 +267,22 @@ def test_charts_of_a_group_share_what_they_show(browser: Any, folder: Path) -> N
     assert pair.page.locator(".pipesched-controls").count() == 2  # the page's own chart and one of the two
     assert pair.complaints == []
     pair.page.close()
+
+
+@pytest.mark.parametrize(
+    ("peak", "capacity", "text"),
+    [
+        ("1609728", "1609728", "1609728 of 1609728"),
+        ("1609727", "1609728", "1609720 of 1609728"),
+        ("1609729", "1609728", "1609730 of 1609728"),
+        ("0.3", "0.3", "0.3 of 0.3"),
+        ("0.29", "1", "0.29 of 1"),
+        ("1.0000001", "1", "1.00001 of 1"),
+        ("1609729", "null", "1609730"),
+    ],
+)
+def test_a_peak_looks_above_its_capacity_only_where_it_is(browser: Any, peak: str, capacity: str, text: str) -> None:
+    words = (Path(html.__file__).parent / "chart" / "words.js").read_text(encoding="utf-8")
+    page = browser.new_page()
+    assert page.evaluate(f"(() => {{ {words}; return peakOf({peak}, {capacity}); }})()") == text
+    page.close()

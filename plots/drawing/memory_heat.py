@@ -1,0 +1,73 @@
+"""Memory of many devices as a heat map: a row a device, the colour says how much of its memory it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.patches import Patch
+from numpy.typing import NDArray
+
+from pipesched.problem.formatting import memory_text
+from pipesched.schedule.drawing.boxes import makespan
+from pipesched.schedule.host_memory import hosts_of
+from pipesched.schedule.metrics import memory_steps
+from pipesched.schedule.timeline import Timeline
+from plots.catalogue import Plot
+from plots.drawing.frame import Handle, device_labels, draw_frame, legend_below
+from plots.drawing.memory_marks import OVER, whole_memory, write_peak
+
+FEWEST = 16  # devices: with fewer, strips show the steps too
+COLUMNS = 1200  # of the picture; each shows the most that is held in its part of the time
+_COLOURS = "#f4f7fb", "#9cc3e4", "#4a80b8", "#12305a"
+SHADES = LinearSegmentedColormap.from_list("held", _COLOURS).with_extremes(over=OVER)
+
+
+def draw_heat_map(timeline: Timeline, axes: Axes) -> None:
+    """One row a device, device 0 on top; each shade is a share of the device's memory, or of the largest peak."""
+    problem = timeline.problem
+    draw_frame(timeline, axes)
+    end = makespan(timeline) or 1
+    devices = range(problem.devices)
+    steps = [[(at, held + problem.static[d]) for at, held in memory_steps(timeline, d)] for d in devices]
+    peaks = [max(level for _, level in row) for row in steps]
+    largest = max(*peaks, 1)
+    rooms = [whole_memory(problem, device) for device in devices]
+    whole = [largest if room is None else max(room, 1) for room in rooms]
+    shares = [_most(row, end) / most for row, most in zip(steps, whole, strict=True)]
+    extent = 0, problem.in_units(end), problem.devices, 0
+    axes.imshow(shares, SHADES, aspect="auto", interpolation="nearest", vmin=0, vmax=1, extent=extent)
+    for row in range(1, problem.devices):
+        axes.axhline(row, color="white", linewidth=0.5)
+    size, labelled = device_labels(problem.devices, axes)
+    for device in labelled:
+        write_peak(axes, problem, device, peaks[device], size)
+    axes.set_ylabel(f"Memory ({problem.memory_unit})", parse_math=False)
+    of = "its device's memory" if None not in rooms else f"{memory_text(problem, largest)}, the largest peak"
+    entries: list[tuple[Handle, str]] = [
+        (Patch(facecolor=SHADES(percent / 100), edgecolor="#8f98a3"), f"{percent} %") for percent in (0, 25, 50, 75)
+    ]
+    entries.append((Patch(facecolor=SHADES(1.0)), f"100 % of {of}"))
+    if any(peak > most for peak, most in zip(peaks, whole, strict=True)):
+        entries.append((Patch(facecolor=OVER), "more than it has"))
+    legend_below(axes, entries)
+
+
+def _most(steps: Sequence[tuple[int, int]], end: int) -> NDArray[np.float64]:
+    """The most that is held in each column, from steps (tick, level from then on)."""
+    held = np.zeros(COLUMNS)
+    for (tick, level), until in zip(steps, [tick for tick, _ in steps[1:]] + [end], strict=True):
+        first, last = tick * COLUMNS // end, -(-until * COLUMNS // end)
+        part = held[first : max(last, first + 1)]
+        np.maximum(part, float(level), out=part)
+    return held
+
+
+def is_dense(timeline: Timeline) -> bool:
+    """Whether there are so many devices, and no host whose memory has to be drawn over theirs."""
+    return timeline.problem.devices >= FEWEST and not any(True for _ in hosts_of(timeline))
+
+
+HEAT_MAP = Plot("memory", "the memory every device holds", draw_heat_map, row=0.5, widest=14.0, applies=is_dense)
