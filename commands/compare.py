@@ -10,14 +10,14 @@ from pathlib import Path
 from commands.options import noise as noise_options
 from commands.options.compared import add_schedules, imported, published
 from commands.options.plan_compare import is_plan_file, plan_rows
-from commands.options.search import add_limits, limits_of, refuse_period, search
+from commands.options.search import add_limits, interrupt_sets, limits_of, refuse_period, search
 from commands.reports import schedule_table, side_by_side
 from commands.reports.plans import plan_comparison
 from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_json, add_objective, problem_of
 from commands.shared.not_applicable import add_why_not
 from commands.shared.output import complain, files_written, next_step, note, write_json
-from commands.shared.watch import add_watch
+from commands.shared.watch import add_watch, stop_event
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
 from pipesched.measurement.comparison import compared
@@ -26,7 +26,7 @@ from pipesched.results.candidate import Candidate
 from pipesched.results.comparison import OURS, comparison_document, with_solution
 from pipesched.results.solution import Solution, Status
 from pipesched.simulation.noise import Distribution
-from solver.analysis.published_comparison import all_tried
+from solver.analysis.published_comparison import all_tried, search_limits
 from solver.engine.incumbent.common_ticks import finer_candidate
 from solver.planning.schedule_comparison import FREE
 from solver.solve import without_search
@@ -86,7 +86,7 @@ def run(args: Namespace) -> Exit:
         refuse_period(problem, "--with and --noise are")
     names = published(args.schedules)
     others = [imported(problem, path) for path in args.others]
-    solution = _published(problem, args) if args.no_optimal else search(problem, args)
+    solution = _found(problem, args)
     parts = int(problem.tick / solution.problem.tick)
     problem = solution.problem
     if solution.status is Status.INFEASIBLE:
@@ -95,7 +95,7 @@ def run(args: Namespace) -> Exit:
             write_json(comparison_document(problem, solution.candidates, solution.lower_bound_ticks))
         return Exit.NO
     listed = names or HEURISTICS.names()
-    solution = solution if solution.interrupted else all_tried(solution, listed, limits_of(args))
+    solution = _all_tried(solution, listed, args)
     theirs = [finer_candidate(other, parts) for other in others]
     solution = replace(solution, candidates=(*solution.candidates, *theirs))
     wanted = (*listed, OURS, *(other.name for other in others))
@@ -167,10 +167,9 @@ def _several(args: Namespace) -> Exit:
     listed = published(args.schedules) or HEURISTICS.names()
     solutions: list[Solution] = []
     for problem in problems:
-        one = _published(problem, args) if args.no_optimal else search(problem, args)
-        final = one.interrupted or one.status is Status.INFEASIBLE
-        solutions.append(one if final else all_tried(one, listed, limits_of(args)))
-        if one.interrupted:
+        one = _found(problem, args)
+        solutions.append(one if one.status is Status.INFEASIBLE else _all_tried(one, listed, args))
+        if solutions[-1].interrupted:
             break
     wanted = listed if args.no_optimal else [*listed, OURS]
     if args.json:
@@ -182,9 +181,21 @@ def _several(args: Namespace) -> Exit:
     return Exit.NO if any(one.status is Status.INFEASIBLE for one in solutions) else Exit.DONE
 
 
-def _published(problem: Problem, args: Namespace) -> Solution:
-    """Bounds and published schedules alone."""
-    return without_search(problem, limits_of(args))
+def _found(problem: Problem, args: Namespace) -> Solution:
+    """A search, or bounds and published schedules alone."""
+    if args.no_optimal:
+        return without_search(problem, limits_of(args))
+    return search(problem, args, limits=search_limits(problem, limits_of(args)))
+
+
+def _all_tried(solution: Solution, listed: Sequence[str], args: Namespace) -> Solution:
+    """With the schedules that the search did not try, as far as the time lasts; Ctrl-C keeps those tried so far."""
+    if solution.interrupted:
+        return solution
+    stop = stop_event(args)
+    with interrupt_sets(stop):
+        found = all_tried(solution, listed, limits_of(args), stop)
+    return replace(found, interrupted=stop.is_set())
 
 
 def _measured(args: Namespace) -> Exit:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 from functools import partial
@@ -23,6 +24,7 @@ from commands.shared.for_runtime import add_schedules_for
 from commands.shared.not_applicable import add_why_not
 from commands.shared.output import (
     files_written,
+    idle_shares,
     note,
     write_json,
 )
@@ -39,14 +41,16 @@ from pipesched.problem.problem import Problem
 from pipesched.problem.relaxed.ample_memory import why_never_limited
 from pipesched.results.analysis.explanation_document import explanation_document
 from pipesched.results.comparison import OURS
-from pipesched.results.solution import Status
+from pipesched.results.solution import Solution, Status
 from pipesched.schedule.timeline import Timeline
-from pipesched.simulation.idle_causes import idle_times
 from runtime.exporters.catalogue import EXPORTERS
 from runtime.exporters.restrictions import RESTRICTIONS
 from solver.construction.timing import best_times
 from solver.local_search.equal_value import with_timeline
 from targets.schedules import expressed, restricted
+
+# Seconds for the causes of idle time, however short the time.
+_LEAST_SECONDS = 0.5
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -152,7 +156,15 @@ def _find(problem: Problem, args: Namespace, whole: Problem) -> Found:
         assert rival is not None
         solution = with_timeline(solution, best_times(solution.problem, rival.schedule))
         noise = robustness.of(solution, args)
-    return Found(solution, memory, explanation, noise, robust, best)
+    idle = None if solution.timeline is None else idle_shares(solution.timeline, _seconds_for_idle(solution, args))
+    return Found(solution, memory, explanation, noise, robust, best, idle)
+
+
+def _seconds_for_idle(solution: Solution, args: Namespace) -> float:
+    """What the time limit leaves, and at least a little; after Ctrl-C only that."""
+    now = time.monotonic()
+    left = 0.0 if solution.interrupted else getattr(args, "began", now) + args.time_limit - now
+    return max(_LEAST_SECONDS, left)
 
 
 def _folder(problem: Problem, output: str | None) -> Path | None:
@@ -214,7 +226,7 @@ def _extras(found: Found, args: Namespace, files: list[Path]) -> dict[str, objec
         "not_tried": sorted({*HEURISTICS.names()} - {one.name for one in solution.candidates}),
         "files": [str(path) for path in files],
         "recommended": None if found.recommended is None else found.recommended._asdict(),
-        "idle_causes": None if solution.timeline is None else idle_times(solution.timeline).shares(),
+        "idle_causes": found.idle,
         "under_noise": None if found.noise is None else found.noise.document(),
     }
     if args.memory_within is not None:

@@ -54,18 +54,19 @@ def add_effort(parser: ArgumentParser | _ArgumentGroup, default: int = 60) -> No
     parser.add_argument("--seed", type=whole(0, 2**31 - 1), default=0, help="seed of the search (default: 0)")
 
 
-def search(problem: Problem, args: Namespace, start: Timeline | None = None) -> Solution:
+def search(problem: Problem, args: Namespace, start: Timeline | None = None, limits: Limits | None = None) -> Solution:
     """Solve under the options given, showing progress; Ctrl-C stops the search and keeps the best schedule found.
 
-    `start` is a schedule to go on from, for makespan or span.
+    `start` is a schedule to go on from, for makespan or span; `limits` are others than those of the options.
     """
+    limits = limits or limits_of(args)
     stop = stop_event(args)
     with interrupt_sets(stop), _progress(problem) as report:
         if problem.objective is Objective.PERIOD:
             from solver.cyclic.solve_period import solve_period
 
-            return solve_period(problem, limits_of(args), report, stop)
-        return solve(problem, limits_of(args), report, stop, start)
+            return solve_period(problem, limits, report, stop)
+        return solve(problem, limits, report, stop, start)
 
 
 def refuse_period(problem: Problem, what: str) -> None:

@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Event
 
 import simplejson
 
@@ -16,7 +17,8 @@ from pipesched.problem.problem import Objective, Problem
 from pipesched.results.schedule_figures import static_memory
 from pipesched.schedule.metrics import BUBBLE, IDLE, Metrics
 from pipesched.schedule.timeline import Timeline
-from pipesched.simulation.idle_causes import idle_times
+from pipesched.simulation.idle_causes import IdleCause, idle_times
+from solver.backends.interruptible import run_within
 
 PROGRAM = "PIPESCHED_PROGRAM"  # the variable by which `go.py` says how it was called
 
@@ -80,9 +82,24 @@ def in_file_units(problem: Problem, ticks: Value | None) -> float | None:
     return None if ticks is None else problem.in_units(ticks)
 
 
+# So few passes take a part of a second.
+_FEW_PASSES = 20_000
+
+
+def idle_shares(timeline: Timeline, seconds: float) -> dict[IdleCause, float] | None:
+    """Why devices idle, as shares of the makespan; None where that takes longer than these seconds, of many passes."""
+    if len(timeline.schedule.columns) <= _FEW_PASSES:
+        return idle_times(timeline).shares()
+    return run_within(seconds, Event(), lambda: idle_times(timeline).shares())
+
+
 def idle_line(timeline: Timeline) -> str:
     """Why devices idle, as shares of the makespan; empty where none does."""
-    shares = idle_times(timeline).shares()
+    return idle_text(idle_times(timeline).shares())
+
+
+def idle_text(shares: dict[IdleCause, float]) -> str:
+    """The same of shares that are known."""
     causes = ", ".join(f"{cause} {percent(share)}" for cause, share in shares.items())
     return f"why devices idle, in shares of the makespan (mean over devices): {causes}" if causes else ""
 

@@ -16,6 +16,7 @@ from pipesched.results.comparison import OURS, Comparison, with_solution
 from pipesched.results.solution import Solution, Status
 from solver.backends.interruptible import run_within
 from solver.cyclic.extended_candidate import beats, extended_candidate
+from solver.engine.search import SEARCH
 from solver.limits import Limits
 from solver.parameters import tunable, tuned
 from solver.published import candidate
@@ -27,7 +28,8 @@ from solver.solve import solve
 class ComparisonParams:
     """Time for published schedules that a search has not tried."""
 
-    least_share: float = tuned(0.2, "of the time limit, even where the search has used all of it", 0, 1)
+    share: float = tuned(0.1, "of the time limit, which a search of very many passes leaves them", 0, 0.5)
+    least_share: float = tuned(0.05, "of the time limit, even where the search has used all of it", 0, 0.1)
 
 
 _PARAMS = ComparisonParams()
@@ -41,16 +43,27 @@ def compare(problem: Problem, limits: Limits | None = None, schedules: Sequence[
     """
     wanted = HEURISTICS.names() if schedules is None else [schedule_named(name).name for name in schedules]
     limits = limits or Limits()
-    solution = all_tried(solve(problem, limits), wanted, limits)
+    solution = all_tried(solve(problem, search_limits(problem, limits)), wanted, limits)
     return Comparison((one for one in with_solution(solution) if one.name in {*wanted, OURS}), solution)
 
 
-def all_tried(solution: Solution, names: Sequence[str], limits: Limits) -> Solution:
+def search_limits(problem: Problem, limits: Limits) -> Limits:
+    """Those of the search before a comparison: of very many passes it tries few published schedules by itself."""
+    few = 3 * sum(map(len, problem.microbatches_of)) <= SEARCH.very_long
+    return (
+        limits
+        if few or limits.deterministic is not None
+        else replace(limits, seconds=limits.seconds * (1 - _PARAMS.share))
+    )
+
+
+def all_tried(solution: Solution, names: Sequence[str], limits: Limits, stop: Event | None = None) -> Solution:
     """With the schedules named that the search did not try: it tries no more than it has time and use for.
 
-    They get what the search left of the time limit, or a tenth of it. One that fits and is better than what the search
-    found is the solution's schedule.
+    They get what the search left of the time limit, or a small share of it, until `stop` is set. One that fits and is
+    better than what the search found is the solution's schedule.
     """
+    stop = stop or Event()
     untried = sorted({*names} - {one.name for one in solution.candidates})
     left = max(limits.seconds - solution.wall_seconds, _PARAMS.least_share * limits.seconds)
     until = inf if limits.deterministic is not None else time.monotonic() + left
@@ -58,7 +71,7 @@ def all_tried(solution: Solution, names: Sequence[str], limits: Limits) -> Solut
     for name in untried:
         # For the period the solution's problem has finer ticks.
         work = partial(_tried, solution, schedule_named(name))
-        found = run_within(until - time.monotonic(), Event(), work)
+        found = None if stop.is_set() else run_within(until - time.monotonic(), stop, work)
         published.append(found or Candidate(name, None, None, False, "time limit reached", tried=False))
     return _with_best_published(replace(solution, candidates=(*solution.candidates, *published)))
 

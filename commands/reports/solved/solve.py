@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from commands.reports import schedule_table
 from commands.reports.solved import min_memory, robustness, sensitivity
 from commands.reports.solved.recommendation import Recommendation
-from commands.shared.output import complain, idle_line, idle_said, memory_line, percent
+from commands.shared.output import complain, idle_said, idle_text, memory_line, percent
 from commands.shared.output import time as time_text
 from pipesched.problem.rescale import in_ticks_of
 from pipesched.results.analysis.explanation import Explanation
@@ -16,11 +16,15 @@ from pipesched.results.analysis.robustness import Robustness
 from pipesched.results.comparison import with_solution
 from pipesched.results.solution import Solution, Status
 from pipesched.schedule.metrics import Metrics
+from pipesched.simulation.idle_causes import IdleCause
 
 
 @dataclass(frozen=True)
 class Found:
-    """All that one run of the command brings: the solution, and what else was asked for."""
+    """All that one run of the command brings: the solution, and what else was asked for.
+
+    `idle` are the causes of idle time, None for want of time or of a schedule.
+    """
 
     solution: Solution
     memory: LeastMemory | None = None
@@ -28,6 +32,7 @@ class Found:
     noise: Robustness | None = None
     robust: bool = False
     recommended: Recommendation | None = None
+    idle: dict[IdleCause, float] | None = None
 
 
 def verdict(found: Found, metrics: Metrics) -> str:
@@ -64,8 +69,8 @@ def show(found: Found, why_not: bool) -> None:
         complain("no schedule found in the time given")
         return
     print(memory_line(problem, solution.metrics))
-    if solution.timeline and (idle := idle_line(solution.timeline)):
-        print(idle)
+    for line in _idle_lines(solution, found.idle):
+        print(line)
     if solution.certificate:
         print(f"why none is below the bound ({solution.certificate.name}): {solution.certificate.text}")
     if found.noise:
@@ -79,3 +84,12 @@ def show(found: Found, why_not: bool) -> None:
         sensitivity.show(solution, found.explanation)
     if solution.interrupted:
         print("interrupted: this is the best schedule found until then")
+
+
+def _idle_lines(solution: Solution, shares: dict[IdleCause, float] | None) -> list[str]:
+    """Why devices idle; nothing where none does, or without a schedule."""
+    if solution.timeline is None:
+        return []
+    if shares is None:
+        return ["why devices idle: no time to say of so many passes; a longer --time-limit has it, and so has simulate"]
+    return [text] if (text := idle_text(shares)) else []
