@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from pipesched.errors import BadInput, did_you_mean
 from pipesched.problem.passes import BW, B, F, W
-from pipesched.problem.passes_alone import passes_alone
 from pipesched.registry import Registry
 from pipesched.schedule.timeline import Timeline
 from pipesched.validation.validator import validate
@@ -89,7 +88,7 @@ class Exporter:
     def lacks(self, timeline: Timeline) -> str | None:
         """The feature of the schedule that this format cannot express; None if it can express all of it."""
         problem, passes = timeline.problem, [*timeline.schedule.passes()]
-        plain = problem.network.has_collectives and passes_alone(problem).network.one_task_each
+        plain = problem.network.has_collectives and problem.network.of_microbatches.one_task_each
         whole = all(len([*problem.tasks(p)]) == 1 for p in passes)
         at_once = all(stage.buckets == 1 for stage in problem.stages)
         holds_streams = self.streams or (whole and self.copies) or (plain and self.collectives and at_once)

@@ -6,14 +6,15 @@ others are then not there. An arc between two tasks holds where both are.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Container, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
+from types import MappingProxyType
 from typing import NamedTuple
 
 from pipesched.problem.features.share import Share
-from pipesched.problem.passes import OF_PARAMETERS, B, F, Pass, PassKind, W
+from pipesched.problem.passes import OF_PARAMETERS, RESHARD, UNSHARD, B, F, Pass, PassKind, W
 
 # A pass of any micro-batch.
 PassType = tuple[PassKind, int]
@@ -129,6 +130,64 @@ class TaskNetwork:
     host_change: Mapping[PassType, MemoryChange] = field(default_factory=dict)
     hosts: tuple[HostMemory, ...] = ()
     numbers: Mapping[PassType, range] = field(default_factory=dict)
+
+    def drop(
+        self,
+        passes: Collection[PassType] = (),
+        leading: Mapping[PassType, int] = MappingProxyType({}),
+        arcs: Callable[[Arc], bool] = lambda _: False,
+        limits: Collection[int] = (),
+    ) -> TaskNetwork:
+        """A relaxation: without these passes, so many leading tasks of a pass, these arcs, and limits of these devices.
+
+        Every schedule of this network, without what is dropped and with all else at its time, is one of that network:
+        no task runs on a resource at which another one runs, each arc that is left binds tasks that are left, and no
+        memory holds more. For a pass that begins with a later task takes its memory later; dropped passes take nothing,
+        or take all that they give back, before they give it back. It ends no later, and no device works longer from its
+        first task to its last. So no lower bound of that network is above the optimum of this one.
+
+        `ValueError` where passes are dropped that give back what others take, or all tasks after which a pass ends.
+        """
+        gone = frozenset(passes)
+        self._refuse_what_holds(gone, leading)
+        kept = [of for of in self.tasks if of not in gone]
+
+        def moved(task: TaskType) -> TaskType | None:
+            part = task.part - leading.get(task.pass_type, 0)
+            return None if task.pass_type in gone or part < 0 else task._replace(part=part)
+
+        left = list[Arc]()
+        for arc in self.arcs:
+            after, before = moved(arc.after), [moved(task) for task in arc.alternatives]
+            staying = tuple(task for task in before if task is not None)
+            if after is not None and staying and not arcs(arc):
+                optional = arc.optional or len(staying) < len(before)
+                left.append(arc._replace(after=after, alternatives=staying, optional=optional))
+        return replace(
+            self,
+            tasks={of: self.tasks[of][leading.get(of, 0) :] for of in kept},
+            ends={of: tuple(part - leading.get(of, 0) for part in self.ends[of]) for of in kept},
+            change={of: self.change[of] for of in kept},
+            arcs=tuple(left),
+            room=tuple(None if device in limits else room for device, room in enumerate(self.room)),
+            numbers={of: self.numbers[of] for of in kept},
+        )
+
+    @cached_property
+    def of_microbatches(self) -> TaskNetwork:
+        """Without what runs for the parameters of stages."""
+        return self.drop(passes=[of for of in self.tasks if of[0] in OF_PARAMETERS])
+
+    def _refuse_what_holds(self, passes: frozenset[PassType], leading: Mapping[PassType, int]) -> None:
+        """`ValueError` where less would be given back than is taken, or a pass would have no end."""
+        for kind, stage in passes:
+            together = (UNSHARD, stage), (RESHARD, stage)
+            given = self.change[kind, stage] != MemoryChange(0, 0) or (kind, stage) in self.host_change
+            if given and not ((kind, stage) in together and passes.issuperset(together)):
+                raise ValueError(f"{kind}{stage} gives back what other passes take; allowed: passes that take nothing")
+        for of, tasks in leading.items():
+            if tasks > min(self.ends[of]):
+                raise ValueError(f"{of[0]}{of[1]} ends with one of its first {tasks} tasks; allowed: those before")
 
     @cached_property
     def arcs_into(self) -> Mapping[PassType, tuple[Arc, ...]]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pipesched.problem.network.task_network import Arc, TaskNetwork
+from pipesched.problem.passes import OF_PARAMETERS
 from pipesched.problem.problem import Problem
 
 ARGUMENT = (
-    "Every schedule is one of the poorer problem: it has fewer arcs, and what a forward takes for others its own "
-    "backward gives back, which never is later than in the problem."
+    "The network loses the arcs between chains, and what a forward takes for others its own backward gives back, which "
+    "never is later than in the problem."
 )
 
 
@@ -21,3 +23,12 @@ def drop_arcs_between_chains(problem: Problem) -> Problem:
         for s in problem.stages
     )
     return replace(problem, stages=stages, stage_arcs=(), sequence_chunks=1, modules=())
+
+
+def network_without_arcs(problem: Problem) -> TaskNetwork:
+    """The network of `drop_arcs_between_chains`, but for what takes and gives back memory."""
+
+    def between_chains(arc: Arc) -> bool:
+        return arc.share is not None and arc.after.kind not in OF_PARAMETERS
+
+    return problem.network.drop(arcs=between_chains)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pipesched.problem.network.task_network import TaskNetwork
 from pipesched.problem.passes import F
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import Stage
 
-ARGUMENT = (
-    "Left out of a schedule, these tasks leave one of the poorer problem that ends no later and holds no more: what a "
-    "forward takes is taken when the first task that is left starts. Devices may begin later, so that no span is "
-    "longer."
-)
+ARGUMENT = "The network only loses the leading tasks of forwards."
 
 
 def drop_lookups(problem: Problem) -> Problem:
@@ -20,6 +17,11 @@ def drop_lookups(problem: Problem) -> Problem:
     if all(stage.entry == 0 for stage in problem.stages):
         return problem
     return replace(problem, stages=tuple(map(_without, problem.stages)))
+
+
+def network_without_lookups(problem: Problem) -> TaskNetwork:
+    """What the network of `drop_lookups` is."""
+    return problem.network.drop(leading={(F, s): stage.entry for s, stage in enumerate(problem.stages) if stage.entry})
 
 
 def _without(stage: Stage) -> Stage:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from pipesched.problem.network.task_network import TaskNetwork
 from pipesched.problem.problem import Problem
 
 
@@ -15,7 +16,8 @@ class Relaxation:
 
     `relax` leaves a problem as it is where the feature is absent. `argument` says why no optimum rises. `added_back`
     are ticks that every schedule of the problem takes besides those of the poorer one. `note` is a sentence for
-    certificates of the poorer problem, or nothing where they read as those of the problem.
+    certificates of the poorer problem, or nothing where they read as those of the problem. `drop` is what the rewrite
+    leaves out of the task network, which only relaxes (`TaskNetwork.drop`): `argument` then speaks of the rest.
     """
 
     name: str
@@ -23,6 +25,7 @@ class Relaxation:
     argument: str
     added_back: Callable[[Problem], int] = lambda _: 0
     note: Callable[[Problem], str] = lambda _: ""
+    drop: Callable[[Problem], TaskNetwork] | None = None
 
 
 class Step(NamedTuple):

@@ -44,12 +44,13 @@ def _besides(problem: Problem) -> str:
 PARAMETERS = Relaxation(
     "parameters",
     partial(passes_alone, room_for=min),
-    "Left out of a schedule, gatherings, reductions and steps leave one of the poorer problem. It ends earlier by at "
-    "least what is added back: a gathering comes before all forwards, reduction and step follow the backward that ends "
-    "last. Whenever a pass takes memory, the parameters of its stage are there: of a device's stages the least are "
-    "taken from its memory.",
+    "The network loses gatherings, reductions and steps. A schedule without them ends earlier by at least what is "
+    "added back: a gathering comes before all forwards, reduction and step follow the backward that ends last. While a "
+    "pass takes memory, the parameters of its stage are there: of a device's stages the least are taken from its "
+    "memory.",
     least_besides,
     _besides,
+    lambda problem: problem.network.of_microbatches,
 )
 UNEQUAL_MICROBATCHES = Relaxation(
     "unequal micro-batches",
@@ -62,9 +63,13 @@ LOOKUPS = Relaxation(
     lookups.drop_lookups,
     lookups.ARGUMENT,
     note=lambda _: "Tasks that need nothing of the stage before are left out of this.",
+    drop=lookups.network_without_lookups,
 )
 ARCS_BETWEEN_CHAINS = Relaxation(
-    "arcs between chains", arcs_between_chains.drop_arcs_between_chains, arcs_between_chains.ARGUMENT
+    "arcs between chains",
+    arcs_between_chains.drop_arcs_between_chains,
+    arcs_between_chains.ARGUMENT,
+    drop=arcs_between_chains.network_without_arcs,
 )
 SAVED_ACTIVATIONS = Relaxation(
     "saved activations",
