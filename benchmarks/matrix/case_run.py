@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -18,6 +18,7 @@ from benchmarks.matrix.exact.model import TooLargeError, optimum
 from benchmarks.matrix.mutations import mutated
 from benchmarks.matrix.other_words import other_words
 from benchmarks.matrix.outcome import Outcome
+from benchmarks.matrix.relaxations import poorer_problems, too_high
 from benchmarks.matrix.states import replanned
 from commands.shared.catalogue import Exit
 from pipesched.errors import BadInput
@@ -65,6 +66,7 @@ def run_case(case: Case, thorough: bool) -> Outcome:
         lambda: _against_orders(found, problem, solution),
         lambda: _with_files(found, text, solution, random, thorough),
         lambda: found.faults.extend(other_words(case, problem, solution, random, thorough)),
+        lambda: found.faults.extend(_poorer(problem, solution, random, thorough)),
     ]
     if "from a state" in case.switches or thorough:
         steps.append(lambda: found.faults.extend(replanned(problem, solution, random)))
@@ -78,6 +80,13 @@ def run_case(case: Case, thorough: bool) -> Outcome:
     if found.faults:
         found.document = text
     return found
+
+
+def _poorer(problem: Problem, solution: Solution, random: Random, thorough: bool) -> Iterator[str]:
+    """Faults of relaxations: of one, or of all that change the problem."""
+    found = list(poorer_problems(problem))
+    for one in found if thorough else random.sample(found, min(1, len(found))):
+        yield from too_high(one, solution)
 
 
 def told(where: str, error: Exception) -> str:

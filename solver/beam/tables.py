@@ -70,9 +70,11 @@ class Step(NamedTuple):
 
 
 def covers(problem: Problem) -> bool:
-    """True if each pass is one task, and gradients take no memory."""
+    """True if each pass is one task, gradients take no memory, and no chain has to wait for another one's turn."""
     plain = problem.network.one_task_each and not problem.network.options and not problem.microbatch_scale
-    return plain and all(stage.freed >= 0 for stage in problem.stages)
+    return (
+        plain and len(set(problem.queues)) == len(problem.queues) and all(stage.freed >= 0 for stage in problem.stages)
+    )
 
 
 def steps_of_chains(problem: Problem) -> list[Step]:

@@ -8,6 +8,9 @@ from threading import Event
 import numpy as np
 import pytest
 
+from pipesched.errors import is_defect
+from pipesched.files.problem_file import problem_from
+from pipesched.problem.chains.microbatch_chains import without_scale
 from pipesched.problem.problem import Problem
 from pipesched.schedule.rescale import value_of
 from pipesched.validation.validator import validate
@@ -19,6 +22,8 @@ from solver.beam.schedules import schedule_of_moves
 from solver.beam.search import best_order, ended
 from solver.beam.tables import covers, walks_of
 from solver.construction.timing import best_times
+from solver.limits import Limits
+from solver.solve import solve
 from tests.support.makers import problem
 
 _PREFERS = Preference(10.0, 1.0, 0.0, 1.5)
@@ -133,3 +138,15 @@ def test_orders_that_cannot_end_below_the_best_make_room_for_better_ones() -> No
     again = ended(best_order(walks, prefers, 100, 2, below._replace(value=guided.value)))
     assert again is None or again.value < guided.value
     assert ended(best_order(walks, prefers, 100, 2, below._replace(value=guided.value * 9 // 10))) is None
+
+
+def test_chains_of_unequal_microbatches_whose_order_is_fixed_have_no_beam() -> None:
+    """Found without this: F1.1 before F0.0."""
+    document = {"devices": 2, "microbatches": 4, "times": {"forward": 2, "backward": [2, 4]}}
+    unequal = problem_from(document | {"microbatch_scale": [0.5, 2, 0.5, 1]})
+    chains = without_scale(unequal)
+    assert not covers(chains)
+    best, found = solve(unequal, Limits(seconds=5, workers=1)), solve(chains, Limits(seconds=5, workers=1))
+    assert found.value_ticks == best.value_ticks is not None
+    assert not any(map(is_defect, found.notes))
+    assert covers(without_scale(problem_from(document | {"microbatch_scale": [1, 1, 1, 1]})))
