@@ -259,3 +259,23 @@ def test_the_page_is_no_wider_than_its_window(browser: Any, url: str, width: int
     tab.page.wait_for_selector("#charts .pipesched-canvases")
     assert tab.page.evaluate(OVERFLOW) <= 0
     tab.context.close()
+
+
+def test_a_phone_sees_solve_first(browser: Any, url: str) -> None:
+    """Without scrolling, and in front of the form; a wide window has both beside each other."""
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
+    tab = Tab(browser, url, context)
+    bottom = "document.querySelector('#begin').getBoundingClientRect().bottom"
+    assert tab.page.evaluate(bottom) < 844
+    tops = [
+        tab.page.evaluate(f"document.querySelector('{one}').getBoundingClientRect().top")
+        for one in ("#best", "#problem", "#charts")
+    ]
+    assert tops == sorted(tops) and len({*tops}) == 3
+    context.close()
+
+
+def test_a_configuration_on_the_page_names_layouts(tab: Tab) -> None:
+    tab.page.click("#tab-yaml")
+    tab.page.fill("#yaml", '{"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32}')
+    tab.says("#mistakes", "found a model's configuration .`pipesched layouts` and `pipesched new --from` read it")
