@@ -32,7 +32,7 @@ class Plot:
     applies: Callable[[Timeline], bool] | None = None
 
     def of(self, timeline: Timeline, part: bool = False) -> Plot:
-        """What is drawn of this timeline, or of a part of it."""
+        """The plot to draw of this timeline, or of a part of it."""
         dense = self.dense
         return dense if dense and not part and (dense.applies is None or dense.applies(timeline)) else self
 

@@ -151,7 +151,7 @@ def _draw_part(timeline: Timeline, axes: Axes, draw: Draw, window: Window, whole
 
 
 def _both_ends(timeline: Timeline, figure: Figure, place: SubplotSpec, draw: Draw, cut: Window) -> list[Axes]:
-    """What is before and what is after a cut, side by side in one scale; the legend is with the first."""
+    """The schedule before and after a cut, side by side in one scale; the legend is with the first."""
     problem, last = timeline.problem, makespan(timeline)
     since, until, end = (tick * float(problem.tick) for tick in (*cut, last))
     grid = place.subgridspec(1, 2, width_ratios=(since, end - until))

@@ -56,7 +56,7 @@ def draw_heat_map(timeline: Timeline, axes: Axes) -> None:
 
 
 def _most(steps: Sequence[tuple[int, int]], end: int) -> NDArray[np.float64]:
-    """The most that is held in each column, from steps (tick, level from then on)."""
+    """The largest memory in each column, from steps (tick, level from then on)."""
     held = np.zeros(COLUMNS)
     for (tick, level), until in zip(steps, [tick for tick, _ in steps[1:]] + [end], strict=True):
         first, last = tick * COLUMNS // end, -(-until * COLUMNS // end)
@@ -66,7 +66,7 @@ def _most(steps: Sequence[tuple[int, int]], end: int) -> NDArray[np.float64]:
 
 
 def is_dense(timeline: Timeline) -> bool:
-    """Whether there are so many devices, and no host whose memory has to be drawn over theirs."""
+    """True with so many devices, and no host whose memory has to be drawn over theirs."""
     return timeline.problem.devices >= FEWEST and not any(True for _ in hosts_of(timeline))
 
 
