@@ -23,7 +23,7 @@ RESOLUTION = Fraction(1, 10**6)
 
 
 def seconds_per_unit(problem: Problem, measured: Measured | None = None) -> Fraction:
-    """How long a unit of the problem's time is: as the trace says of it, else as its name does; `BadInput` if none."""
+    """Duration of the problem's time unit: as the trace says, or by its name; `BadInput` if neither is known."""
     unit = problem.time_unit.strip()
     if measured is not None and measured.seconds_per_unit and unit == measured.problem.time_unit.strip():
         return Fraction(str(measured.seconds_per_unit))
@@ -39,9 +39,9 @@ def seconds_per_unit(problem: Problem, measured: Measured | None = None) -> Frac
 def with_measured_times(problem: Problem, measured: Measured) -> Problem:
     """The problem with the trace's times: for each stage and kind of pass the median over micro-batches and steps.
 
-    Transfers, memory and all else stay. A kind of pass that the trace does not hold at a stage (a fused schedule has
-    no B and W) keeps the problem's own time, scaled as that stage's other passes were, so that no way to run a
-    backward gains from not having been measured. `BadInput` where the trace is of other stages.
+    Transfers and memory stay. A kind of pass that the trace lacks at a stage (a fused schedule has no B and W) keeps
+    the problem's own time, scaled as that stage's other passes were, so that no mode of a backward gains from not
+    having been measured. `BadInput` if the trace is of other stages.
     """
     if problem.placement.stages != measured.problem.placement.stages:
         found, allowed = measured.problem.placement.stages, problem.placement.stages

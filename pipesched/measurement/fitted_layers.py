@@ -17,10 +17,10 @@ _STEP = Decimal("0.000001")
 
 
 def fitted_layers(file: PeaksFile, fit: MemoryFit) -> tuple[LayerType, ...]:
-    """Every layer with its memory; what the first and the last device hold beside goes to embedding and head.
+    """Every layer with its fitted memory; extra memory of the first and the last device goes to embedding and head.
 
-    An embedding or head that is not listed is added if it holds something. A recomputation without a time is taken to
-    run the forward again.
+    An embedding or head that is not listed is added if it takes memory. A recomputation without a time is taken to run
+    the forward again.
     """
     roles = [role_of(layer.name) for layer in file.layers]
     made = [_fitted(layer, fit) for layer in file.layers]

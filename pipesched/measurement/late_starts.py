@@ -25,7 +25,7 @@ ASSUMPTIONS = (*OF_DURATIONS, Cause.TRANSFERS, Cause.PAUSES)
 
 
 class Delay(NamedTuple):
-    """What one pass of the critical path adds to the step, by one cause, in seconds."""
+    """Delay of the step by one pass of the critical path and one cause, in seconds."""
 
     of: Pass
     cause: Cause
@@ -99,7 +99,7 @@ def late_starts(measured: Measured, problem: Problem) -> LateStarts | None:
 
 
 def _largest(arcs: StepArcs, last: Pass, longer: Mapping[Pass, Split]) -> tuple[Delay, ...]:
-    """The largest single delays on the way back from the pass that ended last."""
+    """The largest single delays on the critical path back from the pass that ended last."""
     found: list[Delay] = []
     p = last
     while True:

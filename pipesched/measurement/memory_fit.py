@@ -18,10 +18,10 @@ from pipesched.measurement.missing_peaks import Matrix, matrix_of, rank_of, what
 
 @dataclass(frozen=True)
 class MemoryFit:
-    """What fits the peaks best, in the file's unit.
+    """Least-squares fit of the peaks, in the file's unit.
 
-    `errors` are standard errors, None where as many peaks as unknowns leave nothing to judge by. `residuals` are
-    measured minus fitted, one per peak. `clamped` came out below 0 and were set to 0, the others fitted again.
+    `errors` are standard errors, None if there are only as many peaks as unknowns. `residuals` are measured minus
+    fitted, one per peak. `clamped` were fitted negative and set to 0, the others fitted again.
     """
 
     values: dict[Unknown, float]

@@ -1,4 +1,4 @@
-"""Which memory of layers the measured peaks leave open, and the peaks to measure next."""
+"""Memory of layers that the measured peaks leave open, and the peaks to measure next."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SUGGESTED = 4  # measurements named at most
 
 
 def matrix_of(peaks: Sequence[Peak], unknowns: Sequence[Unknown]) -> Matrix:
-    """How often each unknown (column) is in each peak (row)."""
+    """Coefficient of each unknown (column) in each peak (row)."""
     rows = [peak.coefficients() for peak in peaks]
     return np.array([[row.get(unknown, 0) for unknown in unknowns] for row in rows], dtype=np.float64)
 

@@ -1,4 +1,4 @@
-"""By how much each pass of a step took longer than planned, by cause: from the coarsest median to the pass itself."""
+"""Additional time of each pass of a step by cause: from the coarsest median to the pass itself."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SAMPLES = 3  # passes beside a message, and as many without one: fewer tell not
 
 
 class Cause(StrEnum):
-    """What the model leaves out; the value is its key in JSON."""
+    """An effect that the model leaves out; the value is its key in JSON."""
 
     STAGE_TIMES = "stage_times"
     CONTENTION = "contention"
@@ -33,9 +33,9 @@ OF_DURATIONS = (Cause.STAGE_TIMES, Cause.CONTENTION, Cause.MICROBATCHES, Cause.J
 def longer_by_cause(
     usual: Mapping[Pass, float], planned: Mapping[Pass, float], steps: Sequence[StepArcs], here: StepArcs
 ) -> dict[Pass, dict[Cause, float]]:
-    """The passes of the step `here`, one of `steps`; `usual` is each pass's median over the steps, in seconds.
+    """Additional time of passes in step `here`, one of `steps`; `usual` is a pass's median over steps (seconds).
 
-    A stage's passes of one kind have a median; those that ran beside a message of their device another one; each
+    A stage's passes of one kind have a median; those that ran during a message of their device another one; each
     micro-batch its own over the steps. The differences from one to the next add up to the pass's own.
     """
     samples: dict[tuple[PassKind, int, bool], list[float]] = {}
@@ -61,7 +61,7 @@ def longer_by_cause(
 
 
 def _beside_messages(step: StepArcs) -> dict[Pass, bool]:
-    """Whether a message to or from its device was under way for half of the pass or more."""
+    """True for passes during half of which or more a message to or from their device was under way."""
     under_way: dict[int, list[tuple[float, float]]] = {}
     for p, arcs in step.arcs.items():
         for arc in (arc for arc in arcs if arc.message):
@@ -86,7 +86,7 @@ def _union(intervals: list[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def _shared(union: list[tuple[float, float]], start: float, end: float) -> float:
-    """How long some interval of the union runs between start and end."""
+    """Length of the intersection of a union of intervals with [start, end]."""
     at = max(0, bisect_right(union, (start, float("inf"))) - 1)
     total = 0.0
     while at < len(union) and union[at][0] < end:

@@ -1,4 +1,4 @@
-"""One measured step as a network: what each pass waited for, how long that was meant to take, and how long it took."""
+"""One measured step as a network: the predecessors of each pass, with planned and measured lags."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def step_arcs(problem: Problem, schedule: Schedule, step: Step, tick: float) -> 
 def _arcs(
     problem: Problem, ran: Mapping[Pass, MeasuredPass], p: Pass, waits: Sequence[tuple[Pass, float]]
 ) -> tuple[Arc, ...]:
-    """What a pass waits for; the last of it, and what took less than planned, tells how long it took."""
+    """Arcs into a pass; the measured lag is known for the last arrival and for arcs shorter than planned."""
     ready = max((ran[before].end + planned for before, planned in waits), default=0.0)
     found = []
     for before, planned in waits:

@@ -1,4 +1,4 @@
-"""What a bound is called on screen and in reports; `kind` in files and JSON stays as versions before wrote it."""
+"""Names of bounds on screen and in reports; `kind` in files and JSON stays as earlier versions wrote it."""
 
 from __future__ import annotations
 

@@ -11,10 +11,11 @@ from typing import ClassVar
 class Diagram:
     """A relaxed decision diagram over the orders of some stages' passes, of one chain or several.
 
-    Labels are the times of a partial order, states how far its micro-batches have come. Of the makespan time 0 is its
-    start, and the ends of all kept devices count, and the way back of each chain to its first stage. Of a span with a
-    `device` its time counts, from its first kept pass on; without one, of the stages of one chain, time 0 is the start
-    of the chain's first forward, and the last way back to the first stage counts, with what is left there.
+    Labels are the times of a partial order, states the progress of its micro-batches. For the makespan time 0 is its
+    start, and the ends of all modelled devices count, and the path back of each chain to its first stage. For a span
+    with a `device` its time counts, from its first modelled pass on; without one, for stages of one chain, time 0 is
+    the start of the chain's first forward, and the last path back to the first stage counts, with the remaining work
+    there.
     """
 
     form: ClassVar[str] = "decision diagram"

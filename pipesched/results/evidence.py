@@ -40,7 +40,7 @@ class OnStream:
 
 @dataclass(frozen=True)
 class AroundDevice:
-    """The way to a device, its busy interval, and the way back; `owner` is the device whose span that is.
+    """The path to a device, its busy interval, and the path back; `owner` is the device whose span that is.
 
     `owner` is None for the makespan. `to_last_forward` says where the busy interval is taken to end: at the gradient of
     the micro-batch whose forward is the device's last, or at the device's last gradient.
@@ -54,7 +54,7 @@ class AroundDevice:
 
 @dataclass(frozen=True)
 class ReturnTo:
-    """What a device has left after its last forward, and what another one must run that micro-batches return to."""
+    """Remaining work of a device after its last forward, and of another one that micro-batches return to."""
 
     form: ClassVar[str] = "return to a device"
     device: int
@@ -63,7 +63,7 @@ class ReturnTo:
 
 @dataclass(frozen=True)
 class MemoryOfDevice:
-    """What activations need of a device's memory over time, in the makespan or in the span of the `owner`."""
+    """Memory times time of a device's activations, in the makespan or in the span of the `owner`."""
 
     form: ClassVar[str] = "memory of a device"
     device: int
@@ -72,7 +72,7 @@ class MemoryOfDevice:
 
 @dataclass(frozen=True)
 class StreamTasks:
-    """Those tasks of a stream that begin no sooner than `head` and leave no less than `tail`; `owner` is as above.
+    """Tasks of a stream that begin no sooner than `head` and leave no less than `tail`; `owner` is as above.
 
     Both are in ticks of `tick` units of the problem's time.
     """
@@ -104,7 +104,7 @@ class StreamMemory:
 
 @dataclass(frozen=True)
 class StreamWeights:
-    """Those tasks of a stream, less the weight tasks for which memory has room when `tail` is left.
+    """Tasks of a stream, less the weight tasks that memory can defer when `tail` is left.
 
     All as in `StreamTasks`.
     """

@@ -13,7 +13,7 @@ EXACT, FIRST = "exact", "first plan"
 
 
 class ExpectedError(NamedTuple):
-    """How far predicted steps are from measured ones: the `mean` share, over so many `rows` of this `kind`."""
+    """Error of predicted steps: the `mean` relative error over `rows` measured steps of this `kind`."""
 
     kind: str
     mean: float

@@ -1,4 +1,4 @@
-"""What a plan search brings: the best partition, placement, recomputation and order, with one certificate over all."""
+"""Result of a plan search: the best partition, placement, recomputation and order, with one certificate over all."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Candidate:
 
 @dataclass(frozen=True)
 class ChoiceResult:
-    """What is known of one placement: its best plan, and a time in the file's unit that none of its plans is below.
+    """Result for one placement: its best plan, and a lower bound on all of its plans in the file's unit.
 
-    `lower_bound` is None where it has no plan at all: `reason` then says why. `evidence` is what the bound rests on.
+    `lower_bound` is None if it has no plan at all: `reason` then says why. `evidence` supports the bound.
     """
 
     choice: Choice
@@ -69,9 +69,9 @@ class ChoiceResult:
 
 
 class VariantResult(NamedTuple):
-    """What is known of a narrower plan problem, in the file's unit; `reason` says why it was searched no further.
+    """Result for a narrower plan problem, in the file's unit; `reason` says why its search ended.
 
-    `choices` are its placements, on which the bound rests.
+    `choices` are its placements, which support the bound.
     """
 
     name: str
@@ -137,7 +137,7 @@ class Plan(Tabular):
 
     @property
     def piece_lengths(self) -> list[float]:
-        """Of each piece of a micro-batch its share of the sequence; empty without a plan."""
+        """Share of the sequence of each piece of a micro-batch; empty without a plan."""
         if self.best is None:
             return []
         ends = ends_of(self.problem.model, self.best.choice.pieces, self.best.choice.lengths)

@@ -1,4 +1,4 @@
-"""What a bound over all plans of one placement rests on. All numbers are exact, times in the plan file's unit."""
+"""Evidence of a bound over all plans of one placement. All numbers are exact, times in the plan file's unit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of a plan: what its time is made of, and what each stage and device holds."""
+"""Figures of a plan: the components of its time, and the memory of each stage and device."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class TimeParts:
 
 
 class StepTime(NamedTuple):
-    """Of a whole step, in the file's unit: `pipeline` to the last backward, and what follows it.
+    """Time of a whole step, in the file's unit: `pipeline` to the last backward, and what follows it.
 
-    A device reduces its gradients after its own last pass, as far as no pass hides that; the `optimizer`'s step is that
-    of the device where it takes longest. Loading of data is not counted.
+    A device reduces its gradients after its own last pass, unless passes hide that; the `optimizer`'s step is that of
+    the device where it takes longest. Loading of data is not counted.
     """
 
     pipeline: Fraction
@@ -61,7 +61,7 @@ class StepTime(NamedTuple):
 
 @dataclass(frozen=True)
 class StageRow:
-    """One stage: where it runs, how many layers of each type in turn, its costs, and the layers it recomputes by way.
+    """One stage: its device, the number of layers of each type in order, its costs, and its recomputed layers by mode.
 
     `again` are these by type.
     """
@@ -85,10 +85,10 @@ class StageRow:
 
 @dataclass(frozen=True)
 class DeviceMemory:
-    """What a device holds at its peak, in the file's unit, gathered parameters with the activations.
+    """Memory of a device at its peak, in the file's unit, gathered parameters with the activations.
 
-    `saved` is what the peak would be higher by, not recomputed. That is counted for the micro-batches in flight at the
-    peak, at the mean of the device's stages.
+    `saved` is the increase of the peak without recomputation, counted for the micro-batches in flight at the peak, at
+    the mean of the device's stages.
     """
 
     parameters: Fraction
@@ -98,7 +98,7 @@ class DeviceMemory:
 
 
 def time_parts(plan: PlanProblem, best: Candidate) -> TimeParts:
-    """What the value of a plan is made of."""
+    """Components of a plan's value."""
     problem, cluster = best.timeline.problem, plan.all_devices
     work = [ticks * problem.tick for ticks in measure(best.timeline).work_ticks]
     # A device that takes twice a layer's time does half of what another does in the same time.
@@ -168,7 +168,7 @@ def stage_rows(plan: PlanProblem, best: Candidate) -> list[StageRow]:
 
 
 def device_memory(plan: PlanProblem, best: Candidate) -> list[DeviceMemory]:
-    """What each device holds at its peak."""
+    """Memory of each device at its peak."""
     problem, capacity = best.timeline.problem, plan.all_devices.capacity
     rows = stage_rows(plan, best)
     peaks = measure(best.timeline).peak_quanta

@@ -1,4 +1,4 @@
-"""What ordering the rest of an iteration anew gave: an order of all passes with their starts, a value and a bound."""
+"""Result of replanning an iteration: an order of all passes with their starts, a value and a bound."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ from pipesched.schedule.schedule import Schedule, Wait
 
 @dataclass(frozen=True)
 class Replanned:
-    """`tasks` are all tasks with start and end, in ticks, those of the state as they were; None where none fits.
-    Of tasks of no length that stand at one tick the mapping has the order. `waits` are events that memory needs.
+    """The replanned iteration.
 
-    No order of the rest has a value below `lower_bound`. Where the span is a fraction of the ticks in which the state
-    was given, those of `problem` and `state` are finer. `notes` tell of parts of the search that were left out.
+    `tasks` are all tasks with start and end, in ticks, those of the state unchanged; None if no order fits. For tasks
+    of length 0 at one tick the mapping has the order. `waits` are events that memory needs.
+
+    No order of the remaining tasks has a value below `lower_bound`. If the span is a fraction of the ticks of the given
+    state, those of `problem` and `state` are finer. `notes` name parts of the search that were left out.
     """
 
     problem: Problem
@@ -81,7 +83,7 @@ class Replanned:
         return f"{self.status.value}: {name} {value}, lower bound {bound}, gap {share}; {begun}"
 
     def document(self) -> dict[str, object]:
-        """As JSON, in the unit of the problem."""
+        """The result as JSON values, in the unit of the problem."""
         units, tasks = self.problem.in_units, self.tasks or {}
         return {
             "status": self.status.value,

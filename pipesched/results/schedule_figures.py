@@ -1,4 +1,4 @@
-"""What programs read of a schedule beside its times: memory, streams and saved activations, in the file's unit."""
+"""Figures of a schedule for programs besides its times: memory, streams and saved activations, in the file's unit."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def streams_document(timeline: Timeline) -> list[dict[str, object]]:
 
 
 def decisions(problem: Problem, schedule: Schedule) -> tuple[list[Pass], dict[Pass, str]]:
-    """The forwards whose activation moves to the host, and those recomputed with the name of the way; in order."""
+    """Forwards whose activation moves to the host, and recomputed ones with the name of the mode; in order."""
     passes = sorted(schedule.passes(), key=lambda p: (p.stage, p.microbatch))
     offloaded = [p._replace(kind=F) for p in passes if p.kind is OFFLOAD]
     again = [p for p in passes if p.kind in RECOMPUTATIONS]

@@ -1,4 +1,4 @@
-"""What a solve brings back: the best schedule found, the bound proved, and how it got there."""
+"""Result of a solve: the best schedule found, the bound proved, and the history of both."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pipesched.schedule.timeline import Timeline
 
 
 class Status(StrEnum):
-    """How far the answer is proved."""
+    """Proof status of an answer."""
 
     OPTIMAL = "optimal"  # value = lower bound
     FEASIBLE = "feasible"
@@ -47,11 +47,10 @@ class Progress:
 class Solution(Tabular):
     """The answer to a solve. Values are in the file's time unit; those named so are in ticks of its problem.
 
-    That is the problem solved in finer ticks where value or bound are a fraction of its own; `in_ticks_of` converts.
-    `reason` says why an infeasible
-    problem is so. `candidates` are the published schedules, `history` the moments at which value or bound improved.
-    `interrupted` tells that the user stopped the search, `notes` what else the user should know. `parts` are the
-    parts of the engine that ran, with the seconds that each took; some run beside others.
+    That is the problem solved in finer ticks if value or bound are a fraction of its own; `in_ticks_of` converts.
+    `reason` says why an infeasible problem is so. `candidates` are the published schedules, `history` the moments at
+    which value or bound improved. `interrupted`: the user stopped the search; `notes` has further remarks. `parts` are
+    the subsolvers that ran, with the seconds that each took; some ran in parallel.
     """
 
     problem: Problem
@@ -88,7 +87,7 @@ class Solution(Tabular):
         return "none" if ticks is None else amount(self.problem, ticks)
 
     def _repr_html_(self) -> str:
-        """For notebooks: the schedule found, the published ones that apply beside it, and the certificate."""
+        """For notebooks: the schedule found, the published ones that apply, and the certificate."""
         rows = [(one.name, one.metrics, one.fits) for one in ranked(self.candidates, self.problem.objective)]
         ours = ("pipesched", self.metrics, True)
         return solution_html(

@@ -20,7 +20,7 @@ def solution_html(
     timeline: Timeline | None = None,
     certificate: Certificate | None = None,
 ) -> str:
-    """Value, idle time and peak memory of each (name, metrics, fits), none without metrics; the rest where given."""
+    """Value, idle time and peak memory of each (name, metrics, fits), except without metrics; other parts if given."""
     goal = problem.objective
 
     def row(name: str, metrics: Metrics, fits: bool) -> str:

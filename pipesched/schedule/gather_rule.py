@@ -1,4 +1,4 @@
-"""Puts gatherings of parameters into an order of passes: as few as memory lets, and as early as it lets.
+"""Inserts gathers of parameters into an order of passes: as few and as early as memory admits.
 
 A device keeps the parameters of its stages until a pass needs room for those of another one. Then it drops those whose
 next use is farthest in its order (Belady, IBM Systems Journal 5, 1966: no other rule loads fewer where all are as
@@ -59,7 +59,7 @@ class _Device:
         return [stage for stage in stages if self._problem.stages[stage].gather is not None]
 
     def order(self) -> list[Slot]:
-        """Each gathering before the pass that needs it, each release behind the last use; then gatherings earlier."""
+        """Each gather before the pass that needs it, each release after the last use; then gathers moved earlier."""
         found: list[Slot] = []
         behind: dict[int, int] = {}  # of each stage that is there, the place behind its last use
         level = 0
@@ -91,11 +91,11 @@ class _Device:
         return self._earlier(found)
 
     def _full(self, level: int, gathered: int) -> bool:
-        """Whether so much memory, or so many stages gathered at once, is too much."""
+        """True if this memory level, or this number of gathered stages, exceeds the limit."""
         return (self._room is not None and level > self._room) or (self._window is not None and gathered > self._window)
 
     def _farthest(self, stages: list[int]) -> int | None:
-        """Of these the one that is used again last, or never; None if none may be dropped."""
+        """The stage whose next use is last, or never; None if none may be released."""
         never = [stage for stage in stages if not self._later[stage]]
         if never:
             return never[0]
@@ -106,7 +106,7 @@ class _Device:
         return max(able, key=lambda stage: self._later[stage][-1])
 
     def _drop(self, stage: int, behind: dict[int, int], found: list[Slot]) -> int:
-        """Drop a stage's parameters behind their last use; what they held."""
+        """Release a stage's parameters after their last use; returns their memory."""
         place = behind.pop(stage)
         found.insert(place, (Pass(RESHARD, stage, self._count[stage] - 1),))
         for other, at in behind.items():
@@ -115,7 +115,7 @@ class _Device:
         return own.memory if own is not None else 0
 
     def _earlier(self, order: list[Slot]) -> list[Slot]:
-        """Each gathering before as many passes as memory lets, in their order and behind what drops the same."""
+        """Each gather moved before as many passes as memory admits, in order and after the previous release."""
         found: list[Slot] = []
         levels: list[tuple[int, int]] = []  # the most held at each slot, and behind it; the stages gathered
         after, gathered = 0, 0

@@ -1,4 +1,4 @@
-"""Which passes run while which gathering of their stage's parameters is there: it follows from a device's order."""
+"""The gather that each pass uses, from a device's order."""
 
 from __future__ import annotations
 

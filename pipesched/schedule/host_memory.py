@@ -18,7 +18,7 @@ def hosts_of(timeline: Timeline) -> Sequence[HostMemory]:
 
 
 def host_steps(timeline: Timeline, devices: Sequence[int]) -> list[tuple[int, int]]:
-    """What these devices hold on their host as steps (tick, level from then on), first (0, 0)."""
+    """Host memory of these devices as steps (tick, level from then on), first (0, 0)."""
     problem, of = timeline.problem, timeline.problem.network.host_change
     changes: dict[int, int] = {0: 0}
     for p in timeline.schedule.passes():

@@ -121,7 +121,7 @@ def device_reach(timeline: Timeline, device: int) -> tuple[int, int]:
 
 
 def _work(timeline: Timeline) -> tuple[int, ...]:
-    """How long each device's first stream works."""
+    """Work of each device's first stream."""
     ticks = work_of_rows(timeline)
     return tuple(int(ticks[timeline.schedule.columns.on(device)].sum()) for device in range(timeline.problem.devices))
 
@@ -140,11 +140,11 @@ def work_of_rows(timeline: Timeline) -> Whole:
 
 
 def _memory(timeline: Timeline, device: int) -> tuple[Whole, Whole]:
-    """When each pass starts and ends, in the order of time, and what the device holds from then on; first 0 at 0.
+    """Starts and ends of passes in order of time, and the memory level from then on; first 0 at 0.
 
-    Where changes fall on the same tick they count in the order in which the device runs the passes, as a runtime
-    would see them: what ends before a pass is given back before that pass takes its own. With several streams what ran
-    until then comes first, whatever the order of passes is.
+    Changes at the same tick count in the order in which the device runs the passes, as a runtime would see them: memory
+    of a pass that ends is released before the next pass takes its own. With several streams ends at a tick are before
+    starts, in any order of passes.
     """
     columns = timeline.schedule.columns
     rows = columns.on(device)
@@ -168,7 +168,7 @@ def _memory(timeline: Timeline, device: int) -> tuple[Whole, Whole]:
 
 
 def given_up(timeline: Timeline) -> Whole:
-    """What each forward gives back when it ends since it is recomputed later; 0 for other passes."""
+    """Memory that each forward releases at its end because it is recomputed later; 0 for other passes."""
     columns, network = timeline.schedule.columns, timeline.problem.network
     found = whole([0] * len(columns))
     for (kind, stage), freed in network.given_up.items():

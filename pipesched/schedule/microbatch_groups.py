@@ -10,7 +10,7 @@ ORDER = "interleaved-1f1b"
 
 
 def is_taken(microbatches: int, devices: int, group: int) -> bool:
-    """Whether Megatron runs groups of this size."""
+    """True if Megatron runs groups of this size."""
     return devices <= group <= microbatches and not 0 < microbatches % group < devices
 
 
@@ -40,7 +40,7 @@ def group_of(order: str | None, microbatches: int, devices: int) -> int | None:
 
 
 def _own_group(microbatches: int, devices: int) -> int | None:
-    """That of the order by itself, whose groups are as equal as can be, larger ones first; None if it is not taken."""
+    """The group size of the order itself, whose groups are as equal as can be, larger first; None if not accepted."""
     number = microbatches // devices
     if not number:
         return None

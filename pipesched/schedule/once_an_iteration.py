@@ -1,4 +1,4 @@
-"""Completes an order of the passes of micro-batches by what stages run for their parameters, and the way back."""
+"""Adds the collectives and optimizer steps of parameters to an order of micro-batches' passes, and removes them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pipesched.schedule.schedule import Schedule
 
 
 def completed(problem: Problem, schedule: Schedule) -> Schedule:
-    """The schedule with each stage's reduction right behind its last backward, and its step at the device's end.
+    """The schedule with each stage's reduction directly after its last backward, and its step at the device's end.
 
-    As runtimes do it: reductions begin as soon as they can, and no step holds up a pass. What is there stays.
-    Parameters are gathered as memory lets.
+    As runtimes do it: reductions begin as early as they can, and no step delays a pass. Those present stay. Parameters
+    are gathered as memory admits.
     """
     if not problem.network.has_collectives:
         return schedule

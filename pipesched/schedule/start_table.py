@@ -21,7 +21,7 @@ class StartTable(Mapping[Task, int]):
         return found
 
     def right_for(self, columns: PassTable, parts: Ints) -> bool:
-        """Whether just these passes with so many tasks each have starts, none of them before time 0."""
+        """True if exactly these passes with these numbers of tasks have starts, none of them before time 0."""
         return self.columns is columns and bool((self.parts == parts).all() and (self.ticks >= 0).all())
 
     @cached_property

@@ -12,7 +12,7 @@ from pipesched.schedule.timeline import block_ticks
 
 
 def stream_orders(problem: Problem, schedule: Schedule) -> Mapping[Resource, Sequence[Task]]:
-    """What every stream that has tasks runs, in order; a block is its forward's first task, on the first stream."""
+    """Tasks of every stream, in order; a block is its forward's first task, on the first stream."""
     if schedule.task_orders:
         return schedule.task_orders
     found: dict[Resource, list[Task]] = {}

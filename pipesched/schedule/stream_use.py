@@ -1,4 +1,4 @@
-"""How much each stream of a device works, and how much of that while the device's first stream does not."""
+"""Work of each stream of a device, and its exposed part, during which the device's first stream is idle."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _joined(intervals: Iterable[Interval]) -> Iterator[Interval]:
 
 
 def _shared(some: list[Interval], others: list[Interval]) -> int:
-    """How long two lists of intervals, each apart and in order, have in common."""
+    """Length of the intersection of two sorted lists of disjoint intervals."""
     ticks, one, other = 0, 0, 0
     while one < len(some) and other < len(others):
         start = max(some[one][0], others[other][0])

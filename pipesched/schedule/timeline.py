@@ -20,7 +20,7 @@ from pipesched.schedule.start_table import StartTable
 
 @dataclass(frozen=True, repr=False)
 class Timeline:
-    """When each task of a schedule starts. Where it ends follows from the problem's durations and the slots."""
+    """Start of each task of a schedule. Ends follow from the problem's durations and the slots."""
 
     problem: Problem
     schedule: Schedule
@@ -45,14 +45,14 @@ class Timeline:
         return blocks
 
     def start(self, p: Pass) -> int:
-        """When the first of a pass's tasks starts."""
+        """Start of the first of a pass's tasks."""
         if p in self._blocks:
             return self.starts[Task(p)]
         parts = range(self.problem.dependencies.ends_of(p.kind, p.stage)[-1] + 1)
         return min(self.starts[Task(p, part)] for part in parts)
 
     def end(self, p: Pass) -> int:
-        """When all of a pass's tasks have ended but that which sends its tensor on."""
+        """End of a pass's last task, except the task that sends its tensor."""
         if p in self._blocks:
             return self.start(p) + self._blocks[p]
         tasks, scaled = self.problem.tasks_of(p.kind, p.stage), self.problem.scaled
@@ -66,7 +66,7 @@ class Timeline:
 
     @cached_property
     def reach(self) -> tuple[Whole, Whole]:
-        """As `times`, with the tasks that send tensors on."""
+        """`times`, including the tasks that send tensors."""
         if self.problem.transfer_stream is None:
             return self.times
         return self._extent(lambda *pass_type: len(self.problem.tasks_of(*pass_type)))
@@ -102,7 +102,7 @@ class Timeline:
         )
 
     def in_block(self, p: Pass) -> bool:
-        """Whether p runs inside an overlapped block of one duration."""
+        """True if p runs inside an overlapped block of one duration."""
         return p in self._blocks
 
     def busy(self, device: int, stream: str = "") -> list[tuple[int, int]]:

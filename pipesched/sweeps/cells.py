@@ -41,7 +41,7 @@ class Cell:
 
     @cached_property
     def problem(self) -> Problem | PlanProblem:
-        """What is to be solved, named after the file."""
+        """The problem of the cell, named after the file."""
         return problem_of(self.document, self.name)
 
     @cached_property

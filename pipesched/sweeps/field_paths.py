@@ -22,7 +22,7 @@ _STEP = re.compile(r"([^.\[\]]+)|\[(\d{1,6})\]", re.ASCII)
 
 
 def is_plan(document: object) -> bool:
-    """Whether a document is a plan file: a model made of layers."""
+    """True if a document is a plan file: a model made of layers."""
     return isinstance(document, Mapping) and ("layers" in document or "model" in document)
 
 

@@ -1,4 +1,4 @@
-"""What is known of a cell: value, bound, certificate, schedule and published schedules, all numbers exact."""
+"""Outcome of a cell: value, bound, certificate, schedule and published schedules, all numbers exact."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Published:
 
 @dataclass(frozen=True)
 class Effort:
-    """How long and how hard a cell was searched."""
+    """Effort of a cell's search."""
 
     seconds: float
     workers: int
@@ -39,12 +39,12 @@ class Effort:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What is known of a cell, in the file's units. No schedule is below `lower_bound`, None where there is none.
+    """Outcome of a cell, in the file's units. No schedule is below `lower_bound`, None if there is none.
 
-    `claim` says why, `kind` is the kind of that argument, and `evidence` what a schedule file holds for a check of it,
-    None where there is nothing. `work` is that of the busiest device, of whose time the
-    bubble is the rest. `schedule` is the packed schedule file. `choice` is what a plan chose. `finished` is off where
-    the search was interrupted. `effort` is the longest search, `wall_seconds` its time.
+    `claim` is the argument as text, `kind` its kind, and `evidence` the data for its check as in a schedule file, None
+    if there is none. `work` is that of the busiest device, whose remaining time is the bubble. `schedule` is the packed
+    schedule file. `choice` is the choice of a plan. `finished` is False if the search was interrupted. `effort` is the
+    longest search, `wall_seconds` its time.
     """
 
     status: Status
@@ -90,12 +90,12 @@ class Outcome:
         return min(fitting, key=lambda one: one.value or Fraction(0), default=None)
 
     def solved_within(self, allowed: float) -> bool:
-        """Whether more search would bring nothing that was asked for."""
+        """True if more search would add nothing that was asked for."""
         closed = self.gap is not None and self.gap <= allowed
         return self.status in (Status.OPTIMAL, Status.INFEASIBLE) or closed
 
     def merged(self, other: Outcome) -> Outcome:
-        """What both know of one cell: the better schedule, the stronger bound, of this one where they are alike."""
+        """The better schedule and the stronger bound of two outcomes of a cell; this one's if equal."""
         best = other if other.value is not None and (self.value is None or other.value < self.value) else self
         firm = other if other.lower_bound is not None and other.lower_bound > (self.lower_bound or 0) else self
         more = other if (other.finished, other.effort.seconds) > (self.finished, self.effort.seconds) else self

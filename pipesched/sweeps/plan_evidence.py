@@ -1,4 +1,4 @@
-"""What the bound of a cell that is a plan rests on: a document in its outcome, and the file that `check` reads."""
+"""Evidence of the bound of a plan cell: a document in its outcome, and the file that `check` reads."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _FORM = "all plans"
 
 
 def plan_bound_document(plan: Plan) -> dict[str, Any]:
-    """What is said of each placement, with its evidence; the form in which an outcome of a plan holds it."""
+    """Results of each placement with evidence, in the form stored in a plan's outcome."""
     found: dict[str, Any] = {"form": _FORM, "placements": list(map(choice_document, plan.choices))}
     return found | ({"variants": list(map(variant_document, plan.variants))} if plan.variants else {})
 
 
 def is_of_plans(evidence: Mapping[str, Any]) -> bool:
-    """Whether the evidence of an outcome speaks of plans."""
+    """True if the evidence of an outcome is about plans."""
     return evidence.get("form") == _FORM
 
 
@@ -43,7 +43,7 @@ def proved_with(evidence: Mapping[str, Any], capacities: Capacities) -> dict[str
 
 
 class Stated(NamedTuple):
-    """What is said of each placement, of each variant, and the capacities it speaks of, None for the cell's own."""
+    """Results of each placement, of each variant, and the capacities that they assume, None for the cell's own."""
 
     choices: tuple[ChoiceResult, ...] = ()
     variants: tuple[VariantResult, ...] = ()
@@ -51,7 +51,7 @@ class Stated(NamedTuple):
 
 
 def placements_of(known: Outcome) -> Stated:
-    """What an outcome's evidence says."""
+    """The placements stated in an outcome's evidence."""
     evidence = known.evidence
     if evidence is None or not is_of_plans(evidence):
         return Stated()
@@ -64,7 +64,7 @@ def placements_of(known: Outcome) -> Stated:
 
 
 def plan_answer_of(problem: PlanProblem, known: Outcome) -> PlanAnswer | None:
-    """What is known of a cell, as a plan's file says it; None where it has no plan."""
+    """Outcome of a cell as a plan's file states it; None if it has no plan."""
     chosen = known.choice
     if known.schedule is None or chosen is None:
         return None

@@ -93,7 +93,7 @@ def _recut_options(memory: dict[str, Any], stages: int, recut: Callable[..., lis
 def _recut_static(
     memory: dict[str, Any], devices: int, before: tuple[int, int, int], recut: Callable[..., list[Fraction]]
 ) -> None:
-    """From what each device held to what each stage holds: a device with two chains holds its layers twice."""
+    """Static memory by device converted to stages: a device with two chains has its layers twice."""
     static = memory.get("static")
     if static is None:
         return

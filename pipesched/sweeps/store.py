@@ -1,4 +1,4 @@
-"""The store of a sweep: one SQLite file that holds every cell solved, whatever ends the program that writes it."""
+"""The store of a sweep: one SQLite file with every cell solved, complete however the writing program ends."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _ADDED = {1: "ALTER TABLE cells ADD COLUMN document TEXT"}
 
 
 class Store:
-    """What is known of cells, by the key of their content. Every `keep` is on disk when it returns."""
+    """Outcomes of cells by the key of their content. Every `keep` is on disk when it returns."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -59,7 +59,7 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Write all into the one file, without the two that SQLite has beside it while it is open."""
+        """Write everything into the one file, without the two that SQLite keeps while it is open."""
         self._database.close()
 
     def enter(self, sweep: Sweep) -> int:
@@ -80,7 +80,7 @@ class Store:
         return number
 
     def known(self, keys: Iterable[str]) -> dict[str, Outcome]:
-        """What is known of these cells; those of which nothing is are left out."""
+        """Outcomes of these cells, where there are any."""
         found = {}
         for key in dict.fromkeys(keys):
             outcome = self.get(key)
@@ -89,7 +89,7 @@ class Store:
         return found
 
     def get(self, key: str) -> Outcome | None:
-        """What is known of a cell."""
+        """Outcome of a cell, or None."""
         row = self._database.execute("SELECT document, schedule FROM results WHERE key = ?", (key,)).fetchone()
         return None if row is None else outcome_from(json.loads(row[0]), row[1])
 
@@ -113,7 +113,7 @@ class Store:
         return now
 
     def solves(self, key: str) -> int:
-        """How often a search of a cell came to its end."""
+        """Number of completed searches of a cell."""
         row = self._database.execute("SELECT solves FROM results WHERE key = ?", (key,)).fetchone()
         return 0 if row is None else int(row[0])
 
@@ -173,7 +173,7 @@ def is_ours(database: sqlite3.Connection, path: str | Path) -> int:
 
 
 def _statements(version: int) -> list[str]:
-    """What makes the tables of this version from those of an older one; 0 is none."""
+    """SQL statements that migrate the tables of an older version; 0 is none."""
     if version == 0:
         return list(filter(str.strip, _TABLES.split(";")))
     return [_ADDED[one] for one in range(version, FORMAT)]

@@ -33,7 +33,7 @@ class StoredCell:
     outcome: Outcome | None
 
     def problem(self) -> Problem | PlanProblem | None:
-        """What was to be solved; `BadInput` where its document is another's, None where there is none."""
+        """The problem solved; `BadInput` if its document is another's, None if there is none."""
         if self.document is None:
             return None
         problem = problem_of(read_json(self.document, "cell"), self.sweep)  # type: ignore[arg-type]
@@ -43,7 +43,7 @@ class StoredCell:
 
 
 def is_store(path: str | Path) -> bool:
-    """Whether a file is a database."""
+    """True if a file is a database."""
     try:
         with Path(path).open("rb") as stream:
             return stream.read(len(_SQLITE)) == _SQLITE

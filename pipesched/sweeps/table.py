@@ -1,4 +1,4 @@
-"""The table of a sweep: each cell with what is known of it, and the same as plain data for programs and reports."""
+"""The table of a sweep: each cell with its outcome, and the same as plain data for programs and reports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipesched.sweeps.outcome import Outcome, Published
 
 
 class State(StrEnum):
-    """What became of a cell, beside the statuses of a solution."""
+    """State of a cell: the statuses of a solution, and others."""
 
     OPTIMAL = "optimal"
     FEASIBLE = "feasible"
@@ -61,7 +61,7 @@ class Row:
 
     @property
     def objective(self) -> str:
-        """What the cell minimises; nothing where its values are refused."""
+        """Objective of the cell; empty if its values are refused."""
         return "" if self.cell.refused else self.cell.problem.objective.value
 
     @property
@@ -150,7 +150,7 @@ class Table(Tabular):
         return first.memory_unit if isinstance(first, Problem) else first.cluster.memory_unit
 
     def count(self, *states: State) -> int:
-        """How many cells are in one of these states."""
+        """Number of cells in one of these states."""
         return sum(row.state in states for row in self.rows)
 
     def document(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The levels of memory that a schedule can have, and the capacities that hold it to one."""
+"""The memory levels that a schedule can have, and the capacities that limit it to one."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _holder(problem: Problem, stage: int) -> int:
 
 
 def _gathered(problem: Problem, stage: int) -> int:
-    """What the parameters that a stage computes with hold while they are gathered."""
+    """Memory of a stage's parameters while they are gathered."""
     own = problem.stages[_holder(problem, stage)].gather
     return 0 if own is None else own.memory
 

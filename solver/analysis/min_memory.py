@@ -53,8 +53,8 @@ def least_memory(
 ) -> tuple[Solution, LeastMemory]:
     """The solution with its schedule replaced by that of least memory whose value is at most (1 + within) x the best.
 
-    The best is the best value found; if the search comes upon a better one, it counts from then on. ValueError if
-    the solution has no schedule, or the objective is the period.
+    The best is the best value found; if the search finds a better one, it counts from then on. ValueError if the
+    solution has no schedule, or the objective is the period.
     """
     search = _Search(solution, within, limits, on_progress or (lambda *_: None), stop or Event())
     search.known()
@@ -123,7 +123,7 @@ class _Search:
         return fell
 
     def _rank(self, metrics: Metrics, value: Value) -> tuple[Fraction, Value, int]:
-        """What is made small: the level, then the value, then what all devices take together."""
+        """Ranking key: the level, then the value, then the sum of all peaks."""
         return self.scale.of(metrics), value, sum(metrics.peak_quanta)
 
     def _own(self, timeline: Timeline) -> Timeline:
@@ -159,7 +159,7 @@ class _Search:
             ceiling = min(self.level, middle if self.proved == before else ceiling)
 
     def ask(self, level: Fraction) -> bool:
-        """Whether a solve finds a schedule at this level; if it refutes the level, that is kept."""
+        """True if a solve finds a schedule at this level; a refutation of the level is recorded."""
         self.on_progress(self.scale, self.level, self.proved, level)
         found = self.budget.ask(self.levels.under(level), self.allowed)
         self.notes += [note for note in found.notes if note not in self.notes]
@@ -178,7 +178,7 @@ class _Search:
                 self.take(self._own(found.timeline))
 
     def refuted_at_once(self, level: Fraction) -> bool:
-        """Whether feasibility or a certificate rules out the level."""
+        """True if feasibility or a certificate rules out the level."""
         problem = self.levels.under(level)
         reason = why_infeasible(problem)
         if reason is None:

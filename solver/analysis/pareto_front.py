@@ -1,4 +1,4 @@
-"""The Pareto front of time against memory: schedules by the memory they take, bounds by the memory they hold for."""
+"""The Pareto front of time against memory: schedules by their memory, bounds by the memory they are valid for."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class ParetoFront:
         return [*bounds[:1], *ends, *bounds[-1:]]
 
     def _is_step(self, known: _Known) -> bool:
-        """Whether no schedule is as fast with as little memory, and better in one of the two."""
+        """True if the schedule is non-dominated in time and memory."""
         return not any(
             other.level <= known.level and other.value <= known.value and other[:2] != known[:2]
             for other in self._schedules

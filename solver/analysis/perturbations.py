@@ -76,7 +76,7 @@ def _faster_passes(problem: Problem, device: int) -> Iterator[Perturbation]:
 
 
 def _faster_streams(problem: Problem) -> Iterator[Perturbation]:
-    """What passes do on each other stream a tenth faster, on all devices."""
+    """Tasks of each other stream a tenth faster, on all devices."""
     for stream in problem.streams[1:]:
 
         def wanted(_kind: PassKind, task: TaskSpec, stream: str = stream) -> bool:
@@ -177,7 +177,7 @@ def _moves(problem: Problem, device: int) -> Iterator[Perturbation]:
 
 
 def _same_parts(one: Stage, other: Stage) -> bool:
-    """Whether two stages are made of the same tasks, whatever these take."""
+    """True if two stages consist of the same tasks, of any durations."""
     same = (mapped_stage(replace(stage, transfer=0, static=0), lambda _: 0, lambda _: 0) for stage in (one, other))
     return next(same) == next(same)
 

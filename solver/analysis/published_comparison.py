@@ -48,7 +48,7 @@ def compare(problem: Problem, limits: Limits | None = None, schedules: Sequence[
 
 
 def search_limits(problem: Problem, limits: Limits) -> Limits:
-    """Those of the search before a comparison: of very many passes it tries few published schedules by itself."""
+    """Limits of the search before a comparison: of very many passes it tries few published schedules by itself."""
     few = 3 * sum(map(len, problem.microbatches_of)) <= SEARCH.very_long
     return (
         limits
@@ -77,7 +77,7 @@ def all_tried(solution: Solution, names: Sequence[str], limits: Limits, stop: Ev
 
 
 def _tried(solution: Solution, heuristic: Heuristic) -> Candidate:
-    """Of very many micro-batches from fewer, where that is exact and the search found as good a schedule."""
+    """A candidate of very many micro-batches from fewer, if that is exact and the search found as good a schedule."""
     problem, known = solution.problem, solution.value_ticks
     if problem.objective is not Objective.PERIOD:
         found = extended_candidate(problem, heuristic)

@@ -169,7 +169,7 @@ class _Search:
                 self.keep([timeline for timeline in found if timeline is not None])
 
     def starts(self) -> Sequence[Timeline]:
-        """Orders that fit; under the span also with no device held back, as that may be what makes one fragile."""
+        """Orders that fit; for the span also with no device delayed, as delays may be what makes one fragile."""
         fitting = [c.timeline.schedule for c in self.solution.candidates if c.fits and c.timeline is not None]
         lists = islice(listed(self.problem), _PARAMS.list_schedules)
         timings = (best_times, simulate) if self.problem.objective is Objective.SPAN else (simulate,)

@@ -54,7 +54,7 @@ def explain(
 
 
 def _outcome(found: Solution, known: Timeline) -> BoundAndValue:
-    """What a solve found, or the order known before where that is still valid and better."""
+    """Result of a solve, or the order known before if it is still valid and better."""
     if found.status is Status.INFEASIBLE:
         return _of(found.problem, found.lower_bound_ticks, None)
     values = [found.value_ticks, _value_of_order(found.problem, known)]

@@ -1,4 +1,4 @@
-"""What a first or last stage takes beyond the others, an embedding or output layer, in equal parts on all devices."""
+"""Excess work of a first or last stage (embedding, output layer) shared equally by all devices."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _ENDS = (("embedding", 0), ("output layer", -1))
 
 
 def sharing_ends(problem: Problem) -> Iterator[Perturbation]:
-    """One change at most: of the ends of a chain those with more work than any stage between have no more of it.
+    """At most one change: ends of a chain with more work than any stage between are reduced to that.
 
     The parts run as vocabulary parallelism does (arXiv 2411.05288, algorithm 1), with collectives as long as the
-    longest transfer. A stage keeps its ways of saving memory, and then all of its activation.
+    longest transfer. A stage keeps its modes of saving memory, and then all of its activation.
     """
     if not _may_have_modules(problem):
         return
@@ -43,7 +43,7 @@ def sharing_ends(problem: Problem) -> Iterator[Perturbation]:
 
 
 def _may_have_modules(problem: Problem) -> bool:
-    """Whether the problem is made of nothing that modules do not go with, and has several devices."""
+    """True if no feature of the problem excludes modules, and it has several devices."""
     one = len(problem.placement.chains) == 1 and problem.sequence_chunks == 1 and problem.devices > 1
     plain = problem.objective in (Objective.MAKESPAN, Objective.SPAN) and not problem.overlaps
     own = any(stage.tasks or stage.kinds_of_parameters or stage.lent or stage.collected for stage in problem.stages)
@@ -51,7 +51,7 @@ def _may_have_modules(problem: Problem) -> bool:
 
 
 def _divided(stage: Stage, usual: Stage, devices: int) -> tuple[Stage, Stage]:
-    """The stage with no more than a usual one has, and of the rest the part of a device."""
+    """The stage limited to a usual one's costs, and each device's part of the remainder."""
     times = ("forward", "backward", "weight", "fused")
     keys = (*times, *(() if stage.saving_kinds else ("activation",)), "static")
     kept = {key: min(getattr(stage, key), getattr(usual, key)) for key in keys if getattr(stage, key) is not None}

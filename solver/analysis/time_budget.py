@@ -62,7 +62,7 @@ class Budget:
         return time.monotonic() - self._started
 
     def over(self) -> bool:
-        """Whether no more questions should be asked."""
+        """True if no more solves should be started."""
         late = self.limits.deterministic is None and self.seconds >= self.limits.seconds
         return late or self.stop.is_set()
 

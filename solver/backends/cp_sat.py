@@ -26,12 +26,12 @@ ValueOf = Callable[[IntVar | NotBooleanVariable], int]
 
 @dataclass(frozen=True)
 class Parameters:
-    """How one model is solved. Where `deterministic` is set, CP-SAT's own units of work count instead of `seconds`.
+    """Parameters of one CP-SAT call. If `deterministic` is set, CP-SAT's own units of work count instead of `seconds`.
 
-    `clauses_only` is for models with order literals: clauses, learnt and propagated at once, and nothing else. Linear
-    relaxation, presolve, probing, and sets of literals that push a start take longer to find than the search needs to
-    find the same (docs/engine.md). `from_below` assumes the least value there can be, and learns from each conflict
-    with that how much more it takes.
+    `clauses_only` is for models with order literals: only clauses, learnt and propagated. Linear relaxation, presolve,
+    probing, and sets of literals that push a start take longer to find than the search needs to find the same
+    (docs/engine.md). `from_below` is core-guided search: it assumes the least value, and learns from each conflict how
+    much more is needed.
     """
 
     seconds: float
@@ -48,9 +48,9 @@ class Parameters:
 
 @dataclass(frozen=True)
 class Callbacks:
-    """What CP-SAT calls while it runs: for every better solution, and for every better bound, on any of its threads.
+    """Callbacks of CP-SAT: for every better solution, and for every better bound, on any of its threads.
 
-    An error that one of them raises ends the call, and is raised again there.
+    An error raised by one of them ends the call, and is raised again there.
     """
 
     on_solution: Callable[[ValueOf, float], None]
@@ -59,10 +59,10 @@ class Callbacks:
 
 @dataclass(frozen=True)
 class Answer:
-    """How a call ended: `value_of` reads the best solution, `work` is in CP-SAT's units.
+    """Result of a call: `value_of` reads the best solution, `work` is in CP-SAT's units.
 
-    `complete`: the search came to its end, so that the solution is optimal, or there is none. `bound` is a whole
-    number, as the objective is.
+    `complete`: the search finished, so that the solution is optimal, or there is none. `bound` is a whole number, as
+    the objective is.
     """
 
     has_solution: bool

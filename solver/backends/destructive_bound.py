@@ -66,12 +66,12 @@ def destructive_bounds(
     stop: Event,
     every: bool = False,
 ) -> Iterator[RefutedValue | Schedule]:
-    """Increasing bounds, and a schedule where all devices together turn out to have one.
+    """Increasing bounds, and a schedule if all devices together turn out to have one.
 
-    `known` gives what is proved by now and the value to stay below, in ticks; it ends when the two meet, when told to
-    stop, or out of time. What is asked for last may be a fraction of a tick: then in as many times finer ticks, in
-    which an order that takes no longer has whole times. `every` device is asked for at once where the exact model of
-    all has proved much already, whatever its literals, and one value for as long as there is time.
+    `known` gives the proved bound and the value to stay below, in ticks; the search ends when the two meet, when
+    stopped, or out of time. The last question may be a fraction of a tick: then in as many times finer ticks, in which
+    an order that takes no longer has whole times. With `every` all devices are asked at once if the exact model of all
+    has proved much already, whatever its literals, and one value for as long as there is time.
     """
     yield from _Refuting(problem, limits, seconds, known, stop, every).found()
 
@@ -129,7 +129,7 @@ class _Refuting:
                 self._share = max(_PARAMS.least_step, self._share / 2)
 
     def _open(self) -> tuple[Value, Value]:
-        """What is proved, and the value to stay below: the consumer may not have processed the latest results yet."""
+        """The proved bound and the value to stay below: the consumer may not have processed the latest results yet."""
         low, below = self._known()
         return max(low, self._proved), below if self._found is None else min(below, self._found)
 
@@ -148,7 +148,7 @@ class _Refuting:
 
 
 def _asked_for(low: Value, below: Value, share: float, parts: int) -> Value:
-    """A share of the way up from what is proved, in whole ticks; the last fraction where no whole tick is left."""
+    """The value at a share of the gap, in whole ticks; the last fraction if no whole tick is left."""
     value: Value = min(most_below(below, parts), floor(low) + int(share * (below - low)))
     return most_below(below, parts) if value < low else value
 

@@ -1,4 +1,4 @@
-"""CP-SAT on the exact model: better schedules and better bounds, reported as they come."""
+"""CP-SAT on the exact model: better schedules and better bounds, reported as they are found."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Callback = Callable[[Timeline | None, Value], None]
 
 @dataclass(frozen=True)
 class CpSatResult:
-    """What CP-SAT ended with; `bound` is in ticks. `complete` where nothing was left to search."""
+    """Final result of CP-SAT; `bound` is in ticks. `complete` if nothing was left to search."""
 
     timeline: Timeline | None
     bound: Value
@@ -30,9 +30,9 @@ class CpSatResult:
 def improve(
     model: ExactModel, limits: Limits, seconds: float, stop: Event, callback: Callback, from_below: bool = False
 ) -> CpSatResult:
-    """Search for better schedules and better bounds until optimal, told to stop, or out of time.
+    """Search for better schedules and better bounds until optimal, stopped, or out of time.
 
-    `from_below` asks for schedules of the lower bound first.
+    `from_below` selects core-guided search.
     """
     search = _Search(model, callback)
     answer = search.run(replace(_parameters(model, limits, seconds), gap=limits.gap, from_below=from_below), stop)

@@ -102,7 +102,7 @@ class _Task(Generic[Result]):
             self._over.set()
 
     def over(self, seconds: float) -> bool:
-        """Whether it has ended, after so many seconds at most."""
+        """True if the task has ended, waiting at most `seconds`."""
         return self._over.wait(seconds)
 
     def end(self) -> None:
@@ -154,10 +154,10 @@ def _ignored_in_silence() -> Iterator[None]:
 
 
 def _may_end(thread: Thread) -> bool:
-    """Whether the thread is outside of libraries that an exception would leave unusable.
+    """True if the thread is outside of libraries that an exception would leave unusable.
 
-    Nor does it start another thread, which until it runs has the identity of its creator: the exception would hit that
-    one, and the creator wait for it forever.
+    Nor may it be starting another thread, which until it runs has the identity of its creator: the exception would hit
+    that one, and the creator wait for it forever.
     """
     frame = sys._current_frames().get(thread.ident or 0)
     while frame is not None:

@@ -1,4 +1,4 @@
-"""Work that goes on where it was: on a thread of its own, which waits between two slices where it would ask for a stop.
+"""Work that pauses between slices: on a thread of its own, which waits at the points where it would ask for a stop.
 
 What is computed step by step, and asks a stop between them, need not know of slices: it asks, and has its answer when
 its next slice begins. So whatever it has come to stays on its stack.
@@ -58,12 +58,12 @@ class Paced(Event):
         return self.stopped()
 
     def stopped(self) -> bool:
-        """What `is_set` says, at once."""
+        """`is_set` without waiting."""
         return super().is_set() or self._stop.is_set()
 
     @property
     def at_once(self) -> Event:
-        """The same stop for who asks beside the work, and does not wait."""
+        """The same stop event for other threads, without waiting."""
         return _AtOnce(self)
 
     def _run(self) -> None:

@@ -1,4 +1,4 @@
-"""A bound by CP-SAT's exhaustive search once more, with other parameters."""
+"""Recheck of a bound by CP-SAT's exhaustive search, with other parameters."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from solver.limits import Limits
 def recheck_refutation(
     problem: Problem, bound: Value, evidence: Refutation, limits: Limits, stop: Event
 ) -> bool | None:
-    """Whether CP-SAT again finds no schedule below the bound (in ticks); None where it comes to no end.
+    """True if CP-SAT again finds no schedule below the bound (in ticks); None if it does not finish.
 
-    It searches the same model, stated anew, with presolve and linear relaxation (which the search for bounds leaves
-    out), without symmetries, and with another seed. `Disagreement` where it finds a schedule of all devices,
-    `NotCoveredError` where there is no such model.
+    It searches the same model, stated again, with presolve and linear relaxation (which the search for bounds leaves
+    out), without symmetries, and with another seed. `Disagreement` if it finds a schedule of all devices,
+    `NotCoveredError` if there is no such model.
     """
     problem = without_scale(problem)
     below = greatest_attainable_below(problem, bound)

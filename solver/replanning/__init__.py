@@ -1,1 +1,1 @@
-"""Ordering anew what remains of an iteration under way."""
+"""Replanning of the remaining tasks of an iteration under way."""

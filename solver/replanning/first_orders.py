@@ -1,4 +1,4 @@
-"""First orders of what remains of an iteration: list scheduling that keeps memory, by several rules."""
+"""First orders of an iteration's remaining tasks: list scheduling within memory, by several rules."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from solver.tasks.job_graph import JobGraph, graph_of
 
 
 def first_orders(jobs: Jobs) -> Iterator[dict[int, int]]:
-    """The starts of the jobs that run, in steps, as each rule has them; nothing of a rule that memory stops.
+    """Starts of the jobs that run, in steps, for each rule that memory does not stop.
 
-    Backwards fused and split, activations held in each way; first what is longest from its end to the last one,
-    backwards first, and one micro-batch after the other, which memory stops only where it stops all.
+    Backwards fused and split, activations in each mode; priority to the longest tail, to backwards, and one micro-batch
+    after the other, which memory stops only if it stops all.
     """
     most = max((choice.options for choice in jobs.choices), default=1)
     # Of gathered parameters: the more micro-batches run in turn, the less often they are gathered.
@@ -98,8 +98,7 @@ def _placed(graph: JobGraph, rank: Callable[[int, int], Rank]) -> Iterator[dict[
 
 
 class _Memory:
-    """What is left of each memory as jobs are placed: it is taken in the order of time, and given back when all of a
-    pass has ended."""
+    """Remaining memory as jobs are placed: taken in the order of time, released when all of a pass has ended."""
 
     def __init__(self, graph: JobGraph) -> None:
         jobs = graph.jobs
@@ -107,10 +106,10 @@ class _Memory:
         self._left = {pool: room for pool, room in enumerate(jobs.room) if room is not None}
         self._taken = dict.fromkeys(self._left, 0)  # when last
         self._given: dict[int, list[tuple[int, int]]] = {pool: [] for pool in self._left}  # (when, how much)
-        self._takes: dict[int, list[_Held]] = {}
-        self._gives: dict[int, list[_Held]] = {}
+        self._takes: dict[int, list[_PassMemory]] = {}
+        self._gives: dict[int, list[_PassMemory]] = {}
         for one in here:
-            held = _Held(one.pool, one.takes, one.gives, len(one.last))
+            held = _PassMemory(one.pool, one.takes, one.gives, len(one.last))
             for on, found in ((one.first, self._takes), (one.last, self._gives)):
                 for n in on:
                     found.setdefault(n, []).append(held)
@@ -144,8 +143,8 @@ class _Memory:
 
 
 @dataclass
-class _Held:
-    """What a pass still takes of a memory and gives back, how many of its last jobs are left, and when others ended."""
+class _PassMemory:
+    """Memory a pass still takes and releases, its number of unfinished last jobs, and the end of the others."""
 
     pool: int
     takes: int

@@ -1,4 +1,4 @@
-"""Gathered parameters as list scheduling goes on: gathered when a pass is ready that needs them, dropped for room."""
+"""Gathers of parameters during list scheduling: started when a ready pass needs them, released for memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _Stage:
 
 
 class GathersOnDemand:
-    """Which jobs may be placed, and not before when, of jobs of which all that gather are given."""
+    """Jobs that may be placed, with their earliest starts, given all jobs that gather."""
 
     def __init__(self, graph: JobGraph) -> None:
         self._jobs, self._stages = graph.jobs, dict[int, _Stage]()
@@ -52,7 +52,7 @@ class GathersOnDemand:
             own.there = len(own.releases) > len(own.gathers)
 
     def waits(self, before: int, after: int) -> bool:
-        """Whether an arc is one that is kept here: between what gathers or drops and what computes."""
+        """True if an arc is handled here: between a gather or release and a compute job."""
         return self._of.get(before) is self._of.get(after, self) and self._uses(before) != self._uses(after)
 
     def wanted(self, ready: Collection[int]) -> list[tuple[int, int]]:
@@ -89,18 +89,18 @@ class GathersOnDemand:
         return self._jobs.jobs[own.gathers[0]].choice is None or self._further != 0
 
     def unwanted(self, ready: Collection[int]) -> list[tuple[int, int]]:
-        """What gathers ahead of a ready pass, where nothing else can start: one that runs already, say."""
+        """Gathers ahead of a ready pass, for when nothing else can start."""
         return [(n, 0) for n in ready if self._gathers(n) and self._of[n].left and self._may_gather(n)]
 
     def order(self, start: int, n: int, ready: Collection[int], rank: Callable[[int, int], Rank]) -> Rank:
-        """The rank of a job at its start; what gathers has that of the pass which needs it, behind passes alike."""
+        """Rank of a job at its start; a gather has that of the pass which needs it, after equal passes."""
         gathers = self._gathers(n)
         own = (self._wanting(n, ready) or [n]) if gathers else [n]
         first, *rest = min(rank(one, start) for one in own)
         return (first, gathers, *rest, n)
 
     def optional(self, n: int) -> bool:
-        """Whether a job need not be placed: it gathers once more, or drops what that gathered."""
+        """True for a job that need not be placed: an additional gather or its release."""
         own = self._of.get(n)
         return own is not None and not self._uses(n) and self._jobs.jobs[n].choice is not None
 

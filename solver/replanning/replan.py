@@ -1,4 +1,4 @@
-"""Orders anew what remains of an iteration: a first answer at once, then CP-SAT on all of it or on windows."""
+"""Replanning of an iteration under way: a first answer at once, then CP-SAT on all of it or on windows."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class _Search:
 
     @cached_property
     def _small(self) -> bool:
-        """Whether the exact model has few enough passes and literals."""
+        """True if the exact model has few enough passes and literals."""
         return (
             len(self.jobs.jobs) <= _PARAMS.most_jobs
             and open_pairs(KnownOrder(Operations(self.jobs))) <= _PARAMS.most_literals
@@ -153,7 +153,7 @@ class _Search:
         return placed_at(grouped_at(self.jobs, starts), starts, self._openings(starts))
 
     def _openings(self, starts: Mapping[int, int]) -> list[int]:
-        """When each device begins, in steps: 0 where the time of the iteration counts."""
+        """Opening time of each device, in steps: 0 if the time of the iteration counts."""
         first: dict[int, int] = {}
         for n, start in starts.items():
             device = self.jobs.device(n)
@@ -162,7 +162,7 @@ class _Search:
         return [first.get(device, 0) if since is None else since for device, since in enumerate(opened)]
 
     def told(self, starts: Mapping[int, int], waits: Iterable[tuple[int, int]]) -> None:
-        """A better order by the steps at which its jobs start, judged before it is told of."""
+        """Report a better order by the start steps of its jobs, after it has been validated."""
         jobs = self.jobs
         events = tuple(Wait(jobs.jobs[one].task, jobs.jobs[other].task) for one, other in waits)
         able = [
@@ -177,12 +177,12 @@ class _Search:
         self.report(self.result())
 
     def _delays(self, starts: Mapping[int, int]) -> set[int]:
-        """By how many steps to delay all starts before they are rounded down to ticks, at choice.
+        """Candidate delays of all starts, in steps, before they are rounded down to ticks.
 
-        Tasks of no length take a step each. Where a device begins just before a tick these may bring its end behind
-        one, so that rounding makes it longer; not so where it begins at one. There is a delay by which no device begins
-        so late in a tick: a device forbids `zeros` of them, the devices that count are `parts` at most, and a tick has
-        a step more than both together. The least such delay puts the beginning of some device at a tick.
+        Tasks of length 0 take a step each. If a device begins just before a tick these may move its end after one, so
+        that rounding makes it longer; not so if it begins at one. There is a delay with which no device begins so late
+        in a tick: a device forbids `zeros` of them, at most `parts` devices count, and a tick has a step more than both
+        together. The least such delay puts the beginning of some device at a tick.
         """
         if not self.jobs.opened:
             return {0}
@@ -272,9 +272,9 @@ def fine_enough(jobs: Jobs) -> int:
 
 
 def least_value(problem: Problem, state: State, jobs: Jobs) -> int:
-    """What every stream has left to run, after the first of it can start, in ticks: of each choice the least.
+    """Lower bound: remaining work of every stream after its first possible start, in ticks, with the cheapest modes.
 
-    And what has run, or runs already. Of a span each device counts from its beginning.
+    Also tasks that have run, or are running. For a span each device counts from its beginning.
     """
     opened, most = [since and since // jobs.scale for since in jobs.opened] or [0] * problem.devices, 0
     for task, one in state.ran.items():

@@ -1,4 +1,4 @@
-"""What runs the cells of a sweep: here in turn, on a pool of processes, or on a cluster."""
+"""Executors of a sweep's cells: in sequence here, on a pool of processes, or on a cluster."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Executor(Protocol):
         """Begin a task."""
 
     def ended(self, seconds: float) -> list[Ended]:
-        """What has ended, after so many seconds at most where nothing has yet."""
+        """Cells that have ended, waiting at most `seconds` if none has."""
 
     def stop(self) -> None:
         """Ask all that is under way to end with what was found."""

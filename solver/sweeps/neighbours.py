@@ -1,6 +1,6 @@
-"""What the cells of a family know of each other: they differ in the capacity of their devices alone.
+"""Inference between cells of a family, which differ only in the capacity of their devices.
 
-A schedule that fits less memory fits more, and a bound on all schedules with more memory holds with less.
+A schedule that fits less memory fits more, and a bound on all schedules with more memory is valid with less.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Neighbours:
         return max((one.lower_bound for one in found if one is not None and one.lower_bound is not None), default=None)
 
     def settled(self, cell: Cell) -> Iterator[tuple[Cell, Outcome]]:
-        """What cell and others learn of each other; the caller keeps each in `known` before it asks for the next."""
+        """Outcomes that a cell and others imply for each other; the caller stores each before it asks for the next."""
         others = [other for other in self._family(cell) if other.key != cell.key and other.key in self.known]
         for source, target in [*((other, cell) for other in others), *((cell, other) for other in others)]:
             before = self.known[target.key]
@@ -63,7 +63,7 @@ class Neighbours:
 
 
 def holds(less: Capacities, more: Capacities) -> bool:
-    """Whether every device has at least as much memory in the second."""
+    """True if every device has at least as much memory in the second."""
     return all(b is None or (a is not None and a <= b) for a, b in zip(less, more, strict=True))
 
 
@@ -73,7 +73,7 @@ def by_memory(cell: Cell) -> tuple[tuple[bool, Fraction], ...]:
 
 
 def _learnt(cell: Cell, before: Outcome, other: Cell, theirs: Outcome) -> Outcome:
-    """What is known of a cell with what another cell adds to it; the same object where that is nothing."""
+    """Outcome of a cell extended by another cell's; the same object if that adds nothing."""
     found = before
     if before.status is Status.INFEASIBLE:
         return before
@@ -111,7 +111,7 @@ def _in_problem(problem: Problem, timeline: Timeline) -> Timeline | None:
 
 
 def _evidence(cell: Cell, known: Outcome) -> Mapping[str, Any] | None:
-    """What is known of a cell, as evidence about one with less memory."""
+    """Outcome of a cell as evidence about one with less memory."""
     if known.evidence is None or known.kind == CARRIED:
         return known.evidence
     if is_of_plans(known.evidence):

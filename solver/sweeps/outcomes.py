@@ -20,7 +20,7 @@ from pipesched.sweeps.plan_evidence import plan_bound_document
 
 
 def of_solution(solution: Solution, effort: Effort) -> Outcome:
-    """What a solve brought."""
+    """Outcome of a solve."""
     tick, certificate = solution.problem.tick, solution.certificate
     known = Outcome(
         solution.status,
@@ -43,7 +43,7 @@ def of_solution(solution: Solution, effort: Effort) -> Outcome:
 
 
 def of_plan(plan: Plan, effort: Effort) -> Outcome:
-    """What a plan search brought: the best plan, with the bound on all of them."""
+    """Outcome of a plan search: the best plan, with the bound on all of them."""
     known = Outcome(
         plan.status,
         effort,
@@ -93,7 +93,7 @@ def published_timeline(name: str, timeline: Timeline, fits: bool, metrics: Metri
 
 
 def rebased(known: Outcome, timeline: Timeline, choice: Mapping[str, Any] | None) -> Outcome:
-    """The figures of a schedule that comes from another cell; bound and published schedules stay this cell's."""
+    """Figures of a schedule taken from another cell; bound and published schedules stay this cell's."""
     problem, metrics = timeline.problem, measure(timeline)
     return replace(
         _with_metrics(known, problem, metrics),

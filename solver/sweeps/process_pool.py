@@ -1,4 +1,4 @@
-"""Cells on processes of this machine. One that dies takes its cell along, which is tried again; none outlives us."""
+"""Cells on processes of this machine. The cell of a process that dies is tried again; no process outlives us."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TOLD_WITHIN = 2.0  # seconds
 
 
 class ProcessPool:
-    """So many processes, each with one cell at a time."""
+    """`slots` processes, each with one cell at a time."""
 
     def __init__(self, slots: int) -> None:
         self.slots = slots

@@ -1,4 +1,4 @@
-"""Runs a sweep: reads what the store knows, solves the other cells side by side, and keeps each as it ends."""
+"""Runs a sweep: reads the store, solves the other cells in parallel, and stores each as it ends."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Moment:
-    """How far a sweep is: cells in all, done, and under way; seconds so far, and those that are likely left."""
+    """Progress of a sweep: cells in all, done, and running; seconds so far, and the estimate of those left."""
 
     cells: int
     done: int
@@ -109,7 +109,7 @@ class _Run:
         return Row(cell, self._known.get(cell.key), self._failures.get(cell.key, ""))
 
     def _wanted(self, cell: Cell) -> bool:
-        """Whether a cell is to be solved: not if it was, unless with less time and asked for again."""
+        """True if a cell is to be solved: not if it was, unless with less time and a recheck is asked for."""
         known = self._known.get(cell.key)
         if known is None or not known.finished:
             return True
@@ -133,7 +133,7 @@ class _Run:
         return max(_LEAST_SECONDS, min(limit, left / turns))
 
     def _take(self, ended: Ended) -> None:
-        """Keep an outcome, and what follows from it for its neighbours, before anybody is told of it."""
+        """Store an outcome, and its consequences for neighbours, before it is reported."""
         cell = self._cells[ended.key]
         if ended.outcome is None:
             if ended.lost and self._tries[cell.key] < _TRIES and not self._stop.is_set():
@@ -168,7 +168,7 @@ class _Run:
 
 
 def _ordered(cells: Iterable[Cell]) -> list[Cell]:
-    """Of each family the most memory first, whose bound holds for all, then from the least, whose schedules do.
+    """Of each family the most memory first, whose bound is valid for all, then from the least, whose schedules fit all.
 
     One cell of each family in turn: those of one family then find more of it known.
     """

@@ -43,7 +43,7 @@ class Task:
 
 
 def solve_cell(task: Task, stop: Event | None = None) -> Outcome:
-    """What is found of a cell within its limits. Setting `stop`, an event of this cell alone, ends the search."""
+    """Outcome of a cell within its limits. Setting `stop`, an event of this cell alone, ends the search."""
     began, limits = time.monotonic(), task.limits
     problem = problem_of(task.document, task.name)
     met = MetBound(task.floor, float(limits.gap), stop or Event())

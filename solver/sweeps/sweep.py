@@ -37,9 +37,9 @@ def sweep(
 ) -> Table:
     """Every cell of the product of these values, solved: `sweep("plan.yaml", {"devices": [4, 8]}, seconds=10)`.
 
-    `values` are as in the `sweep` section of a file, and come beside it. Limits are those of each cell, of which
-    `jobs` run at a time (more than one in a script needs `if __name__ == "__main__":`). What the file `store` knows is
-    not solved again. `BadInput` where no cell can be.
+    `values` are as in the `sweep` section of a file, and are added to it. Limits are those of each cell, of which
+    `jobs` run at a time (more than one in a script needs `if __name__ == "__main__":`). Cells found in the file `store`
+    are not solved again. `BadInput` if no cell can be solved.
     """
     refuse_other("sweep", model, (str, Path, Mapping, Problem), _ALLOWED)
     limits, stop = limits_from("sweep", limits, seconds), stop or Event()

@@ -1,1 +1,1 @@
-"""What analyses of a problem bring: its explanation, the frontier of time and memory, least memory, robustness."""
+"""Results of analyses of a problem: its explanation, the frontier of time and memory, least memory, robustness."""

@@ -1,4 +1,4 @@
-"""What keeps a problem from being faster: the strongest analytic bound, the devices close to it, what it is made of."""
+"""The bottleneck of a problem: the strongest analytic bound, the devices close to it, its components."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CLOSE = Fraction(1, 100)
 
 
 class Cause(StrEnum):
-    """What makes a part of the bound beyond the busiest device's work; or that work itself."""
+    """Cause of a part of the bound beyond the busiest device's work; or that work itself."""
 
     LOAD = "load"  # the work is almost all of the bound
     MEMORY = "memory"
@@ -63,10 +63,10 @@ class Bottleneck:
 
     @property
     def binds(self) -> tuple[Cause, ...]:
-        """What makes most of the bound beyond the busiest device's work.
+        """The causes of most of the bound beyond the busiest device's work.
 
-        The load, if the work is almost all of it; the interplay, if most of the rest is not analytic. What makes at
-        least half as much as the first is named behind it.
+        The load, if the work is almost all of it; the interplay, if most of the remainder is not analytic. Causes of at
+        least half as much as the first follow it.
         """
         bound = self.strongest.value_ticks
         if self.proved.value_ticks - self.work <= CLOSE * self.proved.value_ticks:
@@ -82,7 +82,7 @@ class Bottleneck:
 
 
 def story(it: Bottleneck) -> list[str]:
-    """The bottleneck in sentences: what it is, what it is made of, and what comes next."""
+    """The bottleneck in sentences: the bound, its components, and the next strongest device."""
     problem, bound = it.problem, it.strongest.value_ticks
     device = f"device {it.device}"
 

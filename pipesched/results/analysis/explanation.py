@@ -11,7 +11,7 @@ from pipesched.results.analysis.bottleneck import Bottleneck
 
 
 class PerturbationKind(StrEnum):
-    """What a change of a problem changes."""
+    """Kind of quantity that a perturbation of a problem changes."""
 
     MEMORY = "memory"
     TRANSFER = "transfer"
@@ -34,7 +34,7 @@ class Perturbation:
 
 @dataclass(frozen=True)
 class BoundAndValue:
-    """What is known of a problem, in the file's time unit: a bound proved, and the best value found (None: none)."""
+    """Proved bound and best value found (None: none) of a problem, in the file's time unit."""
 
     lower_bound: Fraction
     value: Fraction | None
@@ -42,7 +42,7 @@ class BoundAndValue:
 
 @dataclass(frozen=True)
 class Effect:
-    """What a change does. `reason` says why the changed problem has no schedule at all, if it has none."""
+    """Effect of a change. `reason` says why the changed problem has no schedule at all, if it has none."""
 
     change: Perturbation
     outcome: BoundAndValue
@@ -86,9 +86,9 @@ class Explanation:
         return (max(Fraction(0), least) if effect.change.relaxes else least), most
 
     def ranked(self) -> tuple[Effect, ...]:
-        """The effects, what gains most first: by the fall proved, by the fall of the best found, by the most possible.
+        """The effects by gain: by the proved decrease, by the decrease of the best found, by the most possible.
 
-        Effects of which nothing is told, and those that leave no schedule, come last. Equal ones keep their order.
+        Inconclusive effects, and those that leave no schedule, are last. Equal ones keep their order.
         """
         return tuple(sorted(self.effects, key=self._rank, reverse=True))
 
@@ -100,7 +100,7 @@ class Explanation:
         return True, max(gain[0], min(gain[1], Fraction(0))), before - after, gain[1]
 
     def tells(self, effect: Effect) -> bool:
-        """Whether anything is known of the change that as short a search does not leave open without it."""
+        """True if an equally short search without the change would leave more open."""
         gain, before, after = self.gain(effect), self.as_it_is, effect.outcome
         if gain is None or before.value is None or after.value is None:
             return False

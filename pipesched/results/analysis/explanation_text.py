@@ -1,4 +1,4 @@
-"""An explanation in words: what helps most, which changes share a row, what is proved of each."""
+"""An explanation in words: what helps most, which changes share a row, the proved gain of each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ INCONCLUSIVE = "inconclusive"
 
 
 def advice(it: Explanation) -> list[str]:
-    """What to change: the first rows of the table that may gain."""
+    """Recommended changes: the first rows of the table that may gain."""
     gains: list[tuple[str, bool]] = []
     for what, effect in grouped(it):
         least, most = it.gain(effect) or (0, 0)
@@ -26,7 +26,7 @@ def advice(it: Explanation) -> list[str]:
 
 
 def footnotes(it: Explanation) -> list[str]:
-    """What to keep in mind of the table."""
+    """Caveats of the table."""
     now = it.as_it_is
     notes = []
     if now.value and now.value > now.lower_bound:
@@ -41,7 +41,7 @@ def footnotes(it: Explanation) -> list[str]:
 
 
 def grouped(it: Explanation) -> list[tuple[str, Effect]]:
-    """What gains most first, each with its text; one for the devices on which an activation more does the same."""
+    """Effects by gain, each with its text; one for devices on which one more activation has the same effect."""
     together: dict[tuple[object, ...], list[Effect]] = {}
     for effect in it.ranked():
         alone = effect.change.kind is not PerturbationKind.MEMORY or effect.change.device is None
@@ -64,7 +64,7 @@ def _listed(devices: Sequence[int]) -> str:
 
 
 def gain_text(it: Explanation, effect: Effect) -> str:
-    """What is proved of a change; nothing where a search as short tells as little without it."""
+    """Proved gain of a change; `INCONCLUSIVE` if an equally short search without it shows as little."""
     gain, value = it.gain(effect), it.as_it_is.value
     if gain is None or not value:
         return ""

@@ -1,4 +1,4 @@
-"""How much memory a schedule takes, as one number: the peak of the device that takes most."""
+"""Memory of a schedule as one number: the peak of the device that takes most."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from pipesched.schedule.metrics import Metrics
 
 @dataclass(frozen=True)
 class MemoryScale:
-    """What a level of memory is, in words and in numbers.
+    """Scale of memory levels.
 
-    Most counts in the file's unit where all devices have the same capacity or some have none; where capacities differ,
-    as a share of the device's own (`by_share`), since it is the fullest device that fails. A level is that number:
-    an amount in the file's unit, or a share. `weights` is what each device's memory, in whole units of the resolution,
-    is divided by.
+    Levels are in the file's unit if all devices have the same capacity or some have none; if capacities differ, they
+    are shares of the device's own (`by_share`), since it is the fullest device that fails. `weights` are the divisors
+    of each device's memory, in whole units of the resolution.
     """
 
     problem: Problem

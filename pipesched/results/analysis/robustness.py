@@ -38,7 +38,7 @@ class Robustness:
 
     @property
     def reverses(self) -> bool:
-        """Whether a published schedule, none of which is better without noise, is better under it beyond doubt.
+        """True if a published schedule, none of which is better without noise, is significantly better under it.
 
         That is by more than twice the standard error of the difference.
         """

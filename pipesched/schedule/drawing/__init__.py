@@ -1,1 +1,1 @@
-"""What every drawing of a timeline shares: its boxes and their colours, without any library that draws."""
+"""Shared parts of all drawings of a timeline: its boxes and their colours, without a drawing library."""

@@ -33,7 +33,7 @@ class Box(NamedTuple):
 
     @property
     def sends(self) -> bool:
-        """Whether it is the transfer of a pass's tensor."""
+        """True for the transfer of a pass's tensor."""
         return self.name == SENDING
 
 
@@ -72,7 +72,7 @@ def lanes(problem: Problem) -> dict[str, tuple[float, float]]:
 
 
 def row_shares(problem: Problem) -> float:
-    """How much higher a device's row is than one with the compute lane alone."""
+    """Height of a device's row relative to one with the compute lane alone."""
     return 1 + SIDE_LANE * (len(problem.streams) - 1)
 
 

@@ -1,4 +1,4 @@
-"""One row of a Gantt chart with fewer columns than boxes: in each column one of what runs in it."""
+"""One row of a Gantt chart with fewer columns than boxes: in each column one of the kinds that run in it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ Kind = TypeVar("Kind", bound=Hashable)
 
 
 def sampled(boxes: Iterable[tuple[float, float, Kind]], columns: int) -> list[Kind | None]:
-    """What each of the columns shows; None is idle. Boxes are (start, end, kind), their times in columns.
+    """The kind shown in each column; None is idle. Boxes are (start, end, kind), their times in columns.
 
-    It takes most of the column's time, or a third as much as what does; along the row kinds are in proportion to time.
+    A kind is shown if its share of the column is at least a third of the largest; along the row kinds are in proportion
+    to time.
     """
     owed: Counter[Kind | None] = Counter()
     chosen: list[Kind | None] = []
@@ -27,7 +28,7 @@ def sampled(boxes: Iterable[tuple[float, float, Kind]], columns: int) -> list[Ki
 
 
 def _shares(boxes: Iterable[tuple[float, float, Kind]], columns: int) -> list[dict[Kind | None, float]]:
-    """What runs in each column, and the share of the column that it takes."""
+    """Share of each column by kind."""
     found: list[dict[Kind | None, float]] = [{} for _ in range(columns)]
     for begin, finish, kind in boxes:
         start, end = max(0.0, begin), min(finish, float(columns))

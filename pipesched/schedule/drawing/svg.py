@@ -34,7 +34,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class _Frame:
-    """Where times and rows are in the picture."""
+    """Coordinates of times and rows in the picture."""
 
     scale: float
     row: float
@@ -144,7 +144,7 @@ def _grouped(cells: Iterable[Cell], key: Callable[[Cell], Any]) -> Iterator[tupl
 
 
 def _sampled(cells: Sequence[Cell], rows: int, length: float) -> list[Cell]:
-    """As many cells as can be seen, those of a lane in proportion to time; what is alike side by side is one."""
+    """At most as many cells as can be seen, those of a lane in proportion to time; equal neighbours are merged."""
     lanes: dict[tuple[float, float], list[Cell]] = {}
     for cell in cells:
         lanes.setdefault((cell.top, cell.bottom), []).append(cell)
