@@ -114,22 +114,26 @@ def _recomputed(row: Row) -> list[str]:
 def rates_of(row: Row) -> dict[str, object]:
     """What the row's runtime does with exchange, as keys of a plan file's section `hardware`.
 
-    NVIDIA's recipes for its own GPUs run tensor exchange of dense models behind products (`tp_comm_overlap`), and that
-    of experts on several nodes behind the other direction's passes (`overlap_moe_expert_parallel_comm`); so does
-    DeepSeek's DualPipe. Those of Qwen3 on H100 have plain all-to-all.
+    NVIDIA's recipes run tensor exchange of dense models behind products (`tp_comm_overlap`); those of DeepSeek-V3 and
+    Qwen3 235B that of experts on several nodes behind the other direction's passes
+    (`overlap_moe_expert_parallel_comm`), and so does DeepSeek's DualPipe. That of Qwen3 235B on H100
+    has plain all-to-all.
     """
     sizes, found = dict(row.sizes), dict[str, object]()
     apart = sizes["expert"] > DEVICES[row.gpu].node
-    if row.source.startswith(_OVERLAPPED) and (apart or (sizes["tensor"] > 1 and not row.moe)):
+    behind = apart and row.model.startswith(("deepseek", "qwen3-235b"))
+    if row.source.startswith(_OVERLAPPED) and (behind or (sizes["tensor"] > 1 and not row.moe)):
         found["hidden_share"] = _HIDDEN
-    if "performance-summary" in row.source and row.model.startswith("qwen3-") and row.gpu.startswith("h100") and apart:
+    if match := re.search(r"([\d.]+) % of it hidden", row.runtime):
+        found["hidden_share"] = float(match[1]) / 100
+    if "performance-summary" in row.source and row.model.startswith("qwen3-235b") and row.gpu.startswith("h100"):
         found["dispatch"] = "expert"
     return found
 
 
 def plan_of(row: Row, configs: Path = CONFIGS, devices: Mapping[str, Device] = DEVICES) -> PlanProblem:
     """The plan problem that `new --from` makes of the row's model and layout."""
-    config = _config(configs / f"{row.model}.json")
+    config = config_of(configs / f"{row.model}.json")
     wanted = Wanted(
         row.pipeline, row.microbatches, row.gpu, devices[row.gpu], row.sequence, row.microbatch_size, dict(row.sizes),
         training=training_of(row), rates=rates_of(row),
@@ -140,7 +144,8 @@ def plan_of(row: Row, configs: Path = CONFIGS, devices: Mapping[str, Device] = D
 
 
 @cache
-def _config(path: Path) -> ModelConfig:
+def config_of(path: Path) -> ModelConfig:
+    """A model of the table."""
     return read_config(str(path))
 
 
