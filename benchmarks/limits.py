@@ -33,7 +33,10 @@ _PLAN = Path("examples/plans/kimi-k2-80gb.yaml")
 
 
 class Row(NamedTuple):
-    """A command with its limit in s; `interrupt`: Ctrl-C comes after so many seconds, of which it has as many left."""
+    """A command with its limit in s; `interrupt`: Ctrl-C comes after so many seconds, of which it has as many left.
+
+    Of `layouts` the devices are GPUs, and the placement names the model.
+    """
 
     command: str
     placement: str
@@ -51,17 +54,29 @@ ROWS = (
     Row("solve", "linear", 64, 4096, 10),
     Row("plan", "free", 16, 1024, 12),
     Row("plan", "free", 32, 4096, 12),
+    Row("compare", "v-shape", 16, 4096, 20),
+    Row("frontier", "v-shape", 16, 64, 20),
+    Row("sweep", "v-shape", 16, 64, 20),
+    Row("layouts", "llama3-70b", 256, 64, 20),
     Row("solve", "linear", 64, 4096, 60, interrupt=5),
     Row("plan", "free", 32, 4096, 60, interrupt=8),
+    Row("compare", "linear", 64, 4096, 60, interrupt=8),
+    Row("frontier", "v-shape", 16, 64, 60, interrupt=8),
+    Row("sweep", "v-shape", 16, 64, 60, interrupt=8),
+    Row("layouts", "llama3-70b", 256, 64, 60, interrupt=8),
 )
+# A sweep's limit is that of all its cells.
+_CELLS = ["--set", "microbatches=32..128:32"]
+_CONFIGS = Path("benchmarks/data/configs")
 
 
 class Measured(NamedTuple):
-    """Seconds on the wall, of processors, and from Ctrl-C to the end; and the exit code."""
+    """Seconds on the wall, of processors, from Ctrl-C to the end, and of processors since; and the exit code."""
 
     wall: float
     processor: float
     after_interrupt: float | None
+    processor_after: float | None
     code: int
 
 
@@ -79,31 +94,64 @@ def document(row: Row) -> str:
     return "\n".join(found)
 
 
+def arguments(row: Row, folder: Path) -> list[str]:
+    """What is typed for a row; its file is written to the folder."""
+    if row.command == "layouts":
+        batch = ["--gpus", str(row.devices), "--microbatches", str(row.microbatches), "--hardware", "h100-80gb"]
+        return [row.command, str(_CONFIGS / f"{row.placement}.json"), *batch, "--time-limit", str(row.limit)]
+    path = str(write_whole(folder / "file.yaml", document(row)))
+    if row.command == "sweep":
+        return [row.command, path, *_CELLS, "--total-time", str(row.limit), "--store", str(folder / "sweep.sqlite")]
+    return [row.command, path, "--time-limit", str(row.limit), *(["-o", str(folder)] if row.files else [])]
+
+
 def measured(row: Row) -> Measured:
     """The row run once, in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
-        path = write_whole(Path(folder) / "file.yaml", document(row))
-        command = [sys.executable, "-m", "pipesched", row.command, str(path), "--time-limit", str(row.limit)]
-        command += ["-o", folder] if row.files else []
-        began, told = time.monotonic(), None
+        command = [sys.executable, "-m", "pipesched", *arguments(row, Path(folder))]
+        began, asked, before = time.monotonic(), None, None
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         if row.interrupt is not None:
             time.sleep(row.interrupt)
-            told = time.monotonic()
+            asked, before = time.monotonic(), _processor_seconds(process.pid)
             process.send_signal(signal.SIGINT)
         _, status, used = os.wait4(process.pid, 0)
         ended = time.monotonic()
     code = process.returncode = os.waitstatus_to_exitcode(status)
-    after = None if told is None else ended - told
-    return Measured(ended - began, used.ru_utime + used.ru_stime, after, code)
+    processor = used.ru_utime + used.ru_stime
+    after = None if asked is None else ended - asked
+    processor_after = None if before is None else processor - before
+    return Measured(ended - began, processor, after, processor_after, code)
+
+
+def _processor_seconds(process: int) -> float | None:
+    """Those of a process and of its children that have ended, so far; None where the system does not tell."""
+    stat = Path(f"/proc/{process}/stat")
+    if not stat.exists():
+        return None
+    ticks = stat.read_text(encoding="ascii").rpartition(")")[2].split()[11:15]
+    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
 
 
 def line(row: Row, found: Measured) -> str:
     """A row of the table."""
-    size = f"{row.placement}, p={row.devices}, m={row.microbatches:,}"
-    after = "" if found.after_interrupt is None else f"{found.after_interrupt:.1f}"
+    devices = f"{row.devices} GPUs" if row.command == "layouts" else f"p={row.devices}"
+    size = f"{row.placement}, {devices}, m={row.microbatches:,}"
+    after, processor_after = (
+        "" if seconds is None else f"{seconds:.1f}" for seconds in (found.after_interrupt, found.processor_after)
+    )
     command = row.command + (" -o" if row.files else "")
-    return f"| {command} | {size} | {row.limit} | {found.wall:.1f} | {found.processor:.1f} | {after} | {found.code} |"
+    cells = (
+        command,
+        size,
+        row.limit,
+        f"{found.wall:.1f}",
+        f"{found.processor:.1f}",
+        after,
+        processor_after,
+        found.code,
+    )
+    return f"| {' | '.join(map(str, cells))} |"
 
 
 def main() -> int:
@@ -113,8 +161,8 @@ def main() -> int:
     parser.add_argument("--rows", type=int, nargs="+", metavar="N", help="these rows, from 1 on (default: all)")
     args = parser.parse_args()
     head = [
-        "| command | size | limit (s) | wall (s) | processors (s) | after Ctrl-C (s) | exit code |",
-        "|---|---|---|---|---|---|---|",
+        "| command | size | limit (s) | wall (s) | processors (s) | after Ctrl-C (s) | processors (s) | exit code |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     rows = ROWS if args.rows is None else [ROWS[number - 1] for number in args.rows]
     table = [line(row, measured(row)) for row in rows]
