@@ -25,13 +25,15 @@ from solver.calibration.predicted_step import plan_of, predicted_seconds, proble
 from tests.support.traces import write_kineto
 
 CONFIG = CONFIGS / "llama3-8b.json"
-TRUE = Wanted(1, 1, "h100-80gb", replace(DEVICES["h100-80gb"], products=0.43))
+H100 = DEVICES["h100-80gb"]
+REACHED = round(0.85 * H100.products, 3)
+TRUE = Wanted(1, 1, "h100-80gb", replace(H100, products=REACHED))
 SIZES = (("tensor", 2), ("context", 1), ("expert", 1), ("data", 1))
 STEP = MeasuredStep("", 0, SIZES, 2, 1, 1, 8)
 
 
 def steps_file(folder: Path, *heads: str) -> Path:
-    """Three steps of a device whose products reach 43 %."""
+    """Three steps of a device whose products reach less than the table says."""
     steps = [replace(STEP, microbatches=m, pipeline=p) for m, p in ((8, 2), (16, 4), (4, 1))]
     config, path = read_config(str(CONFIG)), folder / "steps.yaml"
     lines = [
@@ -52,11 +54,11 @@ def test_from_steps_to_a_hardware_file_that_layouts_reads(tmp_path: Path, capsys
     assert "rates of h100-80gb from 3 measured durations" in said.out and "steps[2]" in said.out
     assert f"wrote {mine}" in said.out and "attention" in said.err and "hardly seen" in said.err
     text = mine.read_text()
-    assert "# fitted, ± " in text and f"{DEVICES['h100-80gb'].products:g} of h100-80gb" in text
+    assert "# fitted, ± " in text and f"{H100.products:g} of h100-80gb" in text
     assert "# of h100-80gb: no measured duration depends on it" in text
     name, device = find_device(str(mine))
-    assert name == "h100-80gb-calibrated" and device.products == pytest.approx(0.43, rel=0.03)
-    assert replace(device, source="") != replace(DEVICES["h100-80gb"], source="")
+    assert name == "h100-80gb-calibrated" and device.products == pytest.approx(REACHED, rel=0.04)
+    assert replace(device, source="") != replace(H100, source="")
     words = ["layouts", str(CONFIG), "--gpus", "4", "--microbatches", "8", "--hardware", str(mine), "--json"]
     assert main([*words, "--time-limit", "1", "--workers", "1"]) == 0
     best = json.loads(capsys.readouterr().out)["rows"][0]
@@ -70,14 +72,14 @@ def test_options_say_what_the_file_does_not(tmp_path: Path, capsys: pytest.Captu
     assert main(["calibrate", str(steps), "--hardware", "h100-80gb"]) == 2
     assert "--config: missing" in capsys.readouterr().err
     words = ["calibrate", str(steps), "--hardware", "h100-80gb", "--config", str(CONFIG), "--json"]
-    assert main([*words, "--rate", "products=0.44"]) == 0
+    assert main([*words, "--rate", f"products={REACHED + 0.01:.3f}"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["rates"]["products"]["before"] == 0.44 and found["files"] == []
-    assert found["rates"]["products"]["value"] == pytest.approx(0.43, rel=0.02)
+    assert found["rates"]["products"]["before"] == pytest.approx(REACHED + 0.01) and found["files"] == []
+    assert found["rates"]["products"]["value"] == pytest.approx(REACHED, rel=0.02)
     assert found["rates"]["moe_launch"]["error"] is None and len(found["durations"]) == 3
     assert found["mean_error"]["after"] <= found["mean_error"]["before"] < 0.05
-    assert main([*words, "--mfu", "0.39"]) == 0
-    assert json.loads(capsys.readouterr().out)["rates"]["products"]["before"] == 0.39
+    assert main([*words, "--mfu", "0.4"]) == 0
+    assert json.loads(capsys.readouterr().out)["rates"]["products"]["before"] == 0.4
 
 
 def test_what_profile_wrote_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,7 +92,7 @@ def test_what_profile_wrote_is_read(tmp_path: Path, capsys: pytest.CaptureFixtur
     for path in (problem, plan):
         assert main(["calibrate", str(path), *words]) == 0
         found = json.loads(capsys.readouterr().out)
-        assert found["rates"]["products"]["value"] == pytest.approx(0.43, rel=0.03)
+        assert found["rates"]["products"]["value"] == pytest.approx(REACHED, rel=0.04)
         assert len(found["durations"]) == 4
 
 
@@ -106,7 +108,7 @@ def test_traces_of_a_run_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[
     found = json.loads(capsys.readouterr().out)
     seconds = [times[name][stage] / 1000 for stage in (0, 1) for name in ("forward", "backward")]
     assert [one["seconds"] for one in found["durations"]] == pytest.approx(seconds, rel=0.01)
-    assert found["rates"]["products"]["value"] == pytest.approx(0.43, rel=0.03)
+    assert found["rates"]["products"]["value"] == pytest.approx(REACHED, rel=0.04)
     assert main([*words, "--pipeline", "2", "--partition", "17,16"]) == 2
     assert "partition: found 33 layers; allowed: all of 1 embedding, 32 layer, 1 head" in capsys.readouterr().err
 
