@@ -1,7 +1,7 @@
 """`layouts` by the number of GPUs: its first pass, and how good its answer is beside a longer search.
 
     python -m benchmarks.layouts --write                       the first pass of each model and number of GPUs
-    python -m benchmarks.layouts --longer 600 --write          also what a search of so many seconds finds, of one of them
+    python -m benchmarks.layouts --longer 600 --write          also a search of so many seconds, of one of them
 
 Processor seconds are those of the whole pass in one process: rates, layers and a plan of every layout.
 """

@@ -1,0 +1,28 @@
+"""Benchmarks of `layouts` and `calibrate`: their figures are what they say."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks import calibration, layouts
+from benchmarks.measured.table import Row
+from pipesched.files.model_configs.hardware_table import DEVICES
+
+
+def test_the_first_pass_of_the_smallest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert layouts.main(["--gpus", "8"]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| llama3-8b | 8 | 20 | ")]
+    assert len(lines) == 1
+    found = layouts.answer(layouts.SUBJECTS[0], 1)
+    best = min(row.total for row in found.rows)
+    assert float(lines[0].split("|")[7]) >= round(best, 1) >= found.step_lower_bound
+
+
+def test_published_runs_predict_others_of_their_source_better_than_the_table() -> None:
+    split = next(one for one in calibration.splits() if one.fitted[0].model == "gpt-181b-72x14336")
+    chosen: list[Row] = [*split.fitted, *split.others]
+    assert len({row.id for row in chosen}) == len(chosen) == 7 and len(split.fitted) == 3
+    assert len({(row.gpu, row.source.split(" ")[0]) for row in chosen}) == 1
+    device = calibration.calibrated(split).device
+    own = DEVICES[split.fitted[0].gpu]
+    assert calibration.mean_error(split.others, device) < calibration.mean_error(split.others, own)
