@@ -37,6 +37,11 @@ def _way(value: object) -> str | None:
     return str(value) if known else None
 
 
+def _placement(value: object) -> str | None:
+    """`linear`, or `interleaved, 2 chunks`."""
+    return value if isinstance(value, str) and value.partition(",")[0] in ("linear", "interleaved") else None
+
+
 class StepEntry(Section):
     """One measured step."""
 
@@ -61,6 +66,9 @@ class StepEntry(Section):
     )
     recomputed_layers: Annotated[int, field("a whole number of at least 0", whole_number(0))] | None = Field(
         None, description="as layouts.csv has it"
+    )
+    placement: Annotated[str, field("linear or interleaved", _placement)] | None = Field(
+        None, description="as layouts.csv has it; with chunks interleaved"
     )
     partition: Annotated[list[int], field("layers of each stage, whole numbers", _counts)] | None = Field(
         None, description="layers of each stage; default: spread evenly"

@@ -7,9 +7,11 @@ import pytest
 from benchmarks import calibration, layouts
 from benchmarks.measured.table import Row
 from pipesched.files.model_configs.hardware_table import DEVICES
+from targets.layouts import LayoutParams
 
 
-def test_the_first_pass_of_the_smallest(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_first_pass_of_the_smallest(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("targets.layouts._PARAMS", LayoutParams(first_share=100))  # however slow the machine is
     assert layouts.main(["--gpus", "8"]) == 0
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| llama3-8b | 8 | 20 | ")]
     assert len(lines) == 1
@@ -19,10 +21,9 @@ def test_the_first_pass_of_the_smallest(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_published_runs_predict_others_of_their_source_better_than_the_table() -> None:
-    split = next(one for one in calibration.splits() if one.fitted[0].model == "gpt-181b-72x14336")
+    split = next(one for one in calibration.splits() if one.fitted[0].model == "zb-1.5b")
     chosen: list[Row] = [*split.fitted, *split.others]
-    assert len({row.id for row in chosen}) == len(chosen) == 7 and len(split.fitted) == 3
+    assert len({row.id for row in chosen}) == len(chosen) == 12 and len(split.fitted) == 3
     assert len({(row.gpu, row.source.split(" ")[0]) for row in chosen}) == 1
-    device = calibration.calibrated(split).device
-    own = DEVICES[split.fitted[0].gpu]
-    assert calibration.mean_error(split.others, device) < calibration.mean_error(split.others, own)
+    device, own = calibration.calibrated(split).device, DEVICES[split.fitted[0].gpu]
+    assert calibration.mean_error(split.others, device) < 0.5 * calibration.mean_error(split.others, own)

@@ -38,6 +38,10 @@ def test_a_step_with_all_that_it_may_say() -> None:
         ({"seconds": 1, "batch": 8, "recompute": "some"}, "recompute: found 'some'; allowed: none, full, or some of"),
         ({"seconds": 1, "batch": 8, "recomputed_layers": 3}, "recompute: missing; it is required where layers are"),
         ({"seconds": 1, "batch": 8, "partition": [4, 4]}, "partition: found 2 stages; allowed: pipeline * chunks, 1"),
+        (
+            {"seconds": 1, "batch": 8, "placement": "v-shape"},
+            "placement: found 'v-shape'; allowed: linear or interleaved",
+        ),
         ({"seconds": 1, "batch": 8, "tensors": 2}, "did you mean 'tensor'"),
         ({"seconds": 1, "batch": 8, "tensor": "two"}, "tensor: found 'two'; allowed: a whole number of at least 1"),
     ],
@@ -62,11 +66,13 @@ def test_a_table_with_the_columns_of_layouts_csv(tmp_path: Path) -> None:
     path = tmp_path / "layouts.csv"
     path.write_text(
         "tensor,context,pipeline,data,expert,microbatch_size,microbatches,chunks,recomputed_layers,partition,step_total,"
-        "seconds\n2,1,2,4,1,1,8,1,0,17 17,800.5,0.91\n1,1,4,4,1,1,8,1,0,9 8 8 9,900,\n"
+        'placement,seconds\n2,1,2,4,1,1,8,2,0,9 8 8 9,800.5,"interleaved, 2 chunks",0.91\n1,1,4,4,1,1,8,1,0,9 8 8 9,900,linear,\n'
     )
     file = read_table(path)
     (one,) = file.steps  # the other was not run
-    assert (one.seconds, one.partition, one.microbatches) == (0.91, (17, 17), 8) and file.unread == ("step_total",)
+    assert (one.seconds, one.partition, one.microbatches, one.chunks) == (0.91, (9, 8, 8, 9), 8, 2) and file.unread == (
+        "step_total",
+    )
     for text, said in (
         ("tensor\n2\n", "found no column seconds"),
         ("", "found no steps"),

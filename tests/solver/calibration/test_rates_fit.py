@@ -1,4 +1,4 @@
-"""Rates fitted to measured durations: known ones are found back, and published runs predict others of their source."""
+"""Rates fitted to measured durations: known ones are found back, with errors that cover what runs scatter."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.measured.table import CONFIGS, Row, read_table
+from benchmarks.measured.table import CONFIGS
 from pipesched.errors import BadInput
 from pipesched.files.model_configs.hardware_table import DEVICES
 from pipesched.files.model_configs.plan_of_config import Wanted
@@ -122,26 +122,3 @@ def test_passes_and_layers_determine_rates_as_steps_do() -> None:
 def test_what_no_step_can_be(wrong: MeasuredStep, said: str) -> None:
     with pytest.raises(BadInput, match=said):
         fitted([wrong])
-
-
-def _as_step(row: Row) -> MeasuredStep:
-    assert row.seconds is not None
-    return MeasuredStep(
-        row.id, row.seconds, row.sizes, row.pipeline, row.chunks, row.microbatch_size, row.microbatches, row.sequence,
-        row.schedule, row.recompute, row.partition,
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize("model", ["zb-1.5b"])
-def test_three_published_runs_predict_the_others_of_their_source_better_than_the_table(model: str) -> None:
-    rows = [row for row in read_table() if row.seconds and row.model == model and row.schedule != "zb-2p"]
-    config, chosen = read_config(str(CONFIGS / f"{model}.json")), (rows[0], rows[len(rows) // 2], rows[-1])
-    parallel = {} if rows[0].sequence_parallel else {"sequence": False}
-    wanted = Wanted(1, 1, rows[0].gpu, DEVICES[rows[0].gpu], training={"flash": rows[0].flash, **parallel})
-    fit = fit_rates([of_step(_as_step(row), config) for row in chosen], wanted)
-    others = [_as_step(row) for row in rows if row not in chosen]
-
-    def error(own: Wanted) -> float:
-        return sum(abs(predicted_seconds(one, config, own) / one.seconds - 1) for one in others) / len(others)
-
-    assert error(replace(wanted, device=fit.device)) < error(wanted)
