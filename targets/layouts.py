@@ -30,7 +30,14 @@ from solver.planning.time_shares import TimeShares
 class LayoutParams:
     """The time of `layouts`."""
 
-    first_share: float = tuned(0.6, "of the time, after which layouts without a first plan get none", 0.1, 1)
+    first_share: float = tuned(
+        1.0,
+        "of a race's time, after which layouts without a first plan get none",
+        0.1,
+        1,
+        "DeepSeek-V3 on 512 GPUs: first plans alone are within 0.1 % of a search of ten minutes; at 0.6, on a machine "
+        "ten times as busy, some were not looked at, and the answer was 9 % worse",
+    )
 
 
 _PARAMS = LayoutParams()
