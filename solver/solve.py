@@ -7,6 +7,7 @@ from threading import Event
 
 from pipesched.arguments import A_PROBLEM, refuse_other
 from pipesched.errors import BadInput
+from pipesched.files.features.catalogue import refused_with_value
 from pipesched.problem.chains.microbatch_chains import microbatch_chains
 from pipesched.problem.feasibility import refuse_overflow, why_infeasible
 from pipesched.problem.problem import Objective, Problem
@@ -46,9 +47,8 @@ def solve(
     report, stop = report or (lambda _: None), stop or Event()
     engine = engine or ENGINE
     if problem.objective is Objective.PERIOD:
-        if problem.microbatch_scale:
-            allowed = "makespan or span, since unequal micro-batches have no steady state"
-            raise BadInput(f"objective: found period with microbatch_scale; allowed: {allowed}")
+        for line in refused_with_value(problem, "objective", problem.objective):
+            raise BadInput(line)
         if start is not None:
             raise BadInput("start: found one for the objective period; allowed: for makespan or span")
         return solve_period(problem, limits, report, stop)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
+from pipesched.files.features.catalogue import FEATURES
 from pipesched.files.problems.schema import MemorySection, ProblemFile, Times
 from pipesched.problem.placement import PLACEMENTS
 from pipesched.problem.problem import Objective
 
+_OF_FEATURES = tuple(key for feature in FEATURES for key in feature.in_form)
 _GROUPS: tuple[tuple[str, str, type[Any], tuple[str, ...]], ...] = (
     ("Pipeline", "", ProblemFile, ("name", "devices", "microbatches", "placement", "chunks", "objective")),
     (
@@ -22,7 +24,7 @@ _GROUPS: tuple[tuple[str, str, type[Any], tuple[str, ...]], ...] = (
         ("forward", "backward", "weight", "fused", "transfer", "overlapped"),
     ),
     ("Memory", "memory.", MemorySection, ("capacity", "static", "activation", "freed_by_backward")),
-    ("More", "", ProblemFile, ("time_unit", "microbatch_scale", "microbatch_order")),
+    ("More", "", ProblemFile, ("time_unit", *_OF_FEATURES)),
     ("", "memory.", MemorySection, ("unit",)),
 )
 # Transfers within and between nodes, in place of one time for all; in a plan file `transfer` is no key of `times`.
@@ -33,9 +35,10 @@ _OF_NODES = (
     ("nodes", "node of each device", "such as 0, 0, 1, 1"),
 )
 _NODE_PATHS = tuple(f"{_TRANSFER}.{key}" for key, _, _ in _OF_NODES)
-_CHOICES = {
-    "objective": [one.value for one in Objective if one is not Objective.ITERATION],
-    "microbatch_order": ["fixed", "free"],
+_CHOICES = {"objective": [one.value for one in Objective if one is not Objective.ITERATION]} | {
+    key: [*get_args(annotation)]
+    for key in _OF_FEATURES
+    if get_origin(annotation := ProblemFile.model_fields[key].annotation) is Literal
 }
 _SUGGESTIONS = {"placement": list(PLACEMENTS)}
 # Fields whose value is a word; all others hold numbers.

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import read_json, read_yaml
+from pipesched.files.features.catalogue import FEATURES, refused_with_value
 from pipesched.files.fields.link_times import latency_of, stream_of, unused_diagonal
 from pipesched.files.fields.together import refused_together
 from pipesched.files.other_kinds import Kind, refuse_other_kinds
@@ -34,13 +35,11 @@ from pipesched.files.quantities import in_plain_numbers
 from pipesched.files.quantity_forms import PROBLEM
 from pipesched.files.rounding import LARGEST, short, step_of
 from pipesched.files.schema_errors import parse_model, shown
-from pipesched.problem.chains.data_parallel import data_parallel
 from pipesched.problem.chains.sequence_chunks import in_sequence_chunks
 from pipesched.problem.chains.with_modules import with_modules
 from pipesched.problem.features.device_resources import HostPool, Pool
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Problem
-from pipesched.problem.rescale import with_microbatch_scale
 
 # More than the schedule file of the largest problem there may be.
 MOST_BYTES = 256 * 2**20
@@ -146,10 +145,9 @@ def _build(form: ProblemFile, default_name: str) -> Problem:
         gather_window=gather.window if gather else None,
         notes=tuple(notes),
     )
-    if form.pipelines is not None:
-        own = form.pipelines
-        return data_parallel(whole, own.count or 1, own.lost, own.slow)
-    return with_microbatch_scale(whole, form.microbatch_scale or (), form.microbatch_order == "fixed")
+    for feature in FEATURES:
+        whole = feature.lower(whole, form)
+    return whole
 
 
 def _memory(
@@ -216,9 +214,6 @@ def with_objective(problem: Problem, objective: Objective) -> Problem:
         raise BadInput(f"{problem.name}: objective: found {objective.value}; allowed: {allowed}")
     if parameters:
         return problem  # the file says whether the next iteration overlaps
-    if objective is Objective.PERIOD and problem.microbatch_scale:
-        raise BadInput(
-            f"{problem.name}: objective: found period with microbatch_scale; allowed: makespan or span, since unequal "
-            "micro-batches have no steady state"
-        )
+    for line in refused_with_value(problem, "objective", objective):
+        raise BadInput(f"{problem.name}: {line}")
     return replace(problem, objective=objective)

@@ -15,7 +15,8 @@ from typing import Any
 
 from pipesched.errors import BadInput
 from pipesched.files.fields.field import FRACTION, QUANTITY, finite_number
-from pipesched.files.quantity_forms import Form, Kind
+from pipesched.files.fields.kind import Kind
+from pipesched.files.quantity_forms import Form
 from pipesched.problem.units import BYTES, TIMES, bytes_in, seconds_in
 
 _QUANTITY, _FRACTION = re.compile(QUANTITY), re.compile(FRACTION)

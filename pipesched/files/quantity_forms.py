@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from enum import Enum
 from typing import Any, NamedTuple
 
+from pipesched.files.features.catalogue import FEATURES
+from pipesched.files.fields.kind import Kind
 from pipesched.problem.problem import Problem
-
-
-class Kind(Enum):
-    """What a key holds; the text is what it may be with a unit."""
-
-    TIME = "a time such as 300 us"
-    MEMORY = "an amount of memory such as 1.5 GiB"
-    PART = "an amount of memory such as 1.5 GiB, or a share of the activation such as 40%"
-    SHARE_OF_MEMORY = "a share such as 40%, or an amount of memory such as 1.5 GiB"
-    SHARE = "a share such as 40%"
 
 
 class Form(NamedTuple):
@@ -59,7 +50,7 @@ PROBLEM = Form(
         "memory.kept_for_later": Kind.PART,
         "memory.recompute.keeps": Kind.PART,
         "memory.offload.amount": Kind.PART,
-        "microbatch_scale": Kind.SHARE,
+        **{key: kind for feature in FEATURES for key, kind in feature.with_units.items()},
     },
     "memory.activation",
     lambda document: _text(document.get("time_unit"), ""),

@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import Field
 
 from pipesched.errors import BadInput
+from pipesched.files.features.catalogue import FEATURES
 from pipesched.files.fields import field_types
 from pipesched.files.fields.section import Section
 from pipesched.files.problem_file import read_document
@@ -93,12 +94,8 @@ def state_from(document: object, problem: Problem, source: str = "state") -> tup
 
 def _refuse(problem: Problem) -> None:
     """Problems of which a state does not tell enough."""
-    what = {
-        "overlapped blocks": bool(problem.overlaps),
-        "microbatch_scale": bool(problem.microbatch_scale),
-    }
-    if any(what.values()):
-        found = next(name for name, there in what.items() if there)
+    without = [feature.name for feature in FEATURES if feature.there(problem) and not feature.has_state]
+    for found in [*(["overlapped blocks"] if problem.overlaps else []), *without]:
         raise BadInput(f"found {found} in the problem; allowed with a state: problems without it")
     if problem.objective is Objective.PERIOD:
         raise BadInput("found objective period; allowed with a state: makespan, span or iteration")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipesched.errors import BadInput, did_you_mean
+from pipesched.files.features.catalogue import FEATURES
 from pipesched.problem.passes import BW, B, F, W
 from pipesched.registry import Registry
 from pipesched.schedule.timeline import Timeline
@@ -37,11 +38,12 @@ class Exporter:
     side files. `refuse` raises `BadInput` for an order that the other program cannot run. `warnings` says what the
     other program does otherwise than a reader of the schedule would think. `proof` says under which rules the exported
     plan was proved free of deadlock, and raises `BadInput` with the cycle of waits if it is not; it is None for what
-    nobody executes. `streams` says whether the format holds the order of
-    tasks on several streams, and not of whole passes only; `copies` whether it holds copies to the host on streams of
-    their own, and recomputation, of whole passes; `unequal` whether it is for micro-batches of several shapes, `pieces`
-    for those of several pieces in order, `collectives` whether it holds, among the passes of a device, where parameters
-    are gathered and dropped and gradients reduced, `modules` for stages that feed those of another chain.
+    nobody executes. `streams` says whether the format holds the order of tasks on several streams, and not of whole
+    passes only; `copies` whether it holds copies to the host on streams of their own, and recomputation, of whole
+    passes; `features` names those of the problem file that not every format can express and this one can; `pieces` says
+    whether it is for micro-batches of several pieces in order, `collectives` whether it holds, among the passes of a
+    device, where parameters are gathered and dropped and gradients reduced, `modules` whether for stages that feed
+    those of another chain.
     """
 
     name: str
@@ -54,7 +56,7 @@ class Exporter:
     options: tuple[Option, ...] = ()
     streams: bool = False
     copies: bool = False
-    unequal: bool = False
+    features: frozenset[str] = frozenset()
     pieces: bool = False
     collectives: bool = False
     modules: bool = False
@@ -100,8 +102,9 @@ class Exporter:
         if not holds_streams and saving is not None:
             held = "neither copies nor recomputation" if at_once else "no buckets of gradients"
             return f"the schedule runs {saving}, and this format has {held}"
-        if not self.unequal and problem.microbatch_scale:
-            return "the micro-batches are unequal, and this format is for micro-batches of one shape"
+        for feature in FEATURES:
+            if feature.not_expressible and feature.name not in self.features and feature.there(problem):
+                return feature.not_expressible
         if not self.pieces and problem.sequence_chunks > 1:
             return "the micro-batches are several pieces, and this format is for whole ones"
         if not self.modules and problem.modules:

@@ -213,7 +213,7 @@ EXPORTERS.register(
         suffix=_SUFFIX,
         write=_write,
         streams=True,
-        unequal=True,
+        features=frozenset(["microbatch_scale"]),
         pieces=True,
         modules=True,
     )

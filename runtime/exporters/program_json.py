@@ -198,7 +198,7 @@ EXPORTERS.register(
         write=_write,
         proof=_proof,
         streams=True,
-        unequal=True,
+        features=frozenset(["microbatch_scale"]),
         pieces=True,
     )
 )

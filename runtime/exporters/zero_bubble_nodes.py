@@ -135,6 +135,6 @@ EXPORTERS.register(
         write=_write,
         warnings=_notes,
         proof=_proof,
-        unequal=True,
+        features=frozenset(["microbatch_scale"]),
     )
 )

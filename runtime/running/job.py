@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from pipesched.errors import BadInput
+from pipesched.files.features.catalogue import FEATURES
 from pipesched.measurement.trace import Step
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
 from pipesched.problem.placement import Placement, bidirectional
@@ -97,7 +98,7 @@ def job_for(timeline: Timeline, like: Job | None = None) -> Job:
 def refuse_unequal(name: str, problem: Problem) -> None:
     """Refuses collectives, and micro-batches that are not whole or not of one shape."""
     for key, found in (
-        ("microbatch_scale", problem.microbatch_scale),
+        *((feature.name, feature.there(problem)) for feature in FEATURES if not feature.runs_in_torch),
         ("sequence_chunks", problem.sequence_chunks > 1),
         ("modules", bool(problem.modules)),
         ("parameters", problem.network.has_collectives),

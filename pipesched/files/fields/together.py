@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pipesched.files.fields.field import whole_number
 
-class Feature(NamedTuple):
+
+class Part(NamedTuple):
     """A part of a file: its key path, how messages call it, and whether a document has it; of one value also that."""
 
     key: str
@@ -16,10 +18,10 @@ class Feature(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """Two features, of which the key of the first is named as the mistake; what is allowed instead, and why."""
+    """Two parts of a file, of which the key of the first is named as the mistake; what is allowed instead, and why."""
 
-    one: Feature
-    other: Feature
+    one: Part
+    other: Part
     allowed: str
     why: str
 
@@ -38,9 +40,19 @@ def at(document: Mapping[str, Any], path: str) -> Any:
     return held
 
 
-def given(path: str) -> Feature:
+def given(path: str) -> Part:
     """Any value at a key path."""
-    return Feature(path, path, lambda document: at(document, path) is not None)
+    return Part(path, path, lambda document: at(document, path) is not None)
+
+
+def more_than_one(path: str) -> Part:
+    """A whole number above 1 at a key path."""
+    return Part(path, path, lambda document: (whole_number(1)(at(document, path)) or 1) > 1)
+
+
+def of_value(key: str, value: str) -> Part:
+    """This value of a key."""
+    return Part(key, f"{key} {value}", lambda document: document.get(key) == value, value)
 
 
 def refused_together(table: Sequence[Refused], document: object, wrong: frozenset[str] = frozenset()) -> Iterator[str]:

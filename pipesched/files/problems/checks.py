@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 
+from pipesched.files.features.catalogue import FEATURES
 from pipesched.files.fields.link_times import is_matrix, latency_of, wrong_size
 from pipesched.files.limits import MOST_CELLS
 from pipesched.files.problems.chain_checks import chain_mistakes
@@ -36,7 +37,8 @@ def mistakes(
     if pieces == 1 and form.memory and form.memory.kept_for_later:
         found.append("memory.kept_for_later: found without sequence_chunks; allowed: with pieces that others wait for")
     found += _lengths(form, stages)
-    found += _factors(form)
+    for feature in FEATURES:
+        found += feature.mistakes(form, stages, wrong)
     found += chain_mistakes(form, stages, wrong)
     found += task_mistakes(form, stages, wrong)
     found += option_mistakes(form, stages, wrong)
@@ -103,17 +105,6 @@ def _chunks(form: ProblemFile) -> Iterator[str]:
         yield (
             f"chunks: found {form.chunks}; allowed: {fixed} with placement {form.placement} "
             "(interleaved and wave take any number)"
-        )
-
-
-def _factors(form: ProblemFile) -> Iterator[str]:
-    """A factor for each micro-batch."""
-    scale = form.microbatch_scale
-    if scale is None or set(scale) == {1}:
-        return
-    if form.microbatches is not None and len(scale) != form.microbatches:
-        yield (
-            f"microbatch_scale: found {len(scale)} values; allowed: a list of {form.microbatches}, one per micro-batch"
         )
 
 

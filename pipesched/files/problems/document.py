@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from pipesched.files.exact_numbers import as_number
+from pipesched.files.features.catalogue import FEATURES
 from pipesched.files.problems.memory_options import memory_keys
 from pipesched.files.problems.numbers_of_stages import by_stage, numbers
 from pipesched.files.problems.parameter_keys import parameter_keys
@@ -37,7 +38,7 @@ def problem_document(problem: Problem) -> dict[str, Any]:
         "times": _times(problem),
         "memory": _memory(problem) | memory_keys(problem),
         **parameter_keys(problem),
-        **_unequal_microbatches(problem),
+        **{key: value for feature in FEATURES for key, value in feature.written(problem).items()},
         **_objective(problem),
     }
 
@@ -118,14 +119,6 @@ def _streams_and_tasks(problem: Problem) -> dict[str, object]:
     if any(stage.tasks for stage in problem.stages):
         keys["tasks"] = tasks_section(problem.stages, problem.tick)
     return keys
-
-
-def _unequal_microbatches(problem: Problem) -> dict[str, object]:
-    """The keys of unequal micro-batches; none for others."""
-    if not problem.microbatch_scale:
-        return {}
-    scale = [as_number(scale) for scale in problem.microbatch_scale]
-    return {"microbatch_scale": scale, "microbatch_order": "fixed" if problem.queues else "free"}
 
 
 def _times(problem: Problem) -> dict[str, object]:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, create_model
 
+from pipesched.files.features.catalogue import FEATURES
 from pipesched.files.fields import field_types
 from pipesched.files.fields.section import Section
 from pipesched.files.fields.sweep_field import SweepField
 from pipesched.files.fields.transfer_field import TransferField
-from pipesched.files.problems.chain_keys import Chain, PipelinesSection
+from pipesched.files.problems.chain_keys import Chain
 from pipesched.files.problems.memory_keys import DecideSection, OffloadSection, RecomputeWay
 from pipesched.files.problems.module_keys import ModuleSection
 from pipesched.files.problems.parameter_keys import ParametersSection
@@ -94,7 +95,7 @@ class MemorySection(Section):
     decide: DecideSection | None = Field(None, description="what the solver may choose of offload and recompute")
 
 
-class ProblemFile(Section):
+class CommonKeys(Section):
     """A pipeline-parallel training iteration to schedule."""
 
     required = ("devices", "microbatches")
@@ -107,7 +108,6 @@ class ProblemFile(Section):
     chains: list[Chain] | None = Field(
         None, description="the stages that micro-batches go through, each stage in one chain; default: all, in order"
     )
-    pipelines: PipelinesSection | None = Field(None, description="data-parallel copies of the pipeline, some damaged")
     sequence_chunks: field_types.Count | None = Field(
         None, description="pieces of each micro-batch, in order; times are then those of a piece; default: one"
     )
@@ -124,12 +124,6 @@ class ProblemFile(Section):
     parameters: ParametersSection | None = Field(
         None, description="what stages run once an iteration for their parameters; with objective iteration"
     )
-    microbatch_scale: field_types.Factors | None = Field(
-        None, description="a factor on all times and activations of each micro-batch; default: all are alike"
-    )
-    microbatch_order: Annotated[Literal["fixed", "free"], field_types.one_of("fixed", "free")] = Field(
-        "fixed", description="whether unequal micro-batches keep their order on every stage"
-    )
     objective: Annotated[Literal["makespan", "iteration", "span", "period"], field_types.one_of(*Objective)] = Field(
         "makespan", description="what to minimise"
     )
@@ -137,6 +131,17 @@ class ProblemFile(Section):
         False, description="with objective iteration: a device begins the next one when its own steps have ended"
     )
     sweep: SweepField | None = Field(None, description="what `pipesched sweep` changes: fields and their values")
+
+
+# A problem file has the keys of all problems and those of every feature.
+if TYPE_CHECKING:
+    ProblemFile = CommonKeys
+else:
+    ProblemFile = create_model(
+        "ProblemFile",
+        __base__=(*(feature.keys for feature in reversed([*FEATURES])), CommonKeys),
+        __doc__=CommonKeys.__doc__,
+    )
 
 
 # Keys without which a file says too little; the model leaves them open so that all other mistakes are still found.

@@ -1,0 +1,98 @@
+"""Unequal micro-batches: a factor on all times and activations of each, in their order or in any."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from pipesched.files.exact_numbers import as_number
+from pipesched.files.features.catalogue import FEATURES, Feature, FeatureKeys
+from pipesched.files.fields import field_types
+from pipesched.files.fields.field import as_list
+from pipesched.files.fields.kind import Kind
+from pipesched.files.fields.together import Part, Refused, at, given, more_than_one, of_value
+from pipesched.problem.problem import Problem
+from pipesched.problem.rescale import with_microbatch_scale
+
+_KEY = "microbatch_scale"
+
+
+class Keys(FeatureKeys):
+    """The factors, and whether the order of micro-batches is kept."""
+
+    microbatch_scale: field_types.Factors | None = Field(
+        None, description="a factor on all times and activations of each micro-batch; default: all are alike"
+    )
+    microbatch_order: Annotated[Literal["fixed", "free"], field_types.one_of("fixed", "free")] = Field(
+        "fixed", description="whether unequal micro-batches keep their order on every stage"
+    )
+
+
+def _mistakes(form: Keys, _stages: int | None, _wrong: frozenset[str]) -> Iterator[str]:
+    """A factor for each micro-batch; those that are all 1 change nothing."""
+    scale = form.microbatch_scale
+    if scale is None or set(scale) == {1}:
+        return
+    if form.microbatches is not None and len(scale) != form.microbatches:
+        yield f"{_KEY}: found {len(scale)} values; allowed: a list of {form.microbatches}, one per micro-batch"
+
+
+def _lower(problem: Problem, form: Keys) -> Problem:
+    return with_microbatch_scale(problem, form.microbatch_scale or (), form.microbatch_order == "fixed")
+
+
+def _written(problem: Problem) -> dict[str, object]:
+    if not problem.microbatch_scale:
+        return {}
+    scale = [as_number(scale) for scale in problem.microbatch_scale]
+    return {_KEY: scale, "microbatch_order": "fixed" if problem.queues else "free"}
+
+
+def _unequal(document: Mapping[str, Any]) -> bool:
+    return any(one != 1 for one in as_list(document.get(_KEY)) or ())
+
+
+def _differ_both_ways(document: Mapping[str, Any]) -> bool:
+    """Transfers by pair of devices that take other times back."""
+    own = at(document, "times.transfer.time")
+    rows = [as_list(row) or [] for row in as_list(at(document, "times.transfer") if own is None else own) or ()]
+    places = range(len(rows))
+    square = all(len(row) == len(rows) for row in rows)
+    return square and any(rows[a][b] != rows[b][a] for a in places for b in places)
+
+
+_OWN = Part(_KEY, _KEY, _unequal)
+_EITHER = "one of the two"
+_ONE_CHAIN = "micro-batches that take ways of their own through the stages are chains already"
+_PAIR = "a block has one time, which does not say what it takes of two micro-batches that differ"
+_TWO_TIMES = Part("times.transfer", "transfers of two times between two devices", _differ_both_ways)
+_NO_STEADY_STATE = "makespan or span, since unequal micro-batches have no steady state"
+_REFUSED = (
+    *(
+        Refused(_OWN, other, _EITHER, _ONE_CHAIN)
+        for other in (more_than_one("sequence_chunks"), *map(given, ("modules", "chains", "pipelines")))
+    ),
+    Refused(given("times.overlapped"), _OWN, _EITHER, _PAIR),
+    Refused(_OWN, _TWO_TIMES, "one both ways", "micro-batches are chains with one time for both ways"),
+    Refused(_OWN, given("parameters"), _EITHER, "what runs once an iteration belongs to no micro-batch"),
+    Refused(of_value("objective", "period"), _OWN, _NO_STEADY_STATE, "no part of such a schedule repeats"),
+)
+
+FEATURES.register(
+    Feature(
+        name=_KEY,
+        keys=Keys,
+        lower=_lower,
+        mistakes=_mistakes,
+        written=_written,
+        refused=_REFUSED,
+        with_units={_KEY: Kind.SHARE},
+        in_form=(_KEY, "microbatch_order"),
+        there=lambda problem: bool(problem.microbatch_scale),
+        not_expressible="the micro-batches are unequal, and this format is for micro-batches of one shape",
+        has_state=False,
+        runs_in_torch=False,
+    )
+)
