@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping
 
+from pipesched.problem.formatting import counted
 from pipesched.version import VERSION
 from runtime.partitions.job_flags import leave_out_lines
 from runtime.partitions.staged_model import StagedModel
@@ -12,7 +13,8 @@ from runtime.partitions.staged_model import StagedModel
 
 def header(model: StagedModel, runtime: str) -> str:
     """The first lines of a file of settings, comments: what it is for, and what the plan takes with it."""
-    where = f"{len(model.stages)} stages on {model.devices} devices, {model.microbatches} micro-batches"
+    stages, devices = counted(len(model.stages), "stage"), counted(model.devices, "device")
+    where = f"{stages} on {devices}, {counted(model.microbatches, 'micro-batch')}"
     first = f"Partition of {model.name!a} for {runtime}, by pipesched {VERSION}: {where}"
     return "\n".join(f"# {line}" for line in (first, *_training(model), *model.figures))
 
@@ -26,8 +28,8 @@ def _training(model: StagedModel) -> Iterator[str]:
     expert = f", expert {shared.expert} of these" if step.experts else ""
     yield (
         f"for tensor {shared.tensor} * context {shared.context} * pipeline {model.devices} * data {shared.data} = "
-        f"{shared.devices * model.devices} devices{expert}; micro-batches of {step.microbatch_size} x {step.sequence} "
-        f"tokens, {step.sequences(model.microbatches)} sequences a step"
+        f"{counted(shared.devices * model.devices, 'device')}{expert}; micro-batches of "
+        f"{step.microbatch_size} x {step.sequence} tokens, {step.sequences(model.microbatches)} sequences a step"
     )
 
 

@@ -273,6 +273,12 @@ def test_selective_recomputation_of_every_layer() -> None:
         PARTITION_FORMATS["flagscale"].write(plan(model_of(("moe", 4)), (2, 2), linear(2), *every))
 
 
+def test_one_device_is_singular() -> None:
+    one = plan(model_of(("embedding", 1), ("dense", 4), ("head", 1)), (6,), linear(1))
+    first = PARTITION_FORMATS["megatron"].write(one).text.splitlines()[0]
+    assert "1 stage on 1 device, " in first
+
+
 def test_deepspeed_module_cuts_where_the_plan_does() -> None:
     """The written class in a PipelineModule that knows its rank only."""
 
