@@ -41,7 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     known = set().union(*(lines.known() for lines in held))
     todo = [one for one in works(args.pairs, args.triples, args.seed, args.thorough) if one[:3] not in known]
     run_all(todo, args.store, args.workers)
-    every = [one for path in sorted(args.store.glob("*.jsonl")) for one in Lines(path)]
+    every = [*{(one["kind"], tuple(one["names"]), one["seed"]): one
+               for path in sorted(args.store.glob("*.jsonl")) for one in Lines(path)}.values()]  # fmt: skip
     show(args.write, COMMAND, markdown(every, machine(args.seed, args.workers, "numba")))
     return 1 if any(one["faults"] for one in every) else 0
 

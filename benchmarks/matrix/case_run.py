@@ -18,6 +18,7 @@ from benchmarks.matrix.exact.model import TooLargeError, optimum
 from benchmarks.matrix.mutations import mutated
 from benchmarks.matrix.other_words import other_words
 from benchmarks.matrix.outcome import Outcome
+from benchmarks.matrix.page_calls import asked_of_the_page
 from benchmarks.matrix.relaxations import poorer_problems, too_high
 from benchmarks.matrix.states import replanned
 from commands.shared.catalogue import Exit
@@ -166,7 +167,10 @@ def _with_files(found: Outcome, text: str, solution: Solution, random: Random, t
         ran = [accepted(run("validate", str(kept))), accepted(run("check", str(kept)))]
         if thorough or random.random() < 0.1:
             ran.append(accepted(run("check", str(kept), "--again", "--workers", "1", "--time-limit", str(SECONDS))))
-        ran += list(of_problem(path, kept, folder)) if thorough else []
+        if thorough:
+            ran += list(of_problem(path, kept, folder))
+            ran += [Ran(code, "", "", (f"page: {name}: {fault}",) if fault else ())
+                    for name, code, fault in asked_of_the_page(text, SECONDS)]  # fmt: skip
         if not thorough and random.random() < 0.1:
             ran += list(of_schedule(str(kept), folder))
         wrong = folder / "wrong.json"

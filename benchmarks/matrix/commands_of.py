@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -55,15 +57,26 @@ def run(*words: str) -> Ran:
     return Ran(code, out.getvalue(), err.getvalue(), tuple(f"{words[0]}: {one}" for one in found))
 
 
-def of_problem(path: Path, schedule: Path, folder: Path) -> Iterator[Ran]:
-    """Every command that takes a problem file or the schedule of one, but for `solve` and `check`."""
-    file, kept, limits = str(path), str(schedule), ("--time-limit", str(SECONDS), "--workers", "1")
+def in_a_process(*words: str) -> Ran:
+    """The same as a program of its own, as a user starts it."""
+    told = subprocess.run([sys.executable, "-m", "pipesched", *words], capture_output=True, text=True, check=False)
+    found = ["traceback printed"] if "Traceback" in told.stdout + told.stderr else []
+    found += [] if told.returncode in _CODES else [f"exit code {told.returncode}"]
+    return Ran(told.returncode, told.stdout, told.stderr, tuple(f"{words[0]} as a program: {one}" for one in found))
+
+
+def of_problem(path: Path, schedule: Path, folder: Path, seconds: float = SECONDS) -> Iterator[Ran]:
+    """Every command that takes a problem file or the schedule of one, but for `check`."""
+    file, kept, limits = str(path), str(schedule), ("--time-limit", str(seconds), "--workers", "1")
     yield run("solve", file, "-o", str(folder / "out"), "--no-text", "--why-not", *limits)
-    yield run("compare", file, "--json", "--time-limit", str(SECONDS), "--workers", "1")
+    yield run("compare", file, "--json", *limits)
     yield run("simulate", file, "--schedule", "1f1b", "-o", str(folder / "one.json"), "--no-text")
     yield run("simulate", kept, "--noise", "5%", "--json")
     yield run("frontier", file, "--points", "3", *limits)
     yield run("pair", file, "--json")
+    sweep = ("--set", "microbatches=1,2", "--total-time", str(seconds), "--workers", "1", "--jobs", "1")
+    yield run("sweep", file, *sweep, "-o", str(folder / "sweep"), "--store", str(folder / "sweep.sqlite"))
+    yield in_a_process("validate", kept, "--json")
     yield from of_schedule(kept, folder)
 
 

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -56,7 +56,7 @@ def run_all(todo: Sequence[Work], folder: Path, workers: int) -> None:
 def _run_part(part: Sequence[Work], folder: Path) -> None:
     """Run them in a process; a case that ends it counts as one with a fault, and the others go on in a new process."""
     while part:
-        process = get_context("spawn").Process(target=run_here, args=(part, folder), daemon=True)
+        process = get_context("spawn").Process(target=run_here, args=(part, folder))
         process.start()
         process.join()
         if process.exitcode == 0:
@@ -67,8 +67,14 @@ def _run_part(part: Sequence[Work], folder: Path) -> None:
 
 
 def run_here(part: Sequence[Work], folder: Path) -> None:
-    """Run them one after the other, keep the outcomes in a file of the folder, and print their faults."""
+    """Run them one after the other, keep the outcomes in a file of the folder, and print their faults.
+
+    Until the program that started this one has ended: commands answer a signal themselves, and go on.
+    """
+    parent = parent_process()
     for work in part:
+        if parent is not None and not parent.is_alive():
+            return
         _keep(work, run_drawn(*work), folder)
 
 

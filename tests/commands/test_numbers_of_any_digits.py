@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
+from benchmarks.matrix.commands_of import faults_of, of_problem, of_schedule
 from commands.main import main
+from commands.shared.catalogue import Exit
 
 DRAWN = int(os.environ.get("NUMBERS", "8"))
 PLACEMENTS: tuple[dict[str, Any], ...] = (
@@ -60,3 +62,60 @@ def test_every_command_answers(seed: int, tmp_path: Path, capsys: pytest.Capture
     assert main(["compare", str(path), "--time-limit", "0.5", "--workers", "1", "--json"]) == 0
     told = capsys.readouterr()
     assert "DEFECT" not in told.out + told.err
+    others = [*of_problem(path, out / "schedule.json", tmp_path, 0.5)]
+    assert not faults_of(others)
+
+
+def plan_drawn(seed: int) -> dict[str, Any]:
+    """A plan of a few layers, with numbers of any digits."""
+    random = Random(seed)
+    time, size = 10.0 ** random.randint(-6, 10), 10.0 ** random.randint(-6, 10)
+    layers = [
+        {"name": name, "count": count, "forward": number(random, time), "backward": number(random, time),
+         "activation": number(random, size), "memory": number(random, size)}
+        for name, count in (("embedding", 1), ("block", 3), ("head", 1))
+    ]  # fmt: skip
+    found = {
+        "devices": 2,
+        "microbatches": random.choice((2, 3)),
+        "layers": layers,
+        "transfer": number(random, time / 10),
+    }
+    capacity = float(f"{size * random.uniform(9, 30):.16e}")
+    return found | ({"memory": {"capacity": capacity}} if random.randrange(2) else {"sequence_chunks": [1, 2]})
+
+
+@pytest.mark.parametrize("seed", range(max(4, DRAWN // 2)))
+def test_every_command_answers_of_plans(seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, out = tmp_path / "plan.json", tmp_path / "out"
+    path.write_text(json.dumps(plan_drawn(seed)))
+    limits = ("--time-limit", "1", "--workers", "1")
+    assert main(["plan", str(path), "-o", str(out), "--json", *limits]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["status"] in ("optimal", "feasible")
+    for words in (("check", out / "plan.json"), ("validate", out / "schedule.json"), ("check", out / "schedule.json"),
+                  ("layers", path, "--json"), ("compare", path, "--json", "--schedules", "1f1b,gpipe", *limits),
+                  ("sweep", path, "--set", "microbatches=2,3", "--workers", "1", "--jobs", "1", "--total-time", "2", "--store", tmp_path / "sweep.sqlite")):  # fmt: skip
+        assert main(list(map(str, words))) == 0, words
+    assert not faults_of([*of_schedule(str(out / "schedule.json"), tmp_path)])
+    told = capsys.readouterr()
+    assert "DEFECT" not in told.out + told.err
+
+
+@pytest.mark.parametrize("seed", range(max(4, DRAWN // 2)))
+def test_unequal_microbatches_of_many_digits(seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    random = Random(seed)
+    count = random.choice((2, 3, 4))
+    scale = [float(f"{random.uniform(0.1, 2):.{random.randint(0, 16)}e}") for _ in range(count)]
+    times = {key: [number(random, 10) for _ in range(2)] for key in ("forward", "backward")}
+    document = {"devices": 2, "microbatches": count, "times": times, "microbatch_scale": scale}
+    path, out = tmp_path / "drawn.json", tmp_path / "out"
+    path.write_text(json.dumps(document))
+    code = main(["solve", str(path), "--time-limit", "1", "--workers", "1", "-o", str(out), "--json"])
+    told = capsys.readouterr()
+    assert "DEFECT" not in told.out + told.err
+    if code == Exit.BAD_INPUT:
+        assert "microbatch_scale" in told.err
+        return
+    assert json.loads(told.out)["status"] in ("optimal", "feasible")
+    assert main(["check", str(out / "schedule.json")]) == main(["validate", str(out / "schedule.json")]) == 0
