@@ -65,7 +65,7 @@ def run(args: Namespace) -> Exit:
     absent = missing(args, *needed)
     if absent:
         raise BadInput(*(f"{option}: missing; it is required" for option in absent))
-    config, folder = read_config(args.source), plan_folder(args.output)
+    config, folder = read_config(args.source, args.vocabulary), plan_folder(args.output)
     sizes = args.microbatch_size or (
         MICROBATCH_SIZES if args.batch is not None else (config.said.get("microbatch_size", 1),)
     )

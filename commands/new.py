@@ -115,8 +115,9 @@ def _refuse_model_options(args: Namespace) -> None:
 
 def _plan(args: Namespace) -> tuple[str, list[str]]:
     """The plan file's text, and what it comes to in a few lines."""
-    config = read_config(args.source)
+    config = read_config(args.source, args.vocabulary)
     devices = args.devices or config.said.get("devices")
+    args.microbatches = args.microbatches or config.said.get("microbatches")
     absent = missing(args, "microbatches", "hardware") + ([] if devices else ["--devices"])
     if absent or not devices:
         raise BadInput(*(f"{option}: missing; it is required with --from" for option in absent))

@@ -15,7 +15,9 @@ from pipesched.files.model_configs.hardware_table import DEVICES
 from pipesched.files.model_configs.plan_of_config import Wanted
 from pipesched.layers.derived.shape import PRECISIONS
 
-OPTIONS = ("microbatches", "hardware", "sequence", "microbatch_size", "mfu", "node", "rate", "dtype", "training")
+OPTIONS = (
+    "microbatches", "hardware", "sequence", "microbatch_size", "mfu", "node", "rate", "dtype", "training", "vocabulary",
+)  # fmt: skip
 
 
 def add_training(group: ArgumentParser | _ArgumentGroup, microbatches: str, several: bool = False) -> None:
@@ -42,6 +44,12 @@ def add_training(group: ArgumentParser | _ArgumentGroup, microbatches: str, seve
         "--rate", action="append", metavar="KEY=NUMBER",
         help="a number of a hardware file instead of the device's, such as tensor_share=0.5; may be repeated",
     )  # fmt: skip
+    group.add_argument(
+        "--vocabulary",
+        type=whole(1, 10**8),
+        metavar="N",
+        help="tokens, of Megatron's arguments that name no vocab_size",
+    )
     group.add_argument("--dtype", choices=[*PRECISIONS], help="precision of products (default: bf16)")
     group.add_argument(
         "--training", action="append", metavar="KEY=VALUE",

@@ -1,4 +1,4 @@
-"""Logs of Megatron-LM with timers of every rank (`--timing-log-level 2 --timing-log-option all`): totals a step."""
+"""Logs of Megatron-LM with timers, of every rank (`--timing-log-option all`) or summed up: totals a step."""
 
 from __future__ import annotations
 
@@ -8,21 +8,19 @@ from pathlib import Path
 from statistics import median
 
 from pipesched.errors import BadInput
-from pipesched.problem.passes import BW, F
 from runtime.profiling.profile import Samples
 from runtime.traces.catalogue import TRACES, Hints, TraceFormat
+from runtime.traces.megatron_summary import TIMERS, read_summary, sizes_in
 from runtime.traces.pipeline_trace import BlockTrace, PipelineTrace
 
 _SECTION = re.compile(r"^\s*([\w-]+):\s*$")
 _RANK = re.compile(r"^\s*rank\s+(\d+):\s*([\d.]+)\s*$")
-_EXTREMES = re.compile(r"(\(min, max\)|max) time across ranks \(ms\)")
-_TIMERS = {"forward-compute": F, "backward-compute": BW}
 
 
 def _recognises(path: Path) -> bool:
     try:
         with path.open(encoding="utf-8") as file:
-            return any("across ranks (ms):" in line for line in file)
+            return any("across ranks (ms):" in line or line.lstrip().startswith("time (ms) |") for line in file)
     except (OSError, UnicodeDecodeError):
         return False
 
@@ -30,21 +28,23 @@ def _recognises(path: Path) -> bool:
 def _read(paths: Sequence[Path], hints: Hints) -> PipelineTrace | BlockTrace:
     """Each rank's compute divided by the micro-batches; the ranks of one pipeline device follow each other."""
     found: dict[tuple[str, int], list[float]] = {}
-    only_extremes = False
+    lines = [line for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
+    hints = sizes_in(lines, hints)
     for path in paths:
         timer = None
         for line in path.read_text(encoding="utf-8").splitlines():
-            only_extremes |= bool(_EXTREMES.search(line))
             if section := _SECTION.match(line):
                 timer = section[1]
-            elif (rank := _RANK.match(line)) and timer in _TIMERS:
+            elif (rank := _RANK.match(line)) and timer in TIMERS:
                 found.setdefault((timer, int(rank[1])), []).append(float(rank[2]) / 1000)
     ranks = 1 + max((rank for _, rank in found), default=-1)
-    if any((timer, rank) not in found for timer in _TIMERS for rank in range(ranks)) or not ranks:
-        why = (
-            "found the least and the most over ranks" if only_extremes and not ranks else "found no timer of each rank"
+    if not found and (summary := read_summary(lines, hints)) is not None:
+        return summary
+    if any((timer, rank) not in found for timer in TIMERS for rank in range(ranks)) or not ranks:
+        raise BadInput(
+            "found no forward-compute and backward-compute of each rank, of the last one or over ranks; allowed: logs "
+            "with --timing-log-level 2 or more"
         )
-        raise BadInput(f"{why}; allowed: logs with --timing-log-level 2 --timing-log-option all")
     if hints.microbatches is None:
         raise BadInput("the log has totals a step; allowed: with --microbatches N, those of a step of one replica")
     devices = hints.devices or ranks
@@ -60,7 +60,7 @@ def _read(paths: Sequence[Path], hints: Hints) -> PipelineTrace | BlockTrace:
                 )
             )
         )
-        for timer, kind in _TIMERS.items()
+        for timer, kind in TIMERS.items()
         for device in range(devices)
     }
     notes = [
@@ -72,4 +72,4 @@ def _read(paths: Sequence[Path], hints: Hints) -> PipelineTrace | BlockTrace:
     )
 
 
-TRACES.register(TraceFormat("megatron-timers", "logs of Megatron-LM with the timers of all ranks", _recognises, _read))
+TRACES.register(TraceFormat("megatron-timers", "logs of Megatron-LM with timers", _recognises, _read))

@@ -20,7 +20,7 @@ _KEYS = {F: "forward", B: "backward", W: "weight", BW: "fused"}
 def trace_text(trace: PipelineTrace | BlockTrace, name: str, capacity: str | None, objective: str) -> str:
     """The text of a problem file in ms, and in MiB where the trace tells memory; `capacity` is MiB a device."""
     body = _blocks(trace, name) if isinstance(trace, BlockTrace) else _pipeline(trace, name, capacity)
-    notes = (f"# not read: {note}" for note in trace.notes)
+    notes = (f"# {note}" if note.startswith(("assumed: ", "used: ")) else f"# not read: {note}" for note in trace.notes)
     return (
         "\n".join(
             [f"# Read by `pipesched profile --from-trace` ({trace.form}).", *notes, *body, f"objective: {objective}"]

@@ -134,7 +134,7 @@ def _show(trace: PipelineTrace | BlockTrace, run: Comparison | None) -> None:
         if trace.peaks is not None:
             print(f"peak of each device: {', '.join(f'{peak / MIB:.1f}' for peak in trace.peaks)} MiB")
     for text in trace.notes:
-        print(f"not read: {text}")
+        print(text if text.startswith(("assumed: ", "used: ")) else f"not read: {text}")
     if run is not None:
         print(
             f"measured {1000 * run.measured:.3f} ms (median of {run.steps} steps); this order with median times "

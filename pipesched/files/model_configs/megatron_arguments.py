@@ -17,6 +17,9 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)(?::?-([^}]*))?\}|\$([A-Za-z_]\w*)")
 # Of options in one string, over one line or several: what stands before the first.
 _STRING = re.compile(r"^\s*(?:export\s+|local\s+)?[A-Za-z_]\w*=[\"']")
 
+# Tokens of tokenizers that are nearly always used with the files they were published with (GPT-2, BERT).
+_TOKENIZERS = {"GPT2BPETokenizer": 50257, "BertWordPieceLowerCase": 30522, "BertWordPieceCase": 28996}
+
 
 def arguments_of(script: str) -> dict[str, Any]:
     """The options of a shell script, without dashes and with `_`; variables that it sets are put in."""
@@ -63,7 +66,7 @@ def from_megatron(values: Mapping[str, Any], source: str) -> ModelConfig:
 
     `BadInput` for arguments that make layers which `model` has no keys for; what else is left out is in `notes`.
     """
-    notes = check_architecture(values, source)
+    notes = list(check_architecture(values, source))
     keys = Keys(source, values)
     hidden, heads = keys.number("hidden_size"), keys.number("num_attention_heads")
     gated = _on(values, "swiglu", "gated_linear_unit", "quick_geglu")
@@ -74,7 +77,7 @@ def from_megatron(values: Mapping[str, Any], source: str) -> ModelConfig:
     model: dict[str, Any] = {
         "layers": layers,
         "hidden": hidden,
-        "vocabulary": keys.number("padded_vocab_size", "vocab_size"),
+        "vocabulary": _vocabulary(keys, values, source, notes),
         "attention": _attention(keys, values, heads),
         "gated": None if gated else False,
         "mtp_layers": keys.optional("mtp_num_layers") if hybrid is None else hybrid[3] or None,
@@ -108,11 +111,33 @@ def from_megatron(values: Mapping[str, Any], source: str) -> ModelConfig:
         "tensor": keys.optional("tensor_model_parallel_size"),
         "context": keys.optional("context_parallel_size"),
         "expert": keys.optional("expert_model_parallel_size"),
+        "data": keys.optional("data_parallel_size"),  # of logs
+        "microbatches": keys.optional("num_microbatches"),
     }
     longest = keys.optional("max_position_embeddings")
     keys.check()
     name = str(values.get("name") or source.rpartition("/")[2].partition(".")[0])
-    return ModelConfig(name, without_none(model), without_none(said), longest, notes)
+    return ModelConfig(name, without_none(model), without_none(said), longest, tuple(notes))
+
+
+def _vocabulary(keys: Keys, values: Mapping[str, Any], source: str, notes: list[str]) -> int:
+    """The padded size, or `vocab_size`, or that of a tokenizer whose size is known, padded as Megatron pads it."""
+    known = keys.optional("padded_vocab_size", "vocab_size")
+    tokenizer = str(values.get("tokenizer_type") or ("GPT2BPETokenizer" if values.get("merge_file") else ""))
+    if known is not None:
+        return known
+    if tokenizer not in _TOKENIZERS:
+        named = f" of {tokenizer}" if tokenizer else ""
+        keys.mistakes.append(
+            f"{source}: vocab_size: missing; it is required{named}, by --vocabulary N where the file has none"
+        )
+        return 1
+    multiple = (keys.optional("make_vocab_size_divisible_by") or 128) * (
+        keys.optional("tensor_model_parallel_size") or 1
+    )
+    padded = -(-_TOKENIZERS[tokenizer] // multiple) * multiple
+    notes.append(f"vocab_size: assumed {_TOKENIZERS[tokenizer]}, of {tokenizer}'s usual files, padded to {padded}")
+    return padded
 
 
 def _hybrid(values: Mapping[str, Any], source: str) -> tuple[int, int, int, int] | None:

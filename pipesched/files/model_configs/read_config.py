@@ -10,27 +10,36 @@ from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import read_json, read_yaml
 from pipesched.files.model_configs.hugging_face import from_hugging_face
 from pipesched.files.model_configs.megatron_arguments import arguments_of, flattened, from_megatron
+from pipesched.files.model_configs.megatron_log import arguments_of_log, is_megatron_log
 from pipesched.files.model_configs.model_config import ModelConfig
 from pipesched.files.model_configs.torchtitan import from_torchtitan
 from pipesched.files.other_kinds import Kind, refuse_other_kinds
 
-KINDS = "config.json of Hugging Face, .yaml or .sh of Megatron's arguments, .toml of torchtitan"
+KINDS = "config.json of Hugging Face, .yaml or .sh of Megatron's arguments, .log of Megatron, .toml of torchtitan"
 
 
-def read_config(path: str) -> ModelConfig:
-    """By the file's ending; a folder is one with a config.json. `BadInput` says what is missing."""
+def read_config(path: str, vocabulary: int | None = None) -> ModelConfig:
+    """By the file's ending; a folder is one with a config.json. `BadInput` says what is missing.
+
+    `vocabulary` is the number of tokens, padded, of Megatron's arguments that name a tokenizer only.
+    """
     file = Path(path) / "config.json" if Path(path).is_dir() else Path(path)
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"{file}: cannot be read: {error}") from None
+    padded = {} if vocabulary is None else {"padded_vocab_size": vocabulary}
+    if is_megatron_log(text):
+        return from_megatron(arguments_of_log(text) | padded, str(file))
     match file.suffix.lower():
+        case ".json" | ".toml" if padded:
+            raise BadInput("--vocabulary: found with a file of another program; allowed: with Megatron's arguments")
         case ".json":
             return from_hugging_face(_mapping(read_json(text, str(file)), file), str(file))
         case ".yaml" | ".yml":
-            return from_megatron(flattened(_mapping(read_yaml(text, str(file)), file)), str(file))
+            return from_megatron(flattened(_mapping(read_yaml(text, str(file)), file)) | padded, str(file))
         case ".sh" | ".args" | ".txt":
-            return from_megatron(arguments_of(text), str(file))
+            return from_megatron(arguments_of(text) | padded, str(file))
         case ".toml":
             return from_torchtitan(_toml(text, file), str(file))
         case other:

@@ -16,6 +16,7 @@ from pipesched.files.model_configs.hugging_face import FAMILIES, REFUSED, from_h
 from pipesched.files.model_configs.megatron_arguments import arguments_of, flattened, from_megatron
 from pipesched.files.model_configs.model_config import ModelConfig
 from pipesched.files.model_configs.plan_of_config import Wanted, plan_document, plan_text
+from pipesched.files.model_configs.read_config import read_config
 from pipesched.files.model_configs.torchtitan import FLAVORS, from_torchtitan
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.plan_problem import PlanProblem
@@ -314,3 +315,50 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main(["new", "--from", str(tmp_path / "job.toml"), "--devices", "2", "--microbatches", "4", "--hardware",
                  "a100-80gb", "--mfu", "50%"]) == 0  # fmt: skip
     assert "sustained_tflops: 156" in capsys.readouterr().out
+
+
+LOG = """\
+using world size: 8, data-parallel-size: 1, tensor-model-parallel size: 2, pipeline-model-parallel size: 4
+------------------------ arguments ------------------------
+  ffn_hidden_size ................................. 256
+  hidden_size ..................................... 64
+  micro_batch_size ................................ 2
+  moe_layer_freq .................................. 1
+  num_attention_heads ............................. 4
+  num_experts ..................................... None
+  num_layers ...................................... 8
+  pipeline_model_parallel_size .................... 4
+  seq_length ...................................... 128
+  tensor_model_parallel_size ...................... 2
+-------------------- end of arguments ---------------------
+setting number of micro-batches to constant 16
+ > padded vocab (size: 50257) with 175 dummy tokens (new size: 50432)
+"""
+
+
+def test_the_dump_of_arguments_in_a_log_reads(tmp_path: Path) -> None:
+    source = tmp_path / "train.log"
+    source.write_text(LOG)
+    config = read_config(str(source))
+    assert config.model["vocabulary"] == 50432 and config.model["layers"] == 8 and "experts" not in config.model
+    assert config.said == {"sequence": 128, "microbatch_size": 2, "devices": 4, "tensor": 2, "microbatches": 16}
+    # A log of several ranks has their names before each line.
+    source.write_text("".join(f"[rank0]: {line}\n" for line in LOG.splitlines()))
+    assert read_config(str(source)).model == config.model
+
+
+def test_a_vocabulary_is_asked_for_by_megatrons_name_or_known_by_its_tokenizer(tmp_path: Path) -> None:
+    script = tmp_path / "train.sh"
+    plain = "--num-layers 8 --hidden-size 64 --num-attention-heads 4 --tensor-model-parallel-size 2 "
+    script.write_text(plain + "--tokenizer-type HuggingFaceTokenizer")
+    with pytest.raises(
+        BadInput, match="vocab_size: missing; it is required of HuggingFaceTokenizer, by --vocabulary N"
+    ):
+        read_config(str(script))
+    assert read_config(str(script), 512).model["vocabulary"] == 512
+    script.write_text(plain + "--merge-file merges.txt")
+    found = read_config(str(script))
+    assert found.model["vocabulary"] == 50432 and any("assumed 50257" in note for note in found.notes)
+    with pytest.raises(BadInput, match="--vocabulary: found with a file of another program"):
+        (tmp_path / "config.json").write_text("{}")
+        read_config(str(tmp_path), 512)

@@ -113,9 +113,43 @@ def test_megatron_timers_are_totals_of_a_step(tmp_path: Path) -> None:
         read_traces([log])
     with pytest.raises(BadInput, match="a multiple of the 3 devices"):
         read_traces([log], Hints(devices=3, microbatches=8))
-    log.write_text("(min, max) time across ranks (ms):\n    forward-compute ....: (1.00, 2.00)\n")
-    with pytest.raises(BadInput, match="the least and the most over ranks"):
+
+
+@pytest.mark.parametrize(
+    ("lines", "forwards", "assumed"),
+    [
+        (
+            "time (ms) | forward-compute: 80.0 | backward-compute: 160.0 | optimizer: 3.0\n",
+            [10, 10],
+            "the time printed",
+        ),
+        (
+            "    (min, max) time across ranks (ms):\n    forward-compute ......: (40.00, 80.00)\n"
+            "    backward-compute .....: (100.00, 160.00)\n",
+            [5, 10],
+            "every other the shortest",
+        ),
+        (
+            "max time across ranks (ms):\n    forward-compute ......: 80.00\n    backward-compute .....: 160.00\n",
+            [10, 10],
+            "the time printed",
+        ),
+    ],
+)
+def test_megatron_timers_that_are_not_of_each_rank(
+    tmp_path: Path, lines: str, forwards: list[int], assumed: str
+) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(lines)
+    with pytest.raises(BadInput, match="--devices N"):
         read_traces([log], Hints(microbatches=8))
+    log.write_text("  pipeline_model_parallel_size .... 2\nsetting number of micro-batches to constant 8\n" + lines)
+    trace = read_traces([log])
+    assert isinstance(trace, PipelineTrace)
+    assert [1000 * trace.times[F, stage].median for stage in (0, 1)] == pytest.approx(forwards)
+    assert 1000 * trace.times[BW, 1].median == pytest.approx(20)
+    assert any(note.startswith("assumed: ") and assumed in note for note in trace.notes)
+    assert any(note.startswith("used: ") and "forward-compute" in note for note in trace.notes)
 
 
 def write_blocks(path: Path) -> None:

@@ -1,0 +1,38 @@
+"""The dump of arguments at the head of a Megatron log: `name ........ value`, a line each."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_DUMPED = re.compile(r"(?:^|[\s:\]])([A-Za-z_]\w*) \.{2,} ?(.*?)\s*$")
+_PADDED = re.compile(r"padded vocab \(size: \d+\) with \d+ dummy tokens \(new size: (\d+)\)")
+_MICROBATCHES = re.compile(r"setting number of micro-?batches to(?: constant)? (\d+)")
+
+
+def is_megatron_log(text: str) -> bool:
+    """True of a text with a dump of arguments."""
+    return bool(re.search(r"(?m)-{3,} ?(?:\w+ )?arguments ?-{3,}", text)) and _dumped(text) != {}
+
+
+def arguments_of_log(text: str) -> dict[str, Any]:
+    """The arguments of the first dump, with the vocabulary and the micro-batches that later lines say.
+
+    Values are text; those that are None or empty are left out.
+    """
+    found = _dumped(text)
+    if padded := _PADDED.search(text):
+        found["padded_vocab_size"] = padded[1]
+    if microbatches := _MICROBATCHES.search(text):
+        found["num_microbatches"] = microbatches[1]
+    return found
+
+
+def _dumped(text: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        if found and "end of arguments" in line:
+            break
+        if (match := _DUMPED.search(line)) and match[2] not in ("", "None", "[]"):
+            found.setdefault(match[1], match[2])
+    return found
