@@ -16,7 +16,7 @@ from solver.backends.interruptible import run_until
 # The kind of argument behind a bound that CP-SAT's search proves.
 EXHAUSTIVE = "exhaustive search by CP-SAT"
 _LEAST_SECONDS = 0.01
-# Presolve of 9.15 without probing says that a model has no solution where it has one, in 29 of 3,600 models whose
+# Presolve of 9.15 without probing says that a model has no solution where it has one, in 39 of 3,600 models whose
 # numbers reach 10**9 and more, in none of 3,600 below (tests/solver/backends/test_cp_sat.py has one). What it says of
 # such a model is proved without it.
 _PRESOLVE_IS_EXACT_BELOW = 2**26
