@@ -18,7 +18,6 @@ from pipesched.results.schedule_figures import static_memory
 from pipesched.schedule.metrics import BUBBLE, IDLE, Metrics
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.idle_causes import IdleCause, idle_times
-from solver.backends.interruptible import run_within
 
 PROGRAM = "PIPESCHED_PROGRAM"  # the variable by which `go.py` says how it was called
 
@@ -90,6 +89,8 @@ def idle_shares(timeline: Timeline, seconds: float) -> dict[IdleCause, float] | 
     """Why devices idle, as shares of the makespan; None where that takes longer than these seconds, of many passes."""
     if len(timeline.schedule.columns) <= _FEW_PASSES:
         return idle_times(timeline).shares()
+    from solver.backends.interruptible import run_within
+
     return run_within(seconds, Event(), lambda: idle_times(timeline).shares())
 
 
