@@ -1,6 +1,6 @@
 """Megatron's timers where a log has no rank by rank: the last rank's alone, or the least and the most over ranks.
 
-Lines are `time (ms) | forward-compute: 1.00 | …` of the last rank, or behind `(min, max) time across ranks (ms):` and
+Lines are `time (ms) | forward-compute: 1.00 | …` of the last rank, or after `(min, max) time across ranks (ms):` and
 `max time across ranks (ms):` one timer a line.
 """
 
