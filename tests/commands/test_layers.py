@@ -12,8 +12,10 @@ import pytest
 from commands.main import main
 from pipesched.files.exact_numbers import read_yaml
 from pipesched.files.layers_text import layers_text
+from pipesched.files.model_configs.hardware_file import find_device
 from pipesched.files.peaks_file import peaks_from, read_peaks
 from pipesched.files.plan_file import plan_problem_from, read_plan
+from pipesched.files.steps_file import steps_from
 from pipesched.layers.layer import LayerType, RecomputeWay
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -82,9 +84,14 @@ def test_every_key_of_a_layer_is_written() -> None:
     assert second == {"name": "b", "forward": 1, "backward": 1, "weight": 0, "with_previous": True}
 
 
-def test_the_files_in_the_documentation_are_read() -> None:
+def test_the_files_in_the_documentation_are_read(tmp_path: Path) -> None:
     text = (ROOT / "docs" / "layers.md").read_text(encoding="utf-8")
-    plan, peaks = (read_yaml(block, "docs") for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL))
+    blocks = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    plan, steps, _, peaks = (read_yaml(block, "docs") for block in blocks)
+    hardware = tmp_path / "ours.yaml"
+    hardware.write_text(blocks[2], encoding="utf-8")
     assert len(plan_problem_from(plan).model.sequence) == 64
+    assert len(steps_from(steps, "docs").steps) == len(steps["steps"])  # type: ignore[index, call-overload]
+    assert find_device(str(hardware)).name == "ours"
     assert len(peaks_from(peaks).peaks) == 7
     assert len(read_peaks(ROOT / "examples" / "peaks" / "four-devices.yaml").peaks) == 12

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pipesched.errors import BadInput
+from pipesched.files.limits import MOST_LAYERS
 from pipesched.files.model_configs.expert_layers import ALLOWED, regular
 from pipesched.files.model_configs.megatron_architecture import check_architecture, transformer_layers
 from pipesched.files.model_configs.model_config import Keys, ModelConfig, without_none
@@ -177,12 +178,14 @@ def _expert_layers(values: Mapping[str, Any], layers: int, source: str) -> tuple
 
     By `moe_layer_freq`: a number, of layers counted from 0, or `([0]*3+[1]*58)`.
     """
+    if layers > MOST_LAYERS:
+        raise BadInput(f"{source}: num_layers: found {layers}; allowed: up to {MOST_LAYERS}")
     given = values.get("moe_layer_freq", 1)
     listed = given if isinstance(given, list) else []
     text = str(given).replace(" ", "")
     if isinstance(given, str) and re.fullmatch(r"\(?(\[[\d,]+\](\*\d+)?\+?)+\)?", text):
         for part, _, times in re.findall(r"\[([\d,]+)\](\*(\d+))?", text):
-            listed = listed + [int(one) for one in part.split(",")] * int(times or 1)
+            listed = listed + [int(one) for one in part.split(",")] * min(int(times or 1), MOST_LAYERS + 1)
     if not listed and text.isdecimal() and int(text) > 0:
         listed = [int(at % int(text) == 0) for at in range(layers)]
     found = regular([int(one) == 1 for one in listed]) if len(listed) == layers else None

@@ -130,6 +130,8 @@ def parameter_keys(problem: Problem) -> dict[str, object]:
     section: dict[str, object] = {}
     apart = problem.holders if problem.sequence_chunks == 1 else ()
     if any(stage != holder for stage, holder in enumerate(apart)):
+        if not problem.chain_shares:
+            raise ValueError("a problem file has stages with the parameters of others only with chains")
         stages = tuple(problem.stages[holder] for holder in apart)
         section["holders"] = list(apart)
     for key in ("gather", "reduce", "step"):

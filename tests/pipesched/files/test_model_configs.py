@@ -210,6 +210,16 @@ def test_torchtitan_s_flavors(name: str, flavor: str) -> None:
         ({"model_type": "nemotron_h"}, "found 'nemotron_h', a model with layers of state spaces (Mamba)"),
         ({"model_type": "qwen9"}, "known: apertus, arcee, "),
         (
+            {
+                "model_type": "qwen3_moe",
+                "num_hidden_layers": 10**12,
+                "num_experts": 8,
+                "num_experts_per_tok": 2,
+                "moe_intermediate_size": 64,
+            },
+            "allowed: up to 10000",
+        ),
+        (
             {"model_type": "llama4_text", "num_local_experts": 8, "num_experts_per_tok": 1, "moe_layers": [1, 2, 5]},
             "moe_layers: found experts in the layers [1, 2, 5]",
         ),
