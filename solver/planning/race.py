@@ -41,7 +41,7 @@ _PARAMS = RaceParams()
 
 @dataclass
 class Raced(Generic[K]):
-    """What is known of one problem. `bound`: no pipeline of it is below; `dropped`: why it was searched no further.
+    """State of one problem in the race. `bound`: no pipeline of it is below; `dropped`: why it was searched no further.
 
     No step is below `least`: some device has no less than the mean of what all compute and reduce. `first` is a plan
     that was found without a search; `step` is that of the `plan`, or else of the first one.
@@ -64,7 +64,7 @@ class Raced(Generic[K]):
         return None if self.first is None else self.first.candidate(self.problem)
 
     def take(self, found: Plan) -> None:
-        """What a search from the plan known on has found."""
+        """Result of a search that starts from the known plan."""
         self.plan = found
         if found.certificate is None:
             self.dropped = found.reason
@@ -91,7 +91,7 @@ def raced(
 def raced_on(
     search: Search, entries: Iterable[Raced[K]], limits: Limits, report: Report, stop: Event
 ) -> list[Raced[K]]:
-    """As `raced`, from entries that may have first plans: of these only the best are searched, in their order.
+    """`raced` from entries that may have first plans: of these only the best are searched, in their order.
 
     So many that each search has its least time in each round. The others keep their first plans.
     """
@@ -129,7 +129,7 @@ class _Race(Generic[K]):
                 one.dropped = NO_TIME
 
     def _searchable(self, number: int) -> int:
-        """How many of so many problems there is time to search, with rounds of halves after the first."""
+        """Number of problems that there is time to search, with rounds of halves after the first."""
         least = _PARAMS.least_search
         while number > 1 and self._time.whole < least * number * (1 + (number - 1).bit_length()):
             number -= 1
@@ -150,7 +150,7 @@ class _Race(Generic[K]):
         one.take(found if one.plan is None else with_bounds_of(found, one.plan))
 
     def _still_wins(self, one: Raced[K]) -> bool:
-        """Whether it may have the best plan; if not, that is noted."""
+        """True if it may have the best plan; otherwise that is noted."""
         if self._stop.is_set() or (one.plan is not None and one.plan.value == one.plan.lower_bound):
             return False
         best = min((other.step.total for other in self.entries if other.step is not None), default=None)
@@ -160,7 +160,7 @@ class _Race(Generic[K]):
 
 
 def entered(key: K, problem: PlanProblem) -> Raced[K]:
-    """What is known of a problem before any plan: its bounds, and whether its parameters alone lack room."""
+    """State of a problem before any plan: its bounds, and whether its parameters alone lack room."""
     cluster, capacity = problem.cluster, problem.cluster.capacity
     load = min(mean_load(problem, choice) for choice in problem.choices) * problem.tick
     known = () if problem.step is None else (problem.step.reduction, problem.step.optimizer)

@@ -1,4 +1,4 @@
-"""What a device holds at most under 1F1B and interleaved 1F1B, in closed form or over one round of its chunks."""
+"""Peak memory of a device under 1F1B and interleaved 1F1B, in closed form or over one round of its chunks."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class FirstPlan:
 
 
 class _Again(NamedTuple):
-    """What is recomputed: of each stage so many of its first transformer layers, or each type of layer in a way."""
+    """Recomputation of a plan: a number of each stage's first transformer layers, or one mode by type of layer."""
 
     first: tuple[int, ...] = ()
     ways: Mapping[str, str] = _NOTHING
@@ -120,7 +120,7 @@ class _Orders:
         return self._plan.cluster.capacity or [None] * self._devices
 
     def _cuts(self) -> Iterator[tuple[int, ...]]:
-        """As the runtime cuts, then by load: as it is, with all recomputed, and each within the memory."""
+        """Cuts to try: the runtime's, then by load without and with recomputation, each also within the memory."""
         plan, sums = self._plan, self._sums
         if plan.counts is not None:
             yield from [plan.counts] * (len(plan.counts) == self._stages)
@@ -202,7 +202,7 @@ class _Orders:
         return [int(each) for each in np.diff(self._sums.number[at])]
 
     def _rows(self, counts: tuple[int, ...], options: Sequence[_Again]) -> Iterator[_Row]:
-        """Those of the options that fit."""
+        """The options that fit."""
         model, at = self._plan.model, np.cumsum([0, *counts])
         overheads = [int(each / self._plan.tick) for each in (model.forward_overhead, model.backward_overhead)]
         forward = np.diff(self._sums.forward[at]) + overheads[0]
@@ -224,7 +224,7 @@ class _Orders:
         return np.diff(time[at]), np.diff(saved[at])
 
     def _peaks(self, counts: tuple[int, ...], again: _Again) -> Ticks:
-        """What each device holds at most, parameters with it."""
+        """Peak memory of each device, with its parameters."""
         at = np.cumsum([0, *counts])
         activation = np.diff(self._sums.activation[at]) - self._again(at, again)[1]
         memory = self._by_device(np.diff(self._sums.memory[at])).sum(axis=1)
@@ -259,7 +259,7 @@ class _Orders:
         )
 
     def _recomputed(self, row: _Row) -> tuple[tuple[Recomputed, ...], ...]:
-        """As a partition says it; empty where nothing is recomputed."""
+        """The recomputation in a partition's form; empty if there is none."""
         found = []
         for stage, layers in enumerate(Partition(row.counts).layers_of(self._plan.model)):
             if row.again.first:

@@ -19,7 +19,7 @@ _MOST = 2**61
 
 
 class Ways(NamedTuple):
-    """What recomputing costs and saves: sums of ticks and of memory over layers, first to last."""
+    """Costs and savings of recomputation: sums of ticks and of memory over layers, first to last."""
 
     time: Ticks
     saved: Ticks

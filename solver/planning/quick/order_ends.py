@@ -41,7 +41,7 @@ def one_f_one_b_ends(forward: Ticks, backward: Ticks, lag: int, microbatches: in
 
 
 def interleaved_ends(forward: Ticks, backward: Ticks, lag: int, microbatches: int) -> Ticks:
-    """As `one_f_one_b_ends`, of several chunks a device, in groups of as many micro-batches as there are devices.
+    """Ends of interleaved 1F1B with several chunks a device, in groups of as many micro-batches as there are devices.
 
     `forward[r, i, c]` is that of chunk c. Needs two devices or more that divide the micro-batches. In step t device i
     runs its forward number t + p - 1 - i + (v - 1) p and then its backward number t - (p - 1 - i), those that there
