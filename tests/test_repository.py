@@ -83,9 +83,11 @@ def test_the_examples_and_the_documented_problem_are_read() -> None:
     documented = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "problem-file.md").read_text(), re.DOTALL)
     from pipesched.files.exact_numbers import read_yaml
 
-    plain, of_tasks, lost, chains, pieces = (problem_from(read_yaml(text, "docs"), "docs") for text in documented)
+    problems = [problem_from(read_yaml(text, "docs"), "docs") for text in documented]
+    plain, of_tasks, lost, chains, two_models, pieces = problems
     assert costs_of(plain).overlapped is not None
     assert (lost.devices, chains.chain_shares) == (15, (6, 2))
+    assert two_models.placement.chains == ((0, 1, 2, 3), (4, 5, 6, 7))
     assert (pieces.sequence_chunks, pieces.microbatches) == (4, 8)
     assert of_tasks.transfer_stream == "comm" and len(of_tasks.tasks_of(F, 0)) == 17
 

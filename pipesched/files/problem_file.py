@@ -16,7 +16,7 @@ from pipesched.files.fields.link_times import latency_of, stream_of, unused_diag
 from pipesched.files.fields.together import refused_together
 from pipesched.files.other_kinds import Kind, refuse_other_kinds
 from pipesched.files.problems import visualiser_file
-from pipesched.files.problems.checks import mistakes, placement_of
+from pipesched.files.problems.checks import mistakes
 from pipesched.files.problems.memory_options import host_groups, option_memory, option_times, shared_streams
 from pipesched.files.problems.module_keys import split_off
 from pipesched.files.problems.modules import ModuleForm, idle_devices, read_modules
@@ -28,6 +28,7 @@ from pipesched.files.problems.parameter_keys import (
 )
 from pipesched.files.problems.piece_values import piece_documents
 from pipesched.files.problems.schema import MemorySection, ProblemFile, Times, required
+from pipesched.files.problems.stage_placement import placement_of
 from pipesched.files.problems.stages import stages_from
 from pipesched.files.problems.times_in_ticks import Columns, per, times_in_ticks
 from pipesched.files.problems.together import REFUSED

@@ -39,7 +39,7 @@ SEED = int(os.environ.get("PIPESCHED_MATRIX_SEED") or datetime.now(UTC).strftime
 # Cases of a run, by kind, size of the set, and whether every command runs.
 DRAWN = (("problem", 2, True, 6), ("problem", 3, False, 40), ("plan", 2, False, 6))
 # What the reader refuses of drawn cases besides the table: the value of one key does not fit that of another.
-BESIDES = ("chains: found with placement", "allowed: a list of", "placement:", "parameters.gather.most", "parameters.holders",
+BESIDES = ("allowed: a list of", "placement:", "parameters.gather.most", "parameters.holders",
            "at most the activation", "what divides", "modules.vision.objective")  # fmt: skip
 
 

@@ -13,9 +13,6 @@ def chain_mistakes(form: ProblemFile, stages: int | None, wrong: frozenset[str])
     if form.chains is None or any(path.split(".")[0] == "chains" for path in wrong):
         return
     chains = form.chains
-    if not isinstance(form.placement, list):
-        yield f"chains: found with placement {form.placement}; allowed: with a list of the device of each stage"
-        return
     missing = [mistake for at, chain in enumerate(chains) for mistake in chain.missing(f"chains[{at}]")]
     if missing or not chains or stages is None:
         yield from missing or (["chains: found no entry; allowed: one or more"] if not chains else [])
@@ -26,9 +23,10 @@ def chain_mistakes(form: ProblemFile, stages: int | None, wrong: frozenset[str])
             yield f"chains: found stage {stage}; allowed: 0 to {stages - 1}"
         elif count > 1:
             yield f"chains: found stage {stage} in {count} places; allowed: each stage once"
-    absent = [stage for stage in range(stages) if stage not in counts]
-    if absent:
-        yield f"chains: found no chain through stage {absent[0]}; allowed: each stage in one"
+    # A mistyped number of devices can mean more stages than a list has room for.
+    absent = next((stage for stage in range(stages) if stage not in counts), None)
+    if absent is not None:
+        yield f"chains: found no chain through stage {absent}; allowed: each stage in one"
     total = sum(chain.microbatches or 0 for chain in chains)
     if form.microbatches is not None and total != form.microbatches:
         yield f"chains: found {total} micro-batches in all; allowed: {form.microbatches}, as microbatches says"

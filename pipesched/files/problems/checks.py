@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from fractions import Fraction
 
 from pipesched.files.features.catalogue import FEATURES
 from pipesched.files.fields.link_times import is_matrix, latency_of, wrong_size
 from pipesched.files.limits import MOST_CELLS
 from pipesched.files.problems.chain_checks import chain_mistakes
+from pipesched.files.problems.holder_checks import holder_mistakes
 from pipesched.files.problems.memory_checks import option_mistakes, values_per_stage
 from pipesched.files.problems.parameter_keys import parameter_mistakes
 from pipesched.files.problems.schema import ProblemFile
+from pipesched.files.problems.stage_placement import stage_count
 from pipesched.files.problems.task_checks import task_lists, task_mistakes
 from pipesched.files.schema_errors import shown_amount
-from pipesched.problem import placement
-from pipesched.problem.placement import FIXED_CHUNKS, Placement
+from pipesched.problem.placement import FIXED_CHUNKS
 
 # Devices that one message names.
 _NAMED = 20
@@ -43,30 +43,12 @@ def mistakes(
     found += task_mistakes(form, stages, wrong)
     found += option_mistakes(form, stages, wrong)
     found += parameter_mistakes(form, stages, wrong)
+    found += holder_mistakes(form, stages, wrong)
     if "times.weight" not in wrong:
         found += _backward(form)
     if "memory.activation" not in wrong:
         found += _freed(form)
     return found
-
-
-def stage_count(form: ProblemFile) -> int | None:
-    """How many stages the file describes; None where it does not say."""
-    if isinstance(form.placement, list):
-        return len(form.placement)
-    if form.devices is None:
-        return None
-    return form.devices * FIXED_CHUNKS.get(form.placement, form.chunks or 1)
-
-
-def placement_of(form: ProblemFile) -> Placement:
-    """Where the stages live, as the file says."""
-    assert form.devices
-    if isinstance(form.placement, list):
-        chains = tuple(tuple(chain.stages or ()) for chain in form.chains or ())
-        found = placement.explicit(form.devices, form.placement)
-        return replace(found, name="chains", chains=chains) if chains else found
-    return placement.PLACEMENTS[form.placement](form.devices, form.chunks or 1)
 
 
 def _size(form: ProblemFile, stages: int | None, pieces: int) -> Iterator[str]:

@@ -7,9 +7,10 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from pipesched.errors import BadInput
-from pipesched.files.problems.checks import mistakes, placement_of, stage_count
+from pipesched.files.problems.checks import mistakes
 from pipesched.files.problems.module_keys import REPLICATED, REQUIRED, SHARED, ModuleSection
 from pipesched.files.problems.schema import MemorySection, ProblemFile, Times
+from pipesched.files.problems.stage_placement import placement_of, stage_count
 from pipesched.files.problems.times_in_ticks import per
 from pipesched.files.quantities import in_plain_numbers
 from pipesched.files.quantity_forms import PROBLEM

@@ -19,7 +19,6 @@ from pipesched.files.fields.parameter_sections import (
     objective_mistakes,
 )
 from pipesched.files.problems.chain_keys import StageNumbers
-from pipesched.files.schema_errors import shown
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import Gather, Stage, TaskSpec, most_gathers
 
@@ -98,23 +97,6 @@ def parameter_mistakes(form: ProblemFile, stages: int | None, wrong: frozenset[s
         if own is not None and f"parameters.{key}.time" not in wrong:
             yield from own.missing(f"parameters.{key}")
     yield from _gathers(section, stages)
-    if section.holders is not None and not wrong & {"parameters.holders", "chains", "placement"}:
-        yield from _holders(section.holders, form.placement if form.chains else None)
-
-
-def _holders(holders: Sequence[int], devices: object) -> Iterator[str]:
-    """A holder holds its own parameters, and is on the device of the stage."""
-    if not isinstance(devices, list):
-        yield "parameters.holders: found without chains; allowed: with chains"
-        return
-    if len(holders) != len(devices) or max(holders) >= len(devices):
-        yield f"parameters.holders: found {shown(holders)}; allowed: {len(devices)} stages of 0 to {len(devices) - 1}"
-        return
-    for stage, holder in enumerate(holders):
-        if holders[holder] != holder or devices[holder] != devices[stage]:
-            same = [n for n, own in enumerate(devices) if own == devices[stage] and holders[n] == n] or [stage]
-            allowed = " or ".join(map(str, same))
-            yield f"parameters.holders: found {holder} for stage {stage}; allowed: {allowed}, holders on its device"
 
 
 def with_holders(section: ParametersSection | None, stages: Sequence[Stage]) -> tuple[Stage, ...]:

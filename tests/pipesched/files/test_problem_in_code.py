@@ -6,6 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 from inspect import signature
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -72,7 +73,6 @@ def test_what_a_file_cannot_say_is_refused(tmp_path: Path) -> None:
 
 
 def test_chains_on_the_devices_of_a_named_placement_are_written_with_a_list() -> None:
-    """Schedule files of such problems could not be read: `chains` do not go with placement bidirectional."""
     chains = [{"stages": [0, 1], "microbatches": 1}, {"stages": [2, 3], "microbatches": 2}]
     one = problem_from(
         {
@@ -84,6 +84,32 @@ def test_chains_on_the_devices_of_a_named_placement_are_written_with_a_list() ->
         }
     )
     assert problem_from(problem_document(one)) == one
+
+
+@pytest.mark.parametrize(
+    ("named", "devices"),
+    [
+        ({"placement": "bidirectional"}, [0, 1, 1, 0]),
+        ({"placement": "v-shape"}, [0, 1, 1, 0]),
+        ({"placement": "interleaved", "chunks": 2}, [0, 1, 0, 1]),
+        ({"placement": "wave", "chunks": 2}, [0, 1, 1, 0]),
+    ],
+)
+def test_chains_on_a_named_placement_are_those_on_the_devices_written_out(
+    named: dict[str, Any], devices: list[int]
+) -> None:
+    """Versions before wrote such files, of two models in opposite directions, and none could read them."""
+    rest = {
+        "devices": 2,
+        "microbatches": 3,
+        "chains": [{"stages": [3, 0], "microbatches": 1}, {"stages": [2, 1], "microbatches": 2}],
+        "times": {"forward": [1, 2, 3, 4], "backward": 2, "weight": 1},
+        "parameters": {"reduce": {"time": 1}, "holders": [0, 1, 2, 3]},
+        "objective": "iteration",
+    }
+    one = problem_from({**rest, **named})
+    assert one == problem_from({**rest, "placement": devices})
+    assert one.placement.chains == ((3, 0), (2, 1))
 
 
 def test_collectives_of_stages_on_different_streams_have_no_key() -> None:
