@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def recipe(row: Row, rows: Mapping[str, Row], configs: Path = CONFIGS) -> Recipe:
     """The row's layout and the first answer."""
-    training = {key: value for key, value in training_of(row).items() if key != "recompute"}
+    training = training_of(row)
     if not row.sequence_parallel:
         training["sequence"] = False
     wanted = Wanted(1, 1, row.gpu, DEVICES[row.gpu], row.sequence, training=training, rates=rates_of(row))

@@ -4,32 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
+from math import inf
 from pathlib import Path
 
 from benchmarks.measured.table import CONFIGS, Row
-from heuristics.catalogue import HEURISTICS
-from pipesched.files.exact_numbers import read_yaml
 from pipesched.files.model_configs.hardware_table import DEVICES, Device
 from pipesched.files.model_configs.model_config import ModelConfig
-from pipesched.files.model_configs.plan_of_config import Wanted, plan_text
+from pipesched.files.model_configs.plan_of_config import Wanted
 from pipesched.files.model_configs.read_config import read_config
-from pipesched.files.plan_file import plan_problem_from
-from pipesched.layers.even import some_counts
-from pipesched.layers.partition import Partition, Recomputed
-from pipesched.layers.plan_problem import Choice, PlanProblem
-from pipesched.layers.recompute_rule import MODULES, modules_of
-from pipesched.layers.roles import Role, role_of
-from pipesched.problem.problem import Objective
-from pipesched.results.plan import Candidate
-from pipesched.results.plan_figures import step_time
+from pipesched.layers.measured_step import MeasuredStep
+from pipesched.layers.recompute_rule import MODULES
 from pipesched.schedule.metrics import measure
-from pipesched.simulation.simulator import simulate
+from solver.calibration.predicted_step import plan_of, seconds_of, simulated
 
 _DTYPES = {"fp8-cs": "fp8", "float8+asyncTP": "fp8"}
-# Their authors run them with optimizer post-validation: devices begin the next step each on its own.
-_POST_VALIDATED = ("zb-1p", "zb-2p")
 # What a source publishes of its runtime. Aleph Alpha: 13 billion parameters on one device of 80 GB leave gradients two
 # bytes, its head gathers all logits; DeepSpeed adds gradients after the
 # products; MPT has FlashAttention's loss, NVIDIA's recipes Transformer Engine's; DeepSeek's
@@ -61,24 +51,28 @@ class Prediction:
 
 def predicted(row: Row, configs: Path = CONFIGS, devices: Mapping[str, Device] = DEVICES) -> Prediction:
     """The step of a row's layout, by the formulas and the rates of devices."""
-    plan = plan_of(row, configs, devices)
-    choice = Choice("linear" if row.chunks == 1 else "interleaved", row.chunks)
-    counts = row.partition or some_counts(plan.model, row.pipeline * row.chunks)
-    partition = _recomputing(plan, Partition(counts), *_recomputed(row))
-    problem = plan.problem(choice, partition)
-    timeline = simulate(problem, HEURISTICS[row.schedule].order(problem))
-    found = Candidate(choice, partition, timeline, row.schedule)
+    step, config = step_of(row), config_of(configs / f"{row.model}.json")
+    training = {**training_of(row), "recompute": []}
+    wanted = Wanted(row.pipeline, row.microbatches, row.gpu, devices[row.gpu], training=training, rates=rates_of(row))
+    plan = plan_of(step, config, wanted)
+    run = simulated(step, plan)
     assert plan.cluster.capacity is not None
-    peak = max(float(amount) for amount in measure(timeline).peak_memory)
-    return Prediction(float(step_time(plan, found).total) / 1000, peak, float(plan.cluster.capacity[0]))
+    peak = max(float(amount) for amount in measure(run.timeline).peak_memory)
+    return Prediction(seconds_of(plan, run), peak, float(plan.cluster.capacity[0]))
+
+
+def step_of(row: Row) -> MeasuredStep:
+    """The layout of a row."""
+    return MeasuredStep(
+        row.id, inf if row.seconds is None else row.seconds, row.sizes, row.pipeline, row.chunks, row.microbatch_size,
+        row.microbatches, row.sequence, row.schedule, _recomputed(row), row.partition,
+    )  # fmt: skip
 
 
 def training_of(row: Row) -> dict[str, object]:
     """What the table, and what its source publishes of its runtime, say of training: keys of the section `model`."""
     said = row.runtime
-    found: dict[str, object] = {
-        "dtype": _DTYPES.get(row.precision, row.precision), "flash": row.flash, "recompute": _recomputed(row)
-    }  # fmt: skip
+    found: dict[str, object] = {"dtype": _DTYPES.get(row.precision, row.precision), "flash": row.flash}
     found |= next((own for source, own in _RUNTIMES.items() if row.source.startswith(source)), {})
     if "grad_reduce_in_fp32=False" in said or "gradients in 16 bit" in said:
         found["gradient_bytes"] = 2
@@ -96,19 +90,19 @@ def training_of(row: Row) -> dict[str, object]:
     return found
 
 
-def _recomputed(row: Row) -> list[str]:
-    """The way in which every layer is recomputed, if any."""
+def _recomputed(row: Row) -> str:
+    """None, full, or the modules that every layer recomputes, joined by +."""
     said = row.runtime
     if match := re.search(r"recompute (?:of )?([\w, and]+?) not expressible|recompute of ([\w, ]+)", said):
         words = re.findall(r"\w+", match[1] or match[2])
-        return ["+".join(sorted({*words} & {*MODULES}))]
+        return "+".join(sorted({*words} & {*MODULES}))
     if row.recompute == "none" and "selective AC" in said:
-        return ["layernorm+mlp"]  # every other product and all small operations: the nearest that there is
+        return "layernorm+mlp"  # every other product and all small operations: the nearest that there is
     if row.recompute == "none" and "deepseek" in row.model:
         # DeepSeek (arXiv 2412.19437, sections 3.2.3 and 3.3.3) and NVIDIA's recipes.
-        own = {"arXiv 2412.19437": ["layernorm+mla_up_proj+moe_act"], "NVIDIA-NeMo/Megatron-Bridge": ["mla_up_proj"]}
-        return next((ways for source, ways in own.items() if row.source.startswith(source)), [])
-    return [] if row.recompute == "none" else [row.recompute]
+        own = {"arXiv 2412.19437": "layernorm+mla_up_proj+moe_act", "NVIDIA-NeMo/Megatron-Bridge": "mla_up_proj"}
+        return next((modules for source, modules in own.items() if row.source.startswith(source)), "none")
+    return row.recompute
 
 
 def rates_of(row: Row) -> dict[str, object]:
@@ -131,34 +125,7 @@ def rates_of(row: Row) -> dict[str, object]:
     return found
 
 
-def plan_of(row: Row, configs: Path = CONFIGS, devices: Mapping[str, Device] = DEVICES) -> PlanProblem:
-    """The plan problem that `new --from` makes of the row's model and layout."""
-    config = config_of(configs / f"{row.model}.json")
-    wanted = Wanted(
-        row.pipeline, row.microbatches, row.gpu, devices[row.gpu], row.sequence, row.microbatch_size, dict(row.sizes),
-        training=training_of(row), rates=rates_of(row),
-    )  # fmt: skip
-    plan = plan_problem_from(read_yaml(plan_text(config, wanted, row.model), row.id), row.id)
-    # Room is compared, not enforced: what is out of memory is predicted too.
-    return replace(plan, choices=(), objective=Objective.SPAN if row.schedule in _POST_VALIDATED else plan.objective)
-
-
 @cache
 def config_of(path: Path) -> ModelConfig:
     """A model of the table."""
     return read_config(str(path))
-
-
-def _recomputing(plan: PlanProblem, partition: Partition, way: str = "") -> Partition:
-    """With every layer that has the way, or some of its modules, recomputed in it."""
-    if not way:
-        return partition
-    modules, ways = modules_of(way), list[tuple[Recomputed, ...]]()
-    for layers in partition.layers_of(plan.model):
-        own: dict[tuple[str, str], int] = {}
-        for layer in layers:
-            has = [one.name for one in layer.recompute if one.name == way or modules_of(one.name) & modules]
-            if has and role_of(layer.name) in (Role.TRANSFORMER, Role.MTP):
-                own[layer.name, has[0]] = own.get((layer.name, has[0]), 0) + 1
-        ways.append(tuple(Recomputed(*key, number) for key, number in own.items()))
-    return Partition(partition.counts, tuple(ways))

@@ -29,16 +29,22 @@ _POST_VALIDATED = ("zb-1p", "zb-2p")
 def predicted_seconds(step: MeasuredStep, config: ModelConfig, wanted: Wanted) -> float:
     """Of a step, with the rates of `wanted`: its own cut and schedule, simulated; `BadInput` for an impossible one."""
     plan = plan_of(step, config, wanted)
-    choice, partition = choice_of(step), partition_of(step, plan)
-    name = step.schedule or ("1f1b" if step.chunks == 1 else "interleaved-1f1b")
-    if name in _POST_VALIDATED:
-        plan = replace(plan, objective=Objective.SPAN)
+    return seconds_of(plan, simulated(step, plan))
+
+
+def simulated(step: MeasuredStep, plan: PlanProblem) -> Candidate:
+    """The step's own cut and schedule on the durations of its plan problem; `BadInput` for an impossible one."""
+    choice, partition, name = choice_of(step), partition_of(step, plan), schedule_of(step)
     problem = plan.problem(choice, partition)
     try:
-        timeline = simulate(problem, HEURISTICS[name].order(problem))
+        return Candidate(choice, partition, simulate(problem, HEURISTICS[name].order(problem)), name)
     except BadInput as error:
         raise BadInput(*(f"{step.place}: {mistake}" for mistake in error.mistakes)) from None
-    return float(step_time(plan, Candidate(choice, partition, timeline, name)).total) / _MS
+
+
+def seconds_of(plan: PlanProblem, run: Candidate) -> float:
+    """Seconds of a step, gradients and optimizer included."""
+    return float(step_time(plan, run).total) / _MS
 
 
 def problem_of(step: MeasuredStep, config: ModelConfig, wanted: Wanted) -> Problem:
@@ -56,7 +62,13 @@ def plan_of(step: MeasuredStep, config: ModelConfig, wanted: Wanted) -> PlanProb
         wanted, devices=step.pipeline, microbatches=step.microbatches, sequence=step.sequence or wanted.sequence,
         microbatch_size=step.microbatch_size, sizes=dict(step.sizes), training=training,
     )  # fmt: skip
-    return replace(plan_problem_from(plan_document(config, own), step.place), choices=())
+    plan = plan_problem_from(plan_document(config, own), step.place)
+    return replace(plan, choices=(), objective=Objective.SPAN if step.schedule in _POST_VALIDATED else plan.objective)
+
+
+def schedule_of(step: MeasuredStep) -> str:
+    """The name of its schedule."""
+    return step.schedule or ("1f1b" if step.chunks == 1 else "interleaved-1f1b")
 
 
 def choice_of(step: MeasuredStep) -> Choice:

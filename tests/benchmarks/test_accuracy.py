@@ -12,7 +12,7 @@ import pytest
 from benchmarks.accuracy import RATES, RECORD, compared, left_out, record
 from benchmarks.measured.figures import Compared, errors, memory, orders
 from benchmarks.measured.fit import PRIORS, devices_with, least_rates, names, table_rates
-from benchmarks.measured.prediction import Prediction, training_of
+from benchmarks.measured.prediction import Prediction, step_of, training_of
 from benchmarks.measured.rivals import rivals
 from benchmarks.measured.table import HOLDOUT, read_table, source_of
 
@@ -94,7 +94,7 @@ def test_what_notes_say_of_a_runtime_becomes_keys() -> None:
     rows = {row.id: row for row in read_table()}
     eager, kernel = training_of(rows["r138"]), training_of(rows["r134"])
     assert eager["fused_norms"] is False and "fused_norms" not in kernel and kernel["loss"] == "gathered"
-    assert training_of(rows["r704"])["recompute"] == ["layernorm+mlp"]
+    assert step_of(rows["r704"]).recompute == "layernorm+mlp"
     assert training_of(rows["r842"])["sharding"] == "parameters"
 
 
