@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -19,8 +20,17 @@ from plots.catalogue import Plot
 from plots.drawing.frame import Handle, device_labels, draw_frame, legend_below
 from plots.drawing.memory_marks import OVER, whole_memory, write_peak
 
-FEWEST = 16  # devices: with fewer, strips show the steps too
 COLUMNS = 1200  # of the picture; each shows the most that is held in its part of the time
+
+
+@dataclass(frozen=True)
+class HeatMapParams:
+    """When memory is drawn as a heat map; strips show the steps of few devices better."""
+
+    fewest_devices: int = 16
+
+
+_PARAMS = HeatMapParams()
 _COLOURS = "#f4f7fb", "#9cc3e4", "#4a80b8", "#12305a"
 SHADES = LinearSegmentedColormap.from_list("held", _COLOURS).with_extremes(over=OVER)
 
@@ -67,7 +77,7 @@ def _most(steps: Sequence[tuple[int, int]], end: int) -> NDArray[np.float64]:
 
 def is_dense(timeline: Timeline) -> bool:
     """True with so many devices, and no host whose memory has to be drawn over theirs."""
-    return timeline.problem.devices >= FEWEST and not any(True for _ in hosts_of(timeline))
+    return timeline.problem.devices >= _PARAMS.fewest_devices and not any(True for _ in hosts_of(timeline))
 
 
 HEAT_MAP = Plot("memory", "the memory every device holds", draw_heat_map, row=0.5, widest=14.0, applies=is_dense)

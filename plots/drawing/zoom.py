@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil, floor
 from statistics import mean
@@ -16,8 +17,21 @@ from plots.drawing.stream_boxes import phases
 Window = tuple[float, float]
 
 PERIOD = "period"
-STEADY = 0.15  # of warm-up and cool-down together: how much of the steady state stays at least where it is cut
-WORTH = 0.8  # of all time: what is cut stays at most, or a cut would gain too little
+
+
+@dataclass(frozen=True)
+class CutParams:
+    """How much of the steady state is left out of a long picture; shares.
+
+    `shown_steady`: of warm-up and cool-down together, the steady state shown at least.
+    `most_shown`: of all time, what a picture with a cut shows at most; a cut that leaves more gains too little.
+    """
+
+    shown_steady: float = 0.15
+    most_shown: float = 0.8
+
+
+_PARAMS = CutParams()
 
 
 def window_of(timeline: Timeline, text: str) -> Window:
@@ -50,9 +64,11 @@ def steady_cut(timeline: Timeline, most: float) -> Window | None:
     if not found:
         return None
     before, after = max(own.steady for own in found), last - min(own.cool_down for own in found)
-    stays = max(most, (before + after) * (1 + STEADY))
+    stays = max(most, (before + after) * (1 + _PARAMS.shown_steady))
     each = (stays - before - after) / 2
-    return None if each < 0 or stays > WORTH * last else (float(floor(before + each)), float(ceil(last - after - each)))
+    if each < 0 or stays > _PARAMS.most_shown * last:
+        return None
+    return float(floor(before + each)), float(ceil(last - after - each))
 
 
 def readable_part(timeline: Timeline, share: float) -> Window:
