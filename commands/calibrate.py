@@ -22,7 +22,7 @@ from solver.calibration.rates_fit import fit_rates
 
 
 def configure(parser: ArgumentParser) -> None:
-    """What was measured, of which model on which devices; where the rates go."""
+    """Options: the measured durations, the model and devices they are of, and where the rates go."""
     parser.add_argument(
         "measured",
         metavar="MEASURED",

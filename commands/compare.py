@@ -70,7 +70,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Simulate all, search unless told not to, print; or set measured traces beside their prediction."""
+    """Simulate all, search unless `--no-search` is given, print; or compare measured traces with their prediction."""
     if not args.problems and not args.measured:
         raise BadInput("found no problem file; allowed: compare PROBLEM, or compare --measured TRACE")
     if args.output and args.noise is None and not args.measured:
@@ -199,7 +199,7 @@ def _all_tried(solution: Solution, listed: Sequence[str], args: Namespace) -> So
 
 
 def _measured(args: Namespace) -> Exit:
-    """Traces beside their prediction, and why they differ; of a single one the best order with its times, too."""
+    """Compare traces with their prediction and say why they differ; for a single one also its best order and times."""
     from commands.reports.measured import measured_table, traced
 
     problem = problem_of(args.problems[0], args.objective) if args.problems else None

@@ -71,7 +71,7 @@ def _names() -> Mapping[str, Sequence[str]]:
 
 
 def _actions(parser: ArgumentParser) -> Iterator[Action]:
-    """Those of all commands."""
+    """The actions of all commands."""
     for action in parser._actions:
         yield action
         for command in action.choices.values() if isinstance(action.choices, dict) else ():

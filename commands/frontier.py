@@ -140,7 +140,7 @@ def _row(found: Frontier, point: Point, last: Fraction | None) -> list[str]:
 
 
 def _findings(found: Frontier) -> list[str]:
-    """What the table means."""
+    """The meaning of the table, in sentences."""
     points, problem, say = found.points, found.problem, found.scale.text
     if not points:
         return []

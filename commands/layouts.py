@@ -1,4 +1,4 @@
-"""`layouts`: how to spread a model over so many GPUs, each way with a plan, and the plan of the recommended way."""
+"""`layouts`: layouts of a model on so many GPUs, each with a plan, and the plan of the recommended layout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The way in from the shell: reads the arguments, runs the command, turns errors into lines and an exit code."""
+"""Entry point of the command line: reads the arguments, runs the command, turns errors into lines and an exit code."""
 
 from __future__ import annotations
 

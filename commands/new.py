@@ -23,7 +23,7 @@ from pipesched.layers.plan_problem import PlanProblem
 
 
 def summary(plan: PlanProblem, config: ModelConfig, wanted: Wanted) -> list[str]:
-    """The model's parameters, the devices in all, and the model state of a device beside its memory."""
+    """The model's parameters, the number of devices, and the model state of a device with the memory it has."""
     sizes = sizes_of(config, wanted)
     inside = sizes["tensor"] * sizes["context"] * sizes["data"]
     lines = [*plan.assumptions[:1], *config.notes]
@@ -114,7 +114,7 @@ def _refuse_model_options(args: Namespace) -> None:
 
 
 def _plan(args: Namespace) -> tuple[str, list[str]]:
-    """The plan file's text, and what it comes to in a few lines."""
+    """The plan file's text, and its main figures in a few lines."""
     config = read_config(args.source, args.vocabulary)
     devices = args.devices or config.said.get("devices")
     args.microbatches = args.microbatches or config.said.get("microbatches")

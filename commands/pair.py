@@ -22,7 +22,7 @@ _MOST_STAGES = 10**6
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Which two passes, and how long to search."""
+    """Options: the two passes, and the limits of the search."""
     parser.add_argument("problem", metavar="PROBLEM", help="problem file, YAML or JSON")
     for side in ("forward", "backward"):
         text = f"the stage whose {side} it is (default: 0)"

@@ -20,7 +20,7 @@ from plots.html.page import page
 
 
 def configure(parser: ArgumentParser) -> None:
-    """What to draw and where."""
+    """Options: the schedule to draw, and the file for the picture."""
     parser.add_argument("schedule", metavar="SCHEDULE", help="schedule file (JSON)")
     parser.add_argument(
         "--kind", default="gantt", help=f"one of {', '.join(PLOTS.names())} (default: gantt); a page of HTML holds all"
@@ -67,7 +67,7 @@ def run(args: Namespace) -> Exit:
 
 
 def _warn(timeline: Timeline, path: str) -> None:
-    """What is wrong with a schedule is said beside its picture; without proper times there can be none."""
+    """Report the faults of a schedule that is drawn all the same; one without proper times cannot be drawn."""
     violations = validate(timeline)
     undrawable = [v.text for v in violations if v.rule in ("complete", "placement", "times")]
     if undrawable:

@@ -30,7 +30,7 @@ from runtime.running.torch_timing import SPLITS
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Model, pipeline, way of measuring, output; or traces of a run."""
+    """Options: model, pipeline, method of measuring, output; or traces of a run."""
     parser.add_argument(
         "--from-trace",
         metavar="FILE",

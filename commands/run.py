@@ -30,7 +30,7 @@ _SHORTEST = 0.04  # seconds: the shortest pass of sleeping stages, long compared
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Model, way of running, output."""
+    """Options: model, method of running, output."""
     parser.add_argument("schedule", metavar="SCHEDULE", help="schedule file (JSON)")
     parser.add_argument("--backend", choices=["torch"], default="torch", help="the runtime (default: torch)")
     model = add_model(parser)
@@ -104,7 +104,7 @@ def run(args: Namespace) -> Exit:
 
 
 def _options(args: Namespace, timeline: Timeline) -> Job:
-    """What the flags say, as the options of a job."""
+    """The options of a job that the flags give."""
     sizes = sizes_of(args)
     _check(args, sizes)
     name = "sleep" if args.sleep or args.sleep_unit else args.model or "gpt"
@@ -139,7 +139,7 @@ def _check(args: Namespace, sizes: dict[str, int]) -> None:
 
 
 def _seconds_per_tick(args: Namespace, timeline: Timeline) -> float:
-    """How long a tick lasts: as asked for, or so that the shortest pass is long enough to be timed well."""
+    """Seconds of a tick: those asked for, or so many that the shortest pass is long enough to be timed well."""
     problem = timeline.problem
     if args.sleep_unit is None:
         shortest = min((t for t in map(problem.duration, timeline.schedule.passes()) if t > 0), default=1)

@@ -111,7 +111,7 @@ def run(args: Namespace) -> Exit:
 
 
 def _schedule_and_picture(args: Namespace) -> tuple[Timeline, Path | None]:
-    """What to show, and where its picture goes."""
+    """The schedule to show, and the file for its picture."""
     document = read_document(args.problem) if args.problem is not None else None
     if isinstance(document, dict) and document.get("format") == FORMAT:
         if args.schedule or args.objective:

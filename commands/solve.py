@@ -161,7 +161,7 @@ def _find(problem: Problem, args: Namespace, whole: Problem) -> Found:
 
 
 def _seconds_for_idle(solution: Solution, args: Namespace) -> float:
-    """What the time limit leaves, and at least a little; after Ctrl-C only that."""
+    """Seconds that the time limit leaves, at least a few; after Ctrl-C only these few."""
     now = time.monotonic()
     left = 0.0 if solution.interrupted else getattr(args, "began", now) + args.time_limit - now
     return max(_LEAST_SECONDS, left)
@@ -220,7 +220,7 @@ def _exported(timeline: Timeline, target: str | None, what: str, folder: Path) -
 
 
 def _extras(found: Found, args: Namespace, files: list[Path]) -> dict[str, object]:
-    """What the command adds: schedules not tried, files, and what was asked for; null where there is no schedule."""
+    """Fields that the command adds: schedules not tried, files, further answers; null where there is no schedule."""
     solution, memory, explanation = found.solution, found.memory, found.explanation
     extras: dict[str, object] = {
         "not_tried": sorted({*HEURISTICS.names()} - {one.name for one in solution.candidates}),

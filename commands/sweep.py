@@ -127,7 +127,7 @@ def _shared_cores(limits: Limits, args: Namespace, cells: int) -> tuple[Limits, 
 
 @contextmanager
 def _executor(cluster: str | None, jobs: int, stop: Event) -> Iterator[Executor]:
-    """What runs the cells, ended whatever happens."""
+    """The executor that runs the cells; it is ended whatever happens."""
     executor: Executor
     if cluster is not None:
         from solver.sweeps.cluster import Cluster
@@ -168,7 +168,7 @@ def _folder(output: str) -> str:
 
 
 def _notes(sweep: Sweep) -> list[str]:
-    """What the user should know of the cells: of the file's numbers, and of cells that are different models."""
+    """Cautions on the cells: on the file's numbers, and on cells that are different models."""
     notes = [text for cell in sweep.cells if not cell.refused for text in cell.problem.notes]
     stages = sweep.chain_lengths()
     if len(stages) > 1 and not sweep.axes.same_model:

@@ -53,7 +53,7 @@ def answered(
     config: ModelConfig, wanted: Wanted, gpus: int, batch: Batch, given: Mapping[str, int | None], source: str,
     target: str | None, limits: Limits, seen: Seen, report: Report, stop: Event, planning: Callable[[], object],
 ) -> LayoutAnswer:  # fmt: skip
-    """Race the layouts, then plan the recommended one; `planning` is called between. The rest is as `best_layouts`."""
+    """Race the layouts, then plan the recommended one; `planning` is called between. Others as in `best_layouts`."""
     time = TimeShares(limits)
     race = best_layouts(
         config, wanted, gpus, batch, given, source, target, time.part(_PARAMS.race_share, 1), seen, report, stop

@@ -1,4 +1,4 @@
-"""What a race of layouts found, as rows: figures of each layout's plan, and the layout that is recommended."""
+"""Rows for the layouts of a race: figures of each layout's plan, and the layout that is recommended."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def recommended(rows: Sequence[LayoutRow], within: float) -> LayoutRow | None:
 
 
 def raced_row(race: LayoutRace, row: LayoutRow) -> Raced[Layout]:
-    """What the race knows of a row's layout."""
+    """The race's entry for a row's layout."""
     return next(one for one in race.rows if {**one.key._asdict()} == row.sizes)
 
 

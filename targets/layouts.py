@@ -1,4 +1,4 @@
-"""Ways to spread a model over devices, each as a plan problem of what a runtime can run, raced for the best step."""
+"""Layouts of a model on devices, each as a plan problem that a runtime can run, raced for the best step."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _GOLDEN = (5**0.5 - 1) / 2
 
 @dataclass(frozen=True)
 class Batch:
-    """What a step trains on: so many micro-batches of all replicas together, or sequences to be cut into these.
+    """Batch of a step: so many micro-batches of all replicas together, or sequences to be cut into these.
 
     `sizes` are the sequences of a micro-batch to choose from; where `sequences` is None there is one.
     """
@@ -184,6 +184,6 @@ def _spread_out(layouts: Sequence[tuple[Layout, int]]) -> list[tuple[Layout, int
 
 
 def _rates(document: Mapping[str, Any]) -> dict[str, Any]:
-    """What a plan file says of the hardware, as plain numbers."""
+    """Rates of the hardware in a plan file, as plain numbers."""
     hardware = document.get("hardware", {})
     return {key: value if isinstance(value, str) else float(value) for key, value in hardware.items()}

@@ -11,6 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = (
+    "commands",
     "formulations",
     "heuristics",
     "pipesched/checking",
@@ -34,6 +35,8 @@ PACKAGES = (
     "solver/step_orders",
     "solver/sweeps",
     "solver/tasks",
+    "targets",
+    "web",
 )  # whose docstrings have been rewritten; the others follow
 _SECTION = (ROOT / "docs/concepts.md").read_text().partition("## Standard terms")[2].partition("\n## ")[0]
 _REFUSED = [

@@ -1,4 +1,4 @@
-"""How the server answers each request of the page."""
+"""Answers of the server to each request of the page."""
 
 from __future__ import annotations
 

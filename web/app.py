@@ -22,7 +22,7 @@ _STATIC = Path(__file__).with_name("static")
 
 
 def application(settings: Settings) -> tuple[ASGIApp, Page]:
-    """The application, and the answers behind it."""
+    """The application, and the page whose answers it serves."""
     page = Page(settings)
     routes = [
         Route("/", _page),

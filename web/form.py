@@ -64,7 +64,7 @@ def groups() -> list[dict[str, object]]:
 
 
 def _fields(path: str, key: str, info: FieldInfo) -> Iterator[dict[str, object]]:
-    """The field of a key, and behind that of transfers those of nodes."""
+    """The field of a key, and after that of transfers those of nodes."""
     label = path.replace(".", " ") if path == "memory.unit" else key.replace("_", " ")
     yield _field(path, label, info.description or "", info)
     for inner, (_, name, hint) in zip(_NODE_PATHS, _OF_NODES, strict=True) if path == _TRANSFER else ():
@@ -103,7 +103,7 @@ def values(document: object, plan: bool = False) -> dict[str, str | None]:
 
 
 def is_transfer(path: str) -> bool:
-    """Whether a field's key stands elsewhere in a plan file, or in place of another one."""
+    """True if a field's key stands elsewhere in a plan file, or in place of another one."""
     return path == _TRANSFER or path in _NODE_PATHS
 
 
@@ -130,7 +130,7 @@ def _at(document: object, path: str) -> object:
 
 
 def yaml_value(path: str, typed: str) -> str:
-    """What was typed into a field as YAML on one line: a number, a list of numbers, a word, or a quoted text."""
+    """A field's text as YAML on one line: a number, a list of numbers, a word, or a quoted text."""
     typed = typed.strip()
     if path in _WORDS and path != "placement":
         return _scalar(typed, numbers=False)

@@ -1,4 +1,4 @@
-"""What every request must pass, and what every answer carries: hosts, origins, types, and headers for browsers."""
+"""Conditions on every request and parts of every answer: hosts, origins, types, and headers for browsers."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Guards:
 
 
 def is_ours(host: str, names: Iterable[str]) -> bool:
-    """Whether a `Host` header names this server by an address or a known name.
+    """True if a `Host` header names this server by an address or a known name.
 
     Another site can make a name of its own lead here (DNS rebinding), and then its pages would count as this server's;
     an address cannot be made to.

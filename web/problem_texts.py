@@ -26,7 +26,7 @@ def document_of(text: str, settings: Settings) -> object:
 
 
 def is_plan(document: object) -> bool:
-    """Whether a document is a plan file's: a model made of layers, whose stages are to be chosen."""
+    """True if a document is a plan file's: a model made of layers, whose stages are to be chosen."""
     return isinstance(document, dict) and bool(_PLAN_KEYS & document.keys())
 
 

@@ -1,4 +1,4 @@
-"""What the page asks of the server, each a JSON object whose fields are checked before anything is done."""
+"""Requests of the page, each a JSON object whose fields are checked before anything is done."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class _Asked(BaseModel):
 
 
 class Edit(_Asked):
-    """What was typed into a field of the form; empty removes its key."""
+    """A text typed into a field of the form; empty removes its key."""
 
     path: _Short
     typed: Annotated[str, Field(max_length=20_000)]

@@ -1,4 +1,4 @@
-"""The server of the page: a socket that is bound first, so that its address can be told, and uvicorn on it."""
+"""The server of the page: a socket that is bound first, so that its address is known, and uvicorn on it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class _Server(uvicorn.Server):
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a host name or address."""
+    """True if only this machine can reach a host name or address."""
     if host == "localhost":
         return True
     try:

@@ -1,4 +1,4 @@
-"""What the page allows: sizes, times, and how much at once."""
+"""Limits of the page: sizes, times, and how much at once."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ _LAST = frozenset({"solution", "failed", "mistakes"})
 
 @dataclass(frozen=True)
 class Order:
-    """What is asked of a solve; `tab` is whose it is, and each has one solve at a time. `target` is a runtime."""
+    """A request for a solve; `tab` is whose it is, and each has one solve at a time. `target` is a runtime."""
 
     text: str
     seconds: float
@@ -26,7 +26,7 @@ class Order:
 
 @dataclass(eq=False)
 class Solve:
-    """What is known of it, the latest by kind, with a number that grows with every change."""
+    """Events of a solve, the latest by kind, with a number that grows with every change."""
 
     order: Order
     name: str = field(default_factory=lambda: secrets.token_urlsafe(16))

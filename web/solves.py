@@ -17,7 +17,7 @@ _LOOK = 5.0  # seconds between looks for solves that nobody watches
 
 
 class Solves:
-    """All of them. It runs in the event loop alone, where nothing comes between two awaits."""
+    """All solves. It runs in the event loop alone, where nothing happens between two awaits."""
 
     def __init__(self, settings: Settings, grace: float = GRACE) -> None:
         self._settings, self._grace = settings, grace
@@ -73,7 +73,7 @@ class Solves:
             self._forget()
 
     def end(self) -> None:
-        """The server ends: no process is left behind."""
+        """The server ends: no process is left running."""
         for process in self._running.values():
             process.kill()
         for task in self._tasks:
@@ -100,7 +100,7 @@ class Solves:
             solve.tell("queue", {"place": place + 1, "waiting": len(self._waiting)})
 
     async def _run(self, solve: Solve, process: Process) -> None:
-        """From start to end: what it sends is told, and that it ended where it says neither solution nor reason."""
+        """One solve from start to end: its messages are passed on, and that it ended where it sends no last message."""
         try:
             await process.start()
             solve.tell("started", {"seconds": solve.order.seconds})

@@ -1,4 +1,4 @@
-"""What processes and solves send, as answers: all of it at once, line by line, or as server-sent events."""
+"""Messages of processes and solves as answers: all of it at once, line by line, or as server-sent events."""
 
 from __future__ import annotations
 

@@ -17,8 +17,7 @@ _REST_OF_LINE = re.compile(r"[ \t]*(#[^\n]*)?(\n|\Z)")
 def with_value(text: str, path: str, value: str | None) -> str:
     """The text with another value, itself YAML on one line, at a key path; None removes the key.
 
-    `BadInput` where the text is no YAML of keys and values, or the key's section is written in a way that only a person
-    can change.
+    `BadInput` where the text is no YAML of keys and values, or only a person can change the key's section.
     """
     text = text if not text or text.endswith("\n") else text + "\n"
     *sections, key = keys = path.split(".")
@@ -72,7 +71,7 @@ def _value_of(mapping: yaml.MappingNode, key: str) -> yaml.Node | None:
 
 
 def _is_alias(mapping: yaml.MappingNode, key: str) -> bool:
-    """Whether a value is given by reference to another place, which then is where the node stands."""
+    """True if a value is given by reference to another place, where its node then stands."""
     found = _entry(mapping, key)
     return found is not None and found[1].start_mark.index < found[0].end_mark.index
 

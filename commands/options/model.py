@@ -1,4 +1,4 @@
-"""What `run` and `profile` share: the model to execute, one's own or a small GPT with its sizes."""
+"""Options shared by `run` and `profile`: the model to execute, one's own or a small GPT with its sizes."""
 
 from __future__ import annotations
 

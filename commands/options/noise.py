@@ -1,4 +1,4 @@
-"""What `simulate` and `compare` share about noise: its options, its table, its JSON and its picture."""
+"""Noise in `simulate` and `compare`: its options, its table, its JSON and its picture."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def document(args: Namespace, results: Mapping[str, object]) -> dict[str, object
 
 
 def figures(problem: Problem, one: Distribution) -> dict[str, float]:
-    """What is said of a distribution, in the file's unit, for JSON."""
+    """The figures of a distribution, in the file's unit, for JSON."""
     unit = float(problem.tick)
     return {
         "nominal": one.nominal * unit,

@@ -24,7 +24,7 @@ from targets.plan_runtimes import runtimes_of
 
 
 def is_plan_file(path: str) -> bool:
-    """Whether a file is a model made of layers."""
+    """True if a file is a model made of layers."""
     return is_plan(read_document(path))
 
 

@@ -1,4 +1,4 @@
-"""What `solve` and `compare` share: the options of a search, its progress on the terminal, and Ctrl-C."""
+"""Options shared by `solve` and `compare`: limits of a search, its progress on the terminal, and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from solver.solve import solve
 
 
 def add_limits(parser: ArgumentParser, default: int = 60) -> None:
-    """How long and how hard to search; for `default` seconds where the user does not say."""
+    """Add the options that limit a search; `default` is its time limit in seconds."""
     add_effort(parser, default)
     parser.add_argument(
         "--gap",

@@ -1,4 +1,4 @@
-"""What `new --from` and `layouts` share: the options that say how a model of a configuration is trained."""
+"""Options shared by `new --from` and `layouts`: how a model of a configuration is trained."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def add_sizes(group: ArgumentParser | _ArgumentGroup, names: tuple[str, ...], de
 
 
 def wanted_of(args: Namespace, devices: int, sizes: Mapping[str, int | None] | None) -> Wanted:
-    """What the options say, once they are known to be there."""
+    """The training that the options describe, once they are known to be there."""
     name, device = find_device(args.hardware)
     rates = _pairs("--rate", args.rate) | ({} if args.node is None else {"node": args.node})
     training = ({} if args.dtype is None else {"dtype": args.dtype}) | _pairs("--training", args.training)

@@ -46,7 +46,7 @@ def show(
 
 
 def extended_lines(candidates: Sequence[Candidate]) -> list[str]:
-    """Which figures are those of fewer micro-batches, with as many equal rounds more; nothing where none is."""
+    """Lines that name the figures extended from fewer micro-batches by equal rounds; empty where none is."""
     fewer: dict[int, list[str]] = {}
     for one in candidates:
         if one.extended_from is not None:

@@ -29,7 +29,7 @@ def documents(solutions: Sequence[Solution], wanted: Sequence[str]) -> dict[str,
 
 
 def show(solutions: Sequence[Solution], wanted: Sequence[str]) -> None:
-    """Print a row a schedule that applies to one of them, and two columns a problem; what fits nowhere comes last."""
+    """Print a row a schedule that applies to one of them, and two columns a problem; those that fit nowhere last."""
     columns, found = [Column("schedule")], []
     for one in solutions:
         problem = one.problem
@@ -70,7 +70,7 @@ def _cells(solution: Solution, candidate: Candidate | None) -> tuple[str, str]:
 
 
 def _needed(problem: Problem, metrics: Metrics) -> str:
-    """What the device that lacks most memory would hold, and what there is; a host where every device holds it."""
+    """The memory needed by the device that lacks most, and its capacity; a host's where every device has enough."""
     over = [
         (peak - room, d)
         for d, (peak, room) in enumerate(zip(metrics.peak_quanta, problem.room, strict=True))

@@ -1,4 +1,4 @@
-"""What a sweep prints: its progress with the time left, a row for each cell, and what they mean."""
+"""Report of a sweep: its progress with the time left, a row for each cell, and their meaning."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_REASONS = 8  # under the table; results.csv has all
 
 
 def progress_text(moment: Moment) -> str:
-    """How far a sweep is, the cell that ended last, and how long the rest may take."""
+    """Progress of a sweep: the cell that ended last, and the time that the remaining ones may take."""
     parts = [f"{moment.seconds:6.1f} s  {moment.done} of {counted(moment.cells, 'cell')} done"]
     if moment.running:
         parts.append(f"{moment.running} running")
@@ -90,7 +90,7 @@ def reasons(found: Table) -> list[str]:
 
 
 def counts(found: Table) -> str:
-    """How many cells there are of each state."""
+    """The number of cells in each state."""
     states = [(state, found.count(state)) for state in State]
     parts = [f"{number} {state.value}" for state, number in states if number]
     return f"{counted(len(found.rows), 'cell')}: {', '.join(parts)}"

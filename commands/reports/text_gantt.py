@@ -32,7 +32,7 @@ def add_text(parser: ArgumentParser) -> None:
 
 
 def refuse_with_json(args: Namespace) -> None:
-    """`BadInput` for a chart beside the one JSON object."""
+    """`BadInput` for a chart together with the one JSON object."""
     if args.json and args.text:
         raise BadInput("found --text with --json; allowed: one of them")
 

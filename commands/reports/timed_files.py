@@ -1,4 +1,4 @@
-"""Files written one after another as far as the time lasts; what nobody can make later from the others comes first."""
+"""Files written one after another within the time limit; first those that cannot be made later from the others."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class TimedFiles:
 
     @property
     def interrupted(self) -> bool:
-        """Whether Ctrl-C came while they were written, and left some out."""
+        """True if Ctrl-C stopped the writing and left some out."""
         return self._deadline is not None and self._deadline.stop.is_set() and bool(self._left_out)
 
     def note_left_out(self) -> None:

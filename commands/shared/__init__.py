@@ -1,1 +1,1 @@
-"""What several commands share: files, tables, the terminal, and how a command ends."""
+"""Parts shared by commands: files, tables, the terminal, and how a command ends."""

@@ -23,7 +23,7 @@ class Exit(IntEnum):
 
 
 class Group(StrEnum):
-    """What a command is for, in the order of the help."""
+    """Groups of commands by purpose, in the order of the help."""
 
     FIND = "find the best schedule"
     ASK = "ask what if"

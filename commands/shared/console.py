@@ -25,7 +25,7 @@ def console(width: int | None = None) -> Console:
 
 
 def coloured() -> bool:
-    """Whether standard output shows colours."""
+    """True if standard output shows colours."""
     return console().color_system is not None
 
 
@@ -38,5 +38,5 @@ def width() -> int | None:
 
 
 def redraws() -> bool:
-    """Whether standard error is a terminal that can show a line that changes."""
+    """True if standard error is a terminal that can show a line that changes."""
     return sys.stderr.isatty() and os.environ.get("TERM", "").lower() not in _DUMB

@@ -35,9 +35,9 @@ codecs.register_error(_HANDLER, transliterate)
 
 
 def never_fail_to_print() -> None:
-    """Let standard output and standard error replace what their encoding lacks, instead of raising.
+    """Let standard output and standard error replace characters that their encoding lacks, so that no print fails.
 
-    Where standard error is closed, what is said there goes nowhere, and into no file that takes its number.
+    Where standard error is closed, messages for it go nowhere, and into no file that takes its number.
     """
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - open until the process ends

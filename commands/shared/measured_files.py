@@ -1,4 +1,4 @@
-"""What `calibrate` is given: measured steps, files with measured times, or traces, each as observations."""
+"""Input of `calibrate`: measured steps, files with measured times, or traces, each as observations."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def add_why_not(parser: ArgumentParser) -> None:
 
 
 def count(candidates: Sequence[Candidate]) -> list[str]:
-    """Those not tried, and how many schedules do not apply."""
+    """The schedules not tried, and how many do not apply."""
     held = [line for line in lines(candidates) if not line.startswith("- ")]
     return [f"{line.removesuffix(':')} (--why-not says why)" if line.endswith(":") else line for line in held]
 

@@ -1,4 +1,4 @@
-"""What a person sees: figures and files on standard output, complaints and progress on standard error."""
+"""Output for people: figures and files on standard output, complaints and progress on standard error."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class _CommandParser(_Parser):
         self._output.add_argument("-h", "--help", action="help", help="show this help message and exit")
 
     def add_argument(self, *names: str, **keywords: Any) -> Action:
-        """As of any parser; options go into their group."""
+        """Add an option as any parser does; it goes into its group."""
         if not names or not names[-1].startswith("-"):
             return super().add_argument(*names, **keywords)
         self._searches = self._searches or "--time-limit" in names
@@ -74,7 +74,7 @@ class _CommandParser(_Parser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Namespace | None = None
     ) -> tuple[Namespace, list[str]]:
-        """As of any parser; what the command does not take is refused with what it does."""
+        """Parse as any parser does; an option that the command does not take is refused with those that it does."""
         known, left = super().parse_known_args(args, namespace)
         unknown = [word.partition("=")[0] for word in left if word.startswith("-")]
         takes = " ".join([self.prog, *(str(each.metavar or each.dest) for each in self._positionals._group_actions)])

@@ -66,9 +66,9 @@ def chosen_formats(names: str | None) -> list[PartitionFormat]:
 
 
 def write_settings(found: Sequence[PlanSettings], folder: Path) -> list[Path]:
-    """A file of each runtime that can run a plan: `partition` with the format's suffix.
+    """A file for each runtime that can run a plan: `partition` with the format's suffix.
 
-    Beside it the order, as a schedule file, of those that are given one (`export` writes it for them).
+    Runtimes that take an order get it as a schedule file too (`export` writes it for them).
     """
     files = []
     for one in found:
@@ -102,7 +102,7 @@ def show_settings(found: Sequence[PlanSettings], target: str | None) -> None:
 
 
 def _notes(one: PlanSettings, target: str | None) -> Iterator[str]:
-    """What the plan for the runtime of `--for` is restricted to is said with the plan."""
+    """Restrictions of a plan for the runtime of `--for`; they are printed with the plan."""
     if one.refusal is not None:
         yield one.refusal
     if one.words and one.settings is not None and one.form.name != target:

@@ -58,7 +58,7 @@ def table(
 
 
 def spare(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], room: int, column: int) -> int | None:
-    """How much wider this column may be than its cells are; None where it is left out."""
+    """The width that this column may have beyond its cells; None where it is left out."""
     named, cells = _encodable(columns), _texts(rows)
     shown = fitting(named, cells, room)
     return max(0, room - _wide(named, cells, shown)) if column in shown else None
@@ -73,7 +73,7 @@ def _texts(rows: Sequence[Sequence[Cell]]) -> list[list[str]]:
 
 
 def fitting(columns: Sequence[Column], cells: Sequence[Sequence[str]], room: int) -> list[int]:
-    """The columns that are shown, as indices: the least important go until the rest fit, or none may go any more."""
+    """The columns that are shown, as indices: the least important are dropped until the others fit, or none may be."""
     shown = list(range(len(columns)))
     while _wide(columns, cells, shown) > room:
         last = max(shown, key=lambda n: columns[n].leave_out)
@@ -89,7 +89,7 @@ def _wide(columns: Sequence[Column], cells: Sequence[Sequence[str]], shown: Sequ
 
 
 def _least(column: Column, cells: Sequence[str]) -> int:
-    """How narrow a column may become: numbers and short text stay on a line."""
+    """The least width of a column: numbers and short text stay on a line."""
     longest = max((Text(line).cell_len for cell in cells for line in cell.splitlines()), default=0)
     held = longest if column.numeric else min(longest, _PROSE)
     return max(held, *(Text(line).cell_len for line in _header(column, cells).splitlines()), 1)

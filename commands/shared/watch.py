@@ -1,4 +1,4 @@
-"""`--watch`: a command answers anew whenever one of its files changes, until Ctrl-C."""
+"""`--watch`: a command answers again whenever one of its files changes, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def add_watch(parser: ArgumentParser) -> None:
 
 
 def stop_event(args: Namespace) -> Event:
-    """What asks a search to stop: a change of a file under `--watch`, besides the signals that set it."""
+    """The event that asks a search to stop: a change of a file under `--watch`, or one of the signals."""
     found = getattr(args, "stop", None)
     return found if isinstance(found, Event) else Event()
 

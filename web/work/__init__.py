@@ -1,1 +1,1 @@
-"""What runs in a process of its own for the page, so that it can be ended at any time."""
+"""Work for the page in a process of its own, so that it can be ended at any time."""

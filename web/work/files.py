@@ -27,7 +27,7 @@ _SCHEDULE, _HTML = "schedule.json", "schedule.html"
 
 
 def formats() -> list[dict[str, str]]:
-    """What can be downloaded, for the page's menu: the format's name, what it is, and the group it is listed under."""
+    """The formats that can be downloaded, for the page's menu: each with its name, description and group."""
     listed = [
         {"name": _SCHEDULE, "what": "schedule file, which every pipesched command reads", "group": "Schedule"},
         {"name": _HTML, "what": "page with an interactive chart", "group": "Pictures"},

@@ -22,7 +22,7 @@ from web.work.channel import Channel
 
 
 def describe(channel: Channel, problem: PlanProblem) -> None:
-    """What the page shows of a plan before it is searched for."""
+    """Send the description of a plan problem, shown before it is searched for."""
     layers = counted(sum(layer.count for layer in problem.model.layers), "layer")
     choices = ", ".join(map(str, problem.choices))
     devices = counted(problem.cluster.devices, "device")

@@ -35,7 +35,7 @@ _BOUNDS_ALONE = replace(WITHOUT_SEARCH, opening=())
 
 
 def compare(channel: Channel, text: str, edits: Sequence[tuple[str, str | None]], settings: Settings) -> None:
-    """What the page shows of a problem, as it becomes known: text and form, problem, bound, a row a schedule."""
+    """Send what the page shows of a problem, as it becomes known: text and form, problem, bound, a row a schedule."""
     if edits:
         text = edited(text, edits)
         channel.send("text", text)
@@ -87,7 +87,7 @@ def chart(channel: Channel, text: str, name: str, settings: Settings) -> None:
 
 
 def _slow_last(heuristic: Heuristic) -> tuple[bool, str]:
-    """Those that are searched for take seconds where a problem is large."""
+    """A sort key: schedules that are searched for take seconds where a problem is large."""
     return heuristic.searched, heuristic.name
 
 

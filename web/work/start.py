@@ -1,4 +1,4 @@
-"""What the page needs to know before it can show anything: fields of the form, examples, what can be downloaded."""
+"""Data that the page needs before it can show anything: fields of the form, examples, formats for download."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What `check` says of schedules, plans and sweeps."""
+"""Reports of `check` on schedules, plans and sweeps."""

@@ -1,4 +1,4 @@
-"""What of a sweep's cell holds, from the store alone: its schedule or plan, its bound, or that it has no schedule."""
+"""Check of a sweep's cell from the store alone: its schedule or plan, its bound, or that it has no schedule."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from pipesched.sweeps.stored import StoredCell
 
 @dataclass(frozen=True)
 class CellCheck:
-    """What was found of a cell. `skipped` says why there was nothing to check.
+    """The findings on a cell. `skipped` says why there was nothing to check.
 
     `findings` are of its bound: one, or of a plan one for each placement; none where no bound is stated.
     """
@@ -41,7 +41,7 @@ class CellCheck:
 
     @property
     def verdict(self) -> Verdict | None:
-        """What the findings together show."""
+        """The verdict that the findings together give."""
         return weakest(self.findings) if self.findings else None
 
     @property
@@ -50,7 +50,7 @@ class CellCheck:
 
     @property
     def optimal(self) -> bool:
-        """Whether its bound was verified and its schedule reaches it."""
+        """True if its bound was verified and its schedule reaches it."""
         known = self.cell.outcome
         reached = known is not None and known.value is not None and known.value == known.lower_bound
         return reached and not self.wrong and self.verdict is Verdict.VERIFIED
@@ -114,7 +114,7 @@ def _bound(problem: Problem, known: Outcome, bound: Fraction) -> Finding:
 
 
 def _wrong(problem: Problem, known: Outcome) -> list[str]:
-    """What does not hold of its schedule, and of what is stated of that."""
+    """The faults of its schedule, and of the figures stated for it."""
     if known.value is not None and known.lower_bound is not None and known.lower_bound > known.value:
         return [f"claim: a lower bound of {known.lower_bound} above the value of {known.value}"]
     if known.schedule is None:

@@ -1,4 +1,4 @@
-"""What `check` says of a plan's file: of its schedule, and of the bound over all plans, placement by placement."""
+"""Report of `check` on a plan's file: its schedule, and the bound over all plans, placement by placement."""
 
 from __future__ import annotations
 
@@ -72,15 +72,15 @@ def plan_findings(answer: PlanAnswer) -> list[Finding]:
 
 
 def plan_value(answer: PlanAnswer) -> Fraction:
-    """What its schedule takes, in the plan file's unit."""
+    """The time of its schedule, in the plan file's unit."""
     problem = answer.schedule.timeline.problem
     return measure(answer.schedule.timeline).value_ticks(problem.objective) * problem.tick
 
 
 def broken_plan(answer: PlanAnswer) -> list[str]:
-    """What does not hold of the plan: its placement, its partition, the problem that these make, or its schedule.
+    """The faults of a plan: of its placement, its partition, the problem that these make, or its schedule.
 
-    Of a problem with variants it is one of theirs.
+    A problem with variants is one of theirs.
     """
     allowed = list(answer.problem.variants.values()) or [answer.problem]
     return min((_broken(answer, one) for one in allowed), key=len)

@@ -1,4 +1,4 @@
-"""What does not hold of a schedule file, and what its evidence proves: found without the solver."""
+"""Faults of a schedule file, and the bound that its evidence proves: found without the solver."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pipesched.validation.validator import validate
 
 
 def broken_rules(file: ScheduleFile) -> list[str]:
-    """What does not hold of the schedule."""
+    """The rules that the schedule breaks."""
     found = [f"{violation.rule}: {violation.text}" for violation in validate(file.timeline)]
     if found:
         return found
@@ -54,7 +54,7 @@ def value_text(file: ScheduleFile) -> str:
 
 
 def reaches_bound(file: ScheduleFile, finding: Finding | None) -> bool:
-    """Whether the bound was verified and the schedule reaches it."""
+    """True if the bound was verified and the schedule reaches it."""
     objective = file.timeline.problem.objective
     if finding is None or finding.verdict is not Verdict.VERIFIED:
         return False
@@ -64,6 +64,6 @@ def reaches_bound(file: ScheduleFile, finding: Finding | None) -> bool:
 
 
 def _repeats(file: ScheduleFile) -> bool:
-    """Whether the order, repeated, runs a micro-batch in every period that the file states."""
+    """True if the order, repeated, runs a micro-batch in every period that the file states."""
     timeline, period = file.timeline, file.value_ticks
     return period is not None and repeats_every(timeline.problem, timeline.schedule, period)

@@ -1,4 +1,4 @@
-"""What `check` says of a store of sweeps: each cell, what could not be verified, and the counts."""
+"""Report of `check` on a store of sweeps: each cell, the bounds that could not be verified, and the counts."""
 
 from __future__ import annotations
 

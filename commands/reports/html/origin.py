@@ -1,4 +1,4 @@
-"""Where a result comes from, as sections of a report: the file as typed, and how to get the same again."""
+"""Origin of a result, as sections of a report: the file as typed, and how to get the same again."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from targets.plans import Narrowed, narrowed_sentences
 
 
 class Around(NamedTuple):
-    """What stands in place of a plan's own subtitle and verdict, and the sections before its own."""
+    """Replacements for a plan's own subtitle and verdict, and the sections before its own."""
 
     subtitle: str
     verdict: str

@@ -53,7 +53,7 @@ def solve_report(found: Found, args: Namespace, text: str | None) -> str:
 
 
 def sentence(solution: Solution, said: str) -> str:
-    """What is found and proved, and what the best published schedule costs more."""
+    """The value found, the bound proved, and how much longer the best published schedule takes."""
     problem, best, value = solution.problem, solution.best_candidate, solution.value_ticks
     said = capitalised(said) + "."
     if best is None or best.metrics is None or not value:
@@ -180,7 +180,7 @@ def argument(problem: Problem, certificate: Certificate | None) -> list[Part]:
 
 
 def limiting(problem: Problem, certificate: Certificate | None) -> list[Part]:
-    """What keeps the problem from being faster, read off the analytic bounds; nothing where these do not tell it."""
+    """The limits that keep the problem from being faster, read off the analytic bounds; empty where these give none."""
     if problem.objective is Objective.PERIOD:
         return []
     return [Points(story(bottleneck(problem, certificate)))]

@@ -38,7 +38,7 @@ def sweep_report(found: Table, seconds: float, args: Namespace, text: str | None
 
 
 def verdict(found: Table) -> str:
-    """How many cells are settled, the best of them, and the widest gap."""
+    """The number of settled cells, the best of them, and the widest gap."""
     known = [row for row in found.rows if row.value is not None]
     said = f"{counts(found)}."
     if not known:

@@ -1,1 +1,1 @@
-"""What is said of runs, profiles and measured traces."""
+"""Reports on runs, profiles and measured traces."""

@@ -78,7 +78,7 @@ def show(schedule: str, found: LateStarts | None) -> None:
 
 
 def step_text(found: LateStarts) -> str:
-    """Which step is looked at."""
+    """The step that is looked at, in words for people."""
     return f"step {found.step + 1}, the median: {_ms(found.measured)} ms for {_ms(found.predicted)} ms predicted"
 
 
@@ -115,7 +115,7 @@ def device_rows(found: LateStarts) -> list[list[str]]:
 
 
 def picture(schedule: str, found: LateStarts, format: Format = "png") -> bytes:
-    """How late the passes start, and the causes."""
+    """A picture of how late the passes start, with the causes."""
     names = {cause: _in_line(cause) for cause in (*ASSUMPTIONS, Cause.OTHER_PATH)}
     return render_late_starts(found, names, f"{schedule}: {step_text(found)}", format)
 

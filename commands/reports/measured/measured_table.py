@@ -25,7 +25,7 @@ from runtime.running.torch_timing import SPLITS, as_run
 
 
 class Explained(NamedTuple):
-    """A measured schedule beside its prediction, and why they differ, where that can be told."""
+    """A measured schedule with its prediction, and why they differ, where that can be found."""
 
     run: Measured
     problem: Problem
@@ -40,12 +40,12 @@ class Explained(NamedTuple):
 
 
 def explained(measured: Measured, problem: Problem) -> Explained:
-    """A trace beside a problem of the same passes; `BadInput` where they do not match."""
+    """Compare a trace with a problem of the same passes; `BadInput` where they do not match."""
     return Explained(measured, problem, compared(measured, problem), late_starts(measured, problem))
 
 
 def comparisons(paths: Sequence[str], problem: Problem | None) -> list[Explained]:
-    """Each trace beside the problem, or beside the one it was run for; `BadInput` names the trace."""
+    """Compare each trace with the problem, or with the one it was run for; `BadInput` names the trace."""
     found = []
     for path in paths:
         measured = read_measured(path)
@@ -98,7 +98,7 @@ def show(found: Sequence[Explained]) -> None:
 
 
 def drawn_as(path: Path) -> Format | Literal["html"]:
-    """What the ending of `-o` asks for."""
+    """The picture format that the ending of `-o` asks for."""
     return "html" if path.suffix.lower() == ".html" else picture_kind(path, ".html")
 
 

@@ -14,7 +14,7 @@ _FAR = 0.05  # of the largest peak: a residual that says that the model does not
 
 
 def show(file: PeaksFile, fit: MemoryFit) -> None:
-    """What was found with its standard error, then every peak with what the fit says of it."""
+    """Print the fitted figures with their standard errors, then every peak with the fitted one."""
     rows = [[str(one), plain(round(value, 4)), _error(fit, one)] for one, value in fit.values.items()]
     columns = [Column("what"), Column(file.unit, True), Column("standard error", True)]
     table(f"{file.name}: memory from {len(file.peaks)} peaks", columns, rows)
@@ -31,7 +31,7 @@ def _error(fit: MemoryFit, one: Unknown) -> str:
 
 
 def notes(file: PeaksFile, fit: MemoryFit) -> Iterator[str]:
-    """What the user should know before trusting the numbers."""
+    """Cautions for the user before the numbers are trusted."""
     if fit.errors is None:
         yield f"{len(file.peaks)} peaks for as many numbers leave none to judge the fit by: measure one more"
     for one in fit.clamped:

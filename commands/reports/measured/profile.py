@@ -1,4 +1,4 @@
-"""What `profile` found, as people and as programs read it."""
+"""Results of `profile`, for people and for programs."""
 
 from __future__ import annotations
 

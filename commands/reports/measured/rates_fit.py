@@ -24,7 +24,7 @@ def named(fit: RatesFit, hardware: str) -> NamedDevice:
 
 
 def comments(fit: RatesFit, hardware: str) -> dict[str, str]:
-    """What each rate rests on, with its error, for its line in the hardware file."""
+    """The basis of each rate, with its error, for its line in the hardware file."""
     return {one.name: _rests_on(one, hardware) for one in fit.rates}
 
 
@@ -36,7 +36,7 @@ def _rests_on(one: FittedRate, hardware: str) -> str:
 
 
 def show(fit: RatesFit, hardware: str) -> None:
-    """Each rate with its error, then each measured duration beside both predictions."""
+    """Print each rate with its error, then each measured duration with both predictions."""
     rows = [
         [one.name, plain(one.before), plain(one.value), "not seen" if one.error is None else f"± {percent(one.error)}"]
         for one in fit.rates
@@ -54,7 +54,7 @@ def show(fit: RatesFit, hardware: str) -> None:
 
 
 def notes(fit: RatesFit) -> Iterator[str]:
-    """What the user should know before trusting the rates."""
+    """Cautions for the user before the rates are trusted."""
     vague = [one.name for one in fit.rates if one.vague]
     if vague:
         yield f"{', '.join(vague)}: hardly seen; a layout with more of what they stand for determines them"

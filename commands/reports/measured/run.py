@@ -1,4 +1,4 @@
-"""What `run` says: predicted and measured times of every pass side by side, and how the gradients compare."""
+"""Report of `run`: predicted and measured times of every pass side by side, and how the gradients compare."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class RunReport:
 
     @property
     def error(self) -> float | None:
-        """How much longer the best step took than predicted, as a share of the prediction."""
+        """The time by which the best step took longer than predicted, as a share of the prediction."""
         if self.scale is None or not self.predicted_ticks:
             return None
         return min(self.measured.makespans) / (self.scale * self.predicted_ticks) - 1

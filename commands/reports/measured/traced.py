@@ -50,13 +50,13 @@ def from_trace(args: Namespace) -> Exit:
 
 
 def _comparison(trace: PipelineTrace | BlockTrace, problem: Problem) -> Comparison | None:
-    """The run beside its own order with its own median times."""
+    """Compare the run with its own order under its own median times."""
     run = None if isinstance(trace, BlockTrace) else measured_run(trace, problem)
     return None if run is None else compared(run, problem)
 
 
 def is_foreign(paths: Sequence[str]) -> bool:
-    """Whether the files are another program's, and not what `run` measured."""
+    """True if the files were written by another program than `run`."""
     return any(Path(path).is_dir() or (Path(path).is_file() and FORMAT not in head_of(Path(path))) for path in paths)
 
 
@@ -76,7 +76,7 @@ def foreign_run(paths: Sequence[str], problem: Problem | None, objective: str | 
 
 
 def best_document(best: Solution | None) -> dict[str, object]:
-    """What the best order takes under the measured times, in the file's unit."""
+    """The time of the best order under the measured durations, in the file's unit."""
     if best is None:
         return {}
     text = best.certificate.text if best.certificate else None

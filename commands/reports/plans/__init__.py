@@ -1,1 +1,1 @@
-"""What is said of plans and of the layers they are made of."""
+"""Reports on plans and on the layers they are made of."""

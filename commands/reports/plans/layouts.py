@@ -98,7 +98,7 @@ def verdict(found: Layouts, capacity: Fraction | None, target: str | None) -> st
 
 
 def notes(found: Layouts) -> list[str]:
-    """What the steps rest on, how far the next ones are, what each size of a micro-batch costs."""
+    """Assumptions of the steps, the distance of the next layouts, the cost of each size of a micro-batch."""
     said = [
         "step: the pipeline from its first forward to its last backward, then what no pass hides of exchanging "
         "gradients and weights among the replicas, and the optimizer's step where it is known; not loading of data"
@@ -186,7 +186,7 @@ def csv_text(found: Layouts) -> str:
 
 
 def name_of(row: LayoutRow) -> str:
-    """As its layout is named."""
+    """The name of the row's layout."""
     return str(Layout(**row.sizes))
 
 

@@ -1,4 +1,4 @@
-"""What `plan` says: its tables, and in sentences what is proved and what the time of the best plan is made of."""
+"""Report of `plan`: its tables, the bound proved, and the parts of the best plan's time in sentences."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _lengths(plan: Plan) -> str:
 
 
 def sentences(plan: Plan, best: Candidate, scope: str = "") -> list[str]:
-    """What was found, what is proved of it, and what the time is made of; `scope`: of which plans, where not of all."""
+    """The value found, the bound proved, the parts of its time; `scope`: the plans meant, where not all."""
     objective = plan.problem.objective.value
     scope = scope or (" with this partition" if plan.problem.counts is not None or plan.problem.even else "")
     value, bound = time_said(plan, best.value), time_said(plan, plan.lower_bound)
@@ -103,7 +103,7 @@ def step_said(plan: Plan, best: Candidate) -> str:
 
 
 def what_is_in_it(plan: PlanProblem) -> str:
-    """What a plan's time is of, and what of a step is not in it."""
+    """The parts of a step that a plan's time includes, and those that it does not."""
     own, more = plan.model.parameters, list[str]()
     more += ["exchange of gradients among replicas"] if own.reduce is None else []
     more += ["the optimizer's step"] if own.step is None else []

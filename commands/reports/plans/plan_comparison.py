@@ -74,7 +74,7 @@ def _next(found: PlanRows, path: str) -> None:
 
 
 def _verdict(problem: PlanProblem, fitting: list[ComparedSchedule], free: str) -> str:
-    """The best plan found, and the best of a published schedule beside it."""
+    """The best plan found, and the best of a published schedule to compare it with."""
     timed = [(row.name, row.best.value, row.best.schedule) for row in fitting if row.best is not None]
     if not timed:
         return "no plan found fits the memory"

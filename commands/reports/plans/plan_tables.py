@@ -97,12 +97,12 @@ def _idle(best: Candidate | None) -> list[str]:
 
 
 def stage_columns(plan: Plan) -> list[Column]:
-    """What is said of each stage."""
+    """The columns of the table of stages."""
     return [*_STAGES, *(Column(key, True, 1) for key in _of_parameters(plan))]
 
 
 def _of_parameters(plan: Plan) -> list[str]:
-    """What stages run for their parameters, by the names of its times."""
+    """The work of stages for their parameters, by the names of its times."""
     own = plan.problem.model.parameters
     return [key for key, one in zip(own._fields, own, strict=True) if one is not None]
 
@@ -120,7 +120,7 @@ def stage_cells(plan: Plan, best: Candidate) -> list[list[str]]:
 
 
 def memory_columns(plan: Plan) -> list[Column]:
-    """What is said of each device's memory."""
+    """The columns of the table of devices' memory."""
     taken = "activations and gathered" if plan.problem.model.parameters.gather else "activations"
     return [Column(name, True) for name in ("device", "parameters", taken, "peak", "capacity")]
 

@@ -1,1 +1,1 @@
-"""What `solve` says, and what it is asked for beside the best schedule."""
+"""Reports of `solve`, and of the further questions that it answers."""

@@ -1,4 +1,4 @@
-"""`solve --from-state`: what remains of an iteration under way, ordered anew."""
+"""`solve --from-state`: the best order of the passes that an iteration under way still has to run."""
 
 from __future__ import annotations
 

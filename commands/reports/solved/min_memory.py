@@ -47,7 +47,7 @@ def reduce_memory(solution: Solution, args: Namespace) -> tuple[Solution, LeastM
 
 
 def sentences(found: LeastMemory) -> list[str]:
-    """What came out, for people."""
+    """The result in sentences."""
     scale, problem = found.scale, found.scale.problem
     name = problem.objective.value
     near = f"within {plain(float(100 * found.within))} % of the best {name}" if found.within else f"at the best {name}"

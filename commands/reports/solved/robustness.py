@@ -1,4 +1,4 @@
-"""What `solve` says of a schedule under random durations, and `--robust`, which makes the mean under them small."""
+"""Report of `solve` on a schedule under random durations, and `--robust`, which minimizes the mean under them."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def explained(solution: Solution, args: Namespace) -> Explanation:
 
 
 def lines(it: Explanation) -> list[str]:
-    """What helps most, the story, and what was not tried."""
+    """The most useful change, the explanation, and the changes that were not tried."""
     said = [*advice(it), *story(it.bottleneck)]
     if it.untried:
         said.append(f"Not tried, as the time was up: {'; '.join(change.text for change in it.untried)}.")

@@ -1,4 +1,4 @@
-"""What a solve prints: the verdict, schedules side by side, why no schedule is better, and what else was asked for."""
+"""Report of a solve: the verdict, schedules side by side, why no schedule is better, and other answers asked for."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Found:
 
 
 def verdict(found: Found, metrics: Metrics) -> str:
-    """What was found and what is proved of it, in a sentence."""
+    """The value found and the bound proved, in a sentence."""
     solution = found.solution
     problem, objective = solution.problem, solution.problem.objective
     value = f"{objective.value} {time_text(problem, solution.value_ticks)}"
@@ -54,7 +54,7 @@ def verdict(found: Found, metrics: Metrics) -> str:
 
 
 def show(found: Found, why_not: bool) -> None:
-    """What is found and proved in sentences, and the table; `why_not`: with why other schedules do not apply."""
+    """Print the result in sentences, and the table; `why_not`: with the reasons why other schedules do not apply."""
     solution = found.solution
     problem = solution.problem
     if solution.status is Status.INFEASIBLE:
