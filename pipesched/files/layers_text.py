@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from fractions import Fraction
 
-from pipesched.layers.layer import LayerType, RecomputeWay
+from pipesched.layers.layer import LayerType, RecomputeMode
 
 _DIGITS = 6  # after the point, of numbers that have no end
 
@@ -41,7 +41,7 @@ def _entry(layer: LayerType, timed: bool) -> Iterator[tuple[str, str]]:
         yield "with_previous", "true"
 
 
-def _way(way: RecomputeWay) -> str:
+def _way(way: RecomputeMode) -> str:
     return _mapping([("name", way.name), ("time", number_text(way.time)), ("keeps", number_text(way.keeps))])
 
 

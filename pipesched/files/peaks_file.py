@@ -17,8 +17,8 @@ from pipesched.files.limits import MOST_LAYERS
 from pipesched.files.plans.schema import LayerEntry, PlanMemory
 from pipesched.files.problem_file import read_document
 from pipesched.files.schema_errors import parse_model, shown
-from pipesched.layers.layer import LayerType, RecomputeWay
-from pipesched.layers.memory_peaks import HeldStage, Peak, PeaksFile
+from pipesched.layers.layer import LayerType, RecomputeMode
+from pipesched.layers.memory_peaks import Peak, PeaksFile, PeakStage
 
 
 def _listed(accept: Any, allowed: str) -> field:
@@ -153,7 +153,7 @@ def _peaks_of(form: PeaksDocument, run: RunEntry, place: str) -> Iterator[Peak]:
         held, names = names[:number], names[number:]
         again = run.recompute[stage] if run.recompute else 0
         flight = run.in_flight[stage] if run.in_flight else min(run.microbatches or 0, devices - stage)
-        stages.append(HeldStage(_counts(held), _recomputed(held, again, f"{place}.recompute[{stage}]"), flight))
+        stages.append(PeakStage(_counts(held), _recomputed(held, again, f"{place}.recompute[{stage}]"), flight))
     for device, amount in enumerate(run.peaks):
         if amount is not False:
             mine = tuple(stages[device::devices])
@@ -177,7 +177,7 @@ def _layer(entry: LayerEntry) -> LayerType:
     """The layer with what else is known of it; times that are missing are 0, which `PeaksFile.timed` tells."""
     zero = Fraction(0)
     ways = tuple(
-        RecomputeWay(way.name or "full", way.time or zero, zero if way.keeps is None else way.keeps)
+        RecomputeMode(way.name or "full", way.time or zero, zero if way.keeps is None else way.keeps)
         for way in entry.recompute or ()
     )
     return LayerType(

@@ -25,7 +25,7 @@ from pipesched.files.rounding import short
 from pipesched.files.schema_errors import parse_model
 from pipesched.layers.cluster import Cluster
 from pipesched.layers.encoder import Encoder, EncoderPlacement
-from pipesched.layers.layer import LayerType, RecomputeWay
+from pipesched.layers.layer import LayerType, RecomputeMode
 from pipesched.layers.model import Model
 from pipesched.layers.partition import Partition, mistakes
 from pipesched.layers.plan_problem import Decide, PlanProblem
@@ -168,7 +168,7 @@ def _layer(entry: LayerEntry, tick: Fraction, step: Fraction, splits: bool, buck
     for way in entry.recompute or ():
         assert way.name is not None and way.keeps is not None
         kept = floor(whole * way.keeps / step) * step
-        ways.append(RecomputeWay(way.name, time(way.time), kept / activation if activation else Fraction(1)))
+        ways.append(RecomputeMode(way.name, time(way.time), kept / activation if activation else Fraction(1)))
     weight, fused = (None if own is None else time(own) for own in (entry.weight, entry.fused))
     given_back = min(activation, ceil((entry.freed_by_backward or zero) / step) * step)
     if splits and weight is None:

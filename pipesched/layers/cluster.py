@@ -28,12 +28,12 @@ class Cluster:
     slowness: tuple[Fraction, ...] = ()
 
     def slowness_of(self, device: int) -> Fraction:
-        """How many times its own time a layer takes on this device."""
+        """The factor by which a layer takes longer on this device than its own time."""
         return self.slowness[device] if self.slowness else Fraction(1)
 
     @property
     def speed(self) -> Fraction:
-        """What all devices together compute, in devices that take a layer's own time."""
+        """The speed of all devices together, in devices that take a layer's own time."""
         return sum((1 / each for each in self.slowness), Fraction(0)) if self.slowness else Fraction(self.devices)
 
     def reordered(self, order: Sequence[int]) -> Cluster:
@@ -46,7 +46,7 @@ class Cluster:
         )
 
     def of_equal(self, devices: int) -> Cluster:
-        """As many devices as said, each like the last of these, which are equal."""
+        """A cluster of so many devices, each like the last of these, which are equal."""
         return replace(self, devices=devices, capacity=self.capacity and self.capacity[-1:] * devices)
 
     @property

@@ -7,11 +7,11 @@ from fractions import Fraction
 from typing import NamedTuple
 
 
-class RecomputeWay(NamedTuple):
-    """A way to keep less of a layer's activation, for more time in its backward.
+class RecomputeMode(NamedTuple):
+    """A mode that keeps less of a layer's activation, for more time in its backward.
 
-    `time` is added to the backward. `keeps` is the share of the layer's activation that is held from the forward to
-    the backward. What the recomputation itself takes for the moment it runs is not counted.
+    `time` is added to the backward. `keeps` is the share of the layer's activation that stays from the forward to
+    the backward. Memory of the recomputation itself while it runs is not counted.
     """
 
     name: str
@@ -24,13 +24,13 @@ class LayerType:
     """Equal layers that follow each other: `count` of them, each with these costs.
 
     Times are those of one micro-batch. Without `weight` the backward is never split and `backward` is the full one;
-    with it, `fused` is a full backward in one go (None: backward + weight). `memory` is held at all times (parameters,
-    gradients, optimizer); `activation` is taken by a forward, of which the backward for the input gives back
-    `freed_by_backward` (negative: it takes more). `with_previous`: shares a stage with the layer before it.
+    with it, `fused` is a full backward in one go (None: backward + weight). `memory` is occupied at all times
+    (parameters, gradients, optimizer); `activation` is taken by a forward, of which the backward for the input gives
+    back `freed_by_backward` (negative: it takes more). `with_previous`: shares a stage with the layer before it.
 
     Where a micro-batch is cut into pieces of its sequence, `attention` is the share of the forward that grows with what
     is before, `attention_backward` that of the full backward; `kept_for_later` is the part of the activation (keys and
-    values) that is held to the end of the first piece's backward, recomputed or not.
+    values) that stays to the end of the first piece's backward, recomputed or not.
 
     For its parameters a stage takes the sums over its layers: `gather` and `reduce` are times of collectives, `step`
     that of the optimizer, `gathered` the memory of gathered parameters.
@@ -45,7 +45,7 @@ class LayerType:
     memory: Fraction = Fraction(0)
     activation: Fraction = Fraction(0)
     freed_by_backward: Fraction = Fraction(0)
-    recompute: tuple[RecomputeWay, ...] = ()
+    recompute: tuple[RecomputeMode, ...] = ()
     with_previous: bool = False
     attention: Fraction = Fraction(0)
     attention_backward: Fraction = Fraction(0)
@@ -71,8 +71,8 @@ class LayerType:
         """One layer of this type, as two entries of a file with the same name must have it."""
         return replace(self, count=1, with_previous=False)
 
-    def way(self, name: str) -> RecomputeWay:
-        """The way of recomputation with this name; KeyError where there is none."""
+    def way(self, name: str) -> RecomputeMode:
+        """The recomputation mode with this name; KeyError where there is none."""
         for one in self.recompute:
             if one.name == name:
                 return one

@@ -29,8 +29,8 @@ class Unknown(NamedTuple):
 
 
 @dataclass(frozen=True)
-class HeldStage:
-    """A stage when its device's memory peaks: layers by name, those of them recomputed, and micro-batches held."""
+class PeakStage:
+    """A stage when its device's memory peaks: layers by name, those of them recomputed, and micro-batches in flight."""
 
     layers: Mapping[str, int]
     recomputed: Mapping[str, int]
@@ -39,16 +39,16 @@ class HeldStage:
 
 @dataclass(frozen=True)
 class Peak:
-    """What one device held at its peak; `place` says where it was measured, for messages."""
+    """Contents of one device's memory at its peak; `place` says where it was measured, for messages."""
 
-    stages: tuple[HeldStage, ...]
+    stages: tuple[PeakStage, ...]
     first: bool
     last: bool
     amount: Fraction
     place: str
 
     def coefficients(self) -> dict[Unknown, int]:
-        """How often each unknown is in the peak; embeddings and heads are the first and the last device's extra."""
+        """The count of each unknown in the peak; embeddings and heads are the first and the last device's extra."""
         found: Counter[Unknown] = Counter({Unknown("constant"): 1})
         found[Unknown("first")] += self.first
         found[Unknown("last")] += self.last

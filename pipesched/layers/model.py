@@ -38,7 +38,7 @@ class Model:
 
     @property
     def most_stages(self) -> int:
-        """As many stages as it can be cut into, none of them empty."""
+        """The most stages that it can be cut into, none of them empty."""
         return len(self.cuts) - 1
 
     @cached_property
@@ -48,10 +48,10 @@ class Model:
 
     @property
     def splittable(self) -> bool:
-        """Whether backwards may run as B and a later W."""
+        """True if backwards may run as B and a later W."""
         return self.layers[0].weight is not None
 
     @property
     def recomputes(self) -> bool:
-        """Whether some layer may be recomputed."""
+        """True if some layer may be recomputed."""
         return any(layer.recompute for layer in self.layers)

@@ -1,4 +1,4 @@
-"""What the stages of a plan run for their parameters besides what their layers say: streams, rules, overheads."""
+"""Parameter work of a plan's stages besides what their layers say: streams, rules, overheads."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Gathering(NamedTuple):
 
 
 class Parameters(NamedTuple):
-    """Which of these the stages run; None where they run none. `step` is the time that every stage adds to its own."""
+    """Parameter work of the stages; None where they run none. `step` is the time that every stage adds to its own."""
 
     gather: Gathering | None = None
     reduce: Collective | None = None
@@ -40,7 +40,7 @@ class Parameters(NamedTuple):
 
     @property
     def some(self) -> bool:
-        """Whether stages run anything for their parameters."""
+        """True if stages run anything for their parameters."""
         return any(one is not None for one in self)
 
     @property

@@ -11,7 +11,7 @@ from pipesched.layers.model import Model
 
 
 class Recomputed(NamedTuple):
-    """So many of a stage's layers of this name are recomputed in this way; the first ones that no other entry took."""
+    """So many of a stage's layers of this name are recomputed in this mode; the first ones that no other entry took."""
 
     layer: str
     way: str
@@ -30,7 +30,7 @@ class Partition:
         return len(self.counts)
 
     def recomputed_on(self, stage: int) -> tuple[Recomputed, ...]:
-        """What this stage recomputes."""
+        """The recomputation of this stage."""
         return self.recompute[stage] if self.recompute else ()
 
     def ranges(self) -> tuple[range, ...]:
@@ -42,7 +42,7 @@ class Partition:
         return tuple(model.sequence[held.start : held.stop] for held in self.ranges())
 
     def recompute_counts(self) -> tuple[dict[str, int], ...]:
-        """Of each stage the number of layers recomputed in each way; ways of no layer are left out."""
+        """For each stage the number of layers recomputed in each mode; modes of no layer are left out."""
         found: list[dict[str, int]] = []
         for stage in range(self.stages):
             counts: dict[str, int] = {}
@@ -53,7 +53,7 @@ class Partition:
 
 
 def mistakes(model: Model, partition: Partition) -> list[str]:
-    """Why the model cannot be cut in this way; empty where it can."""
+    """Reasons why the model cannot be cut so; empty where it can."""
     found = []
     if sum(partition.counts) != len(model.sequence):
         found.append(f"found {sum(partition.counts)} layers in all; allowed: the model's {len(model.sequence)}")

@@ -1,7 +1,7 @@
-"""Pieces of a sequence: where they end, and what a layer costs and holds for one of them.
+"""Pieces of a sequence: where they end, and the time and memory of a layer for one of them.
 
 Of a layer's time the part of causal attention grows with the square of the tokens up to there, all else with their
-number: a piece of length x behind L takes (1 - a) x + a (2 L x + x^2) of the whole, and all pieces together all of it.
+number: a piece of length x after L takes (1 - a) x + a (2 L x + x^2) of the whole, and all pieces together all of it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from fractions import Fraction
 from itertools import pairwise
 from math import sqrt
 
-from pipesched.layers.layer import LayerType, RecomputeWay
+from pipesched.layers.layer import LayerType, RecomputeMode
 from pipesched.layers.model import Model
 
 # Ends of pieces of equal time are multiples of this share of the sequence.
@@ -20,7 +20,7 @@ _GRAIN = 256
 
 
 class Lengths(StrEnum):
-    """How a sequence is cut: into pieces of as many tokens, or of about as much time, so of ever fewer tokens."""
+    """Cut of a sequence: into pieces of as many tokens, or of about as much time, so of ever fewer tokens."""
 
     EQUAL = "equal"
     EQUAL_TIME = "equal_time"
@@ -62,7 +62,7 @@ class _Between:
         self._start, self._end, self._tick, self._step = start, end, tick, step
 
     def layer(self, layer: LayerType) -> LayerType:
-        """What it costs and holds for this piece."""
+        """Costs and memory of the layer for this piece."""
         forward, backward = layer.attention * layer.forward, _backward_attention(layer)
         later = self._held(layer.kept_for_later)
         activation = self._held(layer.activation) - later
@@ -78,10 +78,10 @@ class _Between:
             recompute=tuple(self._way(layer, way, activation, later) for way in layer.recompute),
         )
 
-    def _way(self, layer: LayerType, way: RecomputeWay, activation: Fraction, later: Fraction) -> RecomputeWay:
+    def _way(self, layer: LayerType, way: RecomputeMode, activation: Fraction, later: Fraction) -> RecomputeMode:
         kept = min(activation, max(Fraction(0), self._held(layer.activation * way.keeps) - later))
         time = self._time(way.time, way.time * layer.attention)
-        return RecomputeWay(way.name, time, kept / activation if activation else Fraction(1))
+        return RecomputeMode(way.name, time, kept / activation if activation else Fraction(1))
 
     def _time(self, total: Fraction, attention: Fraction) -> Fraction:
         before, after = (round(_up_to(total, attention, at) / self._tick) for at in (self._start, self._end))

@@ -1,4 +1,4 @@
-"""What a plan decides and what is given: model, cluster, micro-batches, and the choices allowed."""
+"""A plan problem: the data (model, cluster, micro-batches) and the choices allowed."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Choice(NamedTuple):
 
 
 def placement_from(document: Mapping[str, Any]) -> Choice:
-    """The way back; KeyError, TypeError or ValueError where it is none."""
+    """Inverse of `placement_document`; KeyError, TypeError or ValueError where it is none."""
     lengths = Lengths(document.get("lengths", Lengths.EQUAL))
     return Choice(str(document["placement"]), int(document["chunks"]), int(document.get("sequence_chunks", 1)), lengths)
 
@@ -198,7 +198,7 @@ class PlanProblem:
         return with_vocabulary(trunk, self.shared, self._part) if self.shared else trunk
 
     def _part(self, layer: LayerType, device: int) -> Stage:
-        """What a device has of a shared layer; its collectives take as long as the longest transfer."""
+        """A device's part of a shared layer; its collectives take as long as the longest transfer."""
         costs = part_of(layer, self.cluster, device, self.model.splittable)
         stage = self._stage(costs, False, len(self.shared) * self.cluster.devices, self.microbatches)
         return replace(stage, transfer=self._ticks(self.cluster.longest_lag))

@@ -25,7 +25,7 @@ ROLES = (Role.TRANSFORMER, Role.MTP)
 
 
 class RecomputeRule(StrEnum):
-    """How the layers to recompute are told; by all but the first in the way `full`, and no embedding and no head."""
+    """Rules by which runtimes select layers to recompute; all but the first in mode `full`, no embedding or head."""
 
     ANY = "any"
     # Of every stage so many of its first transformer layers.
@@ -38,7 +38,7 @@ class RecomputeRule(StrEnum):
 
 
 class _Stage(NamedTuple):
-    """The transformer layers of a stage, in order, and its multi-token prediction layers: the way of each, or None.
+    """The transformer layers of a stage, in order, and its multi-token prediction layers: the mode of each, or None.
 
     `names` are those of all of them.
     """
@@ -53,21 +53,21 @@ class _Stage(NamedTuple):
 
     @property
     def first(self) -> int:
-        """How many of the first transformer layers are recomputed."""
+        """The number of the first transformer layers that are recomputed."""
         return next((at for at, way in enumerate(self.layers) if way is None), len(self.layers))
 
 
 def modules_of(way: str) -> frozenset[str]:
-    """The modules that a way of recomputation names; empty where it is none of modules."""
+    """The modules that a recomputation mode names; empty where it is none of modules."""
     names = {"core_attn" if one in _ATTENTION else one for one in way.split("+")}
     return frozenset(names) if names <= set(MODULES) else frozenset()
 
 
 def selections(kinds: Sequence[LayerType]) -> list[Mapping[str, str]]:
-    """What lists of modules can say: the way in which each type of layer is then recomputed, by its name.
+    """Recomputation that lists of modules can express: the mode of each type of layer, by its name.
 
-    A list holds for all layers. It recomputes of a layer the modules that the layer has: one of its ways must be just
-    these. What a multi-token prediction layer has is what the transformer layer before it has too.
+    A list applies to all layers. It recomputes of a layer the modules that the layer has: one of its modes must be just
+    these. A multi-token prediction layer has the modules of the transformer layer before it too.
     """
     own: dict[str, dict[frozenset[str], str]] = {}
     parts: dict[str, frozenset[str]] = {}
@@ -141,7 +141,7 @@ def _not_selected(model: Model, stages: Sequence[_Stage]) -> str | None:
 
 
 def _not_all(stages: Sequence[_Stage], ways: Sequence[str]) -> str | None:
-    """Unless all layers are recomputed in these ways, or none."""
+    """A reason, unless all layers are recomputed in these modes, or none."""
     every = [way for stage in stages for way in (*stage.layers, *stage.mtp)]
     number = sum(way in ways for way in every)
     return None if number in (0, len(every)) else f"{number} of {len(every)} layers recomputed, not all or none"

@@ -1,4 +1,4 @@
-"""What a layer is to a training runtime: embedding, transformer layer, multi-token prediction or head, by its name."""
+"""Roles of layers in a training runtime, by their names: embedding, transformer layer, multi-token prediction, head."""
 
 from __future__ import annotations
 

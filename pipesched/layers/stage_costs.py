@@ -1,4 +1,4 @@
-"""What the stages of a partition cost and hold: sums over their layers, with what is recomputed."""
+"""Costs and memory of a partition's stages: sums over their layers, with those of recomputation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What surrounds a pipeline in a step of training: how devices share a stage, what follows the last backward."""
+"""The step of training around a pipeline: devices that share a stage, and the work after the last backward."""
 
 from __future__ import annotations
 

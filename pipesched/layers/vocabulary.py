@@ -1,4 +1,4 @@
-"""The vocabulary on all devices: embedding and head as parts of a pass beside the stages of all other layers."""
+"""The vocabulary on all devices: embedding and head as parts of a pass, apart from the stages of all other layers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def without_vocabulary(model: Model) -> tuple[Model, tuple[LayerType, ...]]:
 
 
 def is_vocabulary(name: str) -> bool:
-    """Whether a layer of this name is an embedding or a head."""
+    """True if a layer of this name is an embedding or a head."""
     return role_of(name) in (Role.EMBEDDING, Role.HEAD)
 
 

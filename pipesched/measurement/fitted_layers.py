@@ -8,7 +8,7 @@ from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 
 from pipesched.files.layers_text import layers_text, number_text
-from pipesched.layers.layer import LayerType, RecomputeWay
+from pipesched.layers.layer import LayerType, RecomputeMode
 from pipesched.layers.memory_peaks import PeaksFile, Unknown
 from pipesched.layers.roles import Role, role_of
 from pipesched.measurement.memory_fit import MemoryFit
@@ -43,7 +43,7 @@ def _fitted(layer: LayerType, fit: MemoryFit) -> LayerType:
     if kept is None or not activation:
         return found
     keeps = min(Fraction(1), _up(kept) / activation)
-    first, *others = layer.recompute or (RecomputeWay("full", layer.forward, keeps),)
+    first, *others = layer.recompute or (RecomputeMode("full", layer.forward, keeps),)
     return replace(found, recompute=(first._replace(time=first.time or layer.forward, keeps=keeps), *others))
 
 

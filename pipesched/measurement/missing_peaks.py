@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from pipesched.layers.memory_peaks import HeldStage, Peak, Unknown
+from pipesched.layers.memory_peaks import Peak, PeakStage, Unknown
 from pipesched.layers.roles import Role, role_of
 
 Matrix = NDArray[np.float64]
@@ -71,7 +71,7 @@ def _candidates(peaks: Sequence[Peak]) -> list[tuple[str, Peak]]:
             recomputed = f", {again} of them recomputed" if again else ""
             held = "1 micro-batch" if flight == 1 else f"{flight} micro-batches"
             text = f"the {place} device" if place != "middle" else "a middle device"
-            stage = HeldStage({name: number}, {name: again}, flight)
+            stage = PeakStage({name: number}, {name: again}, flight)
             peak = Peak((stage,), place == "first", place == "last", Fraction(0), text)
             found.append((f"{text} with {layers}{recomputed} and {held} in flight", peak))
     return found

@@ -1,1 +1,1 @@
-"""What notebooks show of a problem, an order of passes and a timeline."""
+"""Views of a problem, an order of passes and a timeline in notebooks."""

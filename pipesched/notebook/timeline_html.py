@@ -74,7 +74,7 @@ def _colours(problem: Problem, shades: int) -> Callable[[Box], RGB]:
 
 
 def _tips(problem: Problem) -> Callable[[Box], str]:
-    """What the chart says of a box that is pointed at."""
+    """The chart's text for a box that is pointed at."""
 
     def tip(box: Box) -> str:
         name = f"{box.of}/{box.name}" if box.name else str(box.of)

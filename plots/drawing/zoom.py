@@ -21,7 +21,7 @@ PERIOD = "period"
 
 @dataclass(frozen=True)
 class CutParams:
-    """How much of the steady state is left out of a long picture; shares.
+    """Limits on cutting the steady state out of a long picture; shares.
 
     `shown_steady`: of warm-up and cool-down together, the steady state shown at least.
     `most_shown`: of all time, what a picture with a cut shows at most; a cut that leaves more gains too little.

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from pipesched.errors import BadInput
-from pipesched.layers.layer import LayerType, RecomputeWay
+from pipesched.layers.layer import LayerType, RecomputeMode
 from pipesched.layers.model import Model
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from pipesched.layers.recompute_rule import FULL, MODULES, ROLES, RecomputeRule, modules_of
@@ -118,7 +118,7 @@ def _orders(schedules: tuple[str, ...]) -> str:
     return " or ".join(name + (f" (also in groups of {', '.join(own)})" if own else "") for name, own in sizes.items())
 
 
-def _first_ways(model: Model) -> list[tuple[RecomputeWay, ...]]:
+def _first_ways(model: Model) -> list[tuple[RecomputeMode, ...]]:
     return [layer.recompute[:1] for layer in model.layers]
 
 
@@ -177,7 +177,7 @@ def _told(layer: LayerType, limits: PlanLimits) -> LayerType:
     return replace(layer, recompute=tuple(way for way in layer.recompute if some and _is_known(way, limits)))
 
 
-def _is_known(way: RecomputeWay, limits: PlanLimits) -> bool:
+def _is_known(way: RecomputeMode, limits: PlanLimits) -> bool:
     return way.name in FULL or (limits.rule is RecomputeRule.SAME and bool(modules_of(way.name)))
 
 

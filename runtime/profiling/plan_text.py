@@ -10,7 +10,7 @@ from statistics import median
 from typing import NamedTuple
 
 from pipesched.files.layers_text import layers_text
-from pipesched.layers.layer import LayerType, RecomputeWay
+from pipesched.layers.layer import LayerType, RecomputeMode
 from pipesched.problem.passes import BW, B, F, PassKind, W
 from runtime.profiling.problem_text import header
 from runtime.profiling.profile import KINDS, Profile, StageProfile
@@ -74,10 +74,10 @@ def _names(model: str, keys: Sequence[tuple[_Size, bool]]) -> dict[tuple[_Size, 
 def _layer(name: str, count: int, size: _Size, times: dict[PassKind, Fraction]) -> LayerType:
     taken = dict(zip(KINDS, size.memory, strict=True))
     activation = _mib(taken[F])
-    ways: tuple[RecomputeWay, ...] = ()
+    ways: tuple[RecomputeMode, ...] = ()
     if size.output and taken[F] > size.output:
         # Recomputed from its input, which is the output of the layer before: of its own it keeps the output alone.
-        ways = (RecomputeWay("full", times[F], Fraction(size.output, taken[F])),)
+        ways = (RecomputeMode("full", times[F], Fraction(size.output, taken[F])),)
     return LayerType(
         name,
         times[F],

@@ -1,4 +1,4 @@
-"""Measured durations beside what the formulas predict of them, whatever was measured: steps, passes or layers."""
+"""Measured durations with those that the formulas predict, whatever was measured: steps, passes or layers."""
 
 from __future__ import annotations
 

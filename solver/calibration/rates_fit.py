@@ -21,7 +21,7 @@ Numbers = np.ndarray[Any, np.dtype[np.float64]]
 @dataclass(frozen=True)
 @tunable
 class CalibrationParams:
-    """How far rates may be from those of the table, and steps from their predictions. All are of logarithms.
+    """Distances of rates from those of the table, and of steps from their predictions. All are of logarithms.
 
     Spreads of rates are those between the sources of published steps (docs/results/accuracy.md), by judgement.
     """
@@ -62,7 +62,7 @@ class FittedRate(NamedTuple):
 
     @property
     def vague(self) -> bool:
-        """Whether what was measured leaves it almost as uncertain as it was."""
+        """True if the measurements leave it almost as uncertain as it was."""
         return self.error is not None and self.error > _VAGUE * self.spread
 
 

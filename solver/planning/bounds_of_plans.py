@@ -19,7 +19,7 @@ OF_ALL = "Of all plans with a layer on every stage"
 
 
 def by_load(problem: PlanProblem) -> tuple[ChoiceResult, ...]:
-    """What is known of each placement before a search: what the model computes, spread over the devices."""
+    """The bound of each placement before a search: the work of the model, spread over the devices."""
     return tuple(
         ChoiceResult(choice, mean_load(problem, choice) * problem.tick, evidence=MeanLoad())
         for choice in problem.choices
@@ -59,5 +59,5 @@ def _higher(narrow: ChoiceResult, wide: ChoiceResult | None) -> ChoiceResult:
 
 
 def none_below(problem: PlanProblem, bound: Fraction) -> str:
-    """What a bound in the file's unit says."""
+    """A bound in the file's unit, as a sentence."""
     return f"none is below {plain(float(bound))} {problem.time_unit}".rstrip()

@@ -1,4 +1,4 @@
-"""How much of its time a plan search has left: in seconds, or in CP-SAT's own units, which repeat on every run."""
+"""Budget of a plan search: seconds, or CP-SAT's own units, which repeat on every run."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Budget:
 
     @property
     def workers(self) -> int:
-        """How many searches may run at once; counted work is done by one."""
+        """The number of searches that may run at once; counted work is done by one."""
         return 1 if self._units is not None else self.limits.workers or os.cpu_count() or 1
 
     def within(self, work: Callable[[], object], least: float) -> None:
@@ -77,7 +77,7 @@ class Budget:
             run_within(max(self.left, least) if self.whole > 0 else inf, self.stop, work)
 
     def over(self) -> bool:
-        """Whether nothing is left, or the user has stopped the search."""
+        """True if nothing is left, or the user has stopped the search."""
         return self.stop.is_set() or self.left <= 0
 
     def parameters(self, most: float) -> Parameters:
@@ -106,12 +106,12 @@ class Budget:
             yield True
 
     def late(self, most: float) -> Callable[[], bool]:
-        """Whether so many seconds from now are over, or the user has stopped; where units are counted, only that."""
+        """True once so many seconds are over, or the user has stopped; where units are counted, only the latter."""
         until = time.monotonic() + min(most, self.left)
         return self.stop.is_set if self._units is not None else lambda: self.over() or time.monotonic() >= until
 
     def extra(self, share: float) -> Callable[[], bool]:
-        """Whether what follows the search must end: after the rest of the time, and no less than a share of it all.
+        """True once work after the search must end: after the remaining time, and no less than a share of it all.
 
         Where units are counted, only at a stop.
         """

@@ -38,7 +38,7 @@ class Closest(NamedTuple):
 
 
 def why_no_plan(plan: PlanProblem, choices: Sequence[ChoiceSearch], budget: Budget) -> str:
-    """The reason of every placement, and of the one that comes closest what it lacks."""
+    """The reason of every placement, and what the one that is nearest to a plan lacks."""
     tried = [each for each in choices if each.stages <= plan.model.most_stages and _right_length(plan, each)]
     if plan.cluster.capacity is None or not tried:
         return _reasons(choices)
@@ -60,7 +60,7 @@ def _reasons(choices: Sequence[ChoiceSearch]) -> str:
 
 
 def _right_length(plan: PlanProblem, search: ChoiceSearch) -> bool:
-    """Whether a partition that is given has a number for each stage."""
+    """True if a partition that is given has a number for each stage."""
     counts = search.plan.counts
     return len(counts) == search.stages if counts is not None else not plan.even
 
@@ -98,7 +98,7 @@ def _said(plan: PlanProblem, one: Closest) -> str:
 
 
 def _changes(plan: PlanProblem) -> Iterator[tuple[Change, str]]:
-    """What the file leaves out, each with its words."""
+    """Possibilities that the file leaves out, each with its description."""
     if plan.recompute is not Decide.FREE and plan.model.recomputes:
         yield lambda one: replace(one, recompute=Decide.FREE), "recomputation (decide.recompute: free)"
     if plan.recompute is Decide.FREE and plan.recompute_rule is not RecomputeRule.ANY:
@@ -111,7 +111,7 @@ def _changes(plan: PlanProblem) -> Iterator[tuple[Change, str]]:
 
 
 def _enough(change: Change, words: str, tried: Sequence[ChoiceSearch], budget: Budget) -> str:
-    """Whether a change alone would make a plan fit."""
+    """A sentence on whether a change alone would make a plan fit."""
     found = []
     for each in tried:
         own = change(each.plan)

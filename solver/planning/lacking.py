@@ -30,7 +30,7 @@ def least_lacking(problem: PlanProblem) -> Candidate | None:
 
 
 def lacking(problem: PlanProblem, candidate: Candidate) -> tuple[float, int]:
-    """How much memory is lacking where most is, and the device."""
+    """The memory that is lacking where most is, and the device."""
     peaks = measure(candidate.timeline).peak_memory
     rooms = problem.all_devices.capacity or (Fraction(0),) * len(peaks)
     return max((peak - float(room), device) for device, (peak, room) in enumerate(zip(peaks, rooms, strict=True)))

@@ -106,7 +106,7 @@ def _best_of(asked: PlanProblem, found: Plan, rows: Sequence[Raced[str]], stop: 
 
 
 def _result(search: Placements) -> Plan:
-    """What is known when the search is over."""
+    """The plan when the search is over."""
     bound, best = search.bound, search.best
     reason = ""
     with search.errors_noted("why there is no plan"):

@@ -1,4 +1,4 @@
-"""What a plan search tells while it runs."""
+"""Progress reports of a plan search."""
 
 from __future__ import annotations
 

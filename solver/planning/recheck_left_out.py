@@ -25,7 +25,7 @@ from solver.limits import Limits
 def may_be_left_out(
     plan: PlanProblem, choice: Choice, bound: Fraction, one: SolvedPartition, limits: Limits, stop: Event
 ) -> bool | None:
-    """Whether no plan with this partition is below the bound; None where that came to no end.
+    """True if no plan with this partition is below the bound; None where the proof did not end.
 
     By its own certificate, else by the published schedules where only such are allowed, else by CP-SAT's search.
     """
@@ -46,7 +46,7 @@ def may_be_left_out(
 
 
 def is_partition(plan: PlanProblem, one: SolvedPartition) -> bool:
-    """Whether a search over all partitions meets it at all."""
+    """True if a search over all partitions can meet it."""
     return not mistakes(plan.model, one.partition)
 
 

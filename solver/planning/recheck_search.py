@@ -1,4 +1,4 @@
-"""The search over all partitions on which a plan's bound rests, once more: the model stated anew, other parameters."""
+"""Recheck of the search over all partitions that a plan's bound needs: a second model, other parameters."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from solver.planning.search.fixed_order import provable
 def recheck_search(
     plan: PlanProblem, choice: Choice, bound: Fraction, evidence: PlanEvidence, limits: Limits, stop: Event
 ) -> bool | None:
-    """Whether again no plan is found below the bound; None where it comes to no end in time."""
+    """True if again no plan is found below the bound; None where the search does not end in time."""
     ticks = ceil(bound / plan.tick)
     if isinstance(evidence, AllPartitions):
         return _partitions_again(plan, choice, bound, leaving_out(evidence.solved, bound), limits, stop)
@@ -92,7 +92,7 @@ def _order_again(
 
 
 def _by_paths(master: Master, order: Schedule, ticks: int, limits: Limits, stop: Event) -> bool | None:
-    """Whether the order has no partition below so many ticks; each one found in the way brings its longest path."""
+    """True if the order has no partition below so many ticks; each one found adds a cut by its longest path."""
     until = time.monotonic() + limits.seconds
     while True:
         answer = _refuted(master, ticks, replace(limits, seconds=max(0.0, until - time.monotonic())), stop)
@@ -112,14 +112,14 @@ def _unfit(plan: PlanProblem, choice: Choice, partition: Partition, order: Sched
 
 
 class _Answer(NamedTuple):
-    """Whether there is no partition; else one, where the search came to its end."""
+    """`refuted`: there is no partition; else one, where the search came to its end."""
 
     proved: bool | None
     partition: Partition | None = None
 
 
 def _refuted(master: Master, ticks: int, limits: Limits, stop: Event) -> _Answer:
-    """Whether the master has no partition below so many ticks; another seed, and without symmetries."""
+    """Search the master for a partition below so many ticks, with another seed and without symmetries."""
     if ticks <= 0:
         return _Answer(True)
     master.at_most(ticks - 1)

@@ -1,4 +1,4 @@
-"""Published schedules on one model: each with its own best partition and placement, beside the best of all plans."""
+"""Published schedules on one model, each with its best partition and placement, compared with the best of all plans."""
 
 from __future__ import annotations
 

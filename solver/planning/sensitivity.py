@@ -1,7 +1,7 @@
-"""What changes of model or hardware would bring: each changed plan problem planned anew, over all its placements.
+"""Sensitivity to changes of model or hardware: each changed plan problem is planned again, over all its placements.
 
-The search begins at the best plan. What is found is a plan of the changed problem, and no plan of it is below its
-bound. Of the bound without the change there remains at least what is left when all that it could save is taken off.
+The search begins at the best plan. Its result is a plan of the changed problem, and no plan of it is below its bound.
+Of the bound without the change there remains at least what is left when all that it could save is taken off.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _faster(layer: LayerType) -> LayerType:
 
 
 def _saved(problem: PlanProblem, layer: LayerType) -> Fraction:
-    """What its passes take less in all: no chain of waits gets shorter by more."""
+    """The time that its passes take less in all: no chain of waits gets shorter by more."""
     number = sum(one.name == layer.name for one in problem.model.sequence)
     longest = max(layer.full_backward, layer.backward + (layer.weight or 0))
     return problem.microbatches * number * (1 - _FASTER) * (layer.forward + longest)

@@ -38,7 +38,7 @@ class TimeShares:
         return self._limits.seconds if self._limits.deterministic is None else self._limits.deterministic
 
     def spent(self, share: float = 1) -> bool:
-        """Whether this share of all is spent."""
+        """True if this share of all is spent."""
         limits = self._limits
         if limits.deterministic is not None:
             return self._units >= share * limits.deterministic

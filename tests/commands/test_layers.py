@@ -16,7 +16,7 @@ from pipesched.files.model_configs.hardware_file import find_device
 from pipesched.files.peaks_file import peaks_from, read_peaks
 from pipesched.files.plan_file import plan_problem_from, read_plan
 from pipesched.files.steps_file import steps_from
-from pipesched.layers.layer import LayerType, RecomputeWay
+from pipesched.layers.layer import LayerType, RecomputeMode
 
 ROOT = Path(__file__).resolve().parents[2]
 PLANS = sorted((ROOT / "examples" / "plans").glob("*-80gb.yaml"))
@@ -61,7 +61,7 @@ def test_layers_are_shown_with_their_assumptions(capsys: pytest.CaptureFixture[s
 def test_every_key_of_a_layer_is_written() -> None:
     """What has no end is rounded up where it is held, and down where it is given back."""
     third = Fraction(1, 3)
-    ways = (RecomputeWay("full", Fraction(2), third),)
+    ways = (RecomputeMode("full", Fraction(2), third),)
     layer = LayerType("a", third, Fraction(2), 4, Fraction(1), Fraction(5, 2), third, third, Fraction(-1, 3), ways)
     other = LayerType("b", Fraction(1), Fraction(1), weight=Fraction(0), with_previous=True)
     first, second = read_yaml(layers_text((layer, other)), "text")["layers"]  # type: ignore[index]

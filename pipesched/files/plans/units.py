@@ -9,7 +9,7 @@ from pipesched.files.plans.checks import choices_of
 from pipesched.files.plans.parameters import buckets_of
 from pipesched.files.plans.schema import LayerEntry, PlanFile
 from pipesched.files.rounding import step_of
-from pipesched.layers.layer import LayerType, RecomputeWay
+from pipesched.layers.layer import LayerType, RecomputeMode
 from pipesched.layers.model import Model
 from pipesched.layers.pieces import ends_of, exact_numbers
 
@@ -51,7 +51,7 @@ def _unrounded(entry: LayerEntry) -> LayerType:
         entry.weight,
         entry.fused,
         activation=entry.activation or zero,
-        recompute=tuple(RecomputeWay("", way.time or zero, way.keeps or zero) for way in entry.recompute or ()),
+        recompute=tuple(RecomputeMode("", way.time or zero, way.keeps or zero) for way in entry.recompute or ()),
         attention=attention,
         attention_backward=attention if backward is None else backward,
         kept_for_later=entry.kept_for_later or zero,

@@ -145,7 +145,7 @@ OffloadSection = create_model(
 )
 
 
-class RecomputeWay(Section):
+class RecomputeMode(Section):
     """A forward again, before the backward, of what was not kept; it needs no gradient."""
 
     required = ("name", "time")

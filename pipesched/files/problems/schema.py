@@ -14,7 +14,7 @@ from pipesched.files.fields.section import Section
 from pipesched.files.fields.sweep_field import SweepField
 from pipesched.files.fields.transfer_field import TransferField
 from pipesched.files.problems.chain_keys import Chain
-from pipesched.files.problems.memory_keys import DecideSection, OffloadSection, RecomputeWay
+from pipesched.files.problems.memory_keys import DecideSection, OffloadSection, RecomputeMode
 from pipesched.files.problems.module_keys import ModuleSection
 from pipesched.files.problems.parameter_keys import ParametersSection
 from pipesched.files.problems.piece_values import PieceNumbers, SignedPieceNumbers
@@ -91,7 +91,7 @@ class MemorySection(Section):
         None, description="with sequence_chunks: taken besides when F starts, until the first piece's backward ends"
     )
     offload: OffloadSection | None = Field(None, description="activations may move to host memory and back")
-    recompute: list[RecomputeWay] | None = Field(None, description="ways to compute activations again; up to six")
+    recompute: list[RecomputeMode] | None = Field(None, description="ways to compute activations again; up to six")
     decide: DecideSection | None = Field(None, description="what the solver may choose of offload and recompute")
 
 

@@ -23,7 +23,7 @@ _LOGIT = 4  # bytes: logits and router probabilities are kept in 32 bits
 class Activation:
     """Bytes on one device: `total`, of which attention scores are `scores` and the layer's input is `layer_input`.
 
-    `modules` are what is not held where a module of that name is recomputed (Megatron's `--recompute-modules`).
+    `modules` are the bytes saved where a module of that name is recomputed (Megatron's `--recompute-modules`).
     """
 
     total: Fraction
@@ -33,7 +33,7 @@ class Activation:
 
     @property
     def freed_by_backward(self) -> Fraction:
-        """What B gives back before W ran: scores and one hidden state (arXiv 2401.10241, table 1: 2h + 5as)."""
+        """Bytes that B gives back before W ran: scores and one hidden state (arXiv 2401.10241, table 1: 2h + 5as)."""
         return min(self.total, self.scores + self.layer_input)
 
 
@@ -86,7 +86,7 @@ def logits(shape: Shape, training: Training, parallel: Parallel) -> Fraction:
 
 
 def loss_bytes(shape: Shape, training: Training, parallel: Parallel) -> Fraction:
-    """What the loss takes beside what it keeps, in its backward: logits as the head wrote them, and gradients.
+    """Bytes of the loss in its backward, on top of those it keeps: logits as the head wrote them, and gradients.
 
     PyTorch's own, on all logits, also has them in 32 bits, and gradients of the probabilities.
     """

@@ -1,4 +1,4 @@
-"""What a derivation takes for granted, a sentence each, with the numbers that went into it."""
+"""Assumptions of a derivation, a sentence each, with the numbers that went into it."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ from pipesched.layers.derived.parameters import (
 )
 from pipesched.layers.derived.rounding import Steps
 from pipesched.layers.derived.shape import Hardware, Parallel, Shape, Training
-from pipesched.layers.layer import LayerType, RecomputeWay
+from pipesched.layers.layer import LayerType, RecomputeMode
 
 TIME_UNIT, MEMORY_UNIT = "ms", "GiB"
 _GIB = 2**30
@@ -69,7 +69,7 @@ class Derived:
 
 
 class _Kind(NamedTuple):
-    """What a type of layer consists of; `inputs` are the hidden states that it reads, `traffic` bytes each way."""
+    """Parts of a type of layer; `inputs` are the hidden states that it reads, `traffic` bytes in each direction."""
 
     name: str
     number: int
@@ -148,7 +148,7 @@ class _Rates:
     hardware: Hardware
 
     def layer(self, kind: _Kind) -> LayerType:
-        """A layer type: what its kernels and exchanges take each way, and what it holds."""
+        """A layer type: the time of its kernels and exchanges in each direction, and its memory."""
         forward, to_input, to_weight = products_seconds(kind.products, self.training, self.parallel, self.hardware)
         attention = back = 0.0
         if kind.attends:
@@ -182,7 +182,7 @@ class _Rates:
         )
 
     def _exchanged(self, kind: _Kind) -> float:
-        """Tensor and expert parallel exchange each way, but for what runs behind computation."""
+        """Tensor and expert parallel exchange in each direction, without the part hidden by computation."""
         if not kind.attends:
             return 0.0
         taken = 0.0
@@ -193,27 +193,27 @@ class _Rates:
         return taken * (1 - self.hardware.hidden)
 
     def _ring(self, times: int, attention: float) -> float:
-        """What an exchange of keys and values takes beyond the attention over the parts of others, which hides it."""
+        """Time of exchanging keys and values that attention over the parts of others does not hide."""
         if self.hardware.context is None:
             return 0.0
         sent = times * float(context_bytes(self.shape, self.training, self.parallel)) / self.hardware.context
         return max(0.0, sent - attention * (self.parallel.context - 1) / self.parallel.context)
 
-    def _ways(self, kind: _Kind, forward: float) -> list[RecomputeWay]:
+    def _ways(self, kind: _Kind, forward: float) -> list[RecomputeMode]:
         """The whole layer from its input; attention scores where they are stored; modules that are asked for."""
         activation, found = kind.activation, []
         for name in ("full", "selective") if self.training.ways is None else self.training.ways:
             modules = ("core_attn",) if name == "selective" else tuple(name.split("+"))
             if name == "full":
                 keeps = Fraction(kind.inputs) * activation.layer_input / activation.total
-                found.append(RecomputeWay(name, _ms(forward), min(Fraction(1), keeps)))
+                found.append(RecomputeMode(name, _ms(forward), min(Fraction(1), keeps)))
             elif has := [one for one in modules if one in activation.modules]:
                 again = sum(self._again(one) for one in has)
                 saved = sum((activation.modules[one] for one in has), Fraction(0))
                 # A layer that has some of the modules alone recomputes these.
                 own = name if len(has) == len(modules) else "+".join(has)
                 found.append(
-                    RecomputeWay(own, _ms(min(again, forward)), max(Fraction(0), 1 - saved / activation.total))
+                    RecomputeMode(own, _ms(min(again, forward)), max(Fraction(0), 1 - saved / activation.total))
                 )
         return found
 
@@ -223,7 +223,7 @@ class _Rates:
         return module_seconds(*where, module) + (expert_seconds(*where) if module == "moe" else 0.0)
 
     def exposed(self, layer: LayerType, parameters: Parameters) -> Fraction:
-        """Of a layer, once a step: reducing gradients behind its last backward, gathering weights behind a forward."""
+        """Once a step and layer: the exchange not hidden by its last backward (gradients) or a forward (weights)."""
         if self.hardware.data is None:
             return Fraction(0)
         sent, hidden = exchanged_bytes(parameters, self.parallel, self.training.precision), self.hardware.data_hidden

@@ -48,11 +48,11 @@ def expert_bytes(shape: Shape, training: Training, parallel: Parallel) -> Fracti
 
 
 def expert_seconds(shape: Shape, training: Training, parallel: Parallel, hardware: Hardware) -> float:
-    """Of a layer with experts each way: dispatch and combine.
+    """Dispatch and combine of a layer with experts, in each direction.
 
     With N nodes a token reaches (N - 1)(1 - (1 - 1/N)^k) others for its k experts, if these are spread evenly; it goes
-    to each once (DeepEP, HybridEP) or once an expert there, and inside a node to every expert. What goes between nodes
-    and what goes inside them run at the same time.
+    to each once (DeepEP, HybridEP) or once an expert there, and inside a node to every expert. Traffic between nodes
+    and inside them runs at the same time.
     """
     sent, node = float(expert_bytes(shape, training, parallel)), hardware.node
     if not sent or hardware.expert is None or shape.experts is None:

@@ -35,9 +35,8 @@ def product_seconds(product: Product, training: Training, hardware: Hardware, wr
     """One product, or group of products: its operations at the rate of full waves, then the writing of its results.
 
     A wave is one tile on each multiprocessor; the last one, and the last tile of a row or column, take as long as full
-    ones (NVIDIA, Matrix Multiplication Background User's Guide). A tile's results, `written` bytes a number, leave when
-    its sums are complete, behind no operations of its own; where operands take longer to read than to multiply, that
-    time counts.
+    ones (NVIDIA, *Matrix Multiplication Background*). A tile's results, `written` bytes a number, leave when its sums
+    are complete, not hidden by its operations; where operands take longer to read than to multiply, that time counts.
     """
     narrow = training.precision.narrow and hardware.narrow_flops
     rate = hardware.narrow_flops if narrow and hardware.narrow_flops else hardware.flops
@@ -83,7 +82,7 @@ def products_seconds(
 
 
 class TrafficParams(NamedTuple):
-    """How often a number is read or written: unit, times an element.
+    """Reads and writes of a number by kernels: unit, times an element.
 
     From the kernels of Megatron-Core: a normalization reads and writes each hidden state, a residual addition reads two
     and writes one; a gated activation reads two widths and writes one; rotary embedding reads and writes queries and
@@ -146,7 +145,7 @@ ATTENTION_BACKWARD, FLASH_BACKWARD = 2.0, 2.5
 
 
 def attention_seconds(shape: Shape, training: Training, parallel: Parallel, hardware: Hardware) -> tuple[float, float]:
-    """Each way, of one layer."""
+    """Forward and backward of one layer's attention."""
     rate = hardware.attention_flops or hardware.flops
     forward = float(layer_operations(shape, training, parallel, False).attention) / rate
     if not training.flash:

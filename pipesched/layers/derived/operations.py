@@ -124,7 +124,7 @@ def stage_tokens(training: Training, parallel: Parallel) -> Fraction:
 
 
 def tokens_of(training: Training, parallel: Parallel) -> Fraction:
-    """A device's share of a micro-batch's tokens; tensor parallelism shares the work on each: it comes to the same."""
+    """A device's share of a micro-batch's tokens; tensor parallelism shares the work on each, with the same result."""
     return stage_tokens(training, parallel) / parallel.tensor
 
 

@@ -73,7 +73,7 @@ def total_parameters(shape: Shape) -> int:
 
 
 def active_parameters(shape: Shape) -> int:
-    """Those of `total_parameters` that one token uses."""
+    """The number of `total_parameters` that one token uses."""
     if shape.experts is None:
         return total_parameters(shape)
     idle = (shape.experts.number - shape.experts.per_token) * feed_forward(shape, shape.experts.ffn)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from math import ceil, floor, log2, log10
 
-from pipesched.layers.layer import LayerType, RecomputeWay
+from pipesched.layers.layer import LayerType, RecomputeMode
 
 
 class Steps:
@@ -34,7 +34,7 @@ class Steps:
             recompute=tuple(self._way(way, layer.activation, activation) for way in layer.recompute),
         )
 
-    def _way(self, way: RecomputeWay, exact: Fraction, activation: Fraction) -> RecomputeWay:
+    def _way(self, way: RecomputeMode, exact: Fraction, activation: Fraction) -> RecomputeMode:
         keeps = min(Fraction(1), self.up(way.keeps * exact) / activation) if activation else way.keeps
         return way._replace(time=self.nearest(way.time), keeps=keeps)
 
@@ -43,7 +43,7 @@ class Steps:
         return round(time / self.time) * self.time
 
     def up(self, memory: Fraction) -> Fraction:
-        """Memory that is held, rounded up."""
+        """Memory in use, rounded up."""
         return ceil(memory / self.memory) * self.memory
 
     def down(self, memory: Fraction) -> Fraction:

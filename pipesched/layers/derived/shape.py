@@ -68,7 +68,7 @@ class Shape:
 
     @property
     def layers_of(self) -> dict[bool, int]:
-        """How many layers have experts (True) and how many have none; what there is none of is left out."""
+        """The number of layers with experts (True) and without; a kind of which there is none is left out."""
         moe = 0 if self.experts is None else -(-(self.layers - self.dense_layers) // self.experts_every)
         return {has: number for has, number in ((False, self.layers - moe), (True, moe)) if number}
 
@@ -122,11 +122,11 @@ class Loss(StrEnum):
 
 @dataclass(frozen=True)
 class Training:
-    """What a micro-batch is and what its passes keep. `microbatch_size` counts sequences of `sequence` tokens.
+    """Micro-batches and the memory of their passes. `microbatch_size` counts sequences of `sequence` tokens.
 
     `flash`: attention scores are never stored (arXiv 2205.14135). `weight_split`: W may run later than B. `ways` are
     the recomputations that a plan may choose; None for the usual ones.
-    `fused_norms`: a normalization is one kernel; else several in 32 bits, as in eager PyTorch. `fused_activation`: so
+    `fused_norms`: a normalization is one kernel; else several in 32 bits, like in eager PyTorch. `fused_activation`: so
     are a gated activation function and its product with the other half. `fused_accumulation`: products of W add to the
     gradients of earlier micro-batches; else kernels after them do.
     """
@@ -145,7 +145,7 @@ class Training:
 
 
 class Sharding(StrEnum):
-    """What data parallel devices share, each with what is before it (ZeRO 0 to 3, arXiv 1910.02054)."""
+    """Tensors that data parallel devices share, each with those before it (ZeRO 0 to 3, arXiv 1910.02054)."""
 
     NONE = "none"
     OPTIMIZER = "optimizer"
@@ -155,7 +155,7 @@ class Sharding(StrEnum):
 
 @dataclass(frozen=True)
 class Parallel:
-    """How the devices of one stage share its work: sizes of tensor, context, expert and data parallelism.
+    """Parallelism inside a stage: sizes of tensor, context, expert and data parallelism.
 
     Expert parallelism takes its devices from the other three (`tensor * context * data` of them), whole experts each.
     `sequence`: what tensor parallelism does not cut is cut by tokens (sequence parallelism, arXiv 2205.05198).
@@ -185,7 +185,7 @@ class Parallel:
 
 @dataclass(frozen=True)
 class Hardware:
-    """One device: what it reaches, in operations, bytes and seconds. What is None or 0 is not counted.
+    """Rates of one device, in operations, bytes and seconds. A rate that is None or 0 is not counted.
 
     `flops` is the rate of large products, `narrow_flops` that in formats below 16 bits, `attention_flops` that of
     attention; `multiprocessors` run tiles of products in waves; `memory` are bytes, `memory_rate` bytes a second.
@@ -194,8 +194,8 @@ class Hardware:
     Bytes a second that a device sends: `pipeline` to the next stage; `tensor`, `data` and `context` in collectives;
     `expert` to experts, of other nodes where a node has `node` devices, and `expert_in_node` inside its own.
     `once_a_node`: a token goes to a node once for all its experts there. `hidden` is the share of the exchanges of
-    tensors and experts that runs behind computation, `data_hidden` that of a backward, and of the forward of the next
-    step, behind which the exchange of gradients and weights runs.
+    tensors and experts that computation hides, `data_hidden` the share of a backward, and of the forward of the next
+    step, that can hide the exchange of gradients and weights.
     """
 
     flops: float

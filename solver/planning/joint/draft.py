@@ -22,7 +22,7 @@ KINDS: tuple[PassKind, ...] = (F, B, W, BW)
 
 
 class Draft(NamedTuple):
-    """Stage k of a chain has the layers from cuts[k] to before cuts[k + 1]; of each way of recomputation so many."""
+    """Stage k of a chain has the layers from cuts[k] to before cuts[k + 1]; so many of each recomputation mode."""
 
     cuts: tuple[int, ...]
     recomputed: tuple[tuple[int, ...], ...]
@@ -100,11 +100,11 @@ class StageSums:
         return Costs(ticks, takes, gives, memory)
 
     def held(self, cuts: Sequence[int], stage: int) -> tuple[int, ...]:
-        """Of each way of recomputation, the layers of a stage that it could be used for."""
+        """For each recomputation mode, the layers of a stage that it could be used for."""
         return tuple(int(sums[cuts[stage + 1]] - sums[cuts[stage]]) for sums in self._count)
 
     def room(self, draft: Draft, stage: int, way: int) -> int:
-        """How many more layers of a stage could be recomputed in this way; each layer in one."""
+        """The number of further layers of a stage that could be recomputed in this mode; each layer in one."""
         kind = self.ways[way][0].name
         taken = sum(n for n, (of, _) in zip(draft.recomputed[stage], self.ways, strict=True) if of.name == kind)
         return self.held(draft.cuts, stage)[way] - taken

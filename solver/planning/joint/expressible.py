@@ -29,7 +29,7 @@ def told(plan: PlanProblem, partition: Partition) -> Partition:
 
 
 def fewer(plan: PlanProblem, partition: Partition) -> Iterator[Partition]:
-    """What recomputes a step less."""
+    """Partitions that recompute one step less."""
     sums = StageSums(plan)
     draft, ways = sums.of_partition(partition), SelectedModes(sums)
     if plan.recompute_rule is RecomputeRule.FIRST:
@@ -71,5 +71,5 @@ def _ways_to_say(rule: RecomputeRule, ways: SelectedModes, cuts: tuple[int, ...]
 
 
 def _kept(sums: StageSums, draft: Draft) -> Array:
-    """What a forward of each stage keeps."""
+    """The memory that a forward of each stage keeps."""
     return sums.costs(draft).takes[KINDS.index(F)]

@@ -1,4 +1,4 @@
-"""What the settings of runtimes can say of recomputation, as rows of a draft, and read off them."""
+"""Recomputation that runtimes' settings can express, as rows of a draft, and read off them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class SelectedModes:
         ]
 
     def _number(self, name: str, ways: Sequence[str]) -> int | None:
-        """The first of these ways that a layer has."""
+        """The first of these modes that a layer has."""
         known = (at for at, (kind, way) in enumerate(self._sums.ways) if kind.name == name and way.name in ways)
         return next(known, None)
 
@@ -57,7 +57,7 @@ class SelectedModes:
         return sum(number for number, is_whole in zip(row, self._is_whole, strict=True) if is_whole)
 
     def most(self, begin: int, end: int, with_mtp: bool = True) -> int:
-        """How many of a stage's layers can be recomputed from its first one on."""
+        """The number of a stage's layers that can be recomputed, from its first one on."""
         first, last = bisect_left(self._at, begin), bisect_left(self._at, end)
         for at in range(first, last):
             if self._whole[at] is None or (self._mtp[at] and not with_mtp):
@@ -91,7 +91,7 @@ class SelectedModes:
         return tuple(row)
 
     def said_by(self, rows: Sequence[Sequence[int]]) -> ExpressibleLayers:
-        """What rows say, or more than they do, where there are words for it."""
+        """The recomputation of the rows or, where only that is expressible, of more layers."""
         used = {way for row in rows for way, number in enumerate(row) if number and self._is_modules[way]}
         if used and self._selections:
             fitting = (number for number in self.lists if used <= set(self._selections[number]))

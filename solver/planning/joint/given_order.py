@@ -1,4 +1,4 @@
-"""What a given order takes under any costs: longest paths through a graph that stays the same."""
+"""Time of a given order under any costs: longest paths through a graph that stays the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What loads tell before anything is simulated: a time that no order is below, and how uneven they are."""
+"""Bounds by loads, before anything is simulated: a time that no order is below, and a measure of imbalance."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Loads:
         self._ways = plan.objective is Objective.MAKESPAN and len(placement.chains) == 1
 
     def bound(self, costs: Costs) -> float:
-        """The largest of load with the way to it, and of F and B alone also with the way back."""
+        """The largest of load with the path to it, and of F and B alone also with the path back."""
         forward, backward, weight, full = costs.ticks
         work = forward + np.minimum(backward + weight, full)
         gradient = np.minimum(backward, full) if self._splits else full

@@ -69,7 +69,7 @@ class OrderArrays:
         self._fullest = None if free_order else [_moments(schedule, d, length) for d in range(problem.devices)]
 
     def let(self, costs: Costs) -> None:
-        """What is said of values, and annealing, is under these costs from now on."""
+        """Set the costs under which values are computed and annealing works from now on."""
         shop = self._shop
         for column, of in ((shop.ticks, costs.ticks), (shop.takes, costs.takes), (shop.gives, costs.gives)):
             column[:] = of.ravel()[self._type]
@@ -83,7 +83,7 @@ class OrderArrays:
                 self._opening[device] = before[held].min()
 
     def fits(self, order: Array, device: int, costs: Costs) -> bool:
-        """Whether a device's memory holds under these costs."""
+        """True if a device's memory suffices under these costs."""
         capacity = self._capacity[device]
         if capacity is None:
             return True

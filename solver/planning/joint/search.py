@@ -60,7 +60,7 @@ _MOST_TICKS = 2**60
 
 
 def applies(candidate: Candidate) -> bool:
-    """Whether its passes are single tasks of whole micro-batches, of times that the compiled code can add up.
+    """True if its passes are single tasks of whole micro-batches, of times that the compiled code can add up.
 
     Not counting what stages run for their parameters.
     """
@@ -112,9 +112,10 @@ class JointSearch:
         return self.best.value
 
     def run(self, progress: Callable[[], float]) -> bool:
-        """One round, until `progress`, the share of it that is over, is 1; whether it found something better.
+        """One round, until `progress`, the share of it that is over, is 1; True if it found something better.
 
-        Rounds cool from higher and lower temperatures in turn; where the order is free, every second one begins anew.
+        Rounds cool from higher and lower temperatures in turn; where the order is free, every second one starts from
+        scratch.
         """
         heats = _PARAMS.temperatures if self._effort else sorted(_PARAMS.temperatures)[:-1]
         anew, hot = bool(self._effort) and self._rounds % 2 == 0, heats[self._rounds % len(heats)]
@@ -183,7 +184,7 @@ def _of_microbatches(timeline: Timeline) -> Timeline:
 
 
 def kernels_ready(candidate: Candidate, over: Callable[[], bool]) -> bool:
-    """Whether the compiled code is there, waiting for it until `over`."""
+    """True if the compiled code is there; waits for it until `over`."""
     kernels = kernels_for(passes_alone(candidate.timeline.problem, min))
     kernels.begin()
     return kernels.wait(over)

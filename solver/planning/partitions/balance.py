@@ -1,6 +1,6 @@
-"""A balanced partition: layers moved one at a time until no device's load, with the way to it and back, can be less.
+"""A balanced partition: layers moved one at a time until no device's load, with the path to it and back, can be less.
 
-Nothing is proved by it. It is where the master and the published orders begin.
+Nothing is proved by it. The master and the published orders start from it.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from solver.planning.partitions.nearby import MOST_STAGES_FOR_PAIRS, recut
 def balanced(
     plan: PlanProblem, choice: Choice, fit: MemoryFit | None = None, start: Partition | None = None, ends: bool = True
 ) -> Partition:
-    """For one placement. Where `fit` is given, what has to be recomputed counts; else memory does not.
+    """For one placement. Where `fit` is given, layers that have to be recomputed count; else memory does not.
 
-    `ends`: the way to a device and back counts beside its load; else of equal loads those of more even stages are best.
+    `ends`: the path to a device and back counts with its load; else of equal loads those of more even stages are best.
     """
     stages = len(choice.on(plan.cluster.devices).chains[0])
     costs, allowed = _Costs(plan, choice, fit, ends), np.array(plan.model.cuts)
@@ -57,7 +57,7 @@ def balanced(
 
 @lru_cache(maxsize=64)
 def balanced_loads(plan: PlanProblem, choice: Choice, ends: bool) -> Partition:
-    """As `balanced` where memory does not count, so that nothing has to be recomputed; many searches begin there."""
+    """Like `balanced` where memory does not count, so that nothing has to be recomputed; many searches begin there."""
     if plan.recompute is Decide.FREE:
         return balanced_loads(replace(plan, recompute=Decide.NEVER), choice, ends)
     return balanced(plan, choice, ends=ends)

@@ -1,7 +1,7 @@
 """A lower bound over all partitions of one placement: dynamic programming over the devices, for a value to be refuted.
 
 Devices are taken from the one whose first stage is last. A state says where the stages of those taken begin and end, as
-far as others border on them; its label is the least time by which their stages are longer on the way there and back
+far as others border on them; its label is the least time by which their stages are longer on the path there and back
 than without recomputation. No smaller label is worse. A value is refuted where no state is left.
 """
 
@@ -17,7 +17,7 @@ from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.problem.problem import Objective
 from solver.local_search.moves import Array
 from solver.parameters import tunable, tuned
-from solver.planning.partitions.device_rows import DeviceRows, Held
+from solver.planning.partitions.device_rows import DeviceRows, PartitionRows
 from solver.planning.partitions.stage_tables import StageTables
 
 
@@ -36,7 +36,7 @@ _PARAMS = PartitionBoundParams()
 
 
 def applies(plan: PlanProblem, choice: Choice) -> bool:
-    """Whether all that a stage runs is passes of whole micro-batches, on one chain."""
+    """True if a stage runs only passes of whole micro-batches, on one chain."""
     passes = plan.objective in (Objective.MAKESPAN, Objective.SPAN) and not plan.model.parameters.some
     return passes and choice.pieces == 1 and len(choice.on(plan.cluster.devices).chains) == 1
 
@@ -81,14 +81,14 @@ class ByDevice:
         self._given = None if plan.counts is None else np.array([0, *plan.counts]).cumsum()
 
     def refutes(self, value: int, late: Callable[[], bool] = lambda: False) -> bool:
-        """Whether no partition has a plan of at most so many ticks; False also where it is late, or takes too many."""
+        """True if no partition has a plan of at most so many ticks; False also where it is late, or takes too many."""
         cuts = {0: np.zeros(1, np.int64), self._stages: np.full(1, len(self._tables.places) - 1)}
         label, work = np.zeros(1, np.int64), np.zeros(1, np.int64)
         left = [each for _, own in self._order for each in own]
         for number, (device, own) in enumerate(self._order):
             left = left[len(own) :]
             live = {0, self._stages, *left, *(k + 1 for k in left)} & {*cuts, *own, *(k + 1 for k in own)}
-            rows = Held(cuts, label, work, np.zeros(len(label), np.int64), {}, np.zeros(len(label), np.int64))
+            rows = PartitionRows(cuts, label, work, np.zeros(len(label), np.int64), {}, np.zeros(len(label), np.int64))
             for k in reversed(own):
                 for cut in (k + 1, k):
                     if cut not in rows.cuts:
@@ -110,12 +110,12 @@ class ByDevice:
     def _work_of_all(self) -> int:
         return int(self._tables.forward[-1] + self._tables.rest[-1]) + self._stages * sum(self._tables.overhead)
 
-    def _work(self, rows: Held, k: int) -> Array:
+    def _work(self, rows: PartitionRows, k: int) -> Array:
         total = self._tables.forward + self._tables.rest
         work: Array = total[rows.cuts[k + 1]] - total[rows.cuts[k]] + sum(self._tables.overhead)
         return work
 
-    def _cut(self, rows: Held, cut: int, stage: int, device: int, value: int) -> Held:
+    def _cut(self, rows: PartitionRows, cut: int, stage: int, device: int, value: int) -> PartitionRows:
         """Every place where a stage may begin or end, between the cuts that are known and as far as its load goes."""
         known = sorted(rows.cuts)
         below, above = max(k for k in known if k < cut), min(k for k in known if k > cut)
@@ -134,7 +134,7 @@ class ByDevice:
         found = rows.take(which)
         return found._replace(cuts=found.cuts | {cut: low[which] + np.arange(len(which)) - first[which]})
 
-    def _least(self, rows: Held, live: list[int]) -> tuple[dict[int, Array], Array, Array]:
+    def _least(self, rows: PartitionRows, live: list[int]) -> tuple[dict[int, Array], Array, Array]:
         """Of rows with the same cuts as far as they matter, one of the least label."""
         order = np.lexsort((rows.label, *(rows.cuts[cut] for cut in live)))
         known = np.stack([rows.cuts[cut][order] for cut in live])

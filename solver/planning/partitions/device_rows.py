@@ -1,7 +1,7 @@
-"""What one device's stages need of time and memory, for many partitions at once: those that a value leaves.
+"""Time and memory of one device's stages, for many partitions at once: those that a value leaves.
 
 The arguments are those of the rows that bound every partition (formulations/partition), and one more: where backwards
-are split, what B does not give back is held to the end of W.
+are split, memory that B does not give back is occupied to the end of W.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from solver.local_search.moves import Array
 from solver.planning.partitions.stage_tables import StageTables
 
 
-class Held(NamedTuple):
+class PartitionRows(NamedTuple):
     """Rows: the cuts that are known, by number; the labels and the work, in layers' own time, of the devices taken.
 
     `load` is that of the device's stages so far, in ticks a micro-batch; `again[k]` and `kept[k]` what stage k runs and
@@ -34,14 +34,14 @@ class Held(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """How many there are."""
+        """The number of rows."""
         return len(self.label)
 
-    def take(self, which: Array) -> Held:
+    def take(self, which: Array) -> PartitionRows:
         """Some of the rows, by number or by whether they stay."""
         cuts = {cut: places[which] for cut, places in self.cuts.items()}
         stages = {k: numbers[:, which] for k, numbers in self.stages.items()}
-        return Held(cuts, self.label[which], self.work[which], self.load[which], stages, self.longer[which])
+        return PartitionRows(cuts, self.label[which], self.work[which], self.load[which], stages, self.longer[which])
 
 
 class DeviceRows:
@@ -63,8 +63,8 @@ class DeviceRows:
         """In layers' own time, what these devices may compute of a micro-batch."""
         return int(sum((Fraction(value, self._m * self._tables.slower[device]) for device in devices), Fraction(0)))
 
-    def with_stage(self, rows: Held, device: int, k: int, value: int) -> Held:
-        """The stage between two known cuts beside the others, in each way to recompute it that the load leaves."""
+    def with_stage(self, rows: PartitionRows, device: int, k: int, value: int) -> PartitionRows:
+        """Add the stage between two known cuts, in each recomputation mode that the load leaves."""
         tables, slower = self._tables, self._tables.slower[device]
         a, b = rows.cuts[k], rows.cuts[k + 1]
         forward = tables.forward[b] - tables.forward[a] + tables.overhead[0]
@@ -101,14 +101,14 @@ class DeviceRows:
         return before[device], between[device], after[device]
 
     def _around(self, k: int, end: Array) -> Array:
-        """From a forward's end to the gradient that comes back, on the fastest device, nothing recomputed."""
+        """From a forward's end to the arrival of its gradient, on the fastest device, nothing recomputed."""
         tables, behind = self._tables, len(self._there) - 1 - k
         passes = tables.forward[-1] - tables.forward[end] + tables.gradient[-1] - tables.gradient[end]
         lags = int(self._there[-1] - self._there[k] + self._back[-1] - self._back[k])
         return self._fastest * (passes + behind * sum(tables.overhead)) + lags + tables.extra.around
 
-    def that_fit(self, rows: Held, device: int, own: list[int], value: int) -> Held:
-        """Those whose load and memory this value leaves; their labels are with the device's."""
+    def that_fit(self, rows: PartitionRows, device: int, own: list[int], value: int) -> PartitionRows:
+        """The rows whose load and memory this value leaves; their labels are with the device's."""
         tables, first, m = self._tables, own[0], self._m
         start, beside = rows.cuts[first], tables.extra
         stages = {k: numbers.copy() for k, numbers in rows.stages.items()}
@@ -148,7 +148,7 @@ class DeviceRows:
 
 
 def _fit(held: list[tuple[Array, Array]], room: Array, time: Array, m: int) -> Array:
-    """Whether activations that are held so long each share the memory in this time: (memory, time) of every stage."""
+    """True if activations in use so long each share the memory in this time: (memory, time) of every stage."""
     if len(held) > 1:
         return sum(memory * each for memory, each in held) <= room * np.maximum(time, 0) // m
     memory, each = held[0]
@@ -157,5 +157,5 @@ def _fit(held: list[tuple[Array, Array]], room: Array, time: Array, m: int) -> A
 
 
 def _number(memory: Array, room: Array, m: int) -> Array:
-    """How many micro-batches the memory has room for, all of them at most."""
+    """The number of micro-batches that the memory has room for, all of them at most."""
     return np.where(memory > 0, np.minimum(np.maximum(room, 0) // np.maximum(memory, 1), m), m)

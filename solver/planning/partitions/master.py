@@ -1,7 +1,7 @@
 """The master problem: a lower bound over all partitions of one placement, and the partitions that reach it.
 
 Logic-based Benders decomposition (Hooker and Ottosson, Mathematical Programming 96, 2003): its cheapest partition is
-scheduled, what that proves comes back as a cut, and its bound rises until no partition is left below the best plan.
+scheduled, the bound proved so is added as a cut, and the master's bound rises until none is below the best plan.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from solver.planning.partitions.critical_path import CriticalPath
 
 @dataclass(frozen=True)
 class Cheapest:
-    """What the master found: no partition it allows is below `bound` ticks (None: it allows none), and one near that.
+    """Result of the master: no partition it allows is below `bound` ticks (None: it allows none), and one near that.
 
     `complete`: the partition is the cheapest, and the bound its value.
     """

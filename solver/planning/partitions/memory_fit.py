@@ -1,4 +1,4 @@
-"""What must be recomputed for an order's micro-batches to fit the memory, device by device, with little time lost."""
+"""Layers to recompute for an order's micro-batches to fit the memory, device by device, with little time lost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipesched.int64_arrays import int64_array
-from pipesched.layers.layer import RecomputeWay
+from pipesched.layers.layer import RecomputeMode
 from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.pieces import ends_of
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
@@ -23,7 +23,7 @@ from solver.local_search.moves import Array
 
 
 class _Moment(NamedTuple):
-    """What a device holds at one moment: by stage the micro-batches that wait for their B, and those for their W."""
+    """Micro-batches of a device at one moment: by stage those that wait for their B, and those for their W."""
 
     kept: Counter[int]
     split: Counter[int]
@@ -41,9 +41,9 @@ class _Moment(NamedTuple):
 
 
 class _Saving(NamedTuple):
-    """One way to recompute layers of a type on a stage; `memory` at each moment, and `time`, of one of them.
+    """One mode to recompute layers of a type on a stage; `memory` at each moment, and `time`, of one of them.
 
-    `before` has the layers of the type before each layer; `others` are better ways of the same layers, by number.
+    `before` has the layers of the type before each layer; `others` are better modes of the same layers, by number.
     """
 
     memory: Array
@@ -56,7 +56,7 @@ class _Saving(NamedTuple):
 
 
 class Needs(NamedTuple):
-    """What one device recomputes for each of several cuts: the time it takes for a micro-batch.
+    """Recomputation on one device for each of several cuts: the time it takes for a micro-batch.
 
     `excess` is the memory that is lacking even so, in units of the resolution; `layers` the number by saving and cuts.
     """
@@ -69,9 +69,9 @@ class Needs(NamedTuple):
 class MemoryFit:
     """For the micro-batches that an order has in flight on each stage at the moments when its device has most.
 
-    These are the moments when most wait for their B, for their W, and for either: what waits for its W is whole again,
-    recomputed or not. The layers that save most memory for their time are recomputed first, each type on a stage in its
-    best way. That is not always the least time, and other moments may need more: nothing is proved by it.
+    These are the moments when most wait for their B, for their W, and for either: an activation that waits for its W is
+    whole again, recomputed or not. The layers that save most memory for their time are recomputed first, each type on a
+    stage in its best mode. That is not always the least time, and other moments may need more: nothing is proved by it.
     """
 
     def __init__(self, plan: PlanProblem, choice: Choice, order: Schedule) -> None:
@@ -116,7 +116,7 @@ class MemoryFit:
         self._capacity = [room - amount for room, amount in zip(self._capacity, mine, strict=True)]
 
     def lacking(self, problem: Problem) -> int:
-        """What a partition's problem lacks on all devices, in units of the resolution, as far as it is told here."""
+        """The memory that a partition's problem lacks on all devices, in units of the resolution, where known here."""
         of, static = problem.stages, problem.static
         gathers = [[s.gather.memory for s in (of[k] for k in own) if s.gather] for own in self._stages_of]
         held = [
@@ -183,8 +183,8 @@ def _sums(amounts: Iterable[Fraction | int]) -> Array:
     return int64_array([*accumulate(map(int, amounts), initial=0)])
 
 
-def _savings(waiting: Mapping[int, Array], ways: Sequence[tuple[str, RecomputeWay, int, Array]]) -> list[_Saving]:
-    """Those of a device, the most memory for their time first."""
+def _savings(waiting: Mapping[int, Array], ways: Sequence[tuple[str, RecomputeMode, int, Array]]) -> list[_Saving]:
+    """The savings of a device, the most memory for their time first."""
     found = [
         _Saving(kept * each, float(way.time), stage, layer, way.name, before, [])
         for stage, (kept, _) in waiting.items()

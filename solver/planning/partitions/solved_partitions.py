@@ -24,7 +24,7 @@ class SolvedPartitions:
 
     @property
     def known(self) -> tuple[SolvedPartition, ...]:
-        """What a bound over all partitions may rest on."""
+        """The partitions that a bound over all of them may use."""
         return tuple(self._known.values())
 
     def add(self, partition: Partition, solution: Solution) -> Fraction:

@@ -1,4 +1,4 @@
-"""What a bound over partitions looks up of stages, in whole numbers: sums over layers, and the ways to recompute some.
+"""Tables of stages for a bound over partitions, in whole numbers: sums over layers, and modes to recompute some.
 
 Times are in parts of a tick that a device takes `slower` times as many ticks for; memory is rounded down, in steps.
 """
@@ -27,8 +27,9 @@ _Way = tuple[int, int, int]
 class StageTables:
     """A place is one where the model may be cut, by its number; sums are up to each place, from the first on.
 
-    `ways[:, a, b]` are what each way to recompute some of a stage from place a to b adds to its backward, and what it
-    holds at least from a forward to its gradient, and to the end of all its passes; -1 where there are no more ways.
+    `ways[:, a, b]` are the time that each mode of recomputing some of a stage from place a to b adds to its backward,
+    and the memory that it occupies at least from a forward to its gradient, and to the end of all its passes; -1 where
+    there are no more modes.
     """
 
     def __init__(self, plan: PlanProblem, choice: Choice) -> None:
@@ -56,7 +57,7 @@ class StageTables:
         return found
 
     def _of_layer(self, layer: LayerType) -> list[_Way]:
-        """To keep all of a layer, or to recompute it in each way."""
+        """Modes of a layer: keep all of it, or each recomputation."""
         late = floor((layer.activation - layer.freed_by_backward) / self._step)
 
         def way(time: Fraction, keeps: Fraction) -> _Way:
@@ -85,7 +86,7 @@ def _full(layer: LayerType) -> Fraction:
 
 
 def _fewest(ways: set[_Way]) -> list[_Way]:
-    """Those that hold less than all shorter ones, in order of time; neighbours together where there are many."""
+    """The modes that keep less than all shorter ones, in order of time; neighbours together where there are many."""
     kept: list[_Way] = []
     for way in sorted(ways):
         if all(way[1] < one[1] or way[2] < one[2] for one in kept[-1:]):

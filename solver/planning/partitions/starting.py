@@ -13,7 +13,7 @@ from fractions import Fraction
 from math import ceil
 
 from pipesched.layers.even import even_counts
-from pipesched.layers.layer import LayerType, RecomputeWay
+from pipesched.layers.layer import LayerType, RecomputeMode
 from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from pipesched.layers.recompute_rule import RecomputeRule
@@ -63,7 +63,7 @@ def _all(plan: PlanProblem, choice: Choice, order: Schedule | None) -> Iterator[
 
 
 def _balanced(plan: PlanProblem, choice: Choice, order: Schedule | None) -> list[Partition]:
-    """The balanced partitions, with the ways to devices and back and without, and with what the order recomputes."""
+    """The balanced partitions, with the paths to devices and back and without, and with what the order recomputes."""
     found = [balanced_loads(plan, choice, ends) for ends in (True, False)]
     if order is None or plan.cluster.capacity is None:
         return found
@@ -73,7 +73,7 @@ def _balanced(plan: PlanProblem, choice: Choice, order: Schedule | None) -> list
 
 
 def recomputing(plan: PlanProblem, counts: tuple[int, ...], share: Fraction) -> Partition:
-    """So many layers on each stage, of each type this share recomputed in the way that keeps least."""
+    """So many layers on each stage, of each type this share recomputed in the mode that keeps least."""
     if plan.recompute is not Decide.FREE:
         return recut(plan, counts, Partition(counts))
     rows = []
@@ -84,5 +84,5 @@ def recomputing(plan: PlanProblem, counts: tuple[int, ...], share: Fraction) -> 
     return told(plan, Partition(counts, tuple(rows) if any(rows) else ()))
 
 
-def _least(layer: LayerType) -> RecomputeWay:
+def _least(layer: LayerType) -> RecomputeMode:
     return min(layer.recompute, key=lambda way: (way.keeps, way.time))

@@ -135,7 +135,7 @@ class _Orders:
         limits = [None if room is None else room / self._chunks for room in self._room]
         own, limited = (flights * self._chunks, limits * self._chunks)
         free: list[float | None] = [None] * self._stages
-        every = sums.in_ways(self._all_ways())
+        every = sums.recomputed(self._all_ways())
         columns = [(load, sums.activation), (load + every.time, sums.activation - every.saved)]
         for loads, activation in columns if plan.recompute is Decide.FREE and plan.model.recomputes else columns[:1]:
             for room in (free, limited):
@@ -220,7 +220,7 @@ class _Orders:
             end = begin + np.array(again.first)
             time, saved = self._sums.full
             return time[end] - time[begin], saved[end] - saved[begin]
-        time, saved = self._sums.in_ways(again.ways)
+        time, saved = self._sums.recomputed(again.ways)
         return np.diff(time[at]), np.diff(saved[at])
 
     def _peaks(self, counts: tuple[int, ...], again: _Again) -> Ticks:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipesched.layers.layer import LayerType, RecomputeWay
+from pipesched.layers.layer import LayerType, RecomputeMode
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.layers.recompute_rule import FULL
 from pipesched.layers.roles import Role, role_of
@@ -18,7 +18,7 @@ from solver.planning.quick.order_ends import Ticks
 _MOST = 2**61
 
 
-class Ways(NamedTuple):
+class RecomputeSums(NamedTuple):
     """Costs and savings of recomputation: sums of ticks and of memory over layers, first to last."""
 
     time: Ticks
@@ -48,16 +48,16 @@ class LayerSums:
         counted = np.array([role_of(name) is Role.TRANSFORMER for name in self._kinds])[self._which]
         self.number = np.concatenate([[0], np.cumsum(counted)])
         self.full = self._full(self._which[counted])
-        self._known: dict[tuple[tuple[str, str], ...], Ways] = {}
+        self._known: dict[tuple[tuple[str, str], ...], RecomputeSums] = {}
 
-    def in_ways(self, ways: Mapping[str, str]) -> Ways:
-        """Of all layers, each type recomputed in its way; a type that is not named is not."""
+    def recomputed(self, ways: Mapping[str, str]) -> RecomputeSums:
+        """Sums over all layers, each type recomputed in its mode; a type that is not named is not."""
         key = tuple(sorted(ways.items()))
         if key not in self._known:
             self._known[key] = self._ways({name: self._kinds[name].way(way) for name, way in ways.items()}, self._which)
         return self._known[key]
 
-    def _full(self, which: Ticks) -> Ways | None:
+    def _full(self, which: Ticks) -> RecomputeSums | None:
         """None where a transformer layer cannot be recomputed whole."""
         ways = {name: way for name, kind in self._kinds.items() for way in kind.recompute if way.name in FULL}
         names = [*self._kinds]
@@ -65,10 +65,10 @@ class LayerSums:
             return None
         return self._ways(ways, which)
 
-    def _ways(self, ways: Mapping[str, RecomputeWay], which: Ticks) -> Ways:
-        plan, none = self._plan, RecomputeWay("", Fraction(0), Fraction(1))
+    def _ways(self, ways: Mapping[str, RecomputeMode], which: Ticks) -> RecomputeSums:
+        plan, none = self._plan, RecomputeMode("", Fraction(0), Fraction(1))
         own = {name: ways.get(name, none) for name in self._kinds}
-        return Ways(
+        return RecomputeSums(
             self._sums(lambda kind: own[kind.name].time / plan.tick, which),
             self._sums(lambda kind: kind.activation * (1 - own[kind.name].keeps) / plan.resolution, which),
         )

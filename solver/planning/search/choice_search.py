@@ -47,7 +47,7 @@ _ARGUMENT = "load, head and tail, and the pipeline's latency under the memory of
 
 
 class ChoiceSearch:
-    """What is known of one placement.
+    """Search state of one placement.
 
     `bound`: no plan of it is below so many ticks; None where it has no plan, `reason` says why. `settled`: no partition
     is left that could be better than the best plan of all.
@@ -84,12 +84,12 @@ class ChoiceSearch:
         self._without_partition = self.bound is None
 
     def result(self) -> ChoiceResult:
-        """What is known, in the file's unit."""
+        """The state in the file's unit."""
         bound = None if self.bound is None else self.bound * self.plan.tick
         return ChoiceResult(self.choice, bound, self.best, self.reason, self._evidence())
 
     def _evidence(self) -> PlanEvidence | None:
-        """What the bound rests on; None where it rests on nothing, since it turned out wrong."""
+        """The evidence of the bound; None where there is none, since the bound turned out wrong."""
         if self._orders:
             return AllOrders(tuple(self._orders))
         if self._relaxed:
@@ -181,7 +181,7 @@ class ChoiceSearch:
             self.bound, self._relaxed, self._orders, self.argument = self._least, True, [], _ARGUMENT
 
     def visit(self, most: float) -> None:
-        """Look for an order of the next partition, longer each time it comes again."""
+        """Look for an order of the next partition, longer each time it is visited."""
         assert self.next is not None and self._master is not None
         partition, self.next = self.next, None
         if not self.visits and why_infeasible(self.plan.problem(self.choice, self.first)) is None:

@@ -96,7 +96,7 @@ class FirstPlans:
                 yield found[at][0]
 
     def _fits(self, restricted: PlanProblem) -> bool:
-        """Whether a plan was found that this restriction of recomputation allows."""
+        """True if a plan was found that this restriction of recomputation allows."""
         if restricted.recompute is Decide.FREE:
             return self.best is not None
         return any(recut(restricted, one.counts, one) == one for one in self._fitting)

@@ -38,9 +38,9 @@ _PARAMS = FixedOrderParams()
 
 
 def provable(plan: PlanProblem, choice: Choice) -> bool:
-    """Whether a path through stages bounds the objective: the makespan, and the span where it is the makespan.
+    """True if a path through stages bounds the objective: the makespan, and the span where it is the makespan.
 
-    That is so where backwards are not split and there is one way through the stages: the first device then begins
+    That is so where backwards are not split and there is one path through the stages: the first device then begins
     first and ends last, but for what stages run for their parameters. When these are gathered depends on the memory.
     """
     chains, own = choice.on(plan.cluster.devices).chains, plan.model.parameters
@@ -95,7 +95,7 @@ class FixedOrder:
 
     @property
     def evidence(self) -> OrderPaths:
-        """What the bound rests on."""
+        """The paths that prove the bound."""
         return OrderPaths(self.order.name, tuple(self._tried), tuple(self._unfit))
 
     def _cut(self, partition: Partition, timeline: Timeline) -> None:
@@ -105,7 +105,7 @@ class FixedOrder:
 
     @property
     def proved(self) -> bool:
-        """Whether no partition is better than the best."""
+        """True if no partition is better than the best."""
         return self.best is not None and self.bound is not None and self.bound >= self.best.value / self.plan.tick
 
     def _check(self) -> None:

@@ -56,11 +56,11 @@ class Placements:
                 each.offer(Candidate(known.choice, known.partition, timeline, known.schedule))
 
     def open(self) -> list[ChoiceSearch]:
-        """Those that may still have a better plan, and whose steps do not end by errors again and again."""
+        """Placements that may still have a better plan, and whose steps do not end by errors again and again."""
         return [each for each in self.choices if not each.settled and each.failures < _MOST_FAILURES]
 
     def without_plan(self) -> Iterator[ChoiceSearch]:
-        """Those that are open and have none, in turn; after a limit that is over no more, once there is a plan."""
+        """Open placements without a plan, in turn; after a limit that is over no more, once there is a plan."""
         for choice in self.open():
             if self.best is not None and self.budget.whole > 0 and self.budget.over():
                 return
@@ -97,7 +97,7 @@ class Placements:
             self.notes.append(text)
 
     def done(self) -> bool:
-        """Whether the time is over, or no better plan is left."""
+        """True if the time is over, or no better plan is left."""
         bound = self.bound
         if self.budget.over() or not self.open() or bound is None:
             return True

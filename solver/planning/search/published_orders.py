@@ -117,7 +117,7 @@ class PublishedOrders:
                 self._all.relax(choice, _PARAMS.relaxing_share * self._all.budget.whole / len(left))
 
     def _may_be_better(self, one: _Order) -> bool:
-        """Whether it may have a better plan than any known."""
+        """True if it may have a better plan than any known."""
         bound, best = one.search.bound, self._all.best
         if one.choice not in self._all.open() or bound is None or one.search.proved or self._all.budget.over():
             return False

@@ -16,7 +16,7 @@ from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import read_yaml
 from pipesched.files.peaks_file import peaks_from
 from pipesched.files.plan_file import plan_problem_from
-from pipesched.layers.memory_peaks import HeldStage, Peak, Unknown
+from pipesched.layers.memory_peaks import Peak, PeakStage, Unknown
 from pipesched.measurement.fitted_layers import fitted_layers, fitted_text
 from pipesched.measurement.memory_fit import fit_memory
 
@@ -111,7 +111,7 @@ def named(line: str) -> Peak:
     place = match[1] or match[2]
     amount = CONSTANT + FIRST * (place == "first") + LAST * (place == "last")
     amount += number * memory + k * ((number - r) * kept + r * recomputed)
-    stage = HeldStage({name: number}, {name: r}, k)
+    stage = PeakStage({name: number}, {name: r}, k)
     return Peak((stage,), place == "first", place == "last", Fraction(amount), line)
 
 
@@ -134,7 +134,7 @@ def test_what_is_asked_for_is_enough(seed: int) -> None:
 
 def test_what_comes_out_below_zero_is_set_to_zero() -> None:
     rows = [(2, 1, 11), (3, 1, 13), (2, 4, 8), (3, 3, 10), (4, 1, 15)]
-    found = [Peak((HeldStage({"t": n}, {}, k),), False, False, Fraction(y), "") for n, k, y in rows]
+    found = [Peak((PeakStage({"t": n}, {}, k),), False, False, Fraction(y), "") for n, k, y in rows]
     fit = fit_memory(found)
     assert fit.clamped == (Unknown("activation", "t"),) and fit.values[Unknown("activation", "t")] == 0
     assert fit.values[Unknown("memory", "t")] > 0

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from pipesched.errors import BadInput
-from pipesched.layers.layer import LayerType, RecomputeWay
+from pipesched.layers.layer import LayerType, RecomputeMode
 from pipesched.layers.model import Model
 from pipesched.layers.partition import Partition, Recomputed
 from pipesched.problem.placement import Placement, bidirectional, explicit, interleaved, linear, v_shape, wave
@@ -26,7 +26,7 @@ from runtime.partitions.megatron_layout import layout_mistakes, layout_text, rea
 from runtime.partitions.staged_model import StageCounts, StagedModel, staged
 
 FORMATS = list(PARTITION_FORMATS)
-WAYS = (RecomputeWay("full", Fraction(1), Fraction(1, 10)), RecomputeWay("selective", Fraction(1, 8), Fraction(1, 2)))
+WAYS = (RecomputeMode("full", Fraction(1), Fraction(1, 10)), RecomputeMode("selective", Fraction(1, 8), Fraction(1, 2)))
 MICROBATCHES = 12
 
 
