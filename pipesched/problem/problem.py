@@ -22,6 +22,7 @@ from pipesched.problem.pass_names import microbatches_text, pass_text
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, Task, W
 from pipesched.problem.placement import Placement
 from pipesched.problem.stage import Stage, TaskSpec
+from pipesched.problem.view import PipelineView, pipeline_view
 
 
 class Objective(StrEnum):
@@ -176,7 +177,12 @@ class Problem:
     def network(self) -> TaskNetwork:
         """The tasks of this problem, with every mode that its backwards may run in."""
         modes = frozenset(Mode) if self.splittable else frozenset((Mode.FUSED,))
-        return network_of(self.dependencies, modes, self.room, self.host_pools)
+        return network_of(self.dependencies, modes, self.room, self.host_pools, self.microbatch_scale)
+
+    @cached_property
+    def view(self) -> PipelineView | None:
+        """The pipeline that the network is; None where it is more than plain passes."""
+        return pipeline_view(self.network)
 
     @cached_property
     def walking(self) -> tuple[range, ...]:

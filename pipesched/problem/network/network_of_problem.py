@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 
 from pipesched.problem.features.device_resources import HostPool
 from pipesched.problem.network.dependencies import Dependencies
@@ -25,9 +26,16 @@ _COPIES = (OFFLOAD, RELOAD)
 
 
 def network_of(
-    passes: Dependencies, modes: frozenset[Mode], room: tuple[int | None, ...], hosts: Sequence[HostPool]
+    passes: Dependencies,
+    modes: frozenset[Mode],
+    room: tuple[int | None, ...],
+    hosts: Sequence[HostPool],
+    scale: tuple[Fraction, ...],
 ) -> TaskNetwork:
-    """The network of passes whose backwards run in these modes; `room` is what each device has for activations."""
+    """The network of passes whose backwards run in these modes; `room` is what each device has for activations.
+
+    `scale` are the factors of micro-batches, none where all are alike.
+    """
     stages = passes.stages
     kinds = [kind for kind in (F, B, W, BW) if kind is F or (Mode.FUSED if kind is BW else Mode.SPLIT) in modes]
     types = [(kind, stage) for kind in kinds for stage in range(len(stages))]
@@ -55,6 +63,8 @@ def network_of(
         {(kind, s): MemoryChange(*host_change(stages[s], kind)) for kind, s in saving if kind in _COPIES},
         tuple(HostMemory(*pool) for pool in hosts) if saving else (),
         {pass_type: passes.numbers(*pass_type) for pass_type in types},
+        {s: stage.overlapped for s, stage in enumerate(stages) if stage.overlapped is not None},
+        scale,
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Container, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from fractions import Fraction
 from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
@@ -117,6 +118,9 @@ class TaskNetwork:
     Passes that copy or recompute an activation are there or not, as `options` says for each stage that may hold less of
     one: the sets of kinds of which a micro-batch runs just one. `given_up` is what a recomputed micro-batch's F gives
     back when it ends, by the pass that takes it again. `host_change` is as `change`, of the memory of `hosts`.
+
+    A forward of a stage in `blocks` may run with a full backward of its device as one block of so many ticks.
+    `scale[j]` is a factor on the ticks and activations of micro-batch j; empty where all are alike.
     """
 
     tasks: Mapping[PassType, tuple[TaskTemplate, ...]]
@@ -130,6 +134,8 @@ class TaskNetwork:
     host_change: Mapping[PassType, MemoryChange] = field(default_factory=dict)
     hosts: tuple[HostMemory, ...] = ()
     numbers: Mapping[PassType, range] = field(default_factory=dict)
+    blocks: Mapping[int, int] = field(default_factory=dict)
+    scale: tuple[Fraction, ...] = ()
 
     def drop(
         self,
@@ -171,6 +177,7 @@ class TaskNetwork:
             arcs=tuple(left),
             room=tuple(None if device in limits else room for device, room in enumerate(self.room)),
             numbers={of: self.numbers[of] for of in kept},
+            blocks={stage: ticks for stage, ticks in self.blocks.items() if (F, stage) not in gone},
         )
 
     @cached_property
