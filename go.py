@@ -45,8 +45,10 @@ def install(*extras: str) -> None:
         return
     name = f"[{','.join(filter(None, lacking))}]" if any(lacking) else ""
     print(f"installing pipesched{name}, which takes half a minute or more", file=sys.stderr)
-    # Python compiles what a command imports; pip would compile all that is installed, half of its time.
-    flags = ["--quiet", "--disable-pip-version-check", "--no-compile"]
+    flags = ["--quiet", "--disable-pip-version-check"]
+    if not sys.dont_write_bytecode:
+        # Python compiles what a command imports; pip would compile all that is installed, half of its time.
+        flags += ["--no-compile"]
     command = [PYTHON, "-m", "pip", "install", *flags, "--editable", f"{ROOT}{name}"]
     if subprocess.run(command, check=False).returncode:
         sys.exit("the installation failed; what pip said is above")
@@ -75,16 +77,17 @@ def become(*command: str, **variables: str) -> int:
 
 
 def test(arguments: list[str]) -> int:
-    """The test suite, on all cores; the tests of a file stay together, since some share processes."""
+    """The test suite, on all cores: each core takes a run of files in a row and, when done, tests of another one."""
     extras = ["test"]
     while "--extra" in arguments:
         at = arguments.index("--extra")
         extras += arguments[at + 1 : at + 2]
         del arguments[at : at + 2]
     install(*extras)
-    config, cores = str(ROOT / "pyproject.toml"), ["-n", "auto", "--dist", "loadfile"]
+    config, cores = str(ROOT / "pyproject.toml"), ["-n", "auto", "--dist", "worksteal"]
     paths = [] if any(map(_is_path, ["", *arguments], arguments)) else [str(ROOT / "tests")]
-    return become("-m", "pytest", *paths, "-c", config, *cores, *arguments)
+    # What tests import is compiled once, not by every process that they start, whatever the caller's environment says.
+    return become("-m", "pytest", *paths, "-c", config, *cores, *arguments, PYTHONDONTWRITEBYTECODE="")
 
 
 def _is_path(before: str, word: str) -> bool:

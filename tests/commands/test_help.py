@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -101,14 +102,33 @@ def test_go_names_every_command() -> None:
 def test_go_tests_the_paths_that_are_named(
     arguments: list[str], everything: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    started: list[str] = []
+    started, with_variables = list[str](), dict[str, str]()
+
+    def become(*words: str, **variables: str) -> int:
+        started.extend(words)
+        with_variables.update(variables)
+        return 0
+
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(go, "install", lambda *_: None)
-    monkeypatch.setattr(go, "become", lambda *words: started.extend(words) or 0)
+    monkeypatch.setattr(go, "become", become)
     monkeypatch.setattr(sys, "argv", ["go.py", "test", *arguments])
     assert go.main() == 0
     assert (str(ROOT / "tests") in started) is everything
     assert started[-len(arguments) :] == arguments or not arguments
+    assert with_variables == {"PYTHONDONTWRITEBYTECODE": ""}, "each process that tests start compiles what it imports"
+
+
+@pytest.mark.parametrize("writes", (True, False))
+def test_pip_compiles_what_python_may_not(writes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module is compiled when first imported, or else at the installation: never in every process."""
+    asked: list[list[object]] = []
+    monkeypatch.setattr(go, "HOME", tmp_path)
+    monkeypatch.setattr(go, "PYTHON", Path(sys.executable))
+    monkeypatch.setattr(sys, "dont_write_bytecode", not writes)
+    monkeypatch.setattr(subprocess, "run", lambda command, **_: asked.append(command) or Namespace(returncode=0))
+    go.install("dev")
+    assert [("--no-compile" in command) for command in asked] == [writes]
 
 
 def test_a_word_too_many_is_said_with_what_the_command_takes(capsys: pytest.CaptureFixture[str]) -> None:
