@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from math import gcd, lcm
@@ -42,6 +42,12 @@ def as_number(number: Fraction) -> int | Decimal | str:
         return as_decimal(number)
     except ValueError:
         return str(number)
+
+
+def as_numbers(values: Sequence[int | None], step: Fraction) -> object:
+    """Multiples of a step as a file writes them: one number where all are alike, else the list; None is left out."""
+    found = [as_number(value * step) for value in values if value is not None]
+    return found[0] if len(set(found)) == 1 else found
 
 
 # Numbers of thousands of digits, dates that do not exist, brackets thousands deep.

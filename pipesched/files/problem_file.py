@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import read_json, read_yaml
-from pipesched.files.features.catalogue import FEATURES, refused_with_value
+from pipesched.files.features.catalogue import FEATURES, SeveralProblems, refused_with_value
 from pipesched.files.fields.link_times import latency_of, stream_of, unused_diagonal
 from pipesched.files.fields.together import refused_together
 from pipesched.files.other_kinds import Kind, refuse_other_kinds
@@ -21,12 +21,10 @@ from pipesched.files.problems.memory_options import host_groups, option_memory, 
 from pipesched.files.problems.module_keys import split_off
 from pipesched.files.problems.modules import ModuleForm, idle_devices, read_modules
 from pipesched.files.problems.parameter_keys import (
-    ParametersSection,
     parameter_memory,
     parameter_times,
     with_holders,
 )
-from pipesched.files.problems.piece_values import piece_documents
 from pipesched.files.problems.schema import MemorySection, ProblemFile, Times, required
 from pipesched.files.problems.stage_placement import placement_of
 from pipesched.files.problems.stages import stages_from
@@ -36,7 +34,6 @@ from pipesched.files.quantities import in_plain_numbers
 from pipesched.files.quantity_forms import PROBLEM
 from pipesched.files.rounding import LARGEST, short, step_of
 from pipesched.files.schema_errors import parse_model, shown
-from pipesched.problem.chains.sequence_chunks import in_sequence_chunks
 from pipesched.problem.chains.with_modules import with_modules
 from pipesched.problem.features.device_resources import HostPool, Pool
 from pipesched.problem.placement import Placement
@@ -88,7 +85,7 @@ def problem_from(document: object, source: str = "problem", default_name: str = 
     try:
         document, held = split_off(in_plain_numbers(document, PROBLEM))
         whole = document if held is None or not isinstance(document, Mapping) else dict(document) | {"modules": held}
-        documents, found = piece_documents(document)
+        several, documents, found = _documents(document)
         wrong_keys = set[str]()
         forms, modules = list[ProblemFile](), list[ModuleForm]()
         for one in documents:
@@ -105,10 +102,19 @@ def problem_from(document: object, source: str = "problem", default_name: str = 
     if found:
         raise BadInput(*(f"{source}: {mistake}" for mistake in dict.fromkeys(found)))
     try:
-        trunk = in_sequence_chunks([_build(form, default_name) for form in forms])
+        built = [_build(form, default_name) for form in forms]
+        trunk = several.join(built) if several else built[0]
         return with_modules(trunk, [(one.module, _build(one.form, default_name)) for one in modules])
     except BadInput as error:
         raise BadInput(f"{source}: {error}") from None
+
+
+def _documents(document: object) -> tuple[SeveralProblems | None, list[object], list[str]]:
+    """The documents that this one stands for, its own where it stands for no others, and the mistakes in them."""
+    for feature in FEATURES:
+        if feature.several and isinstance(document, Mapping) and document.get(feature.name) is not None:
+            return feature.several, *feature.several.documents(document)
+    return None, [document], []
 
 
 def _build(form: ProblemFile, default_name: str) -> Problem:
@@ -119,7 +125,7 @@ def _build(form: ProblemFile, default_name: str) -> Problem:
         given, form.tasks, where, form.microbatches, [*option_times(form.memory), *parameter_times(form.parameters)]
     )
     section = form.memory or MemorySection.model_validate({})
-    held, pools, hosts, resolution, memory_rounded = _memory(section, where, form.microbatches, form.parameters)
+    held, pools, hosts, resolution, memory_rounded = _memory(form, section, where)
     rounded = [*times_rounded, *memory_rounded]
     notes = unused_diagonal(latency_of(given.transfer))
     notes += [ROUNDED.format(" and ".join(rounded))] if rounded else []
@@ -152,7 +158,7 @@ def _build(form: ProblemFile, default_name: str) -> Problem:
 
 
 def _memory(
-    section: MemorySection, where: Placement, microbatches: int, parameters: ParametersSection | None
+    form: ProblemFile, section: MemorySection, where: Placement
 ) -> tuple[Columns, tuple[Pool, ...], tuple[HostPool, ...], Fraction, list[str]]:
     """What stages hold, devices and hosts have in whole steps, the step, and what a note says of it if it was rounded.
 
@@ -160,23 +166,23 @@ def _memory(
     """
     activation = per(section.activation if section.activation is not None else Fraction(1), where.stages)
     freed = per(section.freed_by_backward or Fraction(0), where.stages)
-    lent = per(section.kept_for_later or Fraction(0), where.stages)
     capacity = None if section.capacity is None else per(section.capacity, where.devices)
     # A list as long as there are devices is theirs; a longer one is the stages'.
     by_stage = isinstance(section.static, list) and len(section.static) != where.devices
     static = per(section.static or Fraction(0), where.stages if by_stage else where.devices)
-    moved = {key: per(value, where.stages) for key, value in (*option_memory(section), *parameter_memory(parameters))}
+    columns_of_features = (column for feature in FEATURES for column in feature.memory(form))
+    more = [*option_memory(section), *parameter_memory(form.parameters), *columns_of_features]
+    moved = {key: per(value, where.stages) for key, value in more}
     groups = host_groups(section, where.devices)
     limit = section.offload.host_capacity.capacity if section.offload and section.offload.host_capacity else None
     host = per(limit, len(groups)) if limit is not None and groups else []
-    passes = [*activation, *freed, *lent, *(number for column in moved.values() for number in column)]
+    passes = [*activation, *freed, *(number for column in moved.values() for number in column)]
     ample = max(capacity or [Fraction(0)])
     step, rounded = step_of(
-        passes, microbatches * sum(map(abs, passes)) + ample, also=[*(capacity or ()), *static, *host]
+        passes, (form.microbatches or 1) * sum(map(abs, passes)) + ample, also=[*(capacity or ()), *static, *host]
     )
     taken = [floor(number / step) for number in activation]
     given = [min(most, ceil(number / step)) for most, number in zip(taken, freed, strict=True)]
-    kept = [floor(number / step) for number in lent]
     held = [floor(number / step) for number in static]
     whole = [floor(number / step) for number in capacity or ()]
     if whole and max(whole) > LARGEST:
@@ -188,12 +194,12 @@ def _memory(
     # Of what moves or stays no more is counted than there is.
     parts = {key: [floor(number / step) for number in column] for key, column in moved.items()}
     hosts = [min(floor(number / step), LARGEST) for number in host]
-    factor = gcd(*taken, *given, *kept, *whole, *held, *hosts, *(n for column in parts.values() for n in column)) or 1
+    factor = gcd(*taken, *given, *whole, *held, *hosts, *(n for column in parts.values() for n in column)) or 1
 
     def in_steps(values: list[int]) -> tuple[int, ...]:
         return tuple(number // factor for number in values)
 
-    columns: Columns = {"activation": in_steps(taken), "freed": in_steps(given), "lent": in_steps(kept)}
+    columns: Columns = {"activation": in_steps(taken), "freed": in_steps(given)}
     columns |= {key: in_steps(column) for key, column in parts.items()}
     besides = in_steps(held)
     if by_stage:

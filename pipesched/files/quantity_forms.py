@@ -47,7 +47,6 @@ PROBLEM = Form(
         "memory.activation": Kind.MEMORY,
         "memory.offload.host_capacity": Kind.MEMORY,
         "memory.freed_by_backward": Kind.PART,
-        "memory.kept_for_later": Kind.PART,
         "memory.recompute.keeps": Kind.PART,
         "memory.offload.amount": Kind.PART,
         **{key: kind for feature in FEATURES for key, kind in feature.with_units.items()},

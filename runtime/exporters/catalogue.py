@@ -40,10 +40,9 @@ class Exporter:
     plan was proved free of deadlock, and raises `BadInput` with the cycle of waits if it is not; it is None for what
     nobody executes. `streams` says whether the format holds the order of tasks on several streams, and not of whole
     passes only; `copies` whether it holds copies to the host on streams of their own, and recomputation, of whole
-    passes; `features` names those of the problem file that not every format can express and this one can; `pieces` says
-    whether it is for micro-batches of several pieces in order, `collectives` whether it holds, among the passes of a
-    device, where parameters are gathered and dropped and gradients reduced, `modules` whether for stages that feed
-    those of another chain.
+    passes; `features` names those of the problem file that not every format can express and this one can; `collectives`
+    says whether it holds, among the passes of a device, where parameters are gathered and dropped and gradients
+    reduced, `modules` whether it is for stages that feed those of another chain.
     """
 
     name: str
@@ -57,7 +56,6 @@ class Exporter:
     streams: bool = False
     copies: bool = False
     features: frozenset[str] = frozenset()
-    pieces: bool = False
     collectives: bool = False
     modules: bool = False
 
@@ -105,8 +103,6 @@ class Exporter:
         for feature in FEATURES:
             if feature.not_expressible and feature.name not in self.features and feature.there(problem):
                 return feature.not_expressible
-        if not self.pieces and problem.sequence_chunks > 1:
-            return "the micro-batches are several pieces, and this format is for whole ones"
         if not self.modules and problem.modules:
             return "modules feed the trunk, and this format is for one chain of stages"
         return None

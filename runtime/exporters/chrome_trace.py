@@ -213,8 +213,7 @@ EXPORTERS.register(
         suffix=_SUFFIX,
         write=_write,
         streams=True,
-        features=frozenset(["microbatch_scale"]),
-        pieces=True,
+        features=frozenset(["microbatch_scale", "sequence_chunks"]),
         modules=True,
     )
 )

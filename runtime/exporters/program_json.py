@@ -198,8 +198,7 @@ EXPORTERS.register(
         write=_write,
         proof=_proof,
         streams=True,
-        features=frozenset(["microbatch_scale"]),
-        pieces=True,
+        features=frozenset(["microbatch_scale", "sequence_chunks"]),
     )
 )
 IMPORTERS.register(

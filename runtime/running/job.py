@@ -99,7 +99,6 @@ def refuse_unequal(name: str, problem: Problem) -> None:
     """Refuses collectives, and micro-batches that are not whole or not of one shape."""
     for key, found in (
         *((feature.name, feature.there(problem)) for feature in FEATURES if not feature.runs_in_torch),
-        ("sequence_chunks", problem.sequence_chunks > 1),
         ("modules", bool(problem.modules)),
         ("parameters", problem.network.has_collectives),
     ):

@@ -6,9 +6,12 @@ The schema of the file, its reader and writer, the page of what does not go toge
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pydantic import create_model
 
 from pipesched.files.fields.kind import Kind
 from pipesched.files.fields.section import Section
@@ -25,6 +28,23 @@ class FeatureKeys(Section):
         microbatches: int | None
 
 
+# Numbers that are to become whole ticks or steps of memory: the name of their column, and one number or one a stage.
+# A column whose name is text is the field of that name of `Stage`.
+Column = tuple[Any, Fraction | list[Fraction]]
+
+
+class SeveralProblems(NamedTuple):
+    """A file that several documents stand for, each read by itself, whose problems are then joined.
+
+    `documents` gives these of a document that has the feature's key, with a line for each mistake; `join` makes the
+    problem of theirs, and `written` the document of that problem, where its argument writes the one of any other.
+    """
+
+    documents: Callable[[Mapping[str, Any]], tuple[list[object], list[str]]]
+    join: Callable[[Sequence[Problem]], Problem]
+    written: Callable[[Problem, Callable[[Problem], dict[str, Any]]], dict[str, Any]]
+
+
 def _no_mistakes(_form: Any, _stages: int | None, _wrong: frozenset[str]) -> Iterator[str]:
     """None."""
     return iter(())
@@ -34,10 +54,15 @@ def _no_mistakes(_form: Any, _stages: int | None, _wrong: frozenset[str]) -> Ite
 class Feature:
     """A feature of problem files.
 
-    `name` is its first key. `keys` are a part of the file, at its top. `mistakes` gets the file, its number of stages,
-    None where it is unknown, and the key paths that are known as wrong; it gives a line for each broken rule. `lower`
+    `name` is its first key. `keys` are a part of the file, at its top, `sections` parts of its sections; `amend_schema`
+    changes the JSON Schema of the whole file where types of keys do not say all. `mistakes` gets the file, its number
+    of stages, None where it is unknown, and the key paths that are known as wrong; it gives a line for each broken
+    rule. `per_stage` are the key paths whose lists have one entry a stage, with their values.
+
+    `memory` gives the amounts that are rounded with all others of the file, downwards. `lower`
     makes of the problem of all other keys the one that the file means; of two features in one file the first by name
-    is lowered first. `written` are the keys of a problem, none where it does not have the feature. `refused` are the
+    is lowered first. `several` is for a file that stands for several problems. `written` are the keys of a problem,
+    none where it does not have the feature; a section is merged into that of all problems. `refused` are the
     features that it does not go with, `with_units` the keys whose values may have units, `in_form` those with a field
     on the page of `serve`.
 
@@ -48,7 +73,12 @@ class Feature:
 
     name: str
     keys: type[FeatureKeys]
-    lower: Callable[[Problem, Any], Problem]
+    sections: Mapping[str, type[Section]] = field(default_factory=dict)
+    amend_schema: Callable[[dict[str, Any]], None] = lambda _: None
+    memory: Callable[[Any], Iterator[Column]] = lambda _: iter(())
+    per_stage: Callable[[Any], Iterator[tuple[str, object]]] = lambda _: iter(())
+    lower: Callable[[Problem, Any], Problem] = lambda problem, _: problem
+    several: SeveralProblems | None = None
     mistakes: Callable[[Any, int | None, frozenset[str]], Iterator[str]] = _no_mistakes
     written: Callable[[Problem], Mapping[str, object]] = lambda _: {}
     refused: tuple[Refused, ...] = ()
@@ -61,6 +91,13 @@ class Feature:
 
 
 FEATURES: Registry[Feature] = Registry("pipesched.files.features", "feature of problem files")
+
+
+def with_features(name: str, section: str, common: type[Section]) -> type[Section]:
+    """The model of a section, empty for the file: its keys of all problems, and behind them those of features."""
+    own = (feature.sections.get(section) if section else feature.keys for feature in reversed([*FEATURES]))
+    bases = (*(keys for keys in own if keys is not None), common)
+    return create_model(name, __base__=bases, __doc__=common.__doc__)
 
 
 def refused_with_value(problem: Problem, key: str, value: str) -> Iterator[str]:

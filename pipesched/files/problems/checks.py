@@ -23,19 +23,17 @@ _NAMED = 20
 
 
 def mistakes(
-    form: ProblemFile, wrong: frozenset[str] = frozenset(), pieces: int = 1, devices_of_others: bool = False
+    form: ProblemFile, wrong: frozenset[str] = frozenset(), forms: int = 1, devices_of_others: bool = False
 ) -> list[str]:
     """Every broken rule over several keys, one line each; no rule speaks of the key paths already known as wrong.
 
-    The file is that of one of so many pieces of a micro-batch. With `devices_of_others` some devices may hold no stage.
+    The form is one of so many that the file stands for. With `devices_of_others` some devices may hold no stage.
     """
     found: list[str] = []
     if "placement" not in wrong:
         found += [*_placement(form, devices_of_others), *_chunks(form)]
     stages = None if wrong & {"devices", "placement", "chunks"} else stage_count(form)
-    found += _size(form, stages, pieces)
-    if pieces == 1 and form.memory and form.memory.kept_for_later:
-        found.append("memory.kept_for_later: found without sequence_chunks; allowed: with pieces that others wait for")
+    found += _size(form, stages, forms)
     found += _lengths(form, stages)
     for feature in FEATURES:
         found += feature.mistakes(form, stages, wrong)
@@ -51,9 +49,9 @@ def mistakes(
     return found
 
 
-def _size(form: ProblemFile, stages: int | None, pieces: int) -> Iterator[str]:
+def _size(form: ProblemFile, stages: int | None, forms: int) -> Iterator[str]:
     """A typing error must not fill the machine's memory."""
-    stages = None if stages is None else stages * pieces
+    stages = None if stages is None else stages * forms
     if stages is not None and form.microbatches is not None and stages * form.microbatches > MOST_CELLS:
         yield (
             f"microbatches: found {form.microbatches} on {stages} stages; allowed: up to {MOST_CELLS} stages times "
@@ -129,8 +127,9 @@ def _per_stage(form: ProblemFile) -> Iterator[tuple[str, object]]:
     if form.memory:
         yield "memory.activation", form.memory.activation
         yield "memory.freed_by_backward", form.memory.freed_by_backward
-        yield "memory.kept_for_later", form.memory.kept_for_later
         yield from values_per_stage(form.memory)
+    for feature in FEATURES:
+        yield from feature.per_stage(form)
 
 
 def _backward(form: ProblemFile) -> Iterator[str]:

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from pipesched.files.exact_numbers import as_number
+from pipesched.files.exact_numbers import as_number, as_numbers
 from pipesched.files.features.catalogue import FEATURES
 from pipesched.files.problems.memory_options import memory_keys
-from pipesched.files.problems.numbers_of_stages import by_stage, numbers
 from pipesched.files.problems.parameter_keys import parameter_keys
 from pipesched.files.problems.pass_tasks import tasks_section
 from pipesched.problem.features.module import Module
@@ -22,15 +21,16 @@ def problem_document(problem: Problem) -> dict[str, Any]:
     """The problem as a problem file writes it; ValueError where a file cannot say it."""
     if problem.modules:
         return _with_modules(problem)
-    count = problem.sequence_chunks
-    where = _of_whole_microbatches(problem)
-    ways = _chains(problem) if count == 1 else {"sequence_chunks": count}
+    for feature in FEATURES:
+        if feature.several and feature.there(problem):
+            return feature.several.written(problem, problem_document)
+    where, ways = problem.placement, _chains(problem)
     # With `chains` a file lists the device of each stage, also where the two are those of a placement with a name.
     placed = {"placement": list(where.stage_device)} if "chains" in ways else placement_keys(where)
-    return {
+    document: dict[str, Any] = {
         "name": problem.name,
         "devices": problem.devices,
-        "microbatches": problem.microbatches // count,
+        "microbatches": problem.microbatches,
         **placed,
         **ways,
         "time_unit": problem.time_unit,
@@ -38,9 +38,11 @@ def problem_document(problem: Problem) -> dict[str, Any]:
         "times": _times(problem),
         "memory": _memory(problem) | memory_keys(problem),
         **parameter_keys(problem),
-        **{key: value for feature in FEATURES for key, value in feature.written(problem).items()},
-        **_objective(problem),
     }
+    for feature in FEATURES:
+        for key, value in feature.written(problem).items():
+            document[key] = document[key] | value if isinstance(value, dict) and key in document else value
+    return document | _objective(problem)
 
 
 def _objective(problem: Problem) -> dict[str, object]:
@@ -77,22 +79,13 @@ def _module(problem: Problem, module: Module) -> dict[str, object]:
         "placement": "shared" if module.shared else places if module.copies > 1 else places[0],
         **(head if module.barriers else {"feeds": list(module.feeds)}),
         "serves": module.serves,
-        "times": {key: numbers(values, problem.tick) for key, values in times.items() if None not in values},
+        "times": {key: as_numbers(values, problem.tick) for key, values in times.items() if None not in values},
         "memory": {
-            "activation": numbers([s.activation for s in stages], step),
-            "freed_by_backward": numbers([s.freed for s in stages], step),
+            "activation": as_numbers([s.activation for s in stages], step),
+            "freed_by_backward": as_numbers([s.freed for s in stages], step),
         },
         **parameter_keys(replace(problem, stages=stages, modules=(), most_gathers=None, gather_window=None)),
     }
-
-
-def _of_whole_microbatches(problem: Problem) -> Placement:
-    """The placement without the chains of pieces; the problem's own where there are none."""
-    where, count = problem.placement, problem.sequence_chunks
-    if count == 1:
-        return where
-    chains = tuple(tuple(stage // count for stage in chain) for chain in where.chains[::count])
-    return Placement("", where.devices, where.stage_device[::count], chains)
 
 
 def placement_keys(where: Placement) -> dict[str, object]:
@@ -124,7 +117,7 @@ def _streams_and_tasks(problem: Problem) -> dict[str, object]:
 def _times(problem: Problem) -> dict[str, object]:
     stages, tick = problem.stages, problem.tick
     document = {} if stages[0].tasks else _pass_times(problem)
-    document["transfer"] = numbers([s.transfer for s in stages[:: problem.sequence_chunks]], tick)
+    document["transfer"] = as_numbers([s.transfer for s in stages], tick)
     if problem.links:
         if any(stage.transfer for stage in stages):
             raise ValueError("a problem file gives transfers by stage or by pair of devices, not by both")
@@ -136,7 +129,7 @@ def _times(problem: Problem) -> dict[str, object]:
 
 def _pass_times(problem: Problem) -> dict[str, object]:
     times = _ticks(problem, problem.stages) | {"overlapped": [s.overlapped for s in problem.stages]}
-    return {key: by_stage(problem, values, problem.tick) for key, values in times.items() if None not in values}
+    return {key: as_numbers(values, problem.tick) for key, values in times.items() if None not in values}
 
 
 def _ticks(problem: Problem, stages: Sequence[Stage]) -> dict[str, Sequence[int | None]]:
@@ -152,20 +145,18 @@ def _memory(problem: Problem) -> dict[str, object]:
     stages, step = problem.stages, problem.resolution
     document: dict[str, object] = {
         "unit": problem.memory_unit,
-        "activation": by_stage(problem, [s.activation for s in stages], step),
-        "freed_by_backward": by_stage(problem, [s.freed for s in stages], step),
+        "activation": as_numbers([s.activation for s in stages], step),
+        "freed_by_backward": as_numbers([s.freed for s in stages], step),
     }
-    if any(stage.lent for stage in stages):
-        document["kept_for_later"] = by_stage(problem, [s.lent for s in stages], step)
     limits = [pool.capacity for pool in problem.pools if pool.capacity is not None]
     if limits:
         if len(limits) < problem.devices:
             raise ValueError("a problem file limits the memory of every device or of none")
-        document["capacity"] = numbers(limits, step)
+        document["capacity"] = as_numbers(limits, step)
     static_by_stage = any(stage.static for stage in stages) and not any(pool.static for pool in problem.pools)
     # A list as long as there are devices would be read as theirs, and one number too.
     if static_by_stage and problem.placement.stages != problem.devices:
         document["static"] = [as_number(stage.static * step) for stage in stages]
     elif any(problem.static):
-        document["static"] = numbers(problem.static, step)
+        document["static"] = as_numbers(problem.static, step)
     return document

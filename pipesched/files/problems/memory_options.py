@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from pipesched.files.exact_numbers import as_number
+from pipesched.files.exact_numbers import as_number, as_numbers
 from pipesched.files.problems.memory_keys import ALWAYS, FREE, NEVER, CopyStream, Groups
-from pipesched.files.problems.numbers_of_stages import by_stage, numbers
 from pipesched.files.problems.schema import MemorySection
 from pipesched.problem.features.device_resources import HostPool, SharedStream
 from pipesched.problem.memory_options import Offload, Recomputation
@@ -102,7 +101,7 @@ def host_groups(section: MemorySection, devices: int) -> Groups:
 
 def memory_keys(problem: Problem) -> dict[str, object]:
     """`offload`, `recompute` and `decide` as a file writes them; ValueError where a file cannot say them."""
-    stages = problem.stages[:: problem.sequence_chunks]
+    stages = problem.stages
     if not any(stage.saving_kinds for stage in stages):
         return {}
     if any(not stage.may_keep and stage.offload and stage.recompute for stage in stages):
@@ -131,10 +130,10 @@ def _offload(problem: Problem) -> dict[str, object]:
     none = Offload(0, 0, "", "", 0)
     rows = [offload or none for offload in found]
     document: dict[str, object] = {
-        "out": by_stage(problem, [row.out_ticks for row in rows], problem.tick),
-        "in": by_stage(problem, [row.in_ticks for row in rows], problem.tick),
+        "out": as_numbers([row.out_ticks for row in rows], problem.tick),
+        "in": as_numbers([row.in_ticks for row in rows], problem.tick),
         "on": [_stream(problem, one.out_stream), _stream(problem, one.in_stream)],
-        "amount": by_stage(problem, [row.amount for row in rows], problem.resolution),
+        "amount": as_numbers([row.amount for row in rows], problem.resolution),
     }
     limits = [pool for pool in problem.host_pools if pool.capacity is not None]
     if limits:
@@ -154,7 +153,7 @@ def _host_capacity(problem: Problem, limits: Sequence[HostPool]) -> object:
     if held != list(range(problem.devices)) or not (alike or alone):
         raise ValueError("a problem file limits the memory of every host, or of none; those that devices share alike")
     if alone:
-        return numbers(
+        return as_numbers(
             [pool.capacity or 0 for pool in sorted(limits, key=lambda pool: pool.devices)], problem.resolution
         )
     capacity = as_number((limits[0].capacity or 0) * problem.resolution)
@@ -162,15 +161,15 @@ def _host_capacity(problem: Problem, limits: Sequence[HostPool]) -> object:
 
 
 def _recompute(problem: Problem) -> list[dict[str, object]]:
-    ways = [stage.recompute for stage in problem.stages[:: problem.sequence_chunks]]
+    ways = [stage.recompute for stage in problem.stages]
     names = max(([way.name for way in own] for own in ways), key=len)
     if any(own and [way.name for way in own] != names for own in ways):
         raise ValueError("a problem file gives all stages that recompute the same ways")
     return [
         {
             "name": name,
-            "time": numbers([own[n].ticks if own else 0 for own in ways], problem.tick),
-            "keeps": numbers([own[n].keeps if own else 0 for own in ways], problem.resolution),
+            "time": as_numbers([own[n].ticks if own else 0 for own in ways], problem.tick),
+            "keeps": as_numbers([own[n].keeps if own else 0 for own in ways], problem.resolution),
         }
         for n, name in enumerate(names)
     ]

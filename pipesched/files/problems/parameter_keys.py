@@ -108,14 +108,13 @@ def with_holders(section: ParametersSection | None, stages: Sequence[Stage]) -> 
 
 def parameter_keys(problem: Problem) -> dict[str, object]:
     """The key `parameters` of a problem; nothing where it has none."""
-    stages = problem.stages[:: problem.sequence_chunks]
+    stages = problem.stages
     section: dict[str, object] = {}
-    apart = problem.holders if problem.sequence_chunks == 1 else ()
-    if any(stage != holder for stage, holder in enumerate(apart)):
+    if any(stage != holder for stage, holder in enumerate(problem.holders)):
         if not problem.chain_shares:
             raise ValueError("a problem file has stages with the parameters of others only with chains")
-        stages = tuple(problem.stages[holder] for holder in apart)
-        section["holders"] = list(apart)
+        stages = tuple(problem.stages[holder] for holder in problem.holders)
+        section["holders"] = list(problem.holders)
     for key in ("gather", "reduce", "step"):
         own: list[TaskSpec] = [
             task.task if isinstance(task, Gather) else task

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, create_model
+from pydantic import Field
 
-from pipesched.files.features.catalogue import FEATURES
+from pipesched.files.features.catalogue import FEATURES, with_features
 from pipesched.files.fields import field_types
 from pipesched.files.fields.section import Section
 from pipesched.files.fields.sweep_field import SweepField
@@ -17,17 +17,18 @@ from pipesched.files.problems.chain_keys import Chain
 from pipesched.files.problems.memory_keys import DecideSection, OffloadSection, RecomputeMode
 from pipesched.files.problems.module_keys import ModuleSection
 from pipesched.files.problems.parameter_keys import ParametersSection
-from pipesched.files.problems.piece_values import PieceNumbers, SignedPieceNumbers
 from pipesched.problem.problem import Objective
 
 
 class Times(Section):
     """Durations: a number for every stage, or a list with one per stage in stage order."""
 
-    forward: PieceNumbers | None = Field(None, description="forward pass (F)")
-    backward: PieceNumbers | None = Field(None, description="backward for the input (B); without weight: full")
-    weight: PieceNumbers | None = Field(None, description="backward for the weights (W)")
-    fused: PieceNumbers | None = Field(None, description="full backward in one go (BW); default backward + weight")
+    forward: field_types.Numbers | None = Field(None, description="forward pass (F)")
+    backward: field_types.Numbers | None = Field(None, description="backward for the input (B); without weight: full")
+    weight: field_types.Numbers | None = Field(None, description="backward for the weights (W)")
+    fused: field_types.Numbers | None = Field(
+        None, description="full backward in one go (BW); default backward + weight"
+    )
     transfer: TransferField | None = Field(
         None, description="one activation or gradient between two devices: by stage, or by pair of devices; default 0"
     )
@@ -73,7 +74,7 @@ class Tasks(Section):
     layers: field_types.Counts | None = Field(None, description="how often a pass runs its tasks in a row; default 1")
 
 
-class MemorySection(Section):
+class MemoryKeys(Section):
     """Activation memory; without this section it is unlimited and counted in activations."""
 
     unit: field_types.Text = Field("activations", description="a label only")
@@ -83,16 +84,19 @@ class MemorySection(Section):
     static: field_types.NumbersPerDeviceOrStage | None = Field(
         None, description="weights, gradients and optimizer, always held: a number per device, or one per stage"
     )
-    activation: PieceNumbers | None = Field(None, description="taken when F starts; default 1")
-    freed_by_backward: SignedPieceNumbers | None = Field(
+    activation: field_types.Numbers | None = Field(None, description="taken when F starts; default 1")
+    freed_by_backward: field_types.SignedNumbers | None = Field(
         None, description="part given back when B ends, the rest when W ends; negative: B takes more; default 0"
-    )
-    kept_for_later: PieceNumbers | None = Field(
-        None, description="with sequence_chunks: taken besides when F starts, until the first piece's backward ends"
     )
     offload: OffloadSection | None = Field(None, description="activations may move to host memory and back")
     recompute: list[RecomputeMode] | None = Field(None, description="ways to compute activations again; up to six")
     decide: DecideSection | None = Field(None, description="what the solver may choose of offload and recompute")
+
+
+if TYPE_CHECKING:
+    MemorySection = MemoryKeys
+else:
+    MemorySection = with_features("MemorySection", "memory", MemoryKeys)
 
 
 class CommonKeys(Section):
@@ -107,9 +111,6 @@ class CommonKeys(Section):
     chunks: field_types.Count | None = Field(None, description="stages per device, for interleaved and wave; default 1")
     chains: list[Chain] | None = Field(
         None, description="the stages that micro-batches go through, each stage in one chain; default: all, in order"
-    )
-    sequence_chunks: field_types.Count | None = Field(
-        None, description="pieces of each micro-batch, in order; times are then those of a piece; default: one"
     )
     modules: dict[str, ModuleSection] | None = Field(
         None, description="stages of their own that feed the others, such as a vision encoder, by name"
@@ -133,15 +134,10 @@ class CommonKeys(Section):
     sweep: SweepField | None = Field(None, description="what `pipesched sweep` changes: fields and their values")
 
 
-# A problem file has the keys of all problems and those of every feature.
 if TYPE_CHECKING:
     ProblemFile = CommonKeys
 else:
-    ProblemFile = create_model(
-        "ProblemFile",
-        __base__=(*(feature.keys for feature in reversed([*FEATURES])), CommonKeys),
-        __doc__=CommonKeys.__doc__,
-    )
+    ProblemFile = with_features("ProblemFile", "", CommonKeys)
 
 
 # Keys without which a file says too little; the model leaves them open so that all other mistakes are still found.
@@ -159,6 +155,8 @@ def required(document: object) -> tuple[str, ...]:
 def json_schema() -> Mapping[str, Any]:
     """The JSON Schema of the problem file, for editors."""
     schema = ProblemFile.model_json_schema()
+    for feature in FEATURES:
+        feature.amend_schema(schema)
     types = schema["$defs"]
     for key in ("forward", "backward", "weight"):
         types["Tasks"]["properties"][key]["anyOf"][0]["minItems"] = 1

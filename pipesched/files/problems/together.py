@@ -7,7 +7,7 @@ from typing import Any
 
 from pipesched.files.features.catalogue import FEATURES
 from pipesched.files.fields.field import as_list
-from pipesched.files.fields.together import Part, Refused, at, given, more_than_one, of_value
+from pipesched.files.fields.together import Part, Refused, at, given, of_value
 
 _EITHER = "one of the two"
 _ENDS = "makespan or span"
@@ -32,7 +32,6 @@ def _sends(document: Mapping[str, Any]) -> bool:
 _CHAINS, _TASKS, _MODULES = map(given, ("chains", "tasks", "modules"))
 _BLOCKS, _PARAMETERS = given("times.overlapped"), given("parameters")
 _OFFLOAD, _RECOMPUTE = given("memory.offload"), given("memory.recompute")
-_PIECES = more_than_one("sequence_chunks")
 _LOOKUPS = Part("tasks.forward", "a task that needs nothing", _looks_up)
 _SENDING = Part("times.transfer.on", "times.transfer.on", _sends)
 _LAYERS = Part("tasks.layers", "tasks.layers", _repeats)
@@ -45,12 +44,8 @@ _SPAN, _PERIOD, _BOTH_WAYS = (
 
 _ONE_CHAIN = "micro-batches that take ways of their own through the stages are chains already"
 _NO_STEADY_STATE = "no part of such a schedule repeats"
-_PAIR = "a block has one time, which does not say what it takes of two micro-batches that differ"
 REFUSED = (
-    Refused(_CHAINS, _PIECES, _EITHER, _ONE_CHAIN),
-    Refused(_TASKS, _PIECES, _EITHER, "times of tasks are those of a whole micro-batch"),
-    Refused(_BLOCKS, _PIECES, _EITHER, _PAIR),
-    *(Refused(one, _MODULES, _EITHER, _ONE_CHAIN) for one in (_CHAINS, _PIECES)),
+    Refused(_CHAINS, _MODULES, _EITHER, _ONE_CHAIN),
     Refused(_TASKS, _MODULES, _EITHER, "passes of modules are one task each"),
     Refused(_BLOCKS, _MODULES, _EITHER, "which passes of a module may be in a block has no key"),
     Refused(_BOTH_WAYS, _MODULES, "placements that hold each stage once", "a module feeds one copy of a stage"),
@@ -65,7 +60,7 @@ REFUSED = (
     Refused(_BLOCKS, _TASKS, "one of them, since tasks say what passes take",
             "tasks of two passes overlap by themselves"),
     Refused(_SENDING, _BLOCKS, "one of them", "a block has one end, whichever of its passes is sent"),
-    *(Refused(_PERIOD, one, _ENDS, _NO_STEADY_STATE) for one in (_CHAINS, _PIECES, _MODULES, _LOOKUPS)),
+    *(Refused(_PERIOD, one, _ENDS, _NO_STEADY_STATE) for one in (_CHAINS, _MODULES, _LOOKUPS)),
     *(Refused(_PERIOD, one, _ENDS, "the periodic model has no copies and no recomputation")
       for one in (_OFFLOAD, _RECOMPUTE)),
     Refused(_SPAN, _PARAMETERS, "iteration", "with overlap_next that is the span"),

@@ -64,6 +64,29 @@ def in_sequence_chunks(pieces: Sequence[Problem]) -> Problem:
     )
 
 
+def pieces_of(problem: Problem) -> list[Problem]:
+    """The problem of each piece by itself: the way back, but for how often the parameters of a stage are gathered."""
+    where, count = problem.placement, problem.sequence_chunks
+    placement = Placement(
+        where.name,
+        where.devices,
+        where.stage_device[::count],
+        tuple(tuple(stage // count for stage in chain) for chain in where.chains[::count]),
+    )
+    whole = replace(
+        problem,
+        placement=placement,
+        microbatches=problem.microbatches // count,
+        stages=problem.stages[::count],
+        chain_shares=(),
+        stage_arcs=(),
+        sequence_chunks=1,
+        holders=(),
+    )
+    stages = [replace(stage, collected=0) for stage in problem.stages]
+    return [replace(whole, stages=tuple(stages[piece::count])) for piece in range(count)]
+
+
 def _gathered_by_piece(whole: Problem, own: Gather | None, count: int) -> Gather | None:
     """A stage's gathering, as often as passes of so many pieces may need it; once where that is all."""
     if own is None or own.most == 1:

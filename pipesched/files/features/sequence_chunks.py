@@ -1,0 +1,226 @@
+"""Micro-batches of several pieces: what a file may write for each, and each piece's problem by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import Field
+
+from pipesched.files.exact_numbers import as_number, as_numbers
+from pipesched.files.features.catalogue import FEATURES, Column, Feature, FeatureKeys, SeveralProblems
+from pipesched.files.fields import field_types
+from pipesched.files.fields.field import NUMBER, as_list, finite_number, whole_number
+from pipesched.files.fields.kind import Kind
+from pipesched.files.fields.section import Section
+from pipesched.files.fields.together import Refused, given, more_than_one, of_value
+from pipesched.files.schema_errors import shown
+from pipesched.problem.chains.sequence_chunks import in_sequence_chunks, pieces_of
+from pipesched.problem.problem import Problem
+
+_KEY = "sequence_chunks"
+# The keys whose values may differ from piece to piece.
+_VALUES = {
+    "times": ("forward", "backward", "weight", "fused"),
+    "memory": ("activation", "freed_by_backward", "kept_for_later"),
+    "memory.offload": ("out", "in", "amount"),
+}
+_GROWING = ("first", "each_earlier")
+# More chains than this are of no use, and take long to read.
+_MOST_PIECES = 1024
+
+
+class Keys(FeatureKeys):
+    """How many pieces each micro-batch is."""
+
+    sequence_chunks: field_types.Count | None = Field(
+        None, description="pieces of each micro-batch, in order; times are then those of a piece; default: one"
+    )
+
+
+class MemoryKeys(Section):
+    """Memory that a piece holds for those after it."""
+
+    kept_for_later: field_types.Numbers | None = Field(
+        None, description="with sequence_chunks: taken besides when F starts, until the first piece's backward ends"
+    )
+
+
+def _forms(number: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON Schema of a value of pieces, made of such numbers."""
+    grows: dict[str, Any] = {
+        "type": "object",
+        "properties": {_GROWING[0]: number, _GROWING[1]: field_types.SIGNED},
+        "required": list(_GROWING),
+        "additionalProperties": False,
+    }
+    of_stage = {"anyOf": [number, grows, {"type": "array", "items": number, "minItems": 1}]}
+    return {"anyOf": [number, grows, {"type": "array", "items": of_stage, "minItems": 1}]}
+
+
+def _amend(schema: dict[str, Any]) -> None:
+    """The forms of values that may differ from piece to piece, in the JSON Schema of the file."""
+    for path, keys in _VALUES.items():
+        section = schema
+        for name in path.split("."):
+            references = (one.get("$ref", "") for one in section["properties"][name]["anyOf"])
+            section = schema["$defs"][next(filter(None, references)).rpartition("/")[2]]
+        for key in keys:
+            forms = section["properties"][key]["anyOf"]
+            optional = [one for one in forms if one == {"type": "null"}]
+            number = field_types.SIGNED if key == "freed_by_backward" else NUMBER
+            section["properties"][key]["anyOf"] = _forms(number)["anyOf"] + optional
+
+
+class _NotOfPiecesError(ValueError):
+    """A value that is none of the forms for pieces; `allowed` says what they are."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(
+            f"a number, {_GROWING[0]} and {_GROWING[1]}, or a list of {count} numbers, one per piece; or a list of "
+            "these, one per stage"
+        )
+
+
+def _documents(document: Mapping[str, Any]) -> tuple[list[object], list[str]]:
+    """The document of each piece, as if it were the only one of its micro-batch, and what is wrong with its values."""
+    count = whole_number(1)(document[_KEY])
+    if count is None or count > _MOST_PIECES:
+        # How many values there should be is then unknown.
+        text = f"{_KEY}: found {shown(document[_KEY])}; allowed: 1 to {_MOST_PIECES}"
+        valid = {"forward": 1, "backward": 1}
+        return [dict(document) | {_KEY: None, "times": valid, "memory": None}], [text]
+    found = list[str]()
+    pieces: list[dict[str, Any]] = [dict(document) for _ in range(count)]
+    for path, keys in _VALUES.items():
+        for number, piece in enumerate(pieces):
+            held = piece
+            for name in path.split("."):
+                held = _section(held, name)
+            for key in (key for key in keys if held.get(key) is not None):
+                try:
+                    held[key] = _of_piece(held[key], number, count)
+                except _NotOfPiecesError as allowed:
+                    found.append(f"{path}.{key}: found {shown(held[key])}; allowed: {allowed}")
+                    held[key] = 0
+    return list(pieces), list(dict.fromkeys(found))
+
+
+def _section(held: dict[str, Any], key: str) -> dict[str, Any]:
+    """A section of a piece's document as its own, to be changed; an empty one where there is none."""
+    if not isinstance(held.get(key), Mapping):
+        return {}
+    found: dict[str, Any] = dict(held[key])
+    held[key] = found
+    return found
+
+
+def _of_piece(value: object, piece: int, count: int) -> object:
+    """The value of one piece: a number, or a list with one a stage."""
+    entries = as_list(value)
+    if entries is not None and any(isinstance(entry, Mapping) or as_list(entry) is not None for entry in entries):
+        return [_of_stage(entry, piece, count) for entry in entries]
+    return _of_stage(value, piece, count)
+
+
+def _of_stage(value: object, piece: int, count: int) -> object:
+    entries = as_list(value)
+    if entries is not None:
+        if len(entries) != count:
+            raise _NotOfPiecesError(count)
+        return entries[piece]
+    if not isinstance(value, Mapping):
+        return value
+    first, more = (finite_number(value.get(key)) for key in _GROWING)
+    if set(value) != set(_GROWING) or first is None or more is None:
+        raise _NotOfPiecesError(count)
+    value = first + piece * more
+    return value if isinstance(as_number(value), str) else as_number(value)
+
+
+def _mistakes(form: Any, _stages: int | None, _wrong: frozenset[str]) -> Iterator[str]:
+    """Memory is kept for pieces that there are."""
+    if (form.sequence_chunks or 1) == 1 and form.memory and form.memory.kept_for_later:
+        yield "memory.kept_for_later: found without sequence_chunks; allowed: with pieces that others wait for"
+
+
+def _memory(form: Any) -> Iterator[Column]:
+    """The column of what is kept for later pieces."""
+    if form.memory and form.memory.kept_for_later is not None:
+        yield "lent", form.memory.kept_for_later
+
+
+def _per_stage(form: Any) -> Iterator[tuple[str, object]]:
+    if form.memory:
+        yield "memory.kept_for_later", form.memory.kept_for_later
+
+
+def _written(problem: Problem) -> dict[str, object]:
+    """The key of the memory that one piece keeps."""
+    lent = [stage.lent for stage in problem.stages]
+    return {"memory": {"kept_for_later": as_numbers(lent, problem.resolution)}} if any(lent) else {}
+
+
+def _document(problem: Problem, write: Callable[[Problem], dict[str, Any]]) -> dict[str, Any]:
+    """The document of a problem of pieces: that of the first one, with the values of all where they differ."""
+    pieces = [write(piece) for piece in pieces_of(problem)]
+    document = {**pieces[0]}
+    stages = problem.placement.stages // len(pieces)
+    for path, values in _VALUES.items():
+        sections = [_at(piece, path) for piece in pieces]
+        merged = {
+            key: _in_common([section.get(key, 0) for section in sections], stages)
+            for key in values
+            if any(key in section for section in sections)
+        }
+        if merged:
+            _at(document, path).update(merged)
+    keys = [*document]
+    first = keys.index("time_unit")
+    return {key: document[key] for key in keys[:first]} | {_KEY: len(pieces)} | document
+
+
+def _at(document: dict[str, Any], path: str) -> dict[str, Any]:
+    """The section at a path of a document as written, empty where there is none."""
+    for key in path.split("."):
+        document = document.get(key, {})
+    return document
+
+
+def _in_common(values: Sequence[Any], stages: int) -> object:
+    """One number where all pieces of all stages have it, else a list with one entry a stage, the list of its pieces."""
+    if not any(isinstance(value, list) for value in values) and len(set(values)) == 1:
+        return values[0]
+    columns = [value if isinstance(value, list) else [value] * stages for value in values]
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+_OWN, _EITHER = more_than_one(_KEY), "one of the two"
+_ONE_CHAIN = "micro-batches that take ways of their own through the stages are chains already"
+_PAIR = "a block has one time, which does not say what it takes of two micro-batches that differ"
+_REFUSED = (
+    Refused(given("chains"), _OWN, _EITHER, _ONE_CHAIN),
+    Refused(given("tasks"), _OWN, _EITHER, "times of tasks are those of a whole micro-batch"),
+    Refused(given("times.overlapped"), _OWN, _EITHER, _PAIR),
+    Refused(_OWN, given("modules"), _EITHER, _ONE_CHAIN),
+    Refused(of_value("objective", "period"), _OWN, "makespan or span", "no part of such a schedule repeats"),
+)
+
+FEATURES.register(
+    Feature(
+        name=_KEY,
+        keys=Keys,
+        sections={"memory": MemoryKeys},
+        several=SeveralProblems(_documents, in_sequence_chunks, _document),
+        mistakes=_mistakes,
+        memory=_memory,
+        per_stage=_per_stage,
+        written=_written,
+        amend_schema=_amend,
+        refused=_REFUSED,
+        with_units={"memory.kept_for_later": Kind.PART},
+        there=lambda problem: problem.sequence_chunks > 1,
+        not_expressible="the micro-batches are several pieces, and this format is for whole ones",
+        runs_in_torch=False,
+    )
+)
