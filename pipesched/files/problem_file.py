@@ -10,6 +10,7 @@ from os import PathLike
 from pathlib import Path
 
 from pipesched.errors import BadInput
+from pipesched.files.compressed import DAMAGED, opened, own_ending
 from pipesched.files.exact_numbers import read_json, read_yaml
 from pipesched.files.features.catalogue import FEATURES, SeveralProblems, refused_with_value
 from pipesched.files.fields.link_times import latency_of, stream_of, unused_diagonal
@@ -61,20 +62,22 @@ def read_document(path: str | Path) -> object:
     if not isinstance(path, str | PathLike):
         raise BadInput(f"found {type(path).__name__}; allowed: the path of a file")
     try:
-        with Path(path).open("rb") as stream:
+        with opened(Path(path)) as stream:
             data = stream.read(MOST_BYTES + 1)
         if len(data) > MOST_BYTES:
             raise BadInput(f"{path}: found more than {MOST_BYTES} bytes; allowed: up to so many")
         text = data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file") from None
+    except DAMAGED:
+        raise BadInput(f"{path}: cannot be read: it is not a whole file of gzip") from None
     except OSError as error:
         raise BadInput(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise BadInput(f"{path}: cannot be read: it is not a text file") from None
     if not text.strip():
         raise BadInput(f"{path}: the file is empty")
-    return read_json(text, str(path)) if Path(path).suffix.lower() == ".json" else read_yaml(text, str(path))
+    return read_json(text, str(path)) if own_ending(Path(path)) == ".json" else read_yaml(text, str(path))
 
 
 def problem_from(document: object, source: str = "problem", default_name: str = "problem") -> Problem:

@@ -8,6 +8,7 @@ from pathlib import Path
 from pipesched.arguments import refuse_other
 from pipesched.errors import BadInput
 from pipesched.files.atomic_write import write_whole
+from pipesched.files.compressed import packed
 from pipesched.files.exact_numbers import write_json
 from pipesched.files.other_kinds import Kind, refuse_other_kinds
 from pipesched.files.problem_file import problem_from, read_document
@@ -112,7 +113,10 @@ def schedule_document(file: ScheduleFile) -> dict[str, object]:
 
 
 def save(what: Solution | Timeline | ScheduleFile, path: str | Path) -> Path:
-    """Write a schedule file (JSON), which every command reads; `BadInput` without a schedule, or where it cannot be."""
+    """Write a schedule file (JSON), which every command reads; `BadInput` without a schedule, or where it cannot be.
+
+    One whose name ends in .gz is compressed.
+    """
     refuse_other("save", what, (Solution, Timeline, ScheduleFile), "a Solution, a Timeline or a ScheduleFile")
     if isinstance(what, Timeline):
         what = ScheduleFile(what)
@@ -120,7 +124,7 @@ def save(what: Solution | Timeline | ScheduleFile, path: str | Path) -> Path:
         if what.timeline is None:
             raise BadInput(f"{path}: found a solution without a schedule; allowed: one with a schedule")
         what = ScheduleFile.of(what, what.timeline)
-    return write_whole(path, to_text(what))
+    return write_whole(path, packed(Path(path), to_text(what)))
 
 
 def certificate_document(certificate: Certificate | None) -> dict[str, object] | None:

@@ -47,7 +47,9 @@ def value_text(file: ScheduleFile) -> str:
             return ""
         stated = amount(problem, file.value_ticks)
         return (
-            f", with a period of {stated}" if _repeats(file) else f"; its period, {stated} as stated, is not verified"
+            f", with a period of {stated}"
+            if repeats_as_stated(file)
+            else f"; its period, {stated} as stated, is not verified"
         )
     value = amount(problem, measure(file.timeline).value_ticks(problem.objective))
     return f", with {problem.objective.with_article} of {value}"
@@ -59,11 +61,11 @@ def reaches_bound(file: ScheduleFile, finding: Finding | None) -> bool:
     if finding is None or finding.verdict is not Verdict.VERIFIED:
         return False
     if objective is Objective.PERIOD:
-        return file.lower_bound_ticks == file.value_ticks and _repeats(file)
+        return file.lower_bound_ticks == file.value_ticks and repeats_as_stated(file)
     return file.lower_bound_ticks == measure(file.timeline).value_ticks(objective)
 
 
-def _repeats(file: ScheduleFile) -> bool:
+def repeats_as_stated(file: ScheduleFile) -> bool:
     """True if the order, repeated, runs a micro-batch in every period that the file states."""
     timeline, period = file.timeline, file.value_ticks
     return period is not None and repeats_every(timeline.problem, timeline.schedule, period)

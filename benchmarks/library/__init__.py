@@ -1,0 +1,1 @@
+"""The library of published instances: read, verified, solved, and the page about it."""

@@ -1,0 +1,69 @@
+"""Solves an instance that is open, and keeps what is better than its files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+from benchmarks.library.instance import OURS
+from benchmarks.library.standing import Standing
+from pipesched.files.atomic_write import write_whole
+from pipesched.files.compressed import packed
+from pipesched.files.plan_answer import plan_text
+from pipesched.files.schedule_file import ScheduleFile, read_schedule, save
+from pipesched.layers.plan_problem import PlanProblem
+from pipesched.problem.problem import Objective, Problem
+from solver.limits import Limits
+from solver.planning.plan import plan
+from solver.solve import solve
+
+
+def improve(found: Standing, limits: Limits) -> bool:
+    """Search on from the best file; whether there is a better schedule or bound now, which is then written."""
+    one = found.instance
+    if isinstance(one.problem, PlanProblem):
+        return _improve_plan(found, one.problem, limits)
+    return _improve_schedule(found, one.problem, limits)
+
+
+def _improve_schedule(found: Standing, problem: Problem, limits: Limits) -> bool:
+    """Start from the best schedule; a bound alone goes to a schedule of ours, so that the best keeps its sender."""
+    best, bound = found.best, found.bound
+    known = None if best is None else read_schedule(best.path)
+    start = None if known is None or problem.objective is Objective.PERIOD else known.timeline
+    solution = solve(problem, limits, start=start)
+    if solution.timeline is None:
+        return False
+    made = ScheduleFile.of(solution, solution.timeline)
+    better = best is None or _units(problem, solution.value_ticks) < (best.value or 0)
+    tighter = bound is None or _units(problem, solution.lower_bound_ticks) > (bound.bound or 0)
+    if not better and not tighter:
+        return False
+    ours = next((one.path for one in found.entries if one.path.name.partition(".")[0] in OURS), None)
+    if not better and known is not None:
+        kept = known if ours is None else read_schedule(ours)
+        made = replace(made, timeline=kept.timeline, value_ticks=kept.value_ticks)
+    if not tighter and bound is not None:
+        proved = read_schedule(bound.path)
+        made = replace(made, lower_bound_ticks=proved.lower_bound_ticks, certificate=proved.certificate)
+    written = save(made, found.instance.folder / "schedule.json.gz")
+    if ours not in (None, written):
+        ours.unlink()
+    return True
+
+
+def _improve_plan(found: Standing, problem: PlanProblem, limits: Limits) -> bool:
+    answer = plan(problem, limits)
+    if answer.best is None or answer.value is None:
+        return False
+    better = found.best is None or answer.value < (found.best.value or 0)
+    tighter = found.bound is None or answer.lower_bound > (found.bound.bound or 0)
+    if not better and not (tighter and found.best is not None and answer.value == found.best.value):
+        return False
+    target = found.instance.folder / "plan.json.gz"
+    write_whole(target, packed(target, plan_text(answer)))
+    return True
+
+
+def _units(problem: Problem, ticks: int | Fraction | None) -> Fraction:
+    return Fraction(ticks or 0) * problem.tick

@@ -1,0 +1,30 @@
+"""Files compressed by gzip, which have the ending .gz after their own."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from pathlib import Path
+from typing import BinaryIO, cast
+
+ENDING = ".gz"
+# What reading a damaged file raises, besides `OSError`.
+DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error)
+
+
+def opened(path: Path) -> BinaryIO:
+    """The file's bytes as they were before they were compressed."""
+    if path.suffix.lower() == ENDING:
+        return cast(BinaryIO, gzip.open(path, "rb"))
+    return path.open("rb")
+
+
+def own_ending(path: Path) -> str:
+    """The file's ending without that of gzip, in lower case: `.json` of `schedule.json.gz`."""
+    return (path.with_suffix("") if path.suffix.lower() == ENDING else path).suffix.lower()
+
+
+def packed(path: Path, text: str) -> bytes:
+    """The text as a file of this name holds it; the same text always gives the same bytes."""
+    data = text.encode()
+    return gzip.compress(data, 9, mtime=0) if path.suffix.lower() == ENDING else data
