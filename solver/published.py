@@ -9,7 +9,7 @@ from fractions import Fraction
 from formulations.jobs.jobs_of_problem import jobs_of
 from heuristics.catalogue import Heuristic
 from pipesched.errors import Disagreement, DoesNotApply, left_out_note
-from pipesched.problem.chains.microbatch_chains import MicrobatchChains, microbatch_chains
+from pipesched.problem.chains.microbatch_chains import MicrobatchChains, unequal_microbatches
 from pipesched.problem.passes import SAVING
 from pipesched.problem.problem import Problem
 from pipesched.results.candidate import Candidate
@@ -45,7 +45,7 @@ def _candidate(problem: Problem, heuristic: Heuristic) -> Candidate:
         stages = ", ".join(map(str, kept))
         text = f"keeps the activations of stage {stages}; memory.decide has them offloaded or recomputed"
         return Candidate(heuristic.name, None, None, False, text)
-    if problem.network.options and any(p.kind in SAVING for p in schedule.passes()):
+    if problem.network.has_activation_modes and any(p.kind in SAVING for p in schedule.passes()):
         return _fitting(problem, schedule, heuristic.name)
     return simulated_and_validated(problem, schedule, heuristic.name)
 
@@ -69,10 +69,10 @@ def _fitting(problem: Problem, schedule: Schedule, name: str) -> Candidate:
 
 def _with_waits(problem: Problem, schedule: Schedule) -> Iterator[Schedule]:
     """An order of passes with the waits that memory needs; of unequal micro-batches by way of their chains."""
-    if not problem.microbatch_scale:
+    chains = unequal_microbatches(problem)
+    if chains is None:
         yield from expanded(jobs_of(problem), schedule)
         return
-    chains = microbatch_chains(problem)
     into = timeline_into(chains, simulate(problem, schedule)).schedule
     yield from (schedule_back(chains, one) for one in expanded(jobs_of(chains.problem), into))
 

@@ -8,7 +8,7 @@ from threading import Event
 from pipesched.arguments import A_PROBLEM, refuse_other
 from pipesched.errors import BadInput
 from pipesched.files.features.catalogue import refused_with_value
-from pipesched.problem.chains.microbatch_chains import microbatch_chains
+from pipesched.problem.chains.microbatch_chains import unequal_microbatches
 from pipesched.problem.feasibility import refuse_overflow, why_infeasible
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.solution import Solution
@@ -54,7 +54,7 @@ def solve(
         return solve_period(problem, limits, report, stop)
     reason = why_infeasible(problem)
     known = [] if start is None or reason is not None else start_timelines(problem, start)
-    chains = microbatch_chains(problem) if problem.microbatch_scale else None
+    chains = unequal_microbatches(problem)
     if chains is None:
         search = Search(problem, limits, report, stop, engine)
     else:

@@ -18,7 +18,7 @@ def check(timeline: Timeline) -> bool:
     for stage in range(problem.placement.stages):
         for j in problem.microbatches_of[stage]:
             counts = [held[kind, stage, j] for kind in (F, B, W, BW)]  # type: ignore[index]
-            if counts != [1, 0, 0, 1] and not (problem.splittable and counts == [1, 1, 1, 0]):
+            if counts != [1, 0, 0, 1] and not (problem.pipeline.splits and counts == [1, 1, 1, 0]):
                 return False
     return True
 

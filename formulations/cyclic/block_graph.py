@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise, product
+from itertools import pairwise
 from typing import NamedTuple
 
 from formulations.jobs.gathers import first_parts
 from pipesched.errors import BadInput
-from pipesched.problem.mode_gains import block_length, fused_is_dominated, saved_by_block
+from pipesched.problem.mode_gains import fused_is_dominated
 from pipesched.problem.network.task_network import MemoryChange, PassType, Resource, TaskNetwork, TaskType
-from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
+from pipesched.problem.passes import BW, B, F, Pass, W
 from pipesched.problem.problem import Problem
 
 
@@ -123,8 +123,8 @@ def graph_of(problem: Problem) -> BlockGraph:
     period.
     """
     refuse_no_period(problem)
-    splittable, network = problem.splittable, problem.network
-    kinds: tuple[PassKind, ...] = (F, B, W) if splittable else (F, BW)
+    network = problem.network
+    kinds = (F, *network.backwards[0])
     walked = [chain for chain in problem.placement.chains if problem.microbatches_of[chain[0]]]
     streams = {where: n for n, where in enumerate(streams_of(problem))}
     blocks: list[Block] = []
@@ -140,7 +140,7 @@ def graph_of(problem: Problem) -> BlockGraph:
     stages = [s for chain in walked for s in chain]
     fusions = tuple(
         Fusion(of_task[TaskType(B, s)], of_task[TaskType(W, s)], problem.duration(Pass(BW, s, 0)))
-        for s in (stages if splittable and network.one_task_each else ())
+        for s in (stages if network.gradient is B and network.one_task_each else ())
         if not fused_is_dominated(problem, s)
     )
     graph = BlockGraph(
@@ -163,9 +163,9 @@ def streams_of(problem: Problem) -> list[Resource]:
 def refuse_no_period(problem: Problem) -> None:
     """`BadInput` for a problem with passes that are not those of each micro-batch, or memory of several streams."""
     network, allowed = problem.network, "passes, of one or several tasks"
-    if network.options or network.has_collectives or network.has_arcs_between_chains:
+    if network.has_activation_modes or network.has_collectives or network.has_arcs_between_chains:
         raise BadInput(f"period: found {network.what_is_not_single}; allowed: {allowed}")
-    if problem.overlaps and not network.one_task_each:
+    if network.blocks and not network.one_task_each:
         raise BadInput("period: found overlapped blocks of passes of several tasks; allowed: one of the two")
     if any(own is not None and len(_memory_streams(problem, d)) > 1 for d, own in enumerate(problem.room)):
         raise BadInput(
@@ -178,7 +178,7 @@ def _memory_streams(problem: Problem, device: int) -> set[Resource]:
     """The streams of the tasks that take memory of a device and give it back."""
     network, found = problem.network, set[Resource]()
     for (kind, stage), change in network.change.items():
-        if problem.placement.stage_device[stage] == device and kind is not (BW if problem.splittable else None):
+        if problem.placement.stage_device[stage] == device and kind in (F, *network.backwards[0]):
             takes, gives = _first_and_last(network, (kind, stage))
             parts = [*(takes if change.at_start else ()), *(gives if change.at_end else ())]
             found |= {network.tasks[kind, stage][part].resource for part in parts}
@@ -201,7 +201,7 @@ def _waits(problem: Problem, of_task: Mapping[TaskType, int]) -> Iterator[Preced
     """The arcs of the network; what takes limited memory together, or gives it back, does so one after the other."""
     network = problem.network
     for task, block in of_task.items():
-        own = task if problem.splittable or task.kind is not B else task._replace(kind=BW)
+        own = task._replace(kind=network.gradient) if task.kind is B else task
         for after, alternatives, lag, *_ in network.arcs_into[own.pass_type]:
             if after == own:
                 before = alternatives[0]
@@ -218,10 +218,8 @@ def _overlaps(problem: Problem, of_pass: Mapping[PassType, int]) -> Iterator[Ove
     A block that is not, starts and ends no pass sooner than the forward and then the backward do, and where B and
     W are never worse than the full backward none gains.
     """
-    forwards, backwards = ([stage for role, stage in of_pass if role is kind] for kind in (F, B))
-    for stage, other in product(forwards, backwards):
-        if other not in problem.placement.on_device_of(stage) or fused_is_dominated(problem, other):
-            continue
-        ticks = block_length(problem, stage, other)
-        if ticks is not None and saved_by_block(problem, stage, other) > 0:
-            yield Overlap(of_pass[F, stage], of_pass[B, other], ticks)
+    view = problem.pipeline
+    for stage, other in view.pairs_on_devices():
+        walked = (F, stage) in of_pass and (B, other) in of_pass
+        if walked and view.saved_by_block(stage, other) and not fused_is_dominated(problem, other):
+            yield Overlap(of_pass[F, stage], of_pass[B, other], view.blocks[stage])

@@ -30,7 +30,7 @@ def jobs_of(
     `gathered`: how often the parameters of each stage are gathered at least, where that is not once. `opened`: the
     devices that have begun, at times that are known.
     """
-    if problem.microbatch_scale:
+    if problem.network.scale:
         raise ValueError("unequal micro-batches are solved as chains (`microbatch_chains`)")
     network = problem.network
     dominated = [fused_is_dominated(problem, stage) for stage in range(problem.placement.stages)]

@@ -44,7 +44,7 @@ def schedule_of_starts(jobs: Jobs, starts: Mapping[int, int], name: str = "") ->
 def _one_task_on_one_stream(jobs: Jobs) -> bool:
     network = jobs.problem.network
     single = all(len(tasks) == 1 for tasks in network.tasks.values())
-    return len(jobs.problem.streams) == 1 and single and not network.options
+    return len(jobs.problem.streams) == 1 and single and not network.has_activation_modes
 
 
 def _slots(order: list[tuple[int, Pass]]) -> Iterator[Slot]:

@@ -19,7 +19,7 @@ def blocks_that_gain(operations: Operations, known: KnownOrder, devices: set[int
     the split B and W are never worse than the full backward.
     """
     problem = operations.jobs.problem
-    if not problem.overlaps or not problem.network.one_task_each:
+    if not problem.network.blocks or not problem.network.one_task_each:
         return
     for here in operations.on.values():
         backwards = [x for x in here if x.role is B and not fused_is_dominated(problem, x.stage)]

@@ -62,7 +62,7 @@ class Model:
         self.chosen = [self._options(choice) for choice in jobs.choices]
         self.order: dict[Resource, ResourceOrder] | None = None
         self.together: Mapping[Pair, cp_model.IntVar] = {}
-        self.has_all_blocks = self.problem.network.one_task_each or not self.problem.overlaps
+        self.has_all_blocks = self.problem.network.one_task_each or not self.problem.network.blocks
         blocks = blocks_that_gain(self.operations, self.known, self.devices)
         may_not_run = not all(map(self.operations.always, self.start))
         if may_not_run or open_pairs(self.known, self.devices) <= most_literals:
@@ -189,7 +189,7 @@ class Model:
     def _least_in_block(self, x: Operation, n: int) -> int:
         """On a device that is relaxed to delays: a job alone, or in the shortest block that it may be in."""
         p, alone, device = self.jobs.jobs[n].task.of, self.jobs.jobs[n].steps, self.operations.device(x)
-        if self.order is None or device in self.devices or not self.problem.overlaps or p.kind not in (F, BW):
+        if self.order is None or device in self.devices or not self.problem.network.blocks or p.kind not in (F, BW):
             return alone
         mates = [p.stage] if p.kind is F else self.problem.placement.stages_of[device]
         return min([alone, *(self.block(Operation(F, mate, p.microbatch)) for mate in mates)])

@@ -25,10 +25,9 @@ def largest_denominator(problem: Problem, opened: Collection[int] = ()) -> int:
     """
     if problem.objective is not Objective.SPAN:
         return 1
-    where, walks = problem.placement.stage_device, problem.microbatches_of
-    if len(devices_with_open_ends(problem.network, where)) <= 1:
+    if len(devices_with_open_ends(problem.network)) <= 1:
         return 1
-    devices = {where[stage] for stage, walk in enumerate(walks) if walk}
+    devices = {problem.placement.stage_device[stage] for stage, walk in enumerate(problem.microbatches_of) if walk}
     return max(1, len(devices - set(opened)) + bool(opened))
 
 

@@ -22,7 +22,7 @@ from pipesched.problem.pass_names import microbatches_text, pass_text
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, Task, W
 from pipesched.problem.placement import Placement
 from pipesched.problem.stage import Stage, TaskSpec
-from pipesched.problem.view import PipelineView, pipeline_view
+from pipesched.problem.view import PipelineView, is_pipeline, pipeline_of
 
 
 class Objective(StrEnum):
@@ -180,9 +180,14 @@ class Problem:
         return network_of(self.dependencies, modes, self.room, self.host_pools, self.microbatch_scale)
 
     @cached_property
+    def pipeline(self) -> PipelineView:
+        """The forwards and backwards of the network, each pass as one box."""
+        return pipeline_of(self.network)
+
+    @property
     def view(self) -> PipelineView | None:
-        """The pipeline that the network is; None where it is more than plain passes."""
-        return pipeline_view(self.network)
+        """The pipeline that the network is; None where it is more than plain passes of equal micro-batches."""
+        return self.pipeline if is_pipeline(self.network) else None
 
     @cached_property
     def walking(self) -> tuple[range, ...]:

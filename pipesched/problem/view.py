@@ -1,19 +1,24 @@
-"""A pipeline read off a task network: stages on devices, chains, and what the passes of one micro-batch cost."""
+"""A pipeline read off a task network: stages on devices, chains, and what the passes of one micro-batch cost.
+
+`pipeline_of` sees each pass as one box, for heuristics and for what is added up by pass; `is_pipeline` says whether
+that is all of the network, so that what is proved of the pipeline is proved of the network.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from pipesched.problem.network.task_network import Mode, PassType, TaskNetwork
+from pipesched.problem.network.task_network import Mode, PassType, TaskNetwork, TaskTemplate
 from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.placement import Placement
 
 
 @dataclass(frozen=True)
 class PipelineView:
-    """A pipeline of equal micro-batches, every pass one task of its device, all of which a device runs on one stream.
+    """A pipeline of equal micro-batches, every pass one task of its device, all of which a device runs one at a time.
 
     `ticks` are the durations of the passes of a micro-batch, by kind and stage; `splits` says whether backwards may run
     as B and W. `placement` has the device of each stage and the chains, `microbatches_of` the micro-batches of each
@@ -82,33 +87,36 @@ class PipelineView:
             yield from product(stages, stages)
 
 
-def pipeline_view(network: TaskNetwork) -> PipelineView | None:
-    """The pipeline that a network is; None where it is more.
+def is_pipeline(network: TaskNetwork) -> bool:
+    """False where passes are several tasks or occupy several streams of a device, where activations are copied or
+    recomputed, parameters are gathered or reduced, micro-batches are unequal, or wait for others."""
+    return network.one_task_each and not network.scale
 
-    That is where passes are several tasks or occupy several streams of a device, where activations are copied or
-    recomputed, parameters are gathered or reduced, micro-batches are unequal, or wait for others.
+
+def pipeline_of(network: TaskNetwork) -> PipelineView:
+    """The forwards and backwards of a network, each pass as one box that ends when its last task may, at the least.
+
+    Without copies, recomputations, what runs for parameters and what waits for other micro-batches; of unequal
+    micro-batches it is one of factor 1.
     """
-    if not network.one_task_each or network.scale:
-        return None
     previous, arrivals, returns = _walks(network)
-    device_of = [tasks[0].resource.device for (kind, _), tasks in network.tasks.items() if kind is F]
-    walked = tuple(numbers for (kind, _), numbers in network.numbers.items() if kind is F)
-    following = {before: stage for stage, before in previous.items()}
+    stages, following = range(len(network.device_of)), {before: stage for stage, before in previous.items()}
+    walked = tuple(network.numbers[F, stage] for stage in stages)
 
     def chain(stage: int | None) -> Iterator[int]:
         while stage is not None:
             yield stage
             stage = following.get(stage)
 
-    firsts = [stage for stage in range(len(device_of)) if stage not in previous]
+    firsts = [stage for stage in stages if stage not in previous]
     firsts.sort(key=lambda stage: (walked[stage].start, walked[stage].stop))
     return PipelineView(
-        {of: tasks[0].ticks for of, tasks in network.tasks.items()},
+        {of: _ticks(tasks, network.ends[of]) for of, tasks in network.tasks.items() if of[0] in (F, B, W, BW)},
         Mode.SPLIT in network.modes,
-        Placement("", len(network.room), tuple(device_of), tuple(tuple(chain(first)) for first in firsts)),
+        Placement("", len(network.room), network.device_of, tuple(tuple(chain(first)) for first in firsts)),
         walked,
-        tuple(arrivals.get(stage, 0) for stage in range(len(device_of))),
-        tuple(returns.get(stage, 0) for stage in range(len(device_of))),
+        tuple(arrivals.get(stage, 0) for stage in stages),
+        tuple(returns.get(stage, 0) for stage in stages),
         network.blocks,
         network.held_in_flight,
         network.held_for_weight,
@@ -116,13 +124,26 @@ def pipeline_view(network: TaskNetwork) -> PipelineView | None:
     )
 
 
+def _ticks(tasks: Sequence[TaskTemplate], ends: Sequence[int]) -> int:
+    """From the start of a pass to its end; several tasks that end it run side by side where their resources differ."""
+    if len(ends) == 1:
+        return sum(task.ticks for task in tasks[: ends[0] + 1])
+    on = Counter[object]()
+    for task in tasks:
+        on[task.resource] += task.ticks
+    return max(on.values())
+
+
 def _walks(network: TaskNetwork) -> tuple[dict[int, int], dict[int, int], dict[int, int]]:
     """By stage: the one before it on its chain, and the lags of the tensors that it waits for, down and back."""
     previous, arrivals, returns = dict[int, int](), dict[int, int](), dict[int, int]()
-    for arc in network.arcs:
-        stage, sender = arc.after.stage, arc.alternatives[0].stage
-        if sender != stage and arc.after.kind is F:
-            previous[stage], arrivals[stage] = sender, arc.lag
-        elif sender != stage:
-            returns[stage] = arc.lag
+    for (kind, stage), needs in network.needs.items():
+        for need in needs if kind in (F, BW) else ():
+            sender = need.alternatives[0][1]
+            if sender == stage or need.share is not None:
+                continue
+            if kind is F:
+                previous[stage], arrivals[stage] = sender, need.lag
+            else:
+                returns[stage] = need.lag
     return previous, arrivals, returns

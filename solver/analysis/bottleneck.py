@@ -8,7 +8,7 @@ from pipesched.problem.chains.microbatch_chains import without_scale
 from pipesched.problem.problem import Problem
 from pipesched.results.analysis.bottleneck import CLOSE, Bottleneck
 from pipesched.results.certificate import Certificate
-from solver.bounds.analytic.critical_paths import Paths
+from solver.bounds.analytic.load import computes
 from solver.bounds.saving.certificates import certificates
 
 
@@ -27,7 +27,8 @@ def bottleneck(problem: Problem, proved: Certificate | None = None) -> Bottlenec
         if device not in (None, strongest.device) and certificate.value_ticks >= (1 - CLOSE) * strongest.value_ticks:
             assert device is not None
             close.setdefault(device, certificate)
-    works = list(map(Paths(without_scale(problem)).work, range(problem.devices)))
+    equal = without_scale(problem)
+    works = [computes(equal, device) for device in range(problem.devices)]
     free = problem.with_room((None,) * problem.devices)
     at_once = (0,) * problem.placement.stages
     near, free_and_near = (replace(p.with_stages(transfer=at_once), links=()) for p in (problem, free))

@@ -71,8 +71,6 @@ class _Device:
         network = problem.network
         stages = [s for s in problem.placement.stages_of[device] if problem.microbatches_of[s]]
         self._kinds = [(network.held_in_flight[s], network.held_for_weight[s]) for s in stages]
-        if not problem.splittable:
-            self._kinds = [(whole, 0) for whole, _ in self._kinds]
         counts = [len(problem.microbatches_of[s]) for s in stages]
         gathered = {_holder(problem, s): _gathered(problem, s) for s in stages}
         self.most = sum(max(kind) * count for kind, count in zip(self._kinds, counts, strict=True))
@@ -118,7 +116,7 @@ def _one_microbatch(problem: Problem, device: int) -> int:
         here = [s for s in chain if where.stage_device[s] == device and problem.microbatches_of[s]]
         alone = [network.held_in_flight[s] + _gathered(problem, s) for s in here]
         # The activations of the stages before may have moved, or are computed again later.
-        together = [] if network.options else [sum(network.held_in_flight[s] for s in here[:-1])]
+        together = [] if network.has_activation_modes else [sum(network.held_in_flight[s] for s in here[:-1])]
         found = max(found, *alone, alone[-1] + sum(together)) if here else found
     return found
 

@@ -62,7 +62,7 @@ def _faster_transfer(problem: Problem) -> Iterator[Perturbation]:
 def _faster_passes(problem: Problem, device: int) -> Iterator[Perturbation]:
     """Each kind of pass a tenth faster on the first stream of a device."""
     words = {(F,): "forwards (F)", (B,): "backwards for the input (B)", (W,): "weight passes (W)"}
-    if not problem.splittable:
+    if problem.network.gradient is BW:
         words = {(F,): "forwards (F)", (BW,): "backwards (BW)"}
     for kinds, name in (words | {RECOMPUTATIONS: "recomputations (R)"}).items():
 

@@ -11,7 +11,7 @@ from math import inf, sqrt
 from threading import Event
 
 from pipesched.arguments import A_SOLUTION, refuse_other
-from pipesched.problem.chains.microbatch_chains import microbatch_chains
+from pipesched.problem.chains.microbatch_chains import MicrobatchChains, unequal_microbatches
 from pipesched.problem.problem import Objective
 from pipesched.results.analysis.robustness import Rival, Robustness
 from pipesched.results.candidate import Candidate
@@ -104,8 +104,9 @@ def most_robust(
         raise ValueError("the mean under noise is of makespan or span")
     if solution.timeline is None:
         return solution
-    if solution.problem.microbatch_scale:
-        return _of_chains(solution, noise, limits, on_progress, stop)
+    chains = unequal_microbatches(solution.problem)
+    if chains is not None:
+        return _of_chains(chains, solution, noise, limits, on_progress, stop)
     stop = stop or Event()
     search = _Search(solution, noise, limits, on_progress or (lambda _: None))
     seconds = None if limits.deterministic is not None else limits.seconds
@@ -116,11 +117,15 @@ def most_robust(
 
 
 def _of_chains(
-    solution: Solution, noise: Noise, limits: Limits, on_progress: Callable[[float], None] | None, stop: Event | None
+    chains: MicrobatchChains,
+    solution: Solution,
+    noise: Noise,
+    limits: Limits,
+    on_progress: Callable[[float], None] | None,
+    stop: Event | None,
 ) -> Solution:
     """The search for unequal micro-batches: that of their chains, whose passes take as long."""
     assert solution.timeline is not None
-    chains = microbatch_chains(solution.problem)
     candidates = tuple(
         one if one.timeline is None else replace(one, timeline=timeline_into(chains, one.timeline))
         for one in solution.candidates

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipesched.int64_arrays import int64_array, int64_sum
-from pipesched.problem.passes import BW, F, Pass
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import Stage
 
@@ -71,10 +70,10 @@ class Step(NamedTuple):
 
 def covers(problem: Problem) -> bool:
     """True if each pass is one task, gradients take no memory, and no chain has to wait for another one's turn."""
-    plain = problem.network.one_task_each and not problem.network.options and not problem.microbatch_scale
-    return (
-        plain and len(set(problem.queues)) == len(problem.queues) and all(stage.freed >= 0 for stage in problem.stages)
-    )
+    view = problem.view
+    if view is None or len(set(problem.queues)) < len(problem.queues):
+        return False
+    return all(view.freed_by_backward(stage) >= 0 for stage in view.stages)
 
 
 def steps_of_chains(problem: Problem) -> list[Step]:
@@ -184,8 +183,7 @@ def _blocks(problem: Problem, steps: Sequence[Step]) -> Numbers:
     for one, forward in enumerate(steps):
         for other, backward in enumerate(steps):
             if not forward.gradient and backward.gradient and where[forward.stage] == where[backward.stage]:
-                ticks = problem.overlapped_ticks(Pass(F, forward.stage, 0), Pass(BW, backward.stage, 0))
-                found[one, other] = -1 if ticks is None else ticks
+                found[one, other] = problem.pipeline.blocks.get(forward.stage, -1)
     return found
 
 

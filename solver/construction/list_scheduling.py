@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from itertools import product, zip_longest
 
 from pipesched.problem.chains.chain_groups import chain_groups
-from pipesched.problem.chains.microbatch_chains import microbatch_chains
-from pipesched.problem.mode_gains import saved_by_block
+from pipesched.problem.chains.microbatch_chains import unequal_microbatches
 from pipesched.problem.passes import BW, B, F, Pass
 from pipesched.problem.problem import Problem
 from pipesched.schedule.chain_timelines import schedule_back
@@ -30,8 +29,8 @@ def list_schedules(problem: Problem, compiled: bool = False) -> Iterator[Schedul
     That can happen only where chains run against each other, or where B takes more memory than it gives back. If all
     of them do, those in which the stages of a device share its memory.
     """
-    if problem.microbatch_scale:
-        chains = microbatch_chains(problem)
+    chains = unequal_microbatches(problem)
+    if chains is not None:
         yield from (schedule_back(chains, schedule) for schedule in list_schedules(chains.problem, compiled))
         return
     some = False
@@ -47,7 +46,7 @@ def list_schedules(problem: Problem, compiled: bool = False) -> Iterator[Schedul
 
 def list_schedule(problem: Problem, policy: Policy, compiled: bool = False) -> Schedule | None:
     """The schedule of a policy; None if it locks itself out of memory. The same, `compiled` or not."""
-    split = policy.split and problem.splittable
+    split = policy.split and problem.pipeline.splits
     shop = shop_of(problem, split)
     found = list_run(shop, rules_of(problem, policy, shop), compiled=compiled)
     return None if found is None else schedule_of_run(problem, found, split)
@@ -66,7 +65,7 @@ def families(problem: Problem) -> list[list[Policy]]:
     device has one stage, or with shares of the memory if several stages of a device compete for it; then policies that
     form blocks, whose backwards are fused.
     """
-    split = problem.splittable
+    split = problem.pipeline.splits
     ties = tuple(product((True, False), (True, False)))
     plain = [
         Policy(way, patience, later, deepest)
@@ -91,7 +90,7 @@ def block_policies(problem: Problem) -> list[Policy]:
         return []
     ties = product((True, False), (True, False))
     return [
-        Policy(problem.splittable, LISTS.first_wait, later, deepest, wait, shares)
+        Policy(problem.pipeline.splits, LISTS.first_wait, later, deepest, wait, shares)
         for wait, shares, (later, deepest) in product(LISTS.waits, (True, False), ties)
     ]
 
@@ -108,9 +107,8 @@ def _stages_compete(problem: Problem) -> bool:
 
 
 def _some_block_gains(problem: Problem) -> bool:
-    held = problem.placement.stages_of
-    pairs = (pair for stages in held for pair in product(stages, repeat=2))
-    return any(saved_by_block(problem, *pair) > 0 for pair in pairs)
+    view = problem.pipeline
+    return any(view.saved_by_block(*pair) > 0 for pair in view.pairs_on_devices())
 
 
 def sequential(problem: Problem) -> Schedule:

@@ -21,8 +21,8 @@ def folded(problem: Problem) -> Problem | None:
 
     It has the more micro-batches of the two. Sending from a device to its mirror image takes no time in it.
     """
-    chains, network = problem.placement.chains, problem.network
-    if len(chains) != 2 or problem.microbatch_scale or problem.queues or network.options or not network.one_task_each:
+    chains = problem.placement.chains
+    if len(chains) != 2 or problem.queues or problem.view is None:
         return None
     mirror = _mirror(problem)
     if mirror is None:

@@ -77,11 +77,7 @@ def beats(found: Candidate, known: Value | None) -> bool:
 
 def _covers(problem: Problem) -> bool:
     """Passes of one task that wait for their device and for passes of their own micro-batch alone."""
-    network = problem.network
-    plain = network.one_task_each and not network.options and problem.transfer_stream is None
-    shares = (share for arcs in network.arcs_into.values() for *_, share in arcs)
-    alike = not (problem.microbatch_scale or problem.chain_shares or problem.shared_streams)
-    return plain and alike and all(share is None for share in shares)
+    return problem.view is not None and not (problem.chain_shares or problem.shared_streams)
 
 
 def _value(one: Candidate) -> int:

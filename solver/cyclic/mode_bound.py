@@ -16,7 +16,7 @@ from itertools import pairwise
 from math import gcd, inf
 from typing import NamedTuple
 
-from pipesched.problem.mode_gains import block_length, fused_is_dominated, saved_by_block
+from pipesched.problem.mode_gains import fused_is_dominated
 from pipesched.problem.passes import BW, B, F, Pass, W
 from pipesched.problem.problem import Problem
 from pipesched.results.evidence import ModeMultipliers
@@ -93,22 +93,21 @@ def mode_bound(unit: Problem) -> ModeBound | None:
 
 def _modes(unit: Problem, stage: int) -> Iterator[_Mode]:
     """The non-dominated modes of a stage's backward."""
-    if unit.splittable:
+    view = unit.pipeline
+    if view.splits:
         yield _Mode(stage, split=True)
         if fused_is_dominated(unit, stage):
             return
     yield _Mode(stage, split=False)
     for mate in unit.placement.on_device_of(stage):
-        if unit.microbatches_of[mate] and saved_by_block(unit, mate, stage) > 0:
+        if view.microbatches_of[mate] and view.saved_by_block(mate, stage):
             yield _Mode(stage, split=False, forward=mate)
 
 
 def _gradient(unit: Problem, mode: _Mode) -> int:
     """From the start of a backward to the gradient."""
     if mode.forward is not None:
-        ticks = block_length(unit, mode.forward, mode.stage)
-        assert ticks is not None
-        return ticks
+        return unit.pipeline.blocks[mode.forward]
     return unit.duration(Pass(B if mode.split else BW, mode.stage, 0))
 
 

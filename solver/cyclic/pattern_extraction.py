@@ -69,7 +69,7 @@ def is_order_of(pattern: Pattern, timeline: Timeline, middle: int) -> bool:
     roles = {block: task for task, block in graph.of_task.items() if task.kind is not W}
     turns: dict[int, list[tuple[int, int]]] = {}
     in_slots = ([Task(p) for slot in order for p in slot] for order in timeline.schedule.orders)
-    orders = stream_orders(problem, timeline.schedule).values() if not problem.overlaps else in_slots
+    orders = stream_orders(problem, timeline.schedule).values() if not problem.network.blocks else in_slots
     for order in orders:
         for task in order:
             kind, stage, j = task.of
@@ -111,7 +111,7 @@ def _reading(
         for i in range(copies + 1):
             j = first + i
             in_one = kind is not F and timeline.schedule.is_fused(stage, j)
-            if in_one and several and timeline.problem.splittable:
+            if in_one and several and timeline.problem.network.gradient is B:
                 return None  # of several tasks no fused backward is among the blocks
             p = Pass(BW if in_one else kind, stage, j)
             at = timeline.starts[Task(p, part)]

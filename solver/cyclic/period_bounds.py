@@ -35,7 +35,7 @@ class PeriodCertificate:
 def period_certificates(problem: Problem) -> list[PeriodCertificate]:
     """Every certificate, strongest first; where passes are several tasks, what each stream has to do."""
     unit = one_of_each_chain(problem)
-    if not problem.network.one_task_each:
+    if problem.view is None:
         return sorted(map(partial(_of_stream, unit), load(unit, unit.objective)), key=lambda one: -one.value)
     paths = Paths(unit)
     found: list[PeriodCertificate] = []
@@ -84,7 +84,7 @@ def _in_flight_limit(unit: Problem, paths: Paths, stage: int) -> list[PeriodCert
     if capacity is None or activation == 0 or capacity < activation:
         return []
     admitted = capacity // activation
-    cycle = paths.forward[stage] + paths.round_trip[stage] + until_room(unit, paths, stage, capacity, admitted)
+    cycle = paths.forward[stage] + paths.round_trip[stage] + until_room(paths, stage, capacity, admitted)
     value = Fraction(cycle, admitted * unit.microbatches)
     many = counted(admitted, "micro-batch")
     text = (
@@ -101,7 +101,7 @@ def _level(unit: Problem, paths: Paths, device: int) -> list[PeriodCertificate]:
     stages = [s for s in unit.placement.stages_of[device] if unit.microbatches_of[s]]
     if not capacity or not stages:
         return []
-    taken = sum(area(unit, paths, stage) for stage in stages)
+    taken = sum(area(paths, stage) for stage in stages)
     value = Fraction(taken, capacity * unit.microbatches)
     product = plain(float(taken * unit.resolution * unit.tick))
     text = (

@@ -179,7 +179,7 @@ def unroll(pattern: Pattern, problem: Problem, first: int = 0) -> Schedule:
     for stage, walked in enumerate(problem.microbatches_of):
         if walked and (B, stage) not in pattern.graph.of_pass:
             raise ValueError(f"the pattern has no pass of stage {stage}: it is of a problem with fewer micro-batches")
-    if not problem.network.one_task_each:
+    if problem.view is None:
         return _of_tasks(pattern, problem, first)
     return Schedule(
         tuple(tuple(_slots(pattern, problem, first, device)) for device in range(problem.devices)), "pipesched"
@@ -209,7 +209,7 @@ def _in_turn(pattern: Pattern, problem: Problem, first: int, device: int) -> lis
         if not pattern.runs(x):
             continue
         kind, stage, part = task_of[x.block]
-        if kind is B and (x in pattern.fused or not problem.splittable):
+        if kind is B and (x in pattern.fused or problem.network.gradient is BW):
             kind = BW
         skipped = (x.copy - first) % pattern.copies
         repetition = (skipped + first) // pattern.copies + pattern.repetitions[x][device]

@@ -24,7 +24,7 @@ class DiagramBounds:
     restarts: bool = False
 
     def serves(self, search: Search) -> bool:
-        return search.engine.raise_bounds and search.plain_passes
+        return search.engine.raise_bounds and search.problem.view is not None
 
     def kernels(self, search: Search) -> Kernels | None:
         return LONG_DIAGRAM_KERNELS if search.long_times else DIAGRAM_KERNELS

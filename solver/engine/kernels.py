@@ -133,6 +133,6 @@ ALL_KERNELS = (
 
 def kernels_for(problem: Problem) -> Kernels:
     """The kernels that a local search on this problem calls."""
-    if problem.network.options or not problem.network.one_task_each:
+    if problem.view is None:
         return TASK_KERNELS
     return MODE_KERNELS if modes_matter(problem) else KERNELS

@@ -17,7 +17,6 @@ from pipesched.problem.relaxed.relaxation import RelaxedProblem
 from pipesched.problem.relaxed.relaxations import relaxed
 from pipesched.schedule.timeline import Timeline
 from solver.bounds.analytic.catalogue import of_original
-from solver.bounds.saving.certificates import has_plain_passes
 from solver.engine.claims import claim
 from solver.engine.search import Engine, Search
 from solver.tasks.as_stages import Cut, cut
@@ -57,7 +56,7 @@ class Relaxed:
             self._proved = own.lower_bound
             of_poorer = found if self._cut is None else self._cut.claim(found)
             claim(whole, [of_original(self._poorer, of_poorer)])
-        if self._cut is not None or problem.network.options:
+        if self._cut is not None or problem.network.has_activation_modes:
             return
         for timeline in (own.timeline, *self.search.starts()):
             if timeline is not None and self._is_new(timeline):
@@ -77,10 +76,10 @@ class Relaxed:
 
 def relaxed_search(search: Search) -> Relaxed | None:
     """None where the engine has no parts for it, passes are plain already, or no such problem or schedule is known."""
-    if search.plain_passes or search.problem.microbatch_scale:
+    if search.problem.view is not None or search.problem.network.scale:
         return None
     poorer = relaxed(search.problem)
-    plain = has_plain_passes(poorer.problem)
+    plain = poorer.problem.view is not None
     tasks, engine = (None, search.engine.relaxed) if plain else (cut(poorer.problem), search.engine.as_stages)
     if engine is None or not (plain or tasks):
         return None

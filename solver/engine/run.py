@@ -12,7 +12,7 @@ def run(search: Search) -> None:
     engine = search.engine
     if engine.parts and not search.clock.counts_work:
         # Of what is compiled in turn, list scheduling takes least, and gives the first schedules.
-        for kernels in (LIST_KERNELS, search.kernels) if search.plain_passes else (search.kernels,):
+        for kernels in (LIST_KERNELS, search.kernels) if search.problem.view else (search.kernels,):
             kernels.begin(search.workers)
     search.open()
     if engine.parts and search.incumbent.timeline is not None and not search.over():

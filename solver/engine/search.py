@@ -196,11 +196,6 @@ class Search:
     def very_long(self) -> bool:
         return self.passes > SEARCH.very_long
 
-    @property
-    def plain_passes(self) -> bool:
-        """True if each pass is one task with a single mode."""
-        return self.problem.network.one_task_each and not self.problem.network.options
-
     @cached_property
     def long_times(self) -> bool:
         """True if times of diagrams may need more than 32 bits."""

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from pipesched.int64_arrays import int64_array
-from pipesched.problem.mode_gains import block_length, fused_is_dominated, saved_by_block
+from pipesched.problem.mode_gains import fused_is_dominated
 from pipesched.problem.passes import B, F, W
 from pipesched.schedule.schedule import Schedule
 from solver.local_search.annealing_kernel import Best, Work, anneal, anneal_with_modes
@@ -211,9 +211,9 @@ def _rows(lists: list[list[tuple[int, int]]]) -> tuple[Array, Array, Array]:
 
 def _modes(units: Operations, shop: Shop) -> Modes:
     """Mode data of the compiled search, with the initial modes."""
-    problem, operations, lines = units.problem, units.operations, units.lines
+    problem, view, operations, lines = units.problem, units.problem.pipeline, units.operations, units.lines
     role = [{F: FORWARD, B: BACKWARD, W: WEIGHT}[x.role] for x in operations]
-    free = [x.role is B and problem.splittable and not fused_is_dominated(problem, x.stage) for x in operations]
+    free = [x.role is B and view.splits and not fused_is_dominated(problem, x.stage) for x in operations]
     other = list(units.weight)
     for b, w in enumerate(units.weight):
         if w != NONE:
@@ -221,9 +221,9 @@ def _modes(units: Operations, shop: Shop) -> Modes:
     block, gains = np.full((len(lines), len(lines)), NONE, np.int64), np.zeros((len(lines), len(lines)), np.int64)
     for one, (kind, stage) in enumerate(lines):
         for another, (role_of, mate) in enumerate(lines):
-            ticks = block_length(problem, stage, mate) if (kind, role_of) == (F, B) else None
+            ticks = view.blocks.get(stage) if (kind, role_of) == (F, B) else None
             if ticks is not None:
-                block[one, another], gains[one, another] = ticks, saved_by_block(problem, stage, mate) > 0
+                block[one, another], gains[one, another] = ticks, view.saved_by_block(stage, mate) > 0
     numbers = (role, other, units.fused, free, units.ticks, units.takes, units.gives)
     whole = (units.whole_ticks, units.whole_takes, units.whole_gives)
     of = np.ascontiguousarray(int64_array((*numbers, *whole)).T)

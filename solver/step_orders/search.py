@@ -53,7 +53,7 @@ def all_steps(problem: Problem, chain: tuple[int, ...]) -> ModelledSteps | None:
 def order_count(problem: Problem) -> int | None:
     """About how many orders are looked at with one for each state; None where orders of steps say nothing."""
     chain = only_chain(problem)
-    if chain is None or problem.overlaps or problem.network.options or not problem.network.one_task_each:
+    if chain is None or problem.view is None or problem.view.blocks:
         return None
     return 2 * len(chain) * len(problem.microbatches_of[chain[0]]) * state_count(problem, chain)
 

@@ -17,7 +17,6 @@ import numpy as np
 
 from pipesched.compiled import compiled, inlined
 from pipesched.int64_arrays import int64_array
-from pipesched.problem.mode_gains import saved_by_fusing
 from pipesched.problem.passes import BW, B, W
 from pipesched.problem.problem import Problem
 from solver.diagram.moves import fill_waiting
@@ -45,11 +44,9 @@ class Weights(NamedTuple):
 def weights_of(problem: Problem, chain: Sequence[int], steps: Steps) -> Weights:
     """Weight passes of a chain whose devices are all modelled."""
     backwards, devices = chain[::-1], range(len(steps.room))
-    own = [problem.stages[stage] for stage in backwards]
-    split = [splits(problem, stage) for stage in backwards]
-    ticks = int64_array([one.ticks(W) if known else 0 for one, known in zip(own, split, strict=True)])
-    gains = [known and saved_by_fusing(problem, stage) > 0 for stage, known in zip(backwards, split, strict=True)]
-    full = int64_array([one.ticks(BW) if gain else 0 for one, gain in zip(own, gains, strict=True)])
+    view, split = problem.pipeline, {stage: splits(problem, stage) for stage in backwards}
+    ticks = int64_array([view.ticks[W, s] if split[s] else 0 for s in backwards])
+    full = int64_array([view.ticks[BW, s] if split[s] and view.saved_by_fusing(s) else 0 for s in backwards])
     device = steps.device[len(chain) :]
     order = np.lexsort((-ticks, device)).astype(np.int64)
     counts = [int((device == one).sum()) for one in devices]
@@ -58,8 +55,8 @@ def weights_of(problem: Problem, chain: Sequence[int], steps: Steps) -> Weights:
 
 def splits(problem: Problem, stage: int) -> bool:
     """True if a backward of the stage may be split and its gradient is then available sooner."""
-    own = problem.stages[stage]
-    return problem.splittable and own.ticks(B) < own.ticks(BW)
+    view = problem.pipeline
+    return view.splits and view.ticks[B, stage] < view.ticks[BW, stage]
 
 
 @inlined

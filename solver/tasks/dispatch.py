@@ -136,10 +136,9 @@ def expanded(jobs: Jobs, schedule: Schedule) -> Iterator[Schedule]:
 
 def listed(problem: Problem) -> Iterator[Schedule]:
     """List schedules of passes, where these are several tasks as orders of tasks; none where they have options."""
-    network = problem.network
-    if network.one_task_each:
+    if problem.view is not None:
         yield from list_schedules(problem)
-    elif not network.options:
+    elif not problem.network.has_activation_modes:
         jobs = jobs_of(problem)
         with suppress(Deadlock):
             for order in list_schedules(passes_alone(problem)):

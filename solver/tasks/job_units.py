@@ -90,7 +90,7 @@ def start_of(problem: Problem, timeline: Timeline) -> Start | None:
 
     None if memory does not follow from the order of one stream.
     """
-    if problem.network.one_task_each:
+    if problem.view is not None:
         return passes_of(timeline)
     units = _job_units(problem, timeline)
     return None if units is None else (units, units.openings)
@@ -101,7 +101,7 @@ def equal_value_search(timeline: Timeline) -> EqualValueSearch | None:
 
     None as for `start_of`, and where parameters are gathered: orders of jobs do not say when they are there.
     """
-    if timeline.problem.network.one_task_each:
+    if timeline.problem.view is not None:
         return EqualValueSearch(timeline, Units(timeline.problem, timeline.schedule))
     gathered = any(stage.gather for stage in timeline.problem.stages)
     units = None if gathered else _job_units(timeline.problem, timeline)

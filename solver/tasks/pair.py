@@ -173,7 +173,7 @@ def _judged(jobs: Jobs, starts: Mapping[int, int]) -> Timeline:
     first = [Pass(F, s, 1) for s in stages]
     last = [Pass(F, s, 0) for s in stages[1:]]
     for s, j in ((s, j) for j in range(2) for s in reversed(stages) if (s, j) != (stages[-1], 1)):
-        last += [Pass(kind, s, j) for kind in ((B, W) if problem.splittable else (BW,))]
+        last += [Pass(kind, s, j) for kind in problem.network.backwards[0]]
     orders: dict[Resource, list[Task]] = {where: [] for where in problem.network.resources}
     between = stream_orders(problem, own)
     for where, order in orders.items():

@@ -82,9 +82,15 @@ def microbatch_chains(problem: Problem) -> MicrobatchChains:
     return MicrobatchChains(problem, found, stages, tuple(j for _, held in groups for j in held))
 
 
+def unequal_microbatches(problem: Problem) -> MicrobatchChains | None:
+    """The chains of a problem with unequal micro-batches; None where all are equal."""
+    return microbatch_chains(problem) if problem.microbatch_scale else None
+
+
 def without_scale(problem: Problem) -> Problem:
     """What bounds of a problem are computed of: the problem with chains for unequal micro-batches, or the problem."""
-    return microbatch_chains(problem).problem if problem.microbatch_scale else problem
+    chains = unequal_microbatches(problem)
+    return problem if chains is None else chains.problem
 
 
 def is_job_shop(chains: Problem) -> bool:

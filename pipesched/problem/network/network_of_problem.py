@@ -65,6 +65,7 @@ def network_of(
         {pass_type: passes.numbers(*pass_type) for pass_type in types},
         {s: stage.overlapped for s, stage in enumerate(stages) if stage.overlapped is not None},
         scale,
+        passes.placement.stage_device,
     )
 
 

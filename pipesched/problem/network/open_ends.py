@@ -12,15 +12,15 @@ _ALWAYS = {F, REDUCE, STEP}
 _WITH: dict[PassKind, PassKind] = {W: B, RELOAD: OFFLOAD}
 
 
-def devices_with_open_ends(network: TaskNetwork, device_of: Sequence[int]) -> frozenset[int]:
+def devices_with_open_ends(network: TaskNetwork) -> frozenset[int]:
     """Where this is one device, its first task is the first of all and its last one the last, in every schedule.
 
-    `device_of` has the device of each stage. For every task of another device is then behind one of this device, and
-    ahead of one, by arcs that hold whatever modes are chosen. Gatherings of parameters and what drops them are open on
-    both sides: what they wait for depends on the order.
+    For every task of another device is then behind one of this device, and ahead of one, by arcs that hold whatever
+    modes are chosen. Gatherings of parameters and what drops them are open on both sides: what they wait for depends on
+    the order.
     """
     return frozenset(
-        device_of[of[1]]
+        network.device_of[of[1]]
         for of, tasks in network.tasks.items()
         if network.numbers[of]
         for part in range(len(tasks))

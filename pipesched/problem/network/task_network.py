@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from pipesched.problem.features.share import Share
-from pipesched.problem.passes import OF_PARAMETERS, RESHARD, UNSHARD, B, F, Pass, PassKind, W
+from pipesched.problem.passes import BW, OF_PARAMETERS, RESHARD, UNSHARD, B, F, Pass, PassKind, W
 
 # A pass of any micro-batch.
 PassType = tuple[PassKind, int]
@@ -120,7 +120,8 @@ class TaskNetwork:
     back when it ends, by the pass that takes it again. `host_change` is as `change`, of the memory of `hosts`.
 
     A forward of a stage in `blocks` may run with a full backward of its device as one block of so many ticks.
-    `scale[j]` is a factor on the ticks and activations of micro-batch j; empty where all are alike.
+    `scale[j]` is a factor on the ticks and activations of micro-batch j; empty where all are alike. `device_of[s]` is
+    the device of the passes of stage s: its memory is that which they take.
     """
 
     tasks: Mapping[PassType, tuple[TaskTemplate, ...]]
@@ -136,6 +137,7 @@ class TaskNetwork:
     numbers: Mapping[PassType, range] = field(default_factory=dict)
     blocks: Mapping[int, int] = field(default_factory=dict)
     scale: tuple[Fraction, ...] = ()
+    device_of: tuple[int, ...] = ()
 
     def drop(
         self,
@@ -246,6 +248,22 @@ class TaskNetwork:
                 found = next((other for other in passes if other in present), None if optional else passes[0])
                 if found is not None:
                     yield found, lag
+
+    @cached_property
+    def backwards(self) -> tuple[tuple[PassKind, ...], ...]:
+        """The kinds of passes that a backward is in each mode, split first."""
+        of = {Mode.SPLIT: (B, W), Mode.FUSED: (BW,)}
+        return tuple(kinds for mode, kinds in of.items() if mode in self.modes)
+
+    @property
+    def gradient(self) -> PassKind:
+        """The kind of pass that gives the gradient where backwards are split as far as they may be."""
+        return self.backwards[0][0]
+
+    @property
+    def has_activation_modes(self) -> bool:
+        """Whether an activation may be copied or computed again: passes run or not, as a schedule says."""
+        return bool(self.options)
 
     @cached_property
     def held_in_flight(self) -> tuple[int, ...]:

@@ -47,7 +47,7 @@ def certificates(problem: Problem, objective: Objective, run: Run | None = None)
     found: list[Certificate] = []
     for bound in sorted(BOUNDS, key=lambda bound: bound.rank):
         poorer = left[bound.keeping]
-        if not bound.several_streams and not poorer.problem.network.one_task_each:
+        if not bound.several_streams and poorer.problem.view is None:
             continue
         certify = partial(bound.certify, poorer.problem, objective)
         own = certify() if run is None or bound.name == "load" else run(bound.name, certify)

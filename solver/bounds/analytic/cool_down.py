@@ -15,8 +15,9 @@ import numpy as np
 
 from pipesched.problem.attainable_spans import largest_denominator, least_from
 from pipesched.problem.formatting import amount, counted
-from pipesched.problem.passes import Pass, W
+from pipesched.problem.passes import W
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.view import PipelineView
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import ReturnTo
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
@@ -74,10 +75,10 @@ class _Returns(NamedTuple):
 
 def cool_down(problem: Problem, objective: Objective) -> list[Certificate]:
     """For each device that one chain visits the strongest over all devices that its micro-batches return to."""
-    if problem.overlaps:
+    paths, found = Paths(problem), list[Certificate]()
+    if paths.view.blocks:
         return []
-    paths, found = Paths(problem), []
-    for device, chains in visited(problem):
+    for device, chains in visited(paths.view):
         if len(chains) == 1:
             certificates = _of_device(problem, paths, objective, device, chains[0])
             found += sorted(certificates, key=lambda certificate: -certificate.value_ticks)[:1]
@@ -87,12 +88,12 @@ def cool_down(problem: Problem, objective: Objective) -> list[Certificate]:
 def _of_device(
     problem: Problem, paths: Paths, objective: Objective, device: int, stages: list[int]
 ) -> Iterator[Certificate]:
-    left = _left(problem, device, stages)
+    left = _left(paths.view, device, stages)
     if left is None:
         return
     busy = BusyIntervals(problem, paths, device, [stages])
     idle = (busy.idle if busy.apart else 0) + busy.between.trips * busy.between.gap.idle
-    for back in _returns(problem, paths, objective, stages):
+    for back in _returns(paths, objective, stages):
         way, work = _way_back(paths, stages, back, left), _work_there(paths, stages, back, left)
         values = back.head + busy.work + idle - left.work + np.maximum(way, work)
         at = int(np.argmin(values))
@@ -106,12 +107,12 @@ def _of_device(
         yield Certificate(_NAME, least, text, device, ReturnTo(device, back.device))
 
 
-def _left(problem: Problem, device: int, stages: Sequence[int]) -> _Left | None:
+def _left(view: PipelineView, device: int, stages: Sequence[int]) -> _Left | None:
     """For all numbers of backwards that fit into memory; None where they are too many."""
-    room, held = problem.room[device], problem.network.held_in_flight
-    microbatches = len(problem.microbatches_of[stages[0]])
+    room, held = view.room[device], view.held_in_flight
+    microbatches = len(view.microbatches_of[stages[0]])
     later = sum(held[s] for s in stages[1:])
-    pairs, most = list[tuple[int, int, int]](), min(_PARAMS.most_pairs, _PARAMS.most_pairs_of_all // problem.devices)
+    pairs, most = list[tuple[int, int, int]](), min(_PARAMS.most_pairs, _PARAMS.most_pairs_of_all // view.devices)
     for first in range(1, microbatches + 1):
         # On a single stage the two are the same.
         for last in range(1 if len(stages) > 1 else first, first + 1):
@@ -120,34 +121,30 @@ def _left(problem: Problem, device: int, stages: Sequence[int]) -> _Left | None:
                 break
             if len(pairs) == most:
                 return None
-            pairs.append((first, last, _most_left(problem, stages, first, last, free)))
+            pairs.append((first, last, _most_left(view, stages, first, last, free)))
     # Python's integers, so that sums may have any length.
     return _Left(*(np.array(column, dtype=object) for column in zip(*pairs, strict=True))) if pairs else None
 
 
-def _most_left(problem: Problem, stages: Sequence[int], first: int, last: int, room: int | None) -> int:
+def _most_left(view: PipelineView, stages: Sequence[int], first: int, last: int, room: int | None) -> int:
     """The most ticks that all micro-batches have left, with so much memory beside the backwards that are sure to be.
 
     That is room for backwards of stages between the first and the last one here, and for weight passes.
     """
-    network, microbatches = problem.network, len(problem.microbatches_of[stages[0]])
-    ticks = [problem.least_backward(s) for s in stages]
-    items = [
-        (ticks[n], network.held_in_flight[s], first - last) for n, s in enumerate(stages) if 0 < n < len(stages) - 1
-    ]
-    if problem.splittable:
-        for s in stages:
-            waiting = microbatches - (first if s == stages[0] else last)
-            items.append((problem.duration(Pass(W, s, 0)), network.held_for_weight[s], waiting))
+    microbatches, ticks = len(view.microbatches_of[stages[0]]), [view.least_backward(s) for s in stages]
+    items = [(ticks[n], view.held_in_flight[s], first - last) for n, s in enumerate(stages) if 0 < n < len(stages) - 1]
+    for s in stages if view.splits else ():
+        waiting = microbatches - (first if s == stages[0] else last)
+        items.append((view.ticks[W, s], view.held_for_weight[s], waiting))
     return first * ticks[0] + last * sum(ticks[1:]) + most_value(items, room)
 
 
-def _returns(problem: Problem, paths: Paths, objective: Objective, stages: Sequence[int]) -> Iterator[_Returns]:
+def _returns(paths: Paths, objective: Objective, stages: Sequence[int]) -> Iterator[_Returns]:
     """To each other device that the chain visits before; for the span that is the one whose beginning and end count."""
-    placement = problem.placement
+    placement = paths.view.placement
     chain = placement.chains[placement.chain_index[stages[0]]]
     begin, end = chain.index(stages[0]), chain.index(stages[-1])
-    for other in range(problem.devices):
+    for other in range(placement.devices):
         before = [s for s in chain[:begin] if placement.stage_device[s] == other]
         if not before:
             continue

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from itertools import pairwise, product
+from itertools import pairwise
 
-from pipesched.problem.passes import BW, B, F, Pass, W
+from pipesched.problem.passes import BW, B, F
 from pipesched.problem.problem import Problem
+from pipesched.problem.view import PipelineView
 
 
 class Paths:
@@ -17,37 +18,33 @@ class Paths:
     """
 
     def __init__(self, problem: Problem) -> None:
-        if problem.microbatch_scale:
+        if problem.network.scale:
             raise ValueError("unequal micro-batches are bounded as chains (`without_scale`)")
-        self.problem = problem
-        placement = problem.placement
-        stages = range(placement.stages)
-        mates = [placement.stages_of[device] for device in placement.stage_device]
-        least = [durations(problem, stage, mates[stage]) for stage in stages]
+        self.view = problem.pipeline
+        least = [durations(problem, stage, self.view.placement.on_device_of(stage)) for stage in self.view.stages]
         self.forward, self.gradient, self.rest = ([one[kind] for one in least] for kind in range(3))
         self._walk()
 
     def _walk(self) -> None:
         """Path lengths along every chain, forwards and back."""
-        problem = self.problem
-        stages = problem.placement.stages
+        view, stages = self.view, len(self.view.stages)
         # From time 0 to the earliest start of the stage's first forward.
         self.head = [0] * stages
         # From the end of a gradient pass of the stage to the end of the same micro-batch's on the chain's first stage.
         self.back = [0] * stages
         # From the end of a forward of the stage to the earliest start of the same micro-batch's backward on it.
         self.round_trip = [0] * stages
-        for chain in problem.placement.chains:
+        for chain in view.placement.chains:
             for one, other in pairwise(chain):
-                self.head[other] = self.head[one] + self.forward[one] + problem.lag(one, other)
-                self.back[other] = problem.lag(other, one) + self.gradient[one] + self.back[one]
+                self.head[other] = self.head[one] + self.forward[one] + view.lag(one, other)
+                self.back[other] = view.lag(other, one) + self.gradient[one] + self.back[one]
             for one, other in zip(chain[-2::-1], chain[::-1], strict=False):
-                lags = problem.lag(one, other) + problem.lag(other, one)
+                lags = view.lag(one, other) + view.lag(other, one)
                 self.round_trip[one] = lags + self.forward[other] + self.gradient[other] + self.round_trip[other]
 
     def tail(self, stage: int) -> int:
         """From the end of a gradient pass of the stage to the end of that micro-batch's backward on the first stage."""
-        return self.tail_until(stage, self.problem.placement.chains[self.problem.placement.chain_index[stage]][0])
+        return self.tail_until(stage, self.view.placement.chains[self.view.placement.chain_index[stage]][0])
 
     def tail_until(self, stage: int, until: int) -> int:
         """From the end of a gradient pass of the stage to the end of that micro-batch's backward on an earlier one."""
@@ -65,19 +62,11 @@ class Paths:
 
     def work(self, device: int) -> int:
         """The least time the device computes in all."""
-        problem = self.problem
-        held = problem.placement.stages_of[device]
-        total = sum(problem.least_work(s) * len(problem.microbatches_of[s]) for s in held)
-        saving = max((self._saving(f, b) for f in held for b in held), default=0)
-        return max(0, total - saving * sum(len(problem.microbatches_of[s]) for s in held))
-
-    def _saving(self, forward: int, backward: int) -> int:
-        """What running a forward and a full backward as one block saves; 0 where nothing."""
-        block = self.problem.overlapped_ticks(Pass(F, forward, 0), Pass(BW, backward, 0))
-        if block is None:
-            return 0
-        alone = self.problem.duration(Pass(F, forward, 0)) + self.problem.duration(Pass(BW, backward, 0))
-        return max(0, alone - block)
+        view = self.view
+        held = view.placement.stages_of[device]
+        total = sum(view.least_work(s) * len(view.microbatches_of[s]) for s in held)
+        saving = max((view.saved_by_block(f, b) for f in held for b in held), default=0)
+        return max(0, total - saving * sum(len(view.microbatches_of[s]) for s in held))
 
 
 def blocks_outlast_passes(problem: Problem) -> bool:
@@ -85,36 +74,35 @@ def blocks_outlast_passes(problem: Problem) -> bool:
 
     Then a device relaxed to delays, on which a forward and a backward may run at once, needs no blocks.
     """
-    for held in problem.placement.stages_of:
-        for f, b in product(held, held):
-            forward, backward = Pass(F, f, 0), Pass(BW, b, 0)
-            block = problem.overlapped_ticks(forward, backward)
-            if block is not None and block < max(problem.duration(forward), problem.duration(backward)):
-                return False
-    return True
+    view = problem.pipeline
+    return all(
+        view.blocks[f] >= max(view.ticks[F, f], view.ticks[BW, b])
+        for f, b in view.pairs_on_devices()
+        if f in view.blocks
+    )
 
 
-def chains_on(problem: Problem, device: int) -> list[list[int]]:
+def chains_on(view: PipelineView, device: int) -> list[list[int]]:
     """The device's stages, chain by chain in walking order; chains that no micro-batch walks are left out."""
-    where = problem.placement.stage_device
-    kept = [[s for s in c if where[s] == device and problem.microbatches_of[s]] for c in problem.placement.chains]
+    where = view.placement.stage_device
+    kept = [[s for s in c if where[s] == device and view.microbatches_of[s]] for c in view.placement.chains]
     return [stages for stages in kept if stages]
 
 
-def visited(problem: Problem) -> Iterator[tuple[int, list[list[int]]]]:
+def visited(view: PipelineView) -> Iterator[tuple[int, list[list[int]]]]:
     """Every device that micro-batches visit, with its stages as `chains_on` gives them."""
-    for device in range(problem.devices):
-        chains = chains_on(problem, device)
+    for device in range(view.devices):
+        chains = chains_on(view, device)
         if chains:
             yield device, chains
 
 
-def gate_of(problem: Problem, whose: int | None, stage: int) -> int | None:
+def gate_of(view: PipelineView, whose: int | None, stage: int) -> int | None:
     """The first stage a chain walks on device `whose` until it has walked this one, None if it has walked none there.
 
     The chain's first stage if `whose` is None.
     """
-    placement = problem.placement
+    placement = view.placement
     chain = placement.chains[placement.chain_index[stage]]
     walked = chain[: chain.index(stage) + 1]
     return next((one for one in walked if whose is None or placement.stage_device[one] == whose), None)
@@ -125,11 +113,12 @@ def durations(problem: Problem, stage: int, mates: Collection[int]) -> tuple[int
 
     A block is as long as its forward's stage says.
     """
-    own = problem.overlapped_ticks(Pass(F, stage, 0), Pass(BW, stage, 0)) if mates else None
-    forward, full = problem.duration(Pass(F, stage, 0)), problem.duration(Pass(BW, stage, 0))
-    blocks = [problem.overlapped_ticks(Pass(F, mate, 0), Pass(BW, stage, 0)) for mate in mates]
-    forward, full = min(forward, forward if own is None else own), min([full, *(b for b in blocks if b is not None)])
-    if not problem.splittable:
+    view = problem.pipeline
+    forward, full = view.ticks[F, stage], view.ticks[BW, stage]
+    if mates:
+        forward = min(forward, view.blocks.get(stage, forward))
+        full = min(full, *(view.blocks.get(mate, full) for mate in mates))
+    split = view.split_ticks(stage)
+    if split is None:
         return forward, full, full
-    b, w = problem.duration(Pass(B, stage, 0)), problem.duration(Pass(W, stage, 0))
-    return forward, min(b, full), min(b + w, full)
+    return forward, min(view.ticks[B, stage], full), min(split, full)

@@ -47,17 +47,17 @@ def head_and_tail(problem: Problem, objective: Objective, in_order: bool = False
     if in_order and not problem.queues:
         return []
     paths, found = Paths(problem), []
-    for device, chains in visited(problem):
+    for device, chains in visited(paths.view):
         line = _line(problem, chains) if in_order else _Line(range(len(chains)), range(len(chains)))
         intervals = BusyIntervals(problem, paths, device, chains)
         firsts, spare = [chains[n] for n in line.firsts], int(intervals.apart)
         # The first backward is of one of these.
-        trip = head_gap(problem, paths, device, firsts, spare).length
-        intervals.idle = head_gap(problem, paths, device, chains, spare)._replace(length=trip).idle
+        trip = head_gap(paths, device, firsts, spare).length
+        intervals.idle = head_gap(paths, device, chains, spare)._replace(length=trip).idle
         always = intervals.to_last_gradient()
         by_chain = [intervals.to_gradient_of_last_forward(chains[n]) for n in line.lasts]
         certificates = []
-        for ends in heads_and_tails(problem, paths, objective, [chain[0] for chain in chains]):
+        for ends in heads_and_tails(paths, objective, [chain[0] for chain in chains]):
             head, tails = min(ends.heads[n] for n in line.firsts), [ends.tails[n] for n in line.lasts]
             # Any of these chains' forwards may be the last.
             shortest = min(zip(by_chain, tails, strict=True), key=lambda pair: pair[0].ticks + pair[1])

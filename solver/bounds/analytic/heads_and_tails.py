@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Objective
 from solver.bounds.analytic.critical_paths import Paths, gate_of
 
 
@@ -29,16 +29,14 @@ class HeadsAndTails(NamedTuple):
         return min(self.heads)
 
 
-def heads_and_tails(
-    problem: Problem, paths: Paths, objective: Objective, first: Sequence[int]
-) -> Iterator[HeadsAndTails]:
+def heads_and_tails(paths: Paths, objective: Objective, first: Sequence[int]) -> Iterator[HeadsAndTails]:
     """All that a device has on which the chains walk these stages first."""
     if objective is Objective.MAKESPAN:
         yield HeadsAndTails(None, [paths.head[s] for s in first], [paths.tail(s) for s in first])
         return
-    for owner in range(problem.devices):
+    for owner in range(paths.view.devices):
         # The other device is sure to begin before, and to end behind, if every chain passes it first.
-        gates = [gate for s in first for gate in [gate_of(problem, owner, s)] if gate is not None]
+        gates = [gate for s in first for gate in [gate_of(paths.view, owner, s)] if gate is not None]
         if len(gates) == len(first):
             heads = [paths.head[s] - paths.head[gate] for s, gate in zip(first, gates, strict=True)]
             yield HeadsAndTails(owner, heads, [paths.tail_until(s, gate) for s, gate in zip(first, gates, strict=True)])

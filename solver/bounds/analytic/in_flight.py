@@ -13,10 +13,10 @@ from solver.bounds.analytic.critical_paths import Paths
 def in_flight_limit(problem: Problem, objective: Objective) -> list[Certificate]:
     """ceil(m/K) round trips one after another, on the stage where they take longest."""
     paths = Paths(problem)
-    found = []
-    for stage, microbatches in enumerate(problem.microbatches_of):
-        device = problem.placement.stage_device[stage]
-        capacity, activation = problem.room[device], problem.network.held_in_flight[stage]
+    view, found = paths.view, []
+    for stage, microbatches in enumerate(view.microbatches_of):
+        device, activation = view.placement.stage_device[stage], view.held_in_flight[stage]
+        capacity = view.room[device]
         if capacity is None or activation == 0 or not len(microbatches):
             continue
         admitted = capacity // activation
@@ -24,7 +24,7 @@ def in_flight_limit(problem: Problem, objective: Objective) -> list[Certificate]
             continue
         rounds = -(-len(microbatches) // admitted)
         there_and_back = paths.forward[stage] + paths.round_trip[stage]
-        cycle = there_and_back + until_room(problem, paths, stage, capacity, admitted)
+        cycle = there_and_back + until_room(paths, stage, capacity, admitted)
         head = paths.head[stage] if objective is Objective.MAKESPAN else 0
         value = head + (rounds - 1) * cycle + there_and_back + paths.rest[stage]
         many = counted(admitted, "micro-batch")
@@ -38,13 +38,13 @@ def in_flight_limit(problem: Problem, objective: Objective) -> list[Certificate]
     return found
 
 
-def until_room(problem: Problem, paths: Paths, stage: int, capacity: int, admitted: int) -> int:
+def until_room(paths: Paths, stage: int, capacity: int, admitted: int) -> int:
     """From the start of a backward to room for one more forward, at least.
 
     What B gives back makes no room where the rest of that activation still does not fit next to `admitted` whole ones:
     then either its W must end too, or a second backward.
     """
-    activation, freed = problem.network.held_in_flight[stage], problem.network.freed_by_backward[stage]
+    activation, freed = paths.view.held_in_flight[stage], paths.view.freed_by_backward(stage)
     if freed <= 0:
         return paths.rest[stage]
     if capacity < admitted * activation + (activation - freed):

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from pipesched.problem.formatting import amount
-from pipesched.problem.passes import F, Pass
+from pipesched.problem.passes import F
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.view import PipelineView
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import OnDevice
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
@@ -59,7 +60,7 @@ class _Heads:
 
     def __init__(self, problem: Problem, paths: Paths, heads: list[_Head]) -> None:
         self.problem, self.paths = problem, paths
-        place = {stage: at for chain in problem.placement.chains for at, stage in enumerate(chain)}
+        place = {stage: at for chain in paths.view.placement.chains for at, stage in enumerate(chain)}
         self.heads = sorted(heads, key=lambda head: -place[head.stages[0]])
         # Of devices that are reached later and left earlier: their number here, and the way to them and back.
         self.within: list[list[tuple[int, int]]] = []
@@ -149,10 +150,10 @@ def integral_warmup(problem: Problem, objective: Objective) -> list[Certificate]
     """For devices that one chain alone visits, each with all the devices whose first backwards precede its own."""
     paths = Paths(problem)
     heads: dict[int, list[_Head]] = {}
-    for device, chains in visited(problem):
+    for device, chains in visited(paths.view):
         if len(chains) == 1:
-            chain = problem.placement.chain_index[chains[0][0]]
-            heads.setdefault(chain, []).append(_head(problem, paths, objective, device, chains[0]))
+            chain = paths.view.placement.chain_index[chains[0][0]]
+            heads.setdefault(chain, []).append(_head(paths, objective, device, chains[0]))
     return [one for of_chain in heads.values() for one in _Heads(problem, paths, of_chain).certificates()]
 
 
@@ -166,38 +167,38 @@ def warm_up_forwards(problem: Problem) -> dict[int, int]:
         return {}
     paths, found = Paths(problem), dict[int, int]()
     chains: dict[int, list[_Head]] = {}
-    for device, visits in visited(problem):
-        chain = problem.placement.chain_index[visits[0][0]]
-        chains.setdefault(chain, []).append(_head(problem, paths, problem.objective, device, visits[0]))
+    for device, visits in visited(paths.view):
+        chain = paths.view.placement.chain_index[visits[0][0]]
+        chains.setdefault(chain, []).append(_head(paths, problem.objective, device, visits[0]))
     for heads in (_Heads(problem, paths, of_chain) for of_chain in chains.values()):
         started = heads.first_backwards(max(heads.least_values()), len(heads.heads))
         for head, start in zip(heads.heads, started, strict=True):
             (stage,) = head.stages
-            ticks = problem.duration(Pass(F, stage, 0))
+            ticks = paths.view.ticks[F, stage]
             assert start is not None
-            found[stage] = min(start, head.sums[-1]) // ticks if ticks else len(problem.microbatches_of[stage])
-    for walked in problem.placement.chains:
+            found[stage] = min(start, head.sums[-1]) // ticks if ticks else len(paths.view.microbatches_of[stage])
+    for walked in paths.view.placement.chains:
         for before, stage in pairwise(walked):
             found[stage] = min(found[before], found[stage])
     return found
 
 
-def _head(problem: Problem, paths: Paths, objective: Objective, device: int, stages: list[int]) -> _Head:
+def _head(paths: Paths, objective: Objective, device: int, stages: list[int]) -> _Head:
     start = paths.head[stages[0]] if objective is Objective.MAKESPAN else 0
     # If all forwards may run before the first backward, the two gaps may be the same time.
-    tail = tail_gap(problem, paths, device, [stages]).idle if forced_apart(problem, device, [stages]) else 0
-    gap = head_gap(problem, paths, device, [stages], 0)
-    sums = _sums(problem, device, stages) or range(gap.filled + 1)
+    tail = tail_gap(paths, device, [stages]).idle if forced_apart(paths.view, device, [stages]) else 0
+    gap = head_gap(paths, device, [stages], 0)
+    sums = _sums(paths.view, device, stages) or range(gap.filled + 1)
     return _Head(device, stages, start + paths.work(device) + tail, gap.length, sums)
 
 
-def _sums(problem: Problem, device: int, stages: list[int]) -> Sequence[int] | None:
+def _sums(view: PipelineView, device: int, stages: list[int]) -> Sequence[int] | None:
     """The total durations of sets of forwards that fit into memory together; None if there are too many."""
-    network, capacity = problem.network, problem.room[device]
+    capacity = view.room[device]
     least = {0: 0}  # by length, the least memory that it takes
     for stage in stages:
-        ticks, size = problem.duration(Pass(F, stage, 0)), network.held_in_flight[stage]
-        most = len(problem.microbatches_of[stage])
+        ticks, size = view.ticks[F, stage], view.held_in_flight[stage]
+        most = len(view.microbatches_of[stage])
         if capacity is not None and size > 0:
             most = min(most, capacity // size)
         if len(least) * (most + 1) > _MOST_SUMS:

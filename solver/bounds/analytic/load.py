@@ -6,7 +6,8 @@ Where passes are several tasks, each stream of a device needs the time of all it
 from __future__ import annotations
 
 from pipesched.problem.formatting import amount
-from pipesched.problem.passes import BW, B, F, PassKind, W
+from pipesched.problem.network.task_network import PassType
+from pipesched.problem.passes import F
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import OnDevice, OnStream
@@ -16,10 +17,9 @@ from solver.bounds.analytic.critical_paths import Paths, chains_on
 
 def load(problem: Problem, objective: Objective) -> list[Certificate]:
     """Span: the device's work. Makespan: the way to the device, and its work."""
-    paths = Paths(problem)
-    if not problem.network.one_task_each:
-        return [one for device in range(problem.devices) for one in _streams(problem, paths, device)]
-    found = []
+    if problem.view is None:
+        return [one for device in range(problem.devices) for one in _streams(problem, device)]
+    paths, found = Paths(problem), []
     for device in range(problem.devices):
         work = paths.work(device)
         if objective is Objective.SPAN:
@@ -30,8 +30,13 @@ def load(problem: Problem, objective: Objective) -> list[Certificate]:
     return found
 
 
+def computes(problem: Problem, device: int) -> int:
+    """The least ticks that a device computes in all."""
+    return Paths(problem).work(device) if problem.view else _work(problem, device, problem.streams[0])
+
+
 def _makespan(problem: Problem, paths: Paths, device: int, work: int) -> list[Certificate]:
-    stages = [stage for chain in chains_on(problem, device) for stage in chain]
+    stages = [stage for chain in chains_on(paths.view, device) for stage in chain]
     if not stages:
         return []
     head = min(paths.head[stage] for stage in stages)
@@ -42,31 +47,29 @@ def _makespan(problem: Problem, paths: Paths, device: int, work: int) -> list[Ce
     return [Certificate("load", head + work, text, device, OnDevice(device))]
 
 
-def _streams(problem: Problem, paths: Paths, device: int) -> list[Certificate]:
+def _streams(problem: Problem, device: int) -> list[Certificate]:
     """One for each stream that has something to run whatever the modes; the first stream always has one."""
     found, first = [], problem.streams[0]
     for stream in problem.streams:
-        work = paths.work(device) if stream == first else _least(problem, device, stream)
+        work = _work(problem, device, stream)
         if work or stream == first:
             text = f"Stream {stream} of device {device} runs tasks of {amount(problem, work)} in all, one at a time."
             found.append(Certificate("load", work, text, device, OnStream(device, stream)))
     return found
 
 
-def _least(problem: Problem, device: int, stream: str) -> int:
-    """The least time of a device's tasks on a stream other than the first; blocks, if there are any, use only that."""
-    if problem.overlaps:
-        return 0
+def _work(problem: Problem, device: int, stream: str) -> int:
+    """The least ticks of a device's tasks on a stream, without what sends tensors on; 0 where there are blocks."""
+    network = problem.network
 
-    def ticks(stage: int, *kinds: PassKind) -> int:
-        tasks = (task for kind in kinds for task in problem.stages[stage].tasks_of(kind))
-        return sum(task.ticks for task in tasks if task.stream == stream)
+    def ticks(*passes: PassType) -> int:
+        tasks = (task for of in passes for task in network.tasks[of][: network.ends[of][-1] + 1])
+        return sum(task.ticks for task in tasks if task.resource.stream == stream)
 
     total = 0
-    for stage in problem.placement.stages_of[device]:
-        whole = ticks(stage, BW)
-        backward = min(whole, ticks(stage, B, W)) if problem.splittable else whole
-        total += (ticks(stage, F) + backward) * len(problem.microbatches_of[stage])
+    for s in problem.placement.stages_of[device] if not network.blocks else ():
+        backward = min(ticks(*((kind, s) for kind in mode)) for mode in network.backwards)
+        total += (ticks((F, s)) + backward) * len(network.numbers[F, s])
     return total
 
 

@@ -26,14 +26,14 @@ from solver.bounds.analytic.modes.values import ModeValues
 
 def memory_and_modes(problem: Problem, objective: Objective) -> list[Certificate]:
     """The device whose memory is short in the longest time; none where another bound on modes proves as much."""
-    if not modes_count(problem):
-        return []
     paths = Paths(problem)
-    devices = [ModeValues(problem, paths, objective, device) for device, _ in visited(problem)]
+    if not modes_count(paths.view):
+        return []
+    devices = [ModeValues(paths, objective, device) for device, _ in visited(paths.view)]
     starts = [
         min(paths.head[chain[0]] for chain in one.chains) if objective is Objective.MAKESPAN else 0 for one in devices
     ]
-    holders = {at: Holder(problem, devices, at, starts[at]) for at, one in enumerate(devices) if _limited(problem, one)}
+    holders = {at: Holder(devices, at, starts[at]) for at, one in enumerate(devices) if _limited(one)}
 
     def short(until: int) -> tuple[int, Held] | None:
         splits = [most_split(one, until) for one in devices]
@@ -56,11 +56,10 @@ def memory_and_modes(problem: Problem, objective: Objective) -> list[Certificate
     return [_certificate(problem, devices, low, *found)]
 
 
-def _limited(problem: Problem, one: ModeValues) -> bool:
+def _limited(one: ModeValues) -> bool:
     """Whether what the device holds at once has a limit. Gradients that take memory fill and empty it in other ways."""
-    network = problem.network
     limit = len(one.counts.alone) > 1 if one.capacity is None else one.capacity > 0
-    return limit and all(network.freed_by_backward[s] >= 0 for s in one.counts.stages)
+    return limit and all(one.view.freed_by_backward(s) >= 0 for s in one.counts.stages)
 
 
 def _certificate(problem: Problem, devices: list[ModeValues], until: int, at: int, held: Held) -> Certificate:

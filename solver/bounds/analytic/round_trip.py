@@ -19,14 +19,14 @@ def round_trip(problem: Problem, objective: Objective) -> list[Certificate]:
     """Work plus the idle time at the head and the tail of each device, and between them where memory is short."""
     paths = Paths(problem)
     found = []
-    for device, chains in visited(problem):
+    for device, chains in visited(paths.view):
         # Either all forwards run before the first backward, or a backward starts before the last forward. In the
         # second case the two gaps are apart and add up; in the first they may be the same time.
-        tail = tail_gap(problem, paths, device, chains)
-        all_first, mixed = (head_gap(problem, paths, device, chains, spare) for spare in (0, 1))
+        tail = tail_gap(paths, device, chains)
+        all_first, mixed = (head_gap(paths, device, chains, spare) for spare in (0, 1))
         together = max(all_first.idle, tail.idle)
-        middle = between(problem, paths, device, chains)
-        if forced_apart(problem, device, chains):
+        middle = between(paths, device, chains)
+        if forced_apart(paths.view, device, chains):
             head, idle, why = mixed, mixed.idle + middle.trips * middle.gap.idle + tail.idle, _FORCED
             if middle.trips and middle.gap.idle:
                 why = f"{_in_a_row(problem, middle)} {_FORCED}"

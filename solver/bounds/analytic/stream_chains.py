@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipesched.problem.mode_gains import fused_is_dominated
-from pipesched.problem.network.task_network import Resource, TaskType
+from pipesched.problem.network.task_network import Mode, Resource, TaskType
 from pipesched.problem.passes import BW, B, F, PassKind, W
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import Stage
@@ -24,9 +24,10 @@ _BACKWARDS = (B, W, BW)
 
 def stream_chains(problem: Problem) -> StreamChains | None:
     """None where nothing is said: one task a pass, or a backward of several that may gain by being fused."""
-    if problem.network.one_task_each or problem.overlaps or problem.microbatch_scale:
+    network = problem.network
+    if network.one_task_each or network.blocks or network.scale:
         return None
-    if problem.splittable:
+    if Mode.SPLIT in network.modes:
         problem = replace(problem, stages=tuple(map(_in_two, problem.stages)))
         if not all(fused_is_dominated(problem, s) for s in range(problem.placement.stages)):
             return None
@@ -52,13 +53,12 @@ class StreamChains:
     """
 
     def __init__(self, problem: Problem) -> None:
-        kinds = (F, B, W) if problem.splittable else (F, BW)
         self.problem, network, walked = problem, problem.network, problem.microbatches_of
         self._device = problem.placement.stage_device
         self.ticks = {
             TaskType(*pass_type, part): task.ticks
             for pass_type, tasks in network.tasks.items()
-            if pass_type[0] in kinds and walked[pass_type[1]]
+            if pass_type[0] in (F, *network.backwards[0]) and walked[pass_type[1]]
             for part, task in enumerate(tasks)
         }
         self.on: dict[Resource, list[TaskType]] = {}

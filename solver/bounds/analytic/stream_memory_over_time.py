@@ -13,7 +13,7 @@ from math import gcd
 from pipesched.problem.attainable_spans import largest_denominator, least_from
 from pipesched.problem.formatting import amount
 from pipesched.problem.network.task_network import TaskType
-from pipesched.problem.passes import BW, B, F, PassKind, W
+from pipesched.problem.passes import F, PassKind
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import MemoryOfDevice
@@ -39,7 +39,7 @@ def _certificate(chains: StreamChains, objective: Objective, device: int) -> Cer
     problem = chains.problem
     whose = None if objective is Objective.MAKESPAN else device
     heads, tails = chains.heads(whose), chains.tails(whose)
-    last = (B, W) if problem.splittable else (BW,)
+    last = problem.network.backwards[0]
     begin, left, needed = list[int](), list[int](), 0
     for stage in problem.placement.stages_of[device]:
         if not problem.microbatches_of[stage]:
@@ -75,7 +75,7 @@ def _needed(chains: StreamChains, stage: int, last: tuple[PassKind, ...]) -> int
     until = [max(since[end] for end in _ends(problem, kind, stage)) for kind in last]
     held = change[F, stage]
     whole = min(held.at_start, held.total)
-    rest = min(whole, held.total + change[B, stage].total) if problem.splittable else whole
+    rest = min(whole, held.total + change[last[0], stage].total) if len(last) > 1 else whole
     return rest * until[-1] + (whole - rest) * until[0]
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipesched.problem.formatting import amount
-from pipesched.problem.network.task_network import Resource, TaskType
+from pipesched.problem.network.task_network import Mode, Resource, TaskType
 from pipesched.problem.passes import B, W
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
@@ -58,7 +58,7 @@ class _Found(NamedTuple):
 def stream_weights(problem: Problem, objective: Objective) -> list[Certificate]:
     """For each stream of a device with limited memory the strongest of all devices' spans."""
     limited = {device for device, room in enumerate(problem.room) if room is not None}
-    chains = stream_chains(problem) if limited and problem.splittable else None
+    chains = stream_chains(problem) if limited and Mode.SPLIT in problem.network.modes else None
     if chains is None:
         return []
     problem = chains.problem

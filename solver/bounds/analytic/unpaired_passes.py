@@ -30,10 +30,9 @@ _NEIGHBOURS = (
 
 def unpaired_passes(problem: Problem, objective: Objective) -> list[Certificate]:
     """For each device with passes; none where neither blocks nor full backwards may save time."""
-    if not modes_count(problem):
-        return []
     paths = Paths(problem)
-    return [_certificate(problem, ModeValues(problem, paths, objective, device)) for device, _ in visited(problem)]
+    devices = visited(paths.view) if modes_count(paths.view) else ()
+    return [_certificate(problem, ModeValues(paths, objective, device)) for device, _ in devices]
 
 
 def _certificate(problem: Problem, values: ModeValues) -> Certificate:

@@ -31,8 +31,3 @@ def certificates(problem: Problem, objective: Objective, run: Run | None = None)
             found += (of_original(saving, one) for one in (certify() if run is None else run(name, certify)))
     found += catalogue.certificates(problem, objective, run)
     return sorted(found, key=lambda certificate: -certificate.value_ticks)
-
-
-def has_plain_passes(problem: Problem) -> bool:
-    """Whether each pass is one task, of which nothing is to be chosen."""
-    return problem.network.one_task_each and not problem.network.options and problem.transfer_stream is None

@@ -44,13 +44,11 @@ _PARTS = 10_000
 
 def memory_and_copies(problem: Problem, objective: Objective) -> list[Certificate]:
     """For each device what its memory and its streams prove together; nothing where passes are several tasks."""
-    if problem.overlaps or problem.transfer_stream is not None or any(stage.tasks for stage in problem.stages):
-        return []
-    if len({stage.stream for stage in problem.stages}) > 1:
-        return []
     kept = problem.keeping_activations()
+    if kept.view is None or kept.view.blocks or any(stage.tasks for stage in problem.stages):
+        return []
     paths, found = Paths(kept), []
-    for device, chains in visited(kept):
+    for device, chains in visited(paths.view):
         stages = [stage for chain in chains for stage in chain]
         rows = rows_of_device(problem, objective, paths, device, stages)
         ways = [(rows.needs[s], len(problem.microbatches_of[s])) for s in stages]

@@ -45,7 +45,7 @@ def rows_of_device(
     ends = _Ends(0, 0)
     if objective is Objective.MAKESPAN:
         ends = _Ends(min(paths.head[s] for s in stages), min(paths.tail(s) for s in stages))
-    rows = [_compute(problem, device, stages, ends)]
+    rows = [_compute(problem, paths, device, stages, ends)]
     room = _usable(problem, device, stages)
     if room is not None:
         rows.append(_memory(problem, stages, ends, room))
@@ -58,9 +58,9 @@ def rows_of_device(
     return DeviceRows(tuple(rows), needs)
 
 
-def _compute(problem: Problem, device: int, stages: Sequence[int], ends: _Ends) -> Row:
+def _compute(problem: Problem, paths: Paths, device: int, stages: Sequence[int], ends: _Ends) -> Row:
     """All passes; or all that come before the last gradient, behind which no more weight passes fit into memory."""
-    work = sum(problem.least_work(s) * len(problem.microbatches_of[s]) for s in stages)
+    work = sum(paths.view.least_work(s) * len(problem.microbatches_of[s]) for s in stages)
     later = [
         (own.weight, own.activation - own.freed, len(problem.microbatches_of[s]))
         for s in stages

@@ -48,7 +48,7 @@ def covers(problem: Problem) -> bool:
     network = problem.network
     one_stream = len(network.resources) == len({resource.device for resource in network.resources})
     single = one_stream and all(len(tasks) == 1 for tasks in network.tasks.values())
-    open_ = network.options or network.has_collectives or problem.microbatch_scale
+    open_ = network.has_activation_modes or network.has_collectives or network.scale
     return single and not open_ and fits_64_bits(problem)
 
 
@@ -139,7 +139,7 @@ def rules_of(problem: Problem, policy: Policy, shop: Shop) -> Rules:
     for stage, forwards in (warm_up_forwards(problem) if policy.warm_up else {}).items():
         rules[stage, WARM_UP] = forwards
     rules[:, PATIENCE] = shop.stages[:, TICKS + WEIGHT] * policy.patience // 100
-    split, blocks = policy.split and problem.splittable, -1 if policy.blocks is None else policy.blocks
+    split, blocks = policy.split and problem.pipeline.splits, -1 if policy.blocks is None else policy.blocks
     flags = split, policy.later_devices_first, policy.deepest_first, False, blocks
     return Rules(np.array(flags, rules.dtype), rules)
 

@@ -42,7 +42,7 @@ class TaskSchedules:
 
     def applies(self, search: Search) -> bool:
         few = search.passes <= self.most_passes or search.incumbent.timeline is None
-        return few and not search.plain_passes
+        return few and search.problem.view is None
 
     def run(self, search: Search) -> None:
         seconds = search.clock.allowed(self.share)
@@ -58,7 +58,7 @@ class TaskSchedules:
 
     def _orders(self, search: Search) -> Iterator[Schedule]:
         """Orders of passes."""
-        if search.problem.network.options:
+        if search.problem.network.has_activation_modes:
             published = [one.timeline for one in search.candidates if one.timeline is not None]
             published = [timeline for timeline in published if _keeps_all(timeline.schedule)]
             published.sort(key=lambda timeline: measure(timeline).makespan_ticks)

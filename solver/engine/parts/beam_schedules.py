@@ -49,7 +49,7 @@ class BeamSchedules:
     restarts: bool = False
 
     def serves(self, search: Search) -> bool:
-        return search.chains is None and not search.very_long and search.plain_passes and covers(search.problem)
+        return search.chains is None and not search.very_long and covers(search.problem)
 
     def kernels(self, _: Search) -> Kernels:
         return BEAM_KERNELS

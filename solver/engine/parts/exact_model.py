@@ -38,7 +38,7 @@ class ExactModel:
 
     def serves(self, search: Search) -> bool:
         """Not where stating the model takes longer than the time that is left."""
-        return not search.takes_long_to_state and (not self.in_order or bool(search.problem.network.options))
+        return not search.takes_long_to_state and (not self.in_order or search.problem.network.has_activation_modes)
 
     def kernels(self, _: Search) -> Kernels | None:
         return None

@@ -34,7 +34,7 @@ class StepOrders:
     restarts: bool = False
 
     def serves(self, search: Search) -> bool:
-        if search.chains is not None or search.very_long or not search.plain_passes:
+        if search.chains is not None or search.very_long or search.problem.view is None:
             return False
         orders = order_count(search.problem)
         most = self.orders_per_second * (search.limits.deterministic or search.clock.left())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from pipesched.problem.mode_gains import saved_by_fusing
 from pipesched.problem.problem import Problem
 from solver.backends.interruptible import run_within
 from solver.construction.lists.tables import covers
@@ -77,7 +76,7 @@ class RulesOfShorter:
     name: str = "tuned list schedules"
 
     def applies(self, search: Search) -> bool:
-        if search.done() or not (search.very_long and search.plain_passes) or search.chains is not None:
+        if search.done() or not (search.very_long and search.problem.view) or search.chains is not None:
             return False
         return covers(search.problem) and search.compiled(LIST_KERNELS)
 
@@ -132,10 +131,10 @@ class RulesOfShorter:
 
 def _ways(search: Search) -> Iterator[bool]:
     """Backward modes to try: True for split, False for fused."""
-    problem = search.problem
-    if problem.splittable:
+    view = search.problem.pipeline
+    if view.splits:
         yield True
-    if not problem.splittable or any(saved_by_fusing(problem, s) > 0 for s in range(problem.placement.stages)):
+    if not view.splits or any(map(view.saved_by_fusing, view.stages)):
         yield False
 
 

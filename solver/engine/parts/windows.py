@@ -24,7 +24,7 @@ class Windows:
     restarts: bool = False
 
     def serves(self, search: Search) -> bool:
-        return not search.problem.overlaps and not search.very_long
+        return not search.problem.network.blocks and not search.very_long
 
     def kernels(self, _: Search) -> Kernels | None:
         return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from formulations.variables.operations import Operation
-from pipesched.problem.mode_gains import fused_is_dominated, saved_by_block
+from pipesched.problem.mode_gains import fused_is_dominated
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, Slot, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
@@ -22,15 +22,14 @@ NONE = -1
 
 def modes_matter(problem: Problem) -> bool:
     """True if a mode can gain: a fused backward, or a block shorter than its two passes."""
-    stages = range(problem.placement.stages)
-    fused = problem.splittable and not all(fused_is_dominated(problem, stage) for stage in stages)
-    pairs = ((one, other) for one in stages for other in problem.placement.on_device_of(one))
-    return fused or any(saved_by_block(problem, *pair) > 0 for pair in pairs)
+    view = problem.pipeline
+    fused = view.splits and not all(fused_is_dominated(problem, stage) for stage in view.stages)
+    return fused or any(view.saved_by_block(*pair) > 0 for pair in view.pairs_on_devices())
 
 
 def dominated_split(problem: Problem, schedule: Schedule) -> Schedule:
     """The schedule with B directly followed by W wherever that is never worse than the fused backward it has."""
-    if not problem.splittable or not schedule.fused:
+    if not problem.pipeline.splits or not schedule.fused:
         return schedule
     split = [fused_is_dominated(problem, stage) for stage in range(problem.placement.stages)]
 
@@ -47,7 +46,7 @@ def dominated_split(problem: Problem, schedule: Schedule) -> Schedule:
 def _on_device(problem: Problem, device: int) -> Iterator[Operation]:
     """All operations of a device."""
     for stage in problem.placement.stages_of[device]:
-        for role in (F, B, W) if problem.splittable else (F, B):
+        for role in (F, B, W) if problem.pipeline.splits else (F, B):
             yield from (Operation(role, stage, j) for j in problem.microbatches_of[stage])
 
 
@@ -90,7 +89,7 @@ class Operations:
         return [(self.number[operation_of(before)], lag) for before, lag in needs]
 
     def _kind(self, x: Operation) -> PassKind:
-        return BW if x.role is B and not self.problem.splittable else x.role
+        return self.problem.network.gradient if x.role is B else x.role
 
     def _read_costs(self) -> None:
         problem = self.problem
@@ -103,7 +102,7 @@ class Operations:
 
     def _read(self, schedule: Schedule) -> None:
         self.orders: Orders = []
-        self.fused = [x.role is B and not self.problem.splittable for x in self.operations]
+        self.fused = [self._kind(x) is BW for x in self.operations]
         self.mate = [NONE] * len(self.operations)
         for slots in schedule.orders:
             order: list[int] = []

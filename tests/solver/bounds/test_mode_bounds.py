@@ -56,7 +56,7 @@ def test_a_small_problem_proves_no_less_if_its_splits_are_told_apart(monkeypatch
     assert (apart, [value for value, *_ in together]) == ([428, 442], [428, 440])
     assert "split" not in together[0][2]
     monkeypatch.setattr(mode_counts, "_MOST_CELLS", 17 * 17)
-    assert not mode_counts.ModeCounts(problem, [0, 4]).too_many
+    assert not mode_counts.ModeCounts(problem.pipeline, [0, 4]).too_many
     monkeypatch.setattr(mode_counts, "_MOST_CELLS", 0)
     shorter = equal(placement.linear(8), 24, 8, (10, 10, 10, 16))
     assert strongest(shorter, "unpaired passes")[0] == 70 + 24 * 26

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from pipesched.problem.attainable_spans import Value, largest_denominator, simplest
 from pipesched.problem.formatting import amount, memory_text
-from pipesched.problem.passes import Pass, W
+from pipesched.problem.passes import W
 from pipesched.problem.problem import Problem
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.analytic.idle_time.idle_gaps import between, forced_apart, head_gap, waiting_in_memory
@@ -32,13 +32,13 @@ class BusyIntervals:
     """Lower bounds on the busy intervals of one device; `chains` are its stages by chain, as `chains_on` gives them."""
 
     def __init__(self, problem: Problem, paths: Paths, device: int, chains: list[list[int]]) -> None:
-        self.problem, self.paths, self.device, self.chains = problem, paths, device, chains
+        self.problem, self.paths, self.view, self.chains = problem, paths, paths.view, chains
         self.stages = [stage for chain in chains for stage in chain]
-        self.capacity = problem.room[device]
+        self.capacity = self.view.room[device]
         self.work = paths.work(device)
-        self.apart = forced_apart(problem, device, chains)
-        self.idle = head_gap(problem, paths, device, chains, spare=int(self.apart)).idle
-        self.between = between(problem, paths, device, chains)
+        self.device, self.apart = device, forced_apart(self.view, device, chains)
+        self.idle = head_gap(paths, device, chains, spare=int(self.apart)).idle
+        self.between = between(paths, device, chains)
         self.computes = f"It computes {self._say(self.work)} in all"
 
     def to_last_gradient(self) -> BusyInterval:
@@ -54,10 +54,10 @@ class BusyIntervals:
 
     def _by_work(self) -> BusyInterval:
         """The work that is not put off, and what the device idles before its first backward."""
-        problem, paths = self.problem, self.paths
+        paths = self.paths
         put_off = most_value([(work, held, n) for work, held, n in self._weights()], self.capacity)
         needed = 0
-        if not problem.overlaps:
+        if not self.view.blocks:
             needed = sum((paths.forward[s] + paths.gradient[s]) * n for s, n in self._counts())
         before = max(self.work - put_off, needed)
         # The last round trip of a row ends before the last gradient, which may be its own.
@@ -75,8 +75,8 @@ class BusyIntervals:
         # What the head idles comes before the last forward if a backward does.
         idle = self.idle if self.apart else 0
         later = self._idle_between(self.between.trips)
-        own = sum(map(self.problem.least_backward, last))
-        waiting = own + waiting_in_memory(self.problem, self.device, self.chains, last)
+        own = sum(map(self.view.least_backward, last))
+        waiting = own + waiting_in_memory(self.view, self.device, self.chains, last)
         ticks = self.work - waiting + idle + later + self._round_trip(last)
         text = (
             f"{self.computes}, of which {self._say(waiting)} at most can wait in memory when its last forward "
@@ -99,7 +99,7 @@ class BusyIntervals:
         capacity = self._capacity_that_counts
         if not capacity:
             return None
-        later = held_at_last_forward(self.problem, self.paths, self.stages, capacity)
+        later = held_at_last_forward(self.paths, self.stages, capacity)
         before = self._at_capacity(capacity, self._taken() - later)
         ticks = before + self._round_trip(last)
         text = (
@@ -111,19 +111,19 @@ class BusyIntervals:
     @property
     def _capacity_that_counts(self) -> int | None:
         """None where gradients take memory too, and so fill and empty it in other ways."""
-        return self.capacity if min(self.problem.network.freed_by_backward[s] for s in self.stages) >= 0 else None
+        return self.capacity if min(map(self.view.freed_by_backward, self.stages)) >= 0 else None
 
     def _at_capacity(self, capacity: int, taken: Fraction | int) -> Value:
         """Ticks in which the memory gives so much memory over time, if only forwards fill it at first.
 
         A part of a tick counts as a whole one where some best times are whole ticks.
         """
-        lost = unused_at_first(self.problem, self.paths, self.stages, capacity, taken)
+        lost = unused_at_first(self.paths, self.stages, capacity, taken)
         ticks = max(Fraction(0), Fraction(taken + lost) / capacity)
         return ceil(ticks) if largest_denominator(self.problem) == 1 else simplest(ticks)
 
     def _taken(self) -> int:
-        return sum(area(self.problem, self.paths, s) * n for s, n in self._counts())
+        return sum(area(self.paths, s) * n for s, n in self._counts())
 
     def _round_trip(self, last: list[int]) -> int:
         """From the end of the last stage's forward to the end of that micro-batch's gradient on the first of them."""
@@ -131,14 +131,12 @@ class BusyIntervals:
         return paths.round_trip[last[-1]] + paths.gradient[last[-1]] + paths.back[last[-1]] - paths.back[last[0]]
 
     def _counts(self) -> Sequence[tuple[int, int]]:
-        return [(s, len(self.problem.microbatches_of[s])) for s in self.stages]
+        return [(s, len(self.view.microbatches_of[s])) for s in self.stages]
 
     def _weights(self) -> Sequence[tuple[int, int, int]]:
         """Weight passes by stage: ticks, the memory one holds until it ends, how many there are."""
-        if not self.problem.splittable:
-            return []
-        network = self.problem.network
-        return [(self.problem.duration(Pass(W, s, 0)), network.held_for_weight[s], n) for s, n in self._counts()]
+        counts = self._counts() if self.view.splits else ()
+        return [(self.view.ticks[W, s], self.view.held_for_weight[s], n) for s, n in counts]
 
     def _say(self, ticks: Value) -> str:
         return amount(self.problem, ticks)

@@ -4,39 +4,36 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from pipesched.problem.passes import BW, B, Pass, W
-from pipesched.problem.problem import Problem
+from pipesched.problem.passes import BW, B, W
 from solver.bounds.analytic.critical_paths import Paths
 
 
-def area(problem: Problem, paths: Paths, stage: int) -> int:
+def area(paths: Paths, stage: int) -> int:
     """The least memory times ticks that one micro-batch takes for a stage."""
-    activation, freed = problem.network.held_in_flight[stage], problem.network.freed_by_backward[stage]
+    view = paths.view
+    activation, freed = view.held_in_flight[stage], view.freed_by_backward(stage)
     waiting = activation * (paths.forward[stage] + paths.round_trip[stage])
-    if not problem.splittable:
+    if not view.splits:
         return waiting + activation * paths.gradient[stage]
-    b, w, whole = (problem.duration(Pass(kind, stage, 0)) for kind in (B, W, BW))
+    b, w, whole = (view.ticks[kind, stage] for kind in (B, W, BW))
     split = (activation - min(0, freed)) * b + (activation - freed) * w
-    whole = min(whole, paths.gradient[stage]) if problem.overlaps else whole
+    whole = min(whole, paths.gradient[stage]) if view.blocks else whole
     return waiting + min(split, activation * whole)
 
 
-def unused_at_first(
-    problem: Problem, paths: Paths, stages: list[int], capacity: int, taken: int | Fraction
-) -> Fraction:
+def unused_at_first(paths: Paths, stages: list[int], capacity: int, taken: int | Fraction) -> Fraction:
     """The memory times ticks that stay unused at first, since forwards alone fill the memory and take their time.
 
     `taken` is what the passes use in all; nothing is claimed if that fits before the memory could be full.
     """
-    network = problem.network
-    each = _least_ticks_each(problem, paths, stages)
+    each = _least_ticks_each(paths, stages)
     # After t ticks one activation and t / each of those before it are held at most.
-    empty = max(0, capacity - max(network.held_in_flight[s] for s in stages))
+    empty = max(0, capacity - max(paths.view.held_in_flight[s] for s in stages))
     unused = empty * empty * each / 2
     return unused if taken + unused >= capacity * empty * each else Fraction(0)
 
 
-def held_at_last_forward(problem: Problem, paths: Paths, stages: list[int], capacity: int) -> Fraction:
+def held_at_last_forward(paths: Paths, stages: list[int], capacity: int) -> Fraction:
     """The most memory times ticks that activations held at the end of a device's last forward have yet to take.
 
     Only for `freed` of at least 0. Forwards are over then, so each micro-batch is in one of three states. What counts
@@ -53,30 +50,30 @@ def held_at_last_forward(problem: Problem, paths: Paths, stages: list[int], capa
 
     No more than `capacity` is held. Units of state 3 count as long as they may have more left than those of state 2.
     """
-    network = problem.network
-    held = [s for s in stages if network.held_in_flight[s]]
+    activation = paths.view.held_in_flight
+    held = [s for s in stages if activation[s]]
     if not held:
         return Fraction(0)
-    each = _least_ticks_each(problem, paths, stages)
-    longest = max(Fraction(area(problem, paths, s), network.held_in_flight[s]) for s in held)
-    waiting = max(_left_for_weight(problem, paths, s) for s in held)
+    each = _least_ticks_each(paths, stages)
+    longest = max(Fraction(area(paths, s), activation[s]) for s in held)
+    waiting = max(_left_for_weight(paths, s) for s in held)
     falling = Fraction(0)
     if longest > waiting:
         falling = min(Fraction(capacity), (longest - waiting) / each) if each else Fraction(capacity)
     return falling * longest - each * falling * falling / 2 + (capacity - falling) * waiting
 
 
-def _left_for_weight(problem: Problem, paths: Paths, stage: int) -> Fraction:
+def _left_for_weight(paths: Paths, stage: int) -> Fraction:
     """What is left of `area` when B ends, at most, by unit of the memory that is then still held, in ticks."""
-    activation = problem.network.held_in_flight[stage]
-    still_held = activation - problem.network.freed_by_backward[stage]
-    if not problem.splittable or still_held == 0:
+    view = paths.view
+    activation, still_held = view.held_in_flight[stage], view.held_for_weight[stage]
+    if not view.splits or still_held == 0:
         return Fraction(0)
-    until_then = paths.forward[stage] + paths.round_trip[stage] + problem.duration(Pass(B, stage, 0))
-    return max(Fraction(0), Fraction(area(problem, paths, stage) - activation * until_then, still_held))
+    until_then = paths.forward[stage] + paths.round_trip[stage] + view.ticks[B, stage]
+    return max(Fraction(0), Fraction(area(paths, stage) - activation * until_then, still_held))
 
 
-def _least_ticks_each(problem: Problem, paths: Paths, stages: list[int]) -> Fraction:
+def _least_ticks_each(paths: Paths, stages: list[int]) -> Fraction:
     """The least ticks of forward for a unit of activation."""
-    activation = problem.network.held_in_flight
+    activation = paths.view.held_in_flight
     return min((Fraction(paths.forward[s], activation[s]) for s in stages if activation[s]), default=Fraction(0))

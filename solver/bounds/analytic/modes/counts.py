@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
-from pipesched.problem.problem import Problem
+from pipesched.problem.passes import BW, B, F, W
+from pipesched.problem.view import PipelineView
 
 # Integers of 64 bits, or Python's where sums could be longer.
 Numbers = NDArray[Any]
@@ -35,34 +35,23 @@ class Durations:
     None where backwards cannot be split.
     """
 
-    def __init__(self, problem: Problem, stage: int) -> None:
-        def ticks(kind: PassKind) -> int:
-            return problem.duration(Pass(kind, stage, 0))
-
-        mates = problem.placement.stages_of[problem.placement.stage_device[stage]]
-        forward, backward = Pass(F, stage, 0), Pass(BW, stage, 0)
-        of_forward = [problem.overlapped_ticks(forward, Pass(BW, mate, 0)) for mate in mates]
-        of_backward = [problem.overlapped_ticks(Pass(F, mate, 0), backward) for mate in mates]
-        self.forward, self.whole = ticks(F), ticks(BW)
-        self.block = min((one for one in of_forward if one is not None), default=None)
-        self.in_block = min((one for one in of_backward if one is not None), default=None)
-        self.b: int | None = ticks(B) if problem.splittable else None
-        self.w: int | None = ticks(W) if problem.splittable else None
+    def __init__(self, view: PipelineView, stage: int) -> None:
+        mates = view.placement.on_device_of(stage)
+        self.forward, self.whole = view.ticks[F, stage], view.ticks[BW, stage]
+        self.block = view.blocks.get(stage)
+        self.in_block = min((view.blocks[mate] for mate in mates if mate in view.blocks), default=None)
+        self.b, self.w = view.ticks.get((B, stage)), view.ticks.get((W, stage))
 
 
-def modes_count(problem: Problem) -> bool:
+def modes_count(view: PipelineView) -> bool:
     """Whether counts matter: blocks may be shorter than their passes in turn, or full backwards than their two parts.
 
     Not where there are too many to count.
     """
-    held = problem.placement.stages_of
-    if max(sum(len(problem.microbatches_of[s]) for s in stages) for stages in held) > _MOST_FORWARDS:
+    held = view.placement.stages_of
+    if max(sum(len(view.microbatches_of[s]) for s in stages) for stages in held) > _MOST_FORWARDS:
         return False
-    splits = problem.splittable and any(
-        problem.duration(Pass(BW, s, 0)) < problem.duration(Pass(B, s, 0)) + problem.duration(Pass(W, s, 0))
-        for s in range(problem.placement.stages)
-    )
-    return splits or problem.overlaps
+    return bool(view.blocks) or any(map(view.saved_by_fusing, view.stages))
 
 
 class ModeCounts:
@@ -72,23 +61,23 @@ class ModeCounts:
     column, of every backward split at the cost of the best number of them.
     """
 
-    def __init__(self, problem: Problem, stages: list[int]) -> None:
+    def __init__(self, view: PipelineView, stages: list[int]) -> None:
         self.stages = stages
-        self.numbers = {s: len(problem.microbatches_of[s]) for s in stages}
+        self.numbers = {s: len(view.microbatches_of[s]) for s in stages}
         self.total = sum(self.numbers.values())
-        self.ticks = {s: Durations(problem, s) for s in stages}
-        self.alone: Numbers = np.arange(self.total + 1) if self._blocks(problem) else np.array([self.total])
-        self.split: Numbers = np.arange(self.total + 1) if problem.splittable else np.array([0])
+        self.ticks = {s: Durations(view, s) for s in stages}
+        self.alone: Numbers = np.arange(self.total + 1) if self._blocks(view) else np.array([self.total])
+        self.split: Numbers = np.arange(self.total + 1) if view.splits else np.array([0])
         self.too_many = len(self.alone) * len(self.split) > _MOST_CELLS
         if self.too_many:
             self.split = np.array([self.total])
         self.possible: NDArray[np.bool_] = (self.split[None, :] <= self.alone[:, None]) | self.too_many
         self.work: Numbers = self._work()
 
-    def _blocks(self, problem: Problem) -> bool:
+    def _blocks(self, view: PipelineView) -> bool:
         """Whether blocks can run: memory must hold the activation of the backward until the end, and the forward's."""
-        capacity = problem.room[problem.placement.stage_device[self.stages[0]]]
-        least = min(problem.network.held_in_flight[s] for s in self.stages)
+        capacity = view.room[view.placement.stage_device[self.stages[0]]]
+        least = min(view.held_in_flight[s] for s in self.stages)
         room = capacity is None or 2 * least <= capacity
         return room and all(one.block is not None for one in self.ticks.values())
 

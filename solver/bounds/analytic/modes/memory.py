@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipesched.problem.problem import Problem
 from solver.bounds.analytic.modes.counts import Numbers
 from solver.bounds.analytic.modes.delays import Delays, Weights
 from solver.bounds.analytic.modes.values import ModeValues
@@ -31,10 +30,11 @@ class Holder:
     `start` is when its first pass can start at the earliest, in ticks; freed memory must not be negative.
     """
 
-    def __init__(self, problem: Problem, devices: list[ModeValues], at: int, start: int) -> None:
+    def __init__(self, devices: list[ModeValues], at: int, start: int) -> None:
         self.own, self.start = devices[at], start
-        self.network, self.counts = problem.network, self.own.counts
-        chains = [problem.placement.chains[problem.placement.chain_index[c[0]]] for c in self.own.chains]
+        self.view, self.counts = self.own.view, self.own.counts
+        view = self.view
+        chains = [view.placement.chains[view.placement.chain_index[c[0]]] for c in self.own.chains]
         # The activations of this device that wait for a stage's passes, by stage.
         waiting = {stage: 0 for one in devices for stage in one.counts.stages}
         self.lags = 0
@@ -42,18 +42,18 @@ class Holder:
             held = 0
             for stage, following in zip(chain, [*chain[1:], None], strict=True):
                 waiting[stage] = held
-                held += self.network.held_in_flight[stage] * (stage in self.counts.numbers)
+                held += view.held_in_flight[stage] * (stage in self.counts.numbers)
                 if following is not None:
-                    both_ways = problem.lag(stage, following) + problem.lag(following, stage)
-                    self.lags += both_ways * held * len(problem.microbatches_of[stage])
+                    both_ways = view.lag(stage, following) + view.lag(following, stage)
+                    self.lags += both_ways * held * len(view.microbatches_of[stage])
         self.others = [
             (other, Delays(one.counts, {s: Weights(waiting[s], waiting[s], 0) for s in one.counts.stages}))
             for other, one in enumerate(devices)
             if other != at
         ]
-        activation, freed = self.network.held_in_flight, self.network.freed_by_backward
+        activation = view.held_in_flight
         both = {s: waiting[s] + activation[s] for s in self.counts.stages}
-        here = {s: Weights(both[s], both[s], activation[s] - freed[s]) for s in self.counts.stages}
+        here = {s: Weights(both[s], both[s], view.held_for_weight[s]) for s in self.counts.stages}
         self.here = Delays(self.counts, here)
         # The most memory that so many activations take, and the sum of that for 1 to so many.
         self.most = self.counts.largest({s: activation[s] for s in self.counts.stages})
@@ -84,8 +84,7 @@ class Holder:
         passes = self.counts.ticks
         fill = min(min(one.forward, one.forward if one.block is None else one.block) for one in passes.values())
         whole = min(min(one.whole, one.whole if one.in_block is None else one.in_block) for one in passes.values())
-        network = self.network
-        last = [one.w if network.held_for_weight[s] > 0 else one.b for s, one in passes.items()]
+        last = [one.w if self.view.held_for_weight[s] > 0 else one.b for s, one in passes.items()]
         late = min([whole, *(one for one in last if one is not None)])
         steps = int(np.searchsorted(self.most, capacity)) - 1
         if steps < 1:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Objective
 from solver.bounds.analytic.critical_paths import Paths, chains_on
 from solver.bounds.analytic.heads_and_tails import HeadsAndTails, heads_and_tails
 from solver.bounds.analytic.idle_time.idle_gaps import forced_apart
@@ -42,16 +42,16 @@ class ModeValues:
     memory: that it is full at the first backward, or has room for one more forward.
     """
 
-    def __init__(self, problem: Problem, paths: Paths, objective: Objective, device: int) -> None:
-        self.problem, self.paths, self.device = problem, paths, device
-        self.chains = chains_on(problem, device)
-        self.counts = ModeCounts(problem, [stage for chain in self.chains for stage in chain])
-        self.capacity = problem.room[device]
-        self.apart = forced_apart(problem, device, self.chains)
+    def __init__(self, paths: Paths, objective: Objective, device: int) -> None:
+        self.view, self.paths, self.device = paths.view, paths, device
+        self.chains = chains_on(self.view, device)
+        self.counts = ModeCounts(self.view, [stage for chain in self.chains for stage in chain])
+        self.capacity = self.view.room[device]
+        self.apart = forced_apart(self.view, device, self.chains)
         # Where all forwards run before the first backward, what the device idles until then may be after all of them.
         self.mixed: Numbers = (self.counts.alone < self.counts.total) | self.apart
         self._weights = self._most_after_last_gradient()
-        self._ends = list(heads_and_tails(problem, paths, objective, [chain[0] for chain in self.chains]))
+        self._ends = list(heads_and_tails(paths, objective, [chain[0] for chain in self.chains]))
         self._cases = (True, False) if self._backwards_alone_make_room() else (False,)
         self.values = reduce(np.minimum, map(self._strongest, self._cases))
 
@@ -73,13 +73,11 @@ class ModeValues:
 
     def _backwards_alone_make_room(self) -> bool:
         """Whether no forward fits into full memory before a backward outside of blocks has run, with its W if split."""
-        return self.capacity is not None and all(
-            self.problem.network.freed_by_backward[s] <= 0 for s in self.counts.stages
-        )
+        return self.capacity is not None and all(self.view.freed_by_backward(s) <= 0 for s in self.counts.stages)
 
     def _groups(self, full: bool) -> Iterator[list[Argument]]:
         """One by one, since they take memory; `full` says of memory that it is at the first backward."""
-        smallest = min(self.problem.network.held_in_flight[s] for s in self.counts.stages)
+        smallest = min(self.view.held_in_flight[s] for s in self.counts.stages)
         least = 0 if full or len(self._cases) == 1 else smallest
         forwards = self._most_before_first_backward(None if self.capacity is None else self.capacity - least)
         waiting = [self._most_after_last_forward(chain, full) for chain in self.chains]
@@ -125,9 +123,9 @@ class ModeValues:
 
     def _most_before_first_backward(self, room: int | None) -> Numbers:
         """The longest that forwards run before the first backward, by row: alone, and all held in so much memory."""
-        counts, network = self.counts, self.problem.network
+        counts, view = self.counts, self.view
         ticks = {s: one.forward for s, one in counts.ticks.items()}
-        most = most_value([(ticks[s], network.held_in_flight[s], n) for s, n in counts.numbers.items()], room)
+        most = most_value([(ticks[s], view.held_in_flight[s], n) for s, n in counts.numbers.items()], room)
         if self.apart:
             most = min(most, sum(ticks[s] * n for s, n in counts.numbers.items()) - min(ticks.values()))
         return np.minimum(counts.largest(ticks)[counts.alone], most)
@@ -146,11 +144,11 @@ class ModeValues:
 
         If memory is full at the first backward, one outside of blocks has run before, unless all forwards had.
         """
-        counts, network = self.counts, self.problem.network
+        counts, view = self.counts, self.view
         whole = {s: one.whole for s, one in counts.ticks.items()}
         own = sum(whole[s] for s in last)
-        room = None if self.capacity is None else self.capacity - sum(network.held_in_flight[s] for s in last)
-        others = [(whole[s], network.held_in_flight[s], n - (s in last)) for s, n in counts.numbers.items()]
+        room = None if self.capacity is None else self.capacity - sum(view.held_in_flight[s] for s in last)
+        others = [(whole[s], view.held_in_flight[s], n - (s in last)) for s, n in counts.numbers.items()]
         weights = self._weight_items()
         outside = np.maximum(counts.alone - (self.mixed if full else 0), 0)
         by_row = counts.largest(whole)[outside][:, None]
@@ -166,17 +164,15 @@ class ModeValues:
 
     def _most_at_once(self) -> int:
         """How many micro-batches, counted by stage, memory holds something of at once."""
-        network, counts = self.problem.network, self.counts
-        least = min(network.held_in_flight[s] - max(0, network.freed_by_backward[s]) for s in counts.stages)
+        view, counts = self.view, self.counts
+        least = min(view.held_in_flight[s] - max(0, view.freed_by_backward(s)) for s in counts.stages)
         return counts.total if self.capacity is None or least == 0 else min(counts.total, self.capacity // least)
 
     def _weight_items(self) -> list[tuple[int, int, int]]:
         """Weight passes by stage: ticks, the memory one holds until it ends, how many there are."""
-        network, counts = self.problem.network, self.counts
+        view, counts = self.view, self.counts
         return [
-            (one.w, network.held_for_weight[s], counts.numbers[s])
-            for s, one in counts.ticks.items()
-            if one.w is not None
+            (one.w, view.held_for_weight[s], counts.numbers[s]) for s, one in counts.ticks.items() if one.w is not None
         ]
 
 

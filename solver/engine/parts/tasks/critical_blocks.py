@@ -28,7 +28,8 @@ class CriticalBlocks:
     restarts: bool = False
 
     def serves(self, search: Search) -> bool:
-        return not search.problem.network.options and not search.problem.overlaps
+        network = search.problem.network
+        return not network.has_activation_modes and not network.blocks
 
     def kernels(self, _: Search) -> Kernels:
         return TABU_KERNELS

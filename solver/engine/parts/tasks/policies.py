@@ -35,7 +35,7 @@ class TaskPolicies:
     restarts: bool = False
 
     def serves(self, search: Search) -> bool:
-        return not search.plain_passes and not search.problem.overlaps
+        return search.problem.view is None and not search.problem.network.blocks
 
     def kernels(self, search: Search) -> Kernels:
         return search.kernels

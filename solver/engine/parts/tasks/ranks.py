@@ -33,7 +33,7 @@ class TaskRanks:
     restarts: bool = True
 
     def serves(self, search: Search) -> bool:
-        return not search.plain_passes and not search.problem.network.options
+        return search.problem.view is None and not search.problem.network.has_activation_modes
 
     def kernels(self, search: Search) -> Kernels:
         return search.kernels
