@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +23,11 @@ from tests.support.saving_orders import TIMELINES, named
 pytest.importorskip("torch.distributed.pipelining.schedules")
 
 ROOT = Path(__file__).resolve().parents[3]
-# Every process runs all cases, and writes what it found. `Count` is in the graph of each forward: while it is alive and
+# Loads PyTorch once and forks a process for each device, of two and then of four: every process runs all cases of as
+# many devices, and writes what it found. `Count` is in the graph of each forward: while it is alive and
 # what was saved beside it is not on the host, the forward's activation is held.
 SCRIPT = """
-import json, sys, weakref
+import json, os, sys, weakref
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -32,8 +35,28 @@ import pipesched
 from runtime.execution import program, streams
 from runtime.pytorch.passes import activations
 
+def forked(number, port):
+    # The rank in one of so many processes; None in the one that started them, when they have ended.
+    children = []
+    for rank in range(number):
+        children.append(os.fork())
+        if not children[-1]:
+            os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(number)}
+            os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+            return rank
+    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    if any(codes):
+        sys.exit(f"processes of {number} devices ended with {codes}")
+
+
+groups = json.load(open(sys.argv[1]))
+for number, port in zip(groups, sys.argv[2:], strict=True):
+    rank = forked(int(number), port)
+    if rank is not None:
+        break
+else:
+    sys.exit()
 dist.init_process_group("gloo")
-rank = dist.get_rank()
 graphs, saves = weakref.WeakSet(), weakref.WeakSet()
 
 
@@ -86,7 +109,7 @@ def stages(number):
 
 
 found = {}
-for name, case in json.load(open(sys.argv[1])).items():
+for name, case in groups[number].items():
     dist.barrier()
     own, m, total, DROP = case["own"], case["microbatches"], case["stages"], case["drop"]
     x, y = torch.randn(2, 2 * m, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
@@ -127,7 +150,7 @@ for name, case in json.load(open(sys.argv[1])).items():
         "loss": abs(float(torch.stack(losses).mean() - right)) if losses else None, "losses": len(losses),
         "gradients": [p.grad.tolist() for s in made.values() for p in s.parameters() if p.grad is not None],
     }
-json.dump(found, open(f"{sys.argv[1]}.{rank}", "w"))
+json.dump(found, open(f"{sys.argv[1]}.{number}.{rank}", "w"))
 dist.barrier()
 dist.destroy_process_group()
 """
@@ -142,14 +165,14 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     cases["without a W"] = cases["mixed"] | {"dropped": "W0.1"}
     cases["without an R"] = cases["mixed"] | {"dropped": "R1.2"}
     (folder / "script.py").write_text(SCRIPT)
+    groups = {number: {name: case for name, case in cases.items() if len(case["own"]) == number} for number in (2, 4)}
+    (folder / "cases.json").write_text(json.dumps(groups))
+    code, said = run(folder, len(groups))
+    assert code == 0, said
     found: list[dict[str, Any]] = [{} for _ in range(4)]
-    for number in (2, 4):
-        own = {name: case for name, case in cases.items() if len(case["own"]) == number}
-        (folder / "cases.json").write_text(json.dumps(own))
-        ranks = run(folder, number)
-        assert [one[0] for one in ranks] == [0] * number, ranks
+    for number in groups:
         for rank in range(number):
-            found[rank] |= json.loads((folder / f"cases.json.{rank}").read_text())
+            found[rank] |= json.loads((folder / f"cases.json.{number}.{rank}").read_text())
     return found
 
 
@@ -161,21 +184,24 @@ def _case(folder: Path, timeline: Timeline) -> dict[str, Any]:
     return {"path": str(path), "own": where.stages_of} | shape
 
 
-def run(folder: Path, number: int) -> list[tuple[int, str]]:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port = str(one.getsockname()[1])
-    ranks = []
-    for rank in range(number):
-        own = {"RANK": str(rank), "WORLD_SIZE": str(number), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-        environment = os.environ | own | {"PYTHONPATH": str(ROOT), "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
-        command = [sys.executable, "script.py", "cases.json"]
-        ranks.append(subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True))
-    try:
-        return [(one.wait(), said) for one in ranks for said in [one.communicate(timeout=300)[1]]]
-    finally:
-        for one in ranks:
-            one.kill()
+def run(folder: Path, groups: int) -> tuple[int, str]:
+    """The exit code of the script and what it said; the ports of its groups are free ones."""
+    with ExitStack() as stack:
+        free = [stack.enter_context(socket.socket()) for _ in range(groups)]
+        for one in free:
+            one.bind(("127.0.0.1", 0))
+        ports = [str(one.getsockname()[1]) for one in free]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "script.py", "cases.json", *ports]
+    with subprocess.Popen(
+        command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            said = process.communicate(timeout=300)[1]
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)  # the ranks, too
+            raise
+    return process.returncode, said
 
 
 def of(name: str, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
