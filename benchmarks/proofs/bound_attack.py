@@ -56,8 +56,8 @@ class Found:
     wrong: list[tuple[Problem, Claim, Fraction | None]] = field(default_factory=list)
 
 
-def attack(branch: Branch, count: int, seed: int, seconds: float = inf) -> Found:
-    """Hold so many claims of a branch to the optimum; fewer where the seconds of processor time are up."""
+def attack(branch: Branch, count: int, seed: int, seconds: float = inf, most_wrong: float = inf) -> Found:
+    """Hold so many claims of a branch to the optimum; fewer where the processor time is up, or so many are wrong."""
     found, end = Found(), time.process_time() + seconds
     for problem, claim in problems(branch, seed, end):
         objective, posed = branch.objective or problem.objective, branch.posed(problem)
@@ -70,7 +70,7 @@ def attack(branch: Branch, count: int, seed: int, seconds: float = inf) -> Found
         found.attained += best.attained
         if best.below:
             found.wrong.append((posed, claim, _least(posed, objective, claim)))
-        if found.problems == count:
+        if found.problems == count or len(found.wrong) >= most_wrong:
             break
     return found
 

@@ -53,16 +53,16 @@ def drawn(seed: int) -> dict[str, Any]:
 def test_every_command_answers(seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, out = tmp_path / "drawn.json", tmp_path / "out"
     path.write_text(json.dumps(drawn(seed)))
-    assert main(["solve", str(path), "--time-limit", "1", "--workers", "1", "-o", str(out), "--json"]) == 0
+    assert main(["solve", str(path), "--time-limit", "0.3", "--workers", "1", "-o", str(out), "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert answer["status"] in ("optimal", "feasible") and answer["lower_bound"] <= answer["value"] * (1 + 1e-12)
     assert not any("DEFECT" in note for note in answer["notes"])
     assert main(["check", str(out / "schedule.json")]) == 0
     assert main(["validate", str(out / "schedule.json")]) == 0
-    assert main(["compare", str(path), "--time-limit", "0.5", "--workers", "1", "--json"]) == 0
+    assert main(["compare", str(path), "--time-limit", "0.2", "--workers", "1", "--json"]) == 0
     told = capsys.readouterr()
     assert "DEFECT" not in told.out + told.err
-    others = [*of_problem(path, out / "schedule.json", tmp_path, 0.5)]
+    others = [*of_problem(path, out / "schedule.json", tmp_path, 0.2)]
     assert not faults_of(others)
 
 
@@ -89,7 +89,7 @@ def plan_drawn(seed: int) -> dict[str, Any]:
 def test_every_command_answers_of_plans(seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, out = tmp_path / "plan.json", tmp_path / "out"
     path.write_text(json.dumps(plan_drawn(seed)))
-    limits = ("--time-limit", "1", "--workers", "1")
+    limits = ("--time-limit", "0.5", "--workers", "1")
     assert main(["plan", str(path), "-o", str(out), "--json", *limits]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert answer["status"] in ("optimal", "feasible")
@@ -111,7 +111,7 @@ def test_unequal_microbatches_of_many_digits(seed: int, tmp_path: Path, capsys: 
     document = {"devices": 2, "microbatches": count, "times": times, "microbatch_scale": scale}
     path, out = tmp_path / "drawn.json", tmp_path / "out"
     path.write_text(json.dumps(document))
-    code = main(["solve", str(path), "--time-limit", "1", "--workers", "1", "-o", str(out), "--json"])
+    code = main(["solve", str(path), "--time-limit", "0.3", "--workers", "1", "-o", str(out), "--json"])
     told = capsys.readouterr()
     assert "DEFECT" not in told.out + told.err
     if code == Exit.BAD_INPUT:

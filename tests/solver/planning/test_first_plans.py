@@ -30,16 +30,18 @@ from tests.support.plans_at_once import at_once
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "plans"
 
 
-def model(schedule: str, capacity: Fraction | int, placement: str = "v-shape", **more: object) -> PlanProblem:
+def model(
+    schedule: str, capacity: Fraction | float, placement: str = "v-shape", layers: int = 22, **more: object
+) -> PlanProblem:
     full = [{"name": "full", "time": 2, "keeps": 0.1}]
-    moe = {"name": "moe", "count": 22, "forward": 2, "backward": 2, "weight": 2, "memory": 1, "activation": 1}
-    layers = [
+    moe = {"name": "moe", "count": layers, "forward": 2, "backward": 2, "weight": 2, "memory": 1, "activation": 1}
+    types = [
         {"name": "embedding", "forward": 1, "backward": 1, "memory": 2, "activation": 0.5},
         moe | {"recompute": full},
         {"name": "head", "forward": 3, "backward": 6, "memory": 2, "activation": 0.5},
     ]
     return plan_problem_from(
-        {"devices": 4, "microbatches": 12, "layers": layers, "placement": placement, "schedule": schedule}
+        {"devices": 4, "microbatches": 12, "layers": types, "placement": placement, "schedule": schedule}
         | {"memory": {"capacity": float(capacity)}, "transfer": 0.5, "objective": "makespan"}
         | more
     )
@@ -57,14 +59,23 @@ def test_free_recomputation_has_a_plan_where_all_recomputed_or_none_has(schedule
     assert all(one is None or values[Decide.FREE] <= one for one in known)
 
 
-@pytest.mark.parametrize("rule", RecomputeRule)
-@pytest.mark.parametrize("placement", ["linear", "interleaved", "v-shape", "wave", "bidirectional"])
+# The loosest and the strictest rule on every placement, those between where plans are simple and where they are not.
+RULES = [
+    (placement, rule)
+    for placement in ("linear", "interleaved", "v-shape", "wave", "bidirectional")
+    for rule in RecomputeRule
+    if rule in (RecomputeRule.ANY, RecomputeRule.ALL) or placement in ("linear", "interleaved", "bidirectional")
+]
+
+
+@pytest.mark.parametrize(("placement", "rule"), RULES)
 def test_free_orders_have_a_plan_where_all_has_to_be_recomputed(placement: str, rule: RecomputeRule) -> None:
     """With room for one micro-batch whose layers are all recomputed, and for the layers."""
-    room = Fraction(18 if placement == "bidirectional" else 9)  # which holds every layer twice
-    free = replace(model("free", room, placement), recompute_rule=rule)
+    room = 11 if placement == "bidirectional" else 5.5  # which holds every layer twice
+    free = replace(model("free", room, placement, layers=8, microbatches=4), recompute_rule=rule)
     found = at_once(free)
     assert found.best is not None, found.reason
+    assert any(found.best.partition.recompute)
 
 
 def test_a_free_partition_is_no_worse_than_the_even_one() -> None:
