@@ -70,7 +70,8 @@ def _held_out(of: Sequence[Compared]) -> list[str]:
         return f"{kind(row)}, {row.precision.partition('-')[0].upper()}"
 
     return [
-        "Rows that no rate was fitted to (Megatron-Bridge's later performance summaries):",
+        "Rows that no rate was fitted to (Megatron-Bridge's later performance summaries). "
+        "Those of GB300 were looked at when its factor over B200 was set:",
         _errors("GPU, model, precision", group, of),
         _errors("all of them", lambda _: "mean", of),
     ]

@@ -33,9 +33,9 @@ class Device:
     products: float = 0.53
     narrow_products: float = 0.56
     attention: float = 0.55
-    memory_share: float = 0.836
-    tensor_share: float = 0.45
-    expert_share: float = 0.571
+    memory_share: float = 0.834
+    tensor_share: float = 0.449
+    expert_share: float = 0.579
     data_share: float = 0.903
     dense_launch: float = 0.3
     moe_launch: float = 1
@@ -49,15 +49,15 @@ LAUNCHES = ("dense_launch", "moe_launch")
 _SHEET, _SLOW, _FAST = "data sheet; network of", "200 Gb/s a device", "400 Gb/s a device"
 _A100 = Device(
     312, 79, 2039, 108, 300, 25, f"NVIDIA A100 {_SHEET} {_SLOW}",
-    products=0.709, attention=0.444,
+    products=0.71, attention=0.441,
 )  # fmt: skip
 _H100 = Device(
     989, 79, 3350, 132, 450, 50, f"NVIDIA H100 SXM {_SHEET} {_FAST}", 1979,
-    products=0.534, narrow_products=0.558, attention=0.548,
+    products=0.534, narrow_products=0.558, attention=0.553,
 )  # fmt: skip
 _B200 = Device(
     2250, 178, 8000, 148, 900, 50, f"NVIDIA DGX B200 {_SHEET} {_FAST}", 4500, 9000,
-    products=0.439, narrow_products=0.442, attention=0.432,
+    products=0.44, narrow_products=0.441, attention=0.43,
 )  # fmt: skip
 _MI300X = Device(
     1307, 191, 5300, 304, 448, 50, f"AMD MI300X {_SHEET} {_FAST}", 2614, products=0.4, narrow_products=0.24,
