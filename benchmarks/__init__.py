@@ -1,1 +1,1 @@
-"""What is measured: run a module of this folder, and it prints a table with machine, versions and seeds."""
+"""Measurements: run a module of this folder, and it prints a table with machine, versions and seeds."""

@@ -2,7 +2,7 @@
 
     python -m benchmarks.ablation --resume --write docs/results/ablation.md
 
-Seventeen problems like those of the fixed suite of `benchmarks.random` and five of its tasks, drawn anew with three
+Seventeen problems like those of the fixed suite of `benchmarks.random` and five of its tasks, drawn with three other
 seeds in turn, two of `benchmarks.growth`, a profile of `benchmarks.engine` and unequal micro-batches of
 `benchmarks.unequal`, 20 seconds each: once with the whole engine, once with plain CP-SAT, then each part is left out on
 the three problems or fewer where it proves or takes most of the time: 45 minutes. Results are kept in a file after
@@ -46,7 +46,7 @@ _LEAST_SHARE, _MOST = 0.01, 3
 
 
 def chosen(seed: int) -> Sequence[Problem]:
-    """Those drawn anew, very long ones, a profile that its warm-up decides, and micro-batches in any order."""
+    """Freshly drawn problems, very long ones, a profile that its warm-up decides, and micro-batches in any order."""
     every = list[Problem]()
     for draw, numbers in ((random_problems, CHOSEN), (drawn_tasks, OF_TASKS)):
         drawn = [draw(seed + 1 + number) for number in range(_SEEDS)]
@@ -129,7 +129,7 @@ def left_out_on(part: Part, wholes: Mapping[str, Record]) -> list[str]:
 
 
 def markdown(parts: Sequence[Part], records: Mapping[str, Mapping[str, Record]]) -> str:
-    """What the whole engine does, then what is lost without each part, then those left out on none."""
+    """The results of the whole engine, then the loss without each part, then the parts left out on none."""
     numbers = {name: str(number) for number, name in enumerate(records, 1)}
     whole = [[numbers[name], name, said(found[WHOLE]), said(found[PLAIN])] for name, found in records.items()]
     lines, idle = [], []
@@ -153,7 +153,7 @@ def markdown(parts: Sequence[Part], records: Mapping[str, Mapping[str, Record]])
 
 
 def _lost(whole: Record, without: Record) -> tuple[str, str]:
-    """How far the value is above that of the whole engine, and the bound below, in per cent."""
+    """The value's distance above that of the whole engine, and the bound's below it, in per cent."""
     above = None if not whole.value or without.value is None else without.value / whole.value - 1
     below = 1 - without.bound / whole.bound if whole.bound else None
     return _signed(above), _signed(below)

@@ -1,4 +1,4 @@
-"""Predicted beside measured steps: `python -m benchmarks.accuracy [--table FILE --configs DIR] [--fit | --write]`.
+"""Predicted and measured steps: `python -m benchmarks.accuracy [--table FILE --configs DIR] [--fit | --write]`.
 
 Every row of the table of published measurements is predicted by the formulas that `new --from` and `layouts` use:
 the runtime's own cut and schedule, simulated. `--write` puts the tables into docs/results/accuracy.md; `--fit` fits the
@@ -108,7 +108,7 @@ def record(found: Sequence[Compared]) -> dict[str, float]:
 
 
 def expected(found: Sequence[Compared]) -> list[dict[str, object]]:
-    """What `layouts` says of its own error: that of each kind of which enough steps were measured."""
+    """The errors that `layouts` states: that of each kind of which enough steps were measured."""
     own = by(kind, [one for one in found if one.row.seconds])
     return [
         {"kind": name, "mean": round(each.mean, 3), "rows": each.rows}

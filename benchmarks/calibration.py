@@ -1,7 +1,7 @@
 """Calibration on three published runs of a source, then its other runs: `python -m benchmarks.calibration [--write]`.
 
 Of each model with so many runs of one source on one kind of GPU, in 16-bit products: the first, the middle and the last
-row of the table are fitted, the others predicted, beside what the rates of the table of devices predict of them.
+row of the table are fitted, the others predicted, by these rates and by those of the table of devices.
 """
 
 from __future__ import annotations

@@ -103,8 +103,7 @@ def forge(count: int, seed: int, each: int = _EACH) -> Tally:
 
 
 def _least(problem: Problem) -> Fraction | None:
-    """The optimum; of a period, what is known of it: batches may run one behind another, so the makespan of one of
-    them, a micro-batch, is no less."""
+    """The optimum; of a period, the makespan of one batch: since batches may run in sequence, no period is more."""
     if problem.network.options:
         found = None if why_infeasible(problem) is not None else exact(problem)
         return None if found is None else Fraction(found[0])
@@ -176,7 +175,7 @@ def _raising(problem: Problem, near: int, random: Random) -> ThresholdSearch:
 
 
 def _guided(problem: Problem, near: int, random: Random) -> Iterator[Certificate]:
-    """What any stages prove, guided by any of them: more than the bound itself tries."""
+    """Certificates of any stages, with completion bounds of any of them: more than the bound itself tries."""
     chains = random.sample(problem.placement.chains, random.randint(1, len(problem.placement.chains)))
     held = [stage for chain in problem.placement.chains if chain in chains for stage in chain]
     chosen = {*random.sample(held, random.randint(1, len(held)))}

@@ -1,4 +1,4 @@
-"""Whether more freedom ever ends worse: plan files drawn at random, each restricted step by step, all planned alike.
+"""Test that more freedom never ends worse: plan files drawn at random, each restricted step by step, all planned alike.
 
     python -m benchmarks.freedom --files 30 --units 1
 

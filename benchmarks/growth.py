@@ -1,4 +1,4 @@
-"""How the time to a gap of 1 % grows with devices and micro-batches: linear and V placement at 1p and .6p.
+"""Growth with devices and micro-batches of the time to a gap of 1 %: linear and V placement at 1p and .6p.
 
     python -m benchmarks.growth --seconds 15 --write docs/results/growth.md
 

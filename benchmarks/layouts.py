@@ -1,4 +1,4 @@
-"""`layouts` by the number of GPUs: its first pass, and how good its answer is beside a longer search.
+"""`layouts` by the number of GPUs: its first pass, and how good its answer is against that of a longer search.
 
     python -m benchmarks.layouts --write                       the first pass of each model and number of GPUs
     python -m benchmarks.layouts --longer 600 --write          also a search of so many seconds, of one of them
@@ -109,7 +109,7 @@ def searched(one: Subject, seconds: float) -> list[str]:
 
 
 def answer(one: Subject, seconds: float) -> Layouts:
-    """What `layouts` says within a time limit."""
+    """The answer of `layouts` within a time limit."""
     config = read_config(str(CONFIGS / f"{one.model}.json"))
     return answered(
         config, one.wanted, one.gpus, Batch(one.microbatches), {}, one.model, _TARGET, Limits(seconds=seconds),

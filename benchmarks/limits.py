@@ -34,7 +34,7 @@ _PLAN = Path("examples/plans/kimi-k2-80gb.yaml")
 
 
 class Row(NamedTuple):
-    """A command with its limit in s; `interrupt`: Ctrl-C comes after so many seconds of processors.
+    """A command with its limit in s; `interrupt`: Ctrl-C is sent after so many seconds of processors.
 
     Of `layouts` the devices are GPUs, and the placement names the model.
     """
@@ -96,7 +96,7 @@ def document(row: Row) -> str:
 
 
 def arguments(row: Row, folder: Path) -> list[str]:
-    """What is typed for a row; its file is written to the folder."""
+    """The command line of a row; its file is written to the folder."""
     if row.command == "layouts":
         batch = ["--gpus", str(row.devices), "--microbatches", str(row.microbatches), "--hardware", "h100-80gb"]
         return [row.command, str(_CONFIGS / f"{row.placement}.json"), *batch, "--time-limit", str(row.limit)]
@@ -127,7 +127,7 @@ def measured(row: Row) -> Measured:
 
 
 def _processor_seconds(process: int, began: float) -> float:
-    """Those of a process and of its children that have ended, so far; on the wall where the system does not tell."""
+    """Seconds of a process and of its ended children so far; on the wall where the system does not count them."""
     stat = Path(f"/proc/{process}/stat")
     if not stat.exists():
         return time.monotonic() - began

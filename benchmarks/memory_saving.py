@@ -31,7 +31,7 @@ def problem(room: int | None, ratio: float | None, recompute: bool) -> Problem:
 
 
 def cases(_: int) -> Iterator[Case]:
-    """Without a limit, then each memory with each way and length."""
+    """Without a limit, then each memory with each mode and length."""
     yield Case(problem(None, None, False), "no limit")
     for room in ROOMS:
         for ratio, again in ((None, False), (None, True), *((ratio, way) for way in (False, True) for ratio in RATIOS)):

@@ -27,7 +27,7 @@ _BY_GROUPS = "looped-bfs:2", "looped-bfs:4", "looped-bfs", "interleaved-1f1b", "
 
 
 def cases(_: int) -> Iterator[Case]:
-    """Those of each part in turn."""
+    """The cases of each part in turn."""
     pieces = _example("sequence-chunks")
     for microbatches, capacity, asked in ((2, 2.8, "213"), (2, 6.4, "195"), (4, 2.8, "381"), (4, 6.4, "<= 327")):
         keys = {"microbatches": microbatches, "memory.capacity": capacity}
@@ -70,7 +70,7 @@ def _case(name: str, known: str, document: Mapping[str, Any], *orders: str) -> C
 
 
 def _order(problem: Problem, name: str) -> str:
-    """What a published order takes, how often it gathers, and its memory where there is less."""
+    """Time of a published order, how often it gathers, and its memory where there is less."""
     found = simulate(problem, schedule_named(name).order(problem))
     figures, gathers = measure(found), sum(p.kind is UNSHARD for p in found.schedule.passes())
     text = f"{figures.makespan:g} ({name}"

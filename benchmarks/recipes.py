@@ -1,4 +1,4 @@
-"""Published recipes beside what `layouts` would answer first: `python -m benchmarks.recipes [--write]`.
+"""Published recipes and the first answer of `layouts`: `python -m benchmarks.recipes [--write]`.
 
 A recipe is a layout that authors ran on so many GPUs, or the best of those they measured. The first pass of `layouts`
 makes a plan of every layout for the same batch, without a search; the least step is its answer.

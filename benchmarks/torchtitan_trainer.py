@@ -162,7 +162,7 @@ def _gathered(ranks: Sequence[Step]) -> Step:
 
 
 def row(case: Case, steps: Sequence[Step], split: str, right: Sequence[Step]) -> list[str]:
-    """A run beside the reference; the worst gradient is relative to its own norm, over all steps."""
+    """A run compared with the reference; the worst gradient is relative to its own norm, over all steps."""
     worst, where = 0.0, ""
     for step, other in zip(steps, right, strict=True):
         for name, gradient in step["gradients"].items():

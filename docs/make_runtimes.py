@@ -56,7 +56,7 @@ def page() -> str:
 
 
 def refuses(feature: Feature, runtime: str) -> bool:
-    """Whether a runtime's exporter refuses the feature's example."""
+    """True if a runtime's exporter refuses the feature's example."""
     if feature.example is None:
         return False
     try:

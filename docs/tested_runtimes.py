@@ -1,4 +1,4 @@
-"""What was tested in which runtime, and how: the rows of docs/runtimes.md, each with the test that shows it."""
+"""Tests in runtimes: the rows of docs/runtimes.md, each with the test that shows it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TRAINED, READ, MODEL, REFUSED, BY_HAND, NEVER = "trained", "read", "model", "ref
 
 
 class Cell(NamedTuple):
-    """How a feature was tested in a runtime; `where` is a test, `file::function`, with the `case` of it, or a page."""
+    """A test of a feature in a runtime; `where` is a test, `file::function`, with the `case` of it, or a page."""
 
     how: str
     where: str

@@ -3,7 +3,7 @@
     python examples/minimal_cp_sat.py
 
 A batch of micro-batches runs forward (F) through the stages of a model, one stage on each device, and backward for the
-input (B) the other way; the backward for the weights (W) of a stage runs any time after its B. A device runs one pass
+input (B) in reverse; the backward for the weights (W) of a stage runs any time after its B. A device runs one pass
 at a time and holds an activation from the start of an F to the end of its W. CP-SAT chooses a start for every pass so
 that the last one ends as soon as possible, and proves that no schedule ends sooner.
 

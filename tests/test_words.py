@@ -11,7 +11,10 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = (
+    "benchmarks",
     "commands",
+    "docs",
+    "examples",
     "formulations",
     "heuristics",
     "pipesched/checking",

@@ -1,4 +1,4 @@
-"""A suite of problems drawn anew for a seed, within wide ranges: what a user may have, and nobody tuned for."""
+"""A suite of problems drawn for a seed, within wide ranges: what a user may have, and nobody tuned for."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _KINDS = (
 
 
 def drawn_problems(seed: int) -> tuple[Problem, ...]:
-    """As many of each kind for every seed; a number of the suite is drawn by itself, and can be drawn alone."""
+    """An equal number of each kind for every seed; a number of the suite is drawn by itself, and can be drawn alone."""
     kinds = [kind for kind in _KINDS for _ in range(kind.times)]
     return tuple(_feasible(f"{seed}-{number}", kind) for number, kind in enumerate(kinds, 1))
 

@@ -1,4 +1,4 @@
-"""A suite of problems whose passes are several tasks or that move activations, drawn anew for a seed.
+"""A suite of problems whose passes are several tasks or that move activations, drawn for a seed.
 
 Exchange between experts, copies to the host, recomputation, sequence chunks, gathered parameters and encoders: what the
 passes of `drawn_problems` do not have.
@@ -17,7 +17,7 @@ Document = dict[str, object]
 
 
 def drawn_tasks(seed: int) -> tuple[Problem, ...]:
-    """As many of each kind for every seed; a number of the suite is drawn by itself, and can be drawn alone."""
+    """An equal number of each kind for every seed; a number of the suite is drawn by itself, and can be drawn alone."""
     kinds = [kind for kind, times in _KINDS for _ in range(times)]
     return tuple(_feasible(f"{seed}-{number}", kind) for number, kind in enumerate(kinds, 1))
 

@@ -1,7 +1,7 @@
 """The parts of the engine that the ablation leaves out one at a time: their names, and the engine without each.
 
 Parts and openings are left out by the names under which `Solution.parts` counts their seconds. Bounds of one family are
-left out of the analytic ones; local search beside other parts, and a core of its own for one, are fields of the engine.
+left out of the analytic ones; background local search, and a core of its own for one, are fields of the engine.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NO_PARTS = ("one micro-batch after the other", "orders of micro-batches")
 
 @dataclass(frozen=True)
 class Part:
-    """What is left out, and where that may tell something.
+    """A part that is left out, and the problems on which that may make a difference.
 
     That is where the bound of a solve is one of its `kinds` of certificates, and where its seconds are most of the
     solve; `takes` are their names in `Solution.parts`. Problems for which `where` does not hold are not asked.
@@ -89,7 +89,7 @@ def _engine_parts() -> Iterator[Part]:
 
 
 def _part(name: str, *others: str, called: str = "", where: Callable[[Problem], bool] = lambda _: True) -> Part:
-    """What has a name, or several that do the same in other ways."""
+    """A part by its name, or several that have the same purpose."""
     names = (name, *others)
     return Part(called or name, without(ENGINE, *names), names, frozenset((called or name,)), where)
 

@@ -28,12 +28,12 @@ class Profile:
 
     @property
     def activation(self) -> int:
-        """What F takes a layer: 34h + 5as, with a sequence of 1024 and a counted in its 1024s (arXiv 2401.10241)."""
+        """Activation of F a layer: 34h + 5as, with a sequence of 1024 and a counted in its 1024s (arXiv 2401.10241)."""
         return 34 * self.hidden + 5 * self.heads * 1024
 
     @property
     def freed(self) -> int:
-        """What B gives back of it: 2h + 5as. W gives back the rest."""
+        """The part of it that B gives back: 2h + 5as. W gives back the remainder."""
         return 2 * self.hidden + 5 * self.heads * 1024
 
     def problem(

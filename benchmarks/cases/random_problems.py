@@ -18,7 +18,7 @@ _SPREAD, _HEAD = 12, Fraction(3, 2)
 
 @dataclass(frozen=True)
 class _Shape:
-    """What a class asks for: `memory` in activations a device, None for no limit.
+    """Ranges of a class of problems: `memory` in activations a device, None for no limit.
 
     `fused` and `block` are shares of B + W and of F + BW, the bounds between which they are drawn; `split` is False
     where B is a full backward. `freed` is the share of the activation that B gives back, `nodes` the devices a node.

@@ -28,7 +28,7 @@ from torch.distributed.tensor import distribute_tensor
 
 
 def on_cpu() -> None:
-    """What torchtitan asks of a GPU's module of torch, before it is imported."""
+    """Replace what torchtitan asks of a GPU's module of torch, before it is imported."""
     torch._utils._get_available_device_type = lambda: "cpu"
     cpu: Any = torch.cpu
     cpu.get_device_name = lambda *_: "CPU"

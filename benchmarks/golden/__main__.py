@@ -2,7 +2,7 @@
 
     python -m benchmarks.golden            what differs from the stored values; exit code 1 if anything does
     python -m benchmarks.golden --store    stores those of now
-    python -m benchmarks.golden --draw     draws the documents anew, of the features that the matrix has, and stores
+    python -m benchmarks.golden --draw     draws new documents, of the features that the matrix has, and stores
 
 For a change that moves code and is meant to change nothing: run it after every step. One worker; work is counted, not
 timed, so that the answers do not depend on the machine's load.

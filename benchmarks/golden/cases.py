@@ -46,7 +46,7 @@ def files() -> Iterator[File]:
 
 
 def draw() -> None:
-    """Write the documents anew, of the features that the matrix has now."""
+    """Draw new documents, of the features that the matrix has now, and write them."""
     rows = []
     for kind, count in DRAWN.items():
         every = list(together(KINDS[kind], 2))

@@ -1,4 +1,4 @@
-"""One case through the reader, the search, an exact model and the commands: what is held of it."""
+"""One case through the reader, the search, an exact model and the commands, with the properties that are checked."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.matrix.commands_of import DEFECT, SECONDS, Ran, faults_of, of_problem, of_schedule, run
 from benchmarks.matrix.draw import Case, text_of
+from benchmarks.matrix.equal_documents import equal_documents
 from benchmarks.matrix.exact.model import TooLargeError, optimum
 from benchmarks.matrix.mutations import mutated
-from benchmarks.matrix.other_words import other_words
 from benchmarks.matrix.outcome import Outcome
 from benchmarks.matrix.page_calls import asked_of_the_page
 from benchmarks.matrix.relaxations import poorer_problems, too_high
@@ -66,7 +66,7 @@ def run_case(case: Case, thorough: bool) -> Outcome:
     steps: list[Callable[[], None]] = [
         lambda: _against_orders(found, problem, solution),
         lambda: _with_files(found, text, solution, random, thorough),
-        lambda: found.faults.extend(other_words(case, problem, solution, random, thorough)),
+        lambda: found.faults.extend(equal_documents(case, problem, solution, random, thorough)),
         lambda: found.faults.extend(_poorer(problem, solution, random, thorough)),
     ]
     if "from a state" in case.switches or thorough:

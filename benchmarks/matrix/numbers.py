@@ -1,4 +1,4 @@
-"""How the numbers of a plain document are written into a file: one way for all times and amounts of it."""
+"""Notations of numbers in the file of a plain document: one for all its times and amounts."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _kind(key: str, value: object, above: str, path: tuple[str, ...]) -> str:
 
 
 def spelled(document: Any, numbers: str, random: Random) -> tuple[Any, Any]:
-    """The document as a file writes it, in this way, and the plain one with the numbers that it then means."""
+    """The document as a file writes it, in this notation, and the plain one with the numbers that it then means."""
     if numbers == "decimals":
         plain = with_numbers(document, lambda x: x / 10, lambda x: x / 4)
         return with_numbers(plain, _decimal, _decimal), plain

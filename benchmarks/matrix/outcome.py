@@ -24,5 +24,5 @@ class Outcome:
     document: str = ""  # where there are faults
 
     def as_json(self) -> dict[str, Any]:
-        """As a line of the store."""
+        """A line of the store."""
         return asdict(self)

@@ -43,7 +43,7 @@ def asked_of_the_page(text: str, seconds: float) -> Iterator[tuple[str, Exit, st
 
 
 def _judged(answer: Any) -> tuple[Exit, str]:
-    """How it ended; a fault where the server failed, or tells of a defect."""
+    """The exit of a call; a fault where the server failed, or reports a defect."""
     if DEFECT in answer.text or "Traceback" in answer.text:
         at = max(answer.text.find(DEFECT), 0)
         return Exit.NO, f"defect: {answer.text[at : at + 300]}"

@@ -185,7 +185,7 @@ def _labels(draft: Draft) -> None:
 
 
 def _nothing(_: Draft) -> None:
-    """Apply a way of writing numbers."""
+    """Apply a notation of numbers."""
 
 
 SWITCHES = (

@@ -395,7 +395,7 @@ def _zeros(draft: Draft) -> None:
 
 
 def _nothing(_: Draft) -> None:
-    """Apply a way of writing numbers, or a command."""
+    """Apply a notation of numbers, or a command."""
 
 
 SWITCHES = (

@@ -1,4 +1,4 @@
-"""A schedule interrupted at an instant, and the rest ordered anew from that state."""
+"""A schedule interrupted at an instant, and the remaining passes ordered again from that state."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def state_document(timeline: Timeline, now: int) -> dict[str, Any]:
 def replanned(problem: Problem, solution: Solution, random: Random) -> Iterator[str]:
     """Faults of replanning the solution from an instant of it.
 
-    Every order of the rest is a schedule of the problem, and the solution itself is one of them.
+    Every order of the remaining passes is a schedule of the problem, and the solution itself is one of them.
     """
     timeline = solution.timeline
     if timeline is None:

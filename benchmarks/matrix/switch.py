@@ -33,7 +33,7 @@ class Draft:
 
     @property
     def stages(self) -> int:
-        """How many stages the file describes."""
+        """The number of stages that the file describes."""
         placement, devices = self.document.get("placement", "linear"), self.document["devices"]
         if isinstance(placement, list):
             return len(placement)

@@ -1,4 +1,4 @@
-"""How far predictions are from measurements: ratios, order of layouts, memory."""
+"""Errors of predictions against measurements: ratios, order of layouts, memory."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _OF = {family: next(device for name, device in DEVICES.items() if name.startswit
 
 
 class Prior(NamedTuple):
-    """What a rate is likely to be before any row is seen: shares, or ms; `spread` is a standard deviation of its log.
+    """Prior of a rate, before any row is seen: shares, or ms; `spread` is a standard deviation of its log.
 
     `of_family`: each kind of GPU has its own. `least` and `most` are what can be at all.
     """
@@ -92,7 +92,7 @@ def devices_with(rates: Rates) -> dict[str, Device]:
 
 
 def table_rates() -> dict[str, float]:
-    """Those of the table of devices."""
+    """The rates of the table of devices."""
     return {name: getattr(_OF[name.partition("/")[2] or FAMILIES[0]], name.partition("/")[0]) for name in names()}
 
 

@@ -1,4 +1,4 @@
-"""What the product predicts of a measured row: the runtime's own cut and schedule, simulated, on derived durations."""
+"""Predictions of measured rows: the runtime's own cut and schedule, simulated, on derived durations."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def step_of(row: Row) -> MeasuredStep:
 
 
 def training_of(row: Row) -> dict[str, object]:
-    """What the table, and what its source publishes of its runtime, say of training: keys of the section `model`."""
+    """Training options of a row, from the table and its source's publication: keys of the section `model`."""
     said = row.runtime
     found: dict[str, object] = {"dtype": _DTYPES.get(row.precision, row.precision), "flash": row.flash}
     found |= next((own for source, own in _RUNTIMES.items() if row.source.startswith(source)), {})
@@ -106,12 +106,12 @@ def _recomputed(row: Row) -> str:
 
 
 def rates_of(row: Row) -> dict[str, object]:
-    """What the row's runtime does with exchange, as keys of a plan file's section `hardware`.
+    """Exchange of the row's runtime, as keys of a plan file's section `hardware`.
 
-    NVIDIA's recipes run tensor exchange of dense models behind products (`tp_comm_overlap`); those of DeepSeek-V3 and
-    Qwen3 235B that of experts on several nodes behind the other direction's passes
-    (`overlap_moe_expert_parallel_comm`), and so does DeepSeek's DualPipe. That of Qwen3 235B on H100
-    has plain all-to-all.
+    NVIDIA's recipes run tensor exchange of dense models in parallel with products (`tp_comm_overlap`); those of
+    DeepSeek-V3 and Qwen3 235B that of experts on several nodes with the other direction's passes
+    (`overlap_moe_expert_parallel_comm`), and so does DeepSeek's DualPipe. That of Qwen3 235B on H100 has plain all-
+    to-all.
     """
     sizes, found = dict(row.sizes), dict[str, object]()
     apart = sizes["expert"] > DEVICES[row.gpu].node

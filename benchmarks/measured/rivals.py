@@ -1,4 +1,4 @@
-"""What other models of training steps predicted of the same rows, as their authors or the table have it."""
+"""Predictions of other models of training steps for the same rows, as their authors or the table have them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.measured.figures import Compared
 
 
 class Rival(NamedTuple):
-    """Another's mean error of steps, and of peaks where it has any, beside ours on the same `rows`; shares."""
+    """Another model's mean error of steps, and of peaks where it has any, with ours on the same `rows`; shares."""
 
     name: str
     rows: int

@@ -50,7 +50,7 @@ def page(found: Sequence[Compared], unseen: Sequence[Compared], holdout: Sequenc
 
 
 def _rivals(timed: Sequence[Compared]) -> list[str]:
-    """What others say of the same rows."""
+    """Errors of other models on the same rows."""
     found = [
         [one.name, str(one.rows), f"{100 * one.error:.1f}", f"{100 * one.own:.1f}",
          *(["-", "-"] if one.peak_error is None or one.own_peak is None

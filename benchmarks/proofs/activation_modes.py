@@ -1,4 +1,4 @@
-"""Bounds by diagrams of held activations on small problems, against the exact model's optimum, and their check."""
+"""Bounds by diagrams of activation modes on small problems, against the exact model's optimum, and their check."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WORK, _AROUND = 10**6, 4
 
 
 def held_activations(number: int) -> tuple[Sequence[str], Sequence[str]]:
-    """What the problem has, and what its bounds were; AssertionError where one is above the optimum or is refused."""
+    """The problem's features, and its bounds; AssertionError where one is above the optimum or is refused."""
     problem = held_problem(Random(number))
     known = None if why_infeasible(problem) is not None else exact(problem)
     if known is None:

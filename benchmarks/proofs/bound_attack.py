@@ -4,7 +4,7 @@
 
 Works in rounds, each of one branch with a seed of its own; the branches take turns. Counts are kept in a file after
 every round; --resume adds to them until every branch has the problems that are asked for, and without it those of
---branches begin anew: do so when a bound has changed. Exit code 1 if a claim is wrong.
+--branches start from zero: do so when a bound has changed. Exit code 1 if a claim is wrong.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _ROUND, _SECONDS = 500, 10.0
 
 @dataclass
 class Found:
-    """What an attack found: problems, those whose optimum the claim equals, and those whose optimum is below it.
+    """Counts of an attack: problems, those whose optimum the claim equals, and those whose optimum is below it.
 
     `too_large` problems had more orders than are tried, and count nowhere else.
     """

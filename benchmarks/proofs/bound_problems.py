@@ -68,7 +68,7 @@ def draw(random: Random, likely: Likely) -> Problem:
 
 
 def _links(random: Random, likely: Likely, devices: int) -> tuple[tuple[int, ...], ...]:
-    """What each way between two devices takes on top of a transfer; both directions are drawn by themselves."""
+    """Time of each link between two devices on top of a transfer; both directions are drawn by themselves."""
     long = likely.long_links / 2, likely.longest
     ways = [[_ticks(random, *long) if a != b else 0 for b in range(devices)] for a in range(devices)]
     return tuple(map(tuple, ways))
@@ -84,7 +84,7 @@ def _ticks(random: Random, long: float, longest: int) -> int:
 
 
 def freed_of(random: Random, word: str, activation: int) -> int:
-    """What B gives back of an activation, in the words of `Likely`; all where there is no part."""
+    """The part of an activation that B gives back, in the terms of `Likely`; all where there is no part."""
     if word == "part" and activation > 1:
         return random.randint(1, activation - 1)
     return {"none": 0, "less": -random.randint(1, 4)}.get(word, activation)
@@ -106,7 +106,7 @@ def _capacity(
 
 
 def _needed(where: Placement, device: int, activation: tuple[int, ...]) -> int:
-    """What the device must hold of one micro-batch."""
+    """The memory that the device must have for one micro-batch."""
     return max(sum(activation[s] for s in chain if where.stage_device[s] == device) for chain in where.chains)
 
 
@@ -138,7 +138,7 @@ def changed(random: Random, problem: Problem, likely: Likely) -> Problem:
 
 
 def _with_other_link(random: Random, problem: Problem, likely: Likely) -> Problem:
-    """The same but for the way from one device to another."""
+    """The same but for the link from one device to another."""
     links = [list(row) for row in problem.links or ()]
     here, there = random.sample(range(problem.devices), 2)
     links[here][there] = max(0, _near(random, links[here][there], likely))

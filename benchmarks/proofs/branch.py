@@ -37,7 +37,7 @@ class Claim(NamedTuple):
 
 @dataclass(frozen=True)
 class Likely:
-    """How problems are drawn: the probability of each kind of number. A long time is ten times a short one or more.
+    """Distribution of problems: the probability of each kind of number. A long time is ten times a short one or more.
 
     `freed` is what B gives back: "less" than nothing, "none", "part" or "all" of the activation, one drawn at a time.
     `fewest` to `most` micro-batches, or one more where backwards are full; `linear` is the probability of two
@@ -141,7 +141,7 @@ def in_order(problem: Problem) -> Problem:
 
 
 def scaled(problem: Problem, scale: Sequence[Fraction], fixed: bool) -> Problem:
-    """The same with these factors; memory for the largest micro-batch, links as long as the longer way."""
+    """The same with these factors; memory for the largest micro-batch, links as long as the longer direction."""
     turned = zip(*problem.links, strict=True)
     links = tuple(tuple(map(max, row, column)) for row, column in zip(problem.links, turned, strict=True))
     found = with_microbatch_scale(replace(problem, links=links), scale, fixed)

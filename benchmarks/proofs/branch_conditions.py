@@ -13,7 +13,7 @@ ROW_OF_SOME = replace(ROW, linear=0, fewest=2, whole_only=0.6)
 
 
 def _freed(problem: Problem, device: int) -> set[str]:
-    """What B gives back on the device's stages, in the words of `Likely`."""
+    """The parts that B gives back on the device's stages, in the terms of `Likely`."""
     network = problem.network
     held = [s for s in problem.placement.stages_of[device] if network.held_in_flight[s] and problem.splittable]
     freed = network.freed_by_backward
@@ -30,15 +30,15 @@ def with_freed(*words: str) -> Callable[[Problem, int], bool]:
 
 
 def several_stages(problem: Problem, device: int) -> bool:
-    """Whether the device has several stages."""
+    """True if the device has several stages."""
     return len(problem.placement.stages_of[device]) > 1
 
 
 def one_stage(problem: Problem, device: int) -> bool:
-    """Whether the device has one stage."""
+    """True if the device has one stage."""
     return len(problem.placement.stages_of[device]) == 1
 
 
 def never_split(problem: Problem, _: int) -> bool:
-    """Whether every backward is full."""
+    """True if every backward is full."""
     return not problem.splittable

@@ -50,7 +50,7 @@ def without_blocks(further: Further) -> Further:
 
 
 def diagrams_below(problem: Problem) -> Iterable[Certificate]:
-    """With nearly all labels merged and with all told apart; from the best bound in words, or a little less, on.
+    """With nearly all labels merged and with all distinct; from the best bound in words, or a little less, on.
 
     By small steps, and to the value of a schedule that is no good. Nothing below what was claimed before is looked for
     again: no value proves more than itself.
@@ -79,7 +79,7 @@ def diagrams_of_more_stages(problem: Problem) -> Iterable[Certificate]:
 
 
 def _of_each(problem: Problem, bounds: Bounds, of: Iterable[Any]) -> Iterable[Certificate]:
-    """As below a value, for each of these; as much as of those before, so that each may claim."""
+    """Certificates for each of these; as large as those before, so that each may claim."""
     proved, known = _proved_and_known(problem)
     claimed = proved - 1.0
     for each in of:

@@ -1,6 +1,6 @@
 """Problems whose activations may be offloaded or recomputed: brute force against the exact model, that against bounds.
 
-Brute force: every order of every stream, every way for every activation and every wait that memory may need, on random
+Brute force: every order of every stream, every mode of every activation and every wait that memory may need, on random
 tiny problems; against the model's optimum, all analytic bounds, and the model's schedule, which the validator judges
 and whose states are all visited. Bounds: somewhat larger problems on which the bound on memory and copies is the
 strongest, against the model's optimum. All evidence goes through the check.

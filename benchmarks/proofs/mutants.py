@@ -52,7 +52,7 @@ def run(args: Namespace) -> int:
 
 
 def _survivors(copy: Path, file: str, args: Namespace) -> int:
-    """How many mutants of a file's changed functions its tests do not notice; each is printed."""
+    """The number of mutants of a file's changed functions that its tests do not notice; each is printed."""
     source = (copy / file).read_text(encoding="utf-8")
     functions = changed_functions(_at(args.changed, file), source)
     every = [one for one in mutants(source) if is_inside(one.name, functions)]

@@ -2,7 +2,7 @@
 
 The bound over all partitions must not be above the best of them, and the plan must be the best, and proved so. A plan
 is there, so it is enough to look for a better one: all orders of all partitions are tried below its value. Models are
-plain, varied (embedding, head and multi-token prediction, several ways of recomputation, rules and placements), each
+plain, varied (embedding, head and multi-token prediction, several modes of recomputation, rules and placements), each
 of these on devices of unequal speed and memory, and one in five gathers parameters, reduces gradients or steps.
 """
 
@@ -39,7 +39,7 @@ _UNITS = (2.0, 30.0)
 
 
 class Outcome(NamedTuple):
-    """What one problem showed; `wrong` in words, empty where all is right."""
+    """Result of one problem; `wrong` in words, empty where all is right."""
 
     tight: bool
     wrong: str
@@ -47,7 +47,7 @@ class Outcome(NamedTuple):
 
 
 def small(problem: PlanProblem) -> bool:
-    """Whether all its partitions can be tried."""
+    """True if all its partitions can be tried."""
     every = (one for choice in problem.choices for one in _partitions(problem, choice))
     return len(list(islice(every, _MOST_PARTITIONS + 1))) <= _MOST_PARTITIONS
 

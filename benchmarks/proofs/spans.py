@@ -62,7 +62,7 @@ _SORTS = any_kind, two_ways, no_length
 
 
 def compare(number: int) -> tuple[str, ...]:
-    """What a solve says of a problem, the sorts in turn, against the brute force."""
+    """Faults of a solve of a problem, the sorts in turn, against the brute force."""
     one = _SORTS[number % len(_SORTS)](Random(number // len(_SORTS)))
     least = least_span(one)
     if least is None:

@@ -43,7 +43,7 @@ def show(page: Path | None, command: str, table: str) -> None:
 
 
 def exit_code(job: Callable[[], int]) -> int:
-    """What a benchmark returns; 2, after one line, for a mistake in what it was given."""
+    """The job's return value; 2, after one line, for a mistake in its input."""
     try:
         return job()
     except BadInput as mistake:

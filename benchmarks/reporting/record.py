@@ -53,7 +53,7 @@ class Record:
         return next((s for s, value, bound in self.history if value and (value - bound) / value <= near), None)
 
     def document(self) -> dict[str, object]:
-        """As JSON's objects."""
+        """The record as JSON's objects."""
         return asdict(self)
 
 
@@ -66,13 +66,13 @@ def record_of(document: dict[str, object]) -> Record:
 
 
 def settings_of(limits: Limits) -> dict[str, float]:
-    """What a result depends on besides the problem and the engine."""
+    """Settings on which a result depends, besides the problem and the engine."""
     units = {} if limits.deterministic is None else {"units": limits.deterministic}
     return {"seconds": limits.seconds, "workers": limits.workers, "seed": limits.seed} | units
 
 
 def record(name: str, solution: Solution, limits: Limits) -> Record:
-    """What a solution says, read off once."""
+    """The figures of a solution, read off once."""
     published = min(
         ((c.value, c.name) for c in solution.candidates if c.fits and c.value is not None), default=(None, "")
     )

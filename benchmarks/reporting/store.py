@@ -35,11 +35,11 @@ class Store:
             ) from None
 
     def under(self, settings: dict[str, float]) -> dict[str, Record]:
-        """What was measured with these settings; a table never mixes them."""
+        """Records measured with these settings; a table never mixes them."""
         return {key: found for key, found in self.records.items() if found.settings == settings}
 
     def has(self, key: str, settings: dict[str, float]) -> bool:
-        """Whether a good result with these settings is there."""
+        """True if a good result with these settings is there."""
         found = self.records.get(key)
         return found is not None and not found.error and found.settings == settings
 

@@ -25,9 +25,9 @@ SUMS = "kind", "problems", "proved", "mean gap, %", "median", "largest", "mean s
 
 
 class Case(NamedTuple):
-    """A problem, the kind that it counts under, what is known or asked of it, its most seconds, and published orders.
+    """A problem, the kind that it counts under, the value known or asked, its most seconds, and published orders.
 
-    These are `orders` by name, with what each takes; the best that fits is told where there are none.
+    These are `orders` by name, with the time of each; the best that fits is named where there are none.
     """
 
     problem: Problem

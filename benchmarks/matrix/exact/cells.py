@@ -20,8 +20,8 @@ class Spec(NamedTuple):
     needs_input: bool = True
 
 
-class Way(NamedTuple):
-    """Computing an activation again: the time, and the amount that is kept meanwhile."""
+class Recomputation(NamedTuple):
+    """Recomputation of an activation: the time, and the amount that is kept meanwhile."""
 
     time: Fraction
     keeps: Fraction
@@ -52,7 +52,7 @@ class Cell:
     lent: Fraction = Fraction(0)
     collected: Fraction = Fraction(0)  # what its backward gives back of what pieces lent
     copies: Copies | None = None
-    ways: list[Way] = field(default_factory=list)
+    ways: list[Recomputation] = field(default_factory=list)
     may_keep: bool = True
 
 

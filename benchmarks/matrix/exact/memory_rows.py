@@ -1,4 +1,4 @@
-"""Memory of devices and hosts, and windows of gatherings: at every taking what is held is no more than there is."""
+"""Memory of devices and hosts, and windows of gatherings: at every taking the level is at most the capacity."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def optimum(document: Mapping[str, Any], most_work: float = MOST_WORK) -> Exact:
 
 
 def _times(shape: Shape) -> list[Fraction]:
-    """How long tasks take."""
+    """Durations of tasks."""
     specs = [s for c in shape.cells for own in (c.forward, c.backward, c.weight or (), c.fused) for s in own]
     specs += [s for one in shape.once for s in (one.step, one.gather) if s is not None]
     times = [spec.time for spec in specs] + [w.time for c in shape.cells for w in c.ways]

@@ -1,4 +1,4 @@
-"""The modules of a document as cells and ties beside those of the trunk."""
+"""The modules of a document as cells and ties, in addition to those of the trunk."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def add_once(tasks: Tasks, every: Sequence[tuple[Once, Sequence[Passes]]]) -> No
 
 
 def _reduced(tasks: Tasks, one: Once, own: Sequence[Passes]) -> None:
-    """Buckets in turn, each behind its share of the tasks of every W or BW; the step behind the last of them."""
+    """Buckets in turn, each after its share of the tasks of every W or BW; the step after the last of them."""
     last: Any = None
     backwards = [here[name] for here in own for name in ("W", "BW") if name in here]
     for k in range(one.buckets if one.reduce else 0):

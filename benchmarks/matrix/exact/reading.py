@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
-from benchmarks.matrix.exact.cells import BACKWARD, FORWARD, Cell, Copies, Host, Shape, Spec, Tie, Way
+from benchmarks.matrix.exact.cells import BACKWARD, FORWARD, Cell, Copies, Host, Recomputation, Shape, Spec, Tie
 from benchmarks.matrix.exact.modules import add_modules
 from benchmarks.matrix.exact.once import once_of
 from benchmarks.matrix.exact.values import of_device, of_stage
@@ -97,7 +97,7 @@ def _cell(document: Document, step: Step, j: int, piece: int, pieces: int, scale
         found.copies = Copies(out, back, part)
     if words["recompute"] != "never" and words["offload"] != "always":
         found.ways = [
-            Way(
+            Recomputation(
                 of_stage(way["time"], s) * longer,
                 of_stage(way.get("keeps", 0), s) * scale,
             )

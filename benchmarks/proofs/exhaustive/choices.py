@@ -1,4 +1,4 @@
-"""What may run next on a device, for the search over the orders of all devices together: compiled."""
+"""Passes that may run next on a device, for the search over the orders of all devices together: compiled."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def least_ticks(passes: Numbers, blocks: bool) -> tuple[Numbers, Numbers]:
 
 @njit(cache=True)
 def tails_of(passes: Numbers, least: Numbers, devices: int, span: bool) -> Numbers:
-    """From the end of each pass to the last end on each device that surely comes after, if any; of all for makespan."""
+    """From the end of each pass to the last end on each device that surely follows, if any; of all for makespan."""
     pairs, owners = passes.shape[1], devices if span else 1
     tails = np.full((3 * pairs, owners), NEVER)
     for e in range(owners):

@@ -30,7 +30,7 @@ class NotTiny(Exception):
 
 
 class Answer(NamedTuple):
-    """Whether a schedule is below the value, and whether one has just this value (not asked where one is below)."""
+    """Two answers: a schedule is below the value; one has just this value (not asked where one is below)."""
 
     below: bool
     attained: bool
@@ -69,7 +69,7 @@ def _least(problem: Problem, objective: Objective, limit: int, enough: int, most
 
 
 def _passes(problem: Problem) -> Iterator[tuple[int, ...]]:
-    """What the passes of each stage and micro-batch take, wait for, and hold."""
+    """Time, predecessors and memory of the passes of each stage and micro-batch."""
     where, stages, in_order = problem.placement, problem.stages, bool(problem.queues)
     walks = [(walk, j) for walk in where.chains for j in problem.microbatches_of[walk[0]]]
     numbers = {pair: n for n, pair in enumerate((s, j) for walk, j in walks for s in walk)}

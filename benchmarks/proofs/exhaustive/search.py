@@ -36,7 +36,7 @@ _Depths = tuple[Numbers, Numbers, Numbers, Numbers, Numbers, Numbers, Numbers]
 def search(passes: Numbers, room: Numbers, span: bool, limit: int, enough: int, most: int) -> int:
     """The least value of a schedule, or one that is at most `enough`; in sixths of a tick.
 
-    -1 if none is at most `limit`, -2 after `most` slots were tried. A device's start is a node of its own behind the
+    -1 if none is at most `limit`, -2 after `most` slots were tried. A device's start is a node of its own after the
     pairs' three.
     """
     pairs, devices = passes.shape[1], len(room)

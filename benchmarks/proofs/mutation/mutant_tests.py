@@ -21,13 +21,13 @@ _LIBRARIES = ("numpy", "numba", "ortools.sat.python.cp_model", "pytest", "hypoth
 
 
 def load_libraries() -> None:
-    """What all tests need, so that the process of each mutant has it from its start."""
+    """Import the libraries that all tests need, so that the process of each mutant has them from its start."""
     for library in _LIBRARIES:
         importlib.import_module(library)
 
 
 def noticed(copy: Path, file: str, source: str, tests: Sequence[str], seconds: float) -> bool:
-    """Whether these tests fail in a copy of the repository where the file reads so, or do not end."""
+    """True if these tests fail in a copy of the repository where the file reads so, or do not end."""
     place = copy / file
     original = place.read_text(encoding="utf-8")
     place.write_text(source, encoding="utf-8")
@@ -38,7 +38,7 @@ def noticed(copy: Path, file: str, source: str, tests: Sequence[str], seconds: f
 
 
 def fails(seconds: float, run: Callable[[], int]) -> bool:
-    """Whether this gives another number than 0 in a process of its own, or does not end.
+    """True if this gives another number than 0 in a process of its own, or does not end.
 
     It is ended after so many seconds of processor time, so that a machine that is busy makes no mutant look noticed.
     """

@@ -54,7 +54,7 @@ def changed_functions(before: str, after: str) -> set[str]:
 
 
 def is_inside(mutant: str, functions: set[str]) -> bool:
-    """Whether a mutant of that name is in one of the functions."""
+    """True if a mutant of that name is in one of the functions."""
     inside = mutant.partition(":")[0]
     return any(inside == one or inside.startswith(f"{one}.") for one in functions)
 

@@ -1,4 +1,4 @@
-"""The same problem said in another way takes the same time; one with less to do, or more memory, no longer."""
+"""The same problem in other documents takes the same time; one with less to do, or more memory, no longer."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from solver.solve import solve
 Document = dict[str, Any]
 
 
-class Words(NamedTuple):
-    """Another document, how many times as long it takes, and whether it may take less than that."""
+class Variant(NamedTuple):
+    """Another document, the factor of its time, and whether it may take less than that."""
 
     name: str
     document: object
@@ -32,14 +32,14 @@ class Words(NamedTuple):
     or_less: bool = False
 
 
-def other_words(case: Case, problem: Problem, solution: Solution, random: Random, thorough: bool) -> Iterator[str]:
+def equal_documents(case: Case, problem: Problem, solution: Solution, random: Random, thorough: bool) -> Iterator[str]:
     """Faults of the answers to the same problem in other words; of one document, or of all."""
     if solution.status is not Status.OPTIMAL or any("rounded" in note for note in problem.notes):
         return
     assert solution.value_ticks is not None
     value = solution.value_ticks * problem.tick
     try:
-        ways = [Words("as it is written", read_yaml(problem_text(problem), "text")), *_ways(case)]
+        ways = [Variant("as it is written", read_yaml(problem_text(problem), "text")), *_ways(case)]
     except ValueError as why:
         yield f"wrong: a problem of a file cannot be written: {why}"
         return
@@ -60,23 +60,23 @@ def other_words(case: Case, problem: Problem, solution: Solution, random: Random
             yield f"wrong: {one.name}: takes {float(takes)}, where it should be {least}{float(expected)}"
 
 
-def _ways(case: Case) -> Iterator[Words]:
+def _ways(case: Case) -> Iterator[Variant]:
     plain = case.plain
-    yield Words(
+    yield Variant(
         "in other units",
         _spelled(with_numbers(_with_activations(plain), lambda x: x * 3, lambda x: x * 5)),
         Fraction(3),
     )
     for name, change in (("one a stage", _listed), ("as tasks", _as_tasks)):
         if (other := change(plain)) is not None:
-            yield Words(name, _spelled(other))
+            yield Variant(name, _spelled(other))
     for name, change in (
         ("with more memory", _more_memory),
         ("with a micro-batch less", _fewer),
         ("with shorter passes", _shorter),
     ):
         if (other := change(plain)) is not None:
-            yield Words(name, _spelled(other), or_less=True)
+            yield Variant(name, _spelled(other), or_less=True)
 
 
 def _spelled(plain: Document) -> Document:
