@@ -68,7 +68,7 @@ class Published(_Strict):
 
 
 class Card(_Strict):
-    """What is known of an instance: where it stands in its source, and what is published of it."""
+    """Data of an instance: where it stands in its source, and the values published of it."""
 
     where: str = Field(min_length=1)
     published: tuple[Published, ...] = ()
@@ -94,7 +94,7 @@ class Instance:
 
     @property
     def is_plan(self) -> bool:
-        """Whether it asks for a plan of layers, not for an order of passes."""
+        """True if it asks for a plan of layers, not for an order of passes."""
         return (self.folder / PLAN).exists()
 
     @cached_property
@@ -115,7 +115,7 @@ class Instance:
 
 
 def asked(problem: Problem | PlanProblem) -> dict[str, object]:
-    """What a problem asks, without its name: equal for problems that have the same schedules with the same values."""
+    """The problem without its name: equal for problems that have the same schedules with the same values."""
     document = problem_document(problem) if isinstance(problem, Problem) else plan_document(problem)
     return {key: value for key, value in document.items() if key != "name"}
 

@@ -33,7 +33,7 @@ def row(found: Standing) -> list[str]:
 
 
 def text(every: Sequence[Standing]) -> str:
-    """What all come to, and a table for each source."""
+    """The counts of all instances, and a table for each source."""
     parts = [summary(every)]
     for _, group in groupby(every, key=lambda found: found.instance.family):
         rows = [*group]
@@ -44,7 +44,7 @@ def text(every: Sequence[Standing]) -> str:
 
 
 def summary(every: Sequence[Standing]) -> str:
-    """How many are proved, and who is ahead how often."""
+    """The number of instances proved, and how often who is ahead."""
     proved = [one for one in every if one.gap == 0]
     trusted = sum(one.bound is not None and one.bound.trusted for one in proved)
     leads = [one.ahead for one in every if one.ahead is not None]

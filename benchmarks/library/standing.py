@@ -35,7 +35,7 @@ class Standing:
 
     @property
     def gap(self) -> Fraction | None:
-        """How far the best schedule may be from the optimum, as a share of its value."""
+        """The distance of the best schedule from the bound, as a share of its value."""
         if self.best is None or self.bound is None:
             return None
         value, bound = self.best.value or Fraction(0), self.bound.bound or Fraction(0)
@@ -49,7 +49,7 @@ class Standing:
 
     @property
     def ahead(self) -> Fraction | None:
-        """How much longer the best published schedule takes than ours, as a share; negative where it is ahead."""
+        """The time by which the best published schedule takes longer than ours, as a share; negative where it is ahead."""
         if self.compared is None or self.best is None or not self.best.value:
             return None
         low, high, ours = self.compared.low, self.compared.high, self.best.value
