@@ -49,7 +49,7 @@ class Standing:
 
     @property
     def ahead(self) -> Fraction | None:
-        """The time by which the best published schedule takes longer than ours, as a share; negative where it is ahead."""
+        """The share by which the best published schedule takes longer than ours; negative where it is ahead."""
         if self.compared is None or self.best is None or not self.best.value:
             return None
         low, high, ours = self.compared.low, self.compared.high, self.best.value
