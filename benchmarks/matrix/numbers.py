@@ -22,6 +22,8 @@ _AMOUNTS = (
     "gathered",
     "host_capacity",
 )
+# Sections of amounts whose keys are those of times elsewhere.
+_OF_AMOUNTS = ("workspace", "until_end")
 _NEITHER = frozenset(
     [
         "nodes",
@@ -69,6 +71,8 @@ def _kind(key: str, value: object, above: str, path: tuple[str, ...]) -> str:
     """The kind of the numbers under a key, times or amounts; None where they are neither."""
     if key in _NEITHER or (path and path[0] in ("pipelines", "chains", "model", "hardware")):
         return ""
+    if path and path[-1] in _OF_AMOUNTS:
+        return "amount"
     single = not isinstance(value, Mapping)
     if key == "layers":
         return "" if path else above

@@ -228,6 +228,26 @@ def _taken_by_backward(draft: Draft) -> None:
     _more_room(draft, [1] * draft.document["devices"])
 
 
+def _of_passes(draft: Draft, key: str) -> int:
+    """Amounts of passes under a key, one at least, and the largest of them."""
+    document = draft.document
+    split = "weight" in (document.get("tasks") or document.get("times") or {})
+    passes = ["forward", "backward", *(["weight"] if split else [])]
+    chosen = draft.random.sample(passes, draft.random.randint(1, len(passes)))
+    draft.section("memory")[key] = found = {one: draft.of_stages(0, 2) for one in chosen}
+    return max(int(max(own)) if isinstance(own, list) else int(own) for own in found.values())
+
+
+def _workspace(draft: Draft) -> None:
+    most = _of_passes(draft, "workspace")
+    _more_room(draft, [draft.random.choice((most, most // 2))] * draft.document["devices"])
+
+
+def _until_end(draft: Draft) -> None:
+    most = _of_passes(draft, "until_end") * draft.document["microbatches"] * draft.stages // 2
+    _more_room(draft, [most] * draft.document["devices"])
+
+
 def _offload(draft: Draft) -> None:
     memory = draft.section("memory")
     memory["offload"] = {"out": draft.per_stage(1, 3), "in": draft.random.randint(1, 3)}
@@ -428,6 +448,8 @@ SWITCHES = (
     Switch("static of stages", ("memory.static",), _static_of_stages, "static", ("capacity",)),
     Switch("freed by backward", ("memory.freed_by_backward",), _freed, "freed", ("capacity",)),
     Switch("taken by backward", ("memory.freed_by_backward",), _taken_by_backward, "freed", ("capacity",)),
+    Switch("workspace", ("memory.workspace",), _workspace, "", ("capacity",)),
+    Switch("until the end", ("memory.until_end",), _until_end, "", ("capacity",)),
     Switch("kept for later", ("memory.kept_for_later",), _kept, "", ("pieces",)),
     Switch(
         "offload",

@@ -103,9 +103,11 @@ def _may_have_begun(model: Model, other: OperationMemory, taker: OperationMemory
     """True, False or a literal: the other pass runs and may take its memory no later than this one.
 
     A pass that begins with several tasks takes its memory with the first of them; the first listed task of the taker
-    represents it. A pass that starts in one block with the taker takes nothing.
+    represents it. A pass that starts in one block with the taker takes nothing, nor does the taker in another mode.
     """
     known, runs, own = model.known, _runs(model, other), taker.first[0]
+    if other.first[0] == own and other.where != taker.where:
+        return False
     later = [x for x in other.first if not known.precedes(own, x)]
     if not later or any(model.operations.exclude(own, x) for x in later):
         return False
@@ -152,23 +154,41 @@ def _cumulative(model: Model) -> None:
         model.cp.add_cumulative(intervals, demands, room)
 
 
-def _in_turn(model: Model, held: Sequence[OperationMemory]) -> Iterator[tuple[OperationMemory, OperationMemory, int]]:
-    """(taker, giver, amount) for the passes of one micro-batch on one stage, oldest giver first."""
+def _in_turn(
+    model: Model, held: Sequence[OperationMemory]
+) -> Iterator[tuple[OperationMemory, OperationMemory | None, int]]:
+    """(taker, giver, amount) for the passes of one micro-batch on one stage, oldest giver first; None gives nothing.
+
+    Memory that a pass takes and gives back itself is one of these; all other goes from pass to pass.
+    """
     if not all(model.operations.always(_operation(model, one)) for one in held):
         raise ValueError("a model without order literals, of passes that may not run")
-    givers = [one for one in held if one.gives]
-    for place, taker in enumerate(one for one in held if one.takes):
-        left = taker.takes
+    yield from ((one, one, one.running) for one in held if one.running)
+    givers = [one for one in held if one.gives > one.running]
+    for place, taker in enumerate(one for one in held if one.takes > one.running):
+        stays = _stays(model, taker)
+        left = taker.takes - taker.running - stays
         for giver in givers[-1:] if place else givers:
-            amount = min(left, giver.gives)
+            amount = min(left, giver.gives - giver.running)
             left -= amount
             if amount:
                 yield taker, giver, amount
+        if stays:
+            yield taker, None, stays
 
 
-def _interval(model: Model, taker: OperationMemory, giver: OperationMemory) -> cp_model.IntervalVar:
+def _stays(model: Model, taker: OperationMemory) -> int:
+    """Memory that no pass gives back."""
+    task = model.jobs.jobs[taker.where].task
+    return model.jobs.problem.network.until_end.get(task.of[:2], 0) if taker.pool < model.jobs.problem.devices else 0
+
+
+def _interval(model: Model, taker: OperationMemory, giver: OperationMemory | None) -> cp_model.IntervalVar:
+    """From the start of one pass to the end of another, or of all passes."""
     size, end = (model.cp.new_int_var(0, model.horizon, "") for _ in range(2))
-    for last in giver.last:
+    if giver is None:
+        model.cp.add(end == model.horizon)
+    for last in giver.last if giver is not None else ():
         model.cp.add(end >= model.end(last))
     start, where = model.start[taker.first[0]], model.where_jobs(taker.where)
     return model.cp.new_optional_interval_var(start, size, end, where[0] if where else True, "")

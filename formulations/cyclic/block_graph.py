@@ -42,11 +42,15 @@ class Precedence(NamedTuple):
 
 
 class Fusion(NamedTuple):
-    """Blocks `backward` and `weight` may run as one, of `ticks`, whose memory is given back when all of it ends."""
+    """Blocks `backward` and `weight` may run as one, of `ticks`, whose memory is given back when all of it ends.
+
+    It takes `taken` when it starts.
+    """
 
     backward: int
     weight: int
     ticks: int
+    taken: int = 0
 
 
 class Overlap(NamedTuple):
@@ -139,7 +143,12 @@ def graph_of(problem: Problem) -> BlockGraph:
                 blocks.append(Block(f"{kind.value}{stage}", task.ticks, {streams[task.resource]: own}))
     stages = [s for chain in walked for s in chain]
     fusions = tuple(
-        Fusion(of_task[TaskType(B, s)], of_task[TaskType(W, s)], problem.duration(Pass(BW, s, 0)))
+        Fusion(
+            of_task[TaskType(B, s)],
+            of_task[TaskType(W, s)],
+            problem.duration(Pass(BW, s, 0)),
+            network.change[BW, s].at_start,
+        )
         for s in (stages if network.gradient is B and network.one_task_each else ())
         if not fused_is_dominated(problem, s)
     )

@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
-from formulations.cyclic.block_graph import BlockGraph
+from formulations.cyclic.block_graph import BlockGraph, Fusion
 from formulations.cyclic.cycle_ratio import Arc, least_length
 
 
@@ -67,14 +67,14 @@ class Pattern:
         return replace(self, cyclic_orders=tuple(cyclic_orders), repetitions=repetitions)
 
     @cached_property
-    def _fusion(self) -> dict[int, tuple[int, int]]:
-        """(weight, ticks of both in one) of each backward block that may be fused."""
-        return {f.backward: (f.weight, f.ticks) for f in self.graph.fusions}
+    def _fusion(self) -> dict[int, Fusion]:
+        """The fusion of each backward block that may be fused."""
+        return {fusion.backward: fusion for fusion in self.graph.fusions}
 
     @cached_property
     def _removed(self) -> frozenset[Copy]:
         """Weight blocks that run inside their fused backward."""
-        return frozenset(Copy(self._fusion[b][0], i) for b, i in self.fused)
+        return frozenset(Copy(self._fusion[b].weight, i) for b, i in self.fused)
 
     @cached_property
     def _together(self) -> dict[Copy, int]:
@@ -88,7 +88,7 @@ class Pattern:
             return self._together[x]
         if x in self._removed:
             return 0
-        return self._fusion[x.block][1] if x in self.fused else self.graph.blocks[x.block].ticks
+        return self._fusion[x.block].ticks if x in self.fused else self.graph.blocks[x.block].ticks
 
     def runs(self, x: Copy) -> bool:
         """True if the block is executed separately; weight passes inside a fused backward are not."""
@@ -101,9 +101,10 @@ class Pattern:
         level = -sum(change.total * self.repetitions[x][device] for x, change in held.items())
         peak = level
         for x in self.cyclic_orders[device]:
-            # A backward in one go takes nothing when it starts; its weight block comes right behind it.
-            if held[x].at_start > 0 and x not in self.fused:
-                peak = max(peak, level + held[x].at_start)
+            # Of a backward in one go its weight block takes nothing, and is the next one.
+            taken = self._fusion[x.block].taken if x in self.fused else held[x].at_start
+            if taken > 0 and self.runs(x):
+                peak = max(peak, level + taken)
             level += held[x].total
         return peak
 

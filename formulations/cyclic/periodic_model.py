@@ -10,7 +10,7 @@ from ortools.sat.python import cp_model
 from formulations.cyclic.block_graph import BlockGraph
 from formulations.cyclic.cyclic_order import Linear, post_order
 from formulations.cyclic.pattern import Copy, Pattern
-from formulations.variables.literals import Literal, Truth
+from formulations.variables.literals import Literal, Truth, negation
 
 
 class PeriodicModel:
@@ -133,14 +133,18 @@ class PeriodicModel:
         held = [Copy(b, i) for b in self.graph.on_device[device] for i in range(self.copies)]
         change = {x: self.graph.blocks[x.block].memory[device] for x in held}
         constant = sum(-change[x].total * self.repetitions[x, device] for x in held)
+        whole = {fusion.backward: fusion.taken for fusion in self.graph.fusions}
         for x in held:
-            if change[x].at_start <= 0:
+            alone = change[x].at_start
+            if max(alone, whole.get(x.block, 0)) <= 0:
                 continue
             level = constant + sum(change[y].total * self.before[y, x, device] for y in held if y != x)
-            taken: Linear = change[x].at_start
+            taken: Linear = alone
             if x in self.fused:
-                taken = change[x].at_start - change[x].at_start * self.fused[x]
-            self.cp.add(level + taken <= capacity)
+                taken = alone + (whole[x.block] - alone) * self.fused[x]
+            row = self.cp.add(level + taken <= capacity)
+            if x in self.removed:
+                row.only_enforce_if(negation(self.removed[x]))
 
     def _waits(self) -> None:
         for before, after, lag in self.graph.waits:

@@ -54,18 +54,19 @@ def _activations(operations: Operations, before: Sequence[int], pool: int) -> li
             by_pass.setdefault(one.first[0].memory_key, []).append(one)
     for held in by_pass.values():
         held.sort(key=lambda one: before[number[(one.last or one.first)[0]]].bit_count())
-        takers = [one for one in held if one.takes]
+        takers = [one for one in held if one.takes > one.running]
         if not takers or not all(operations.always(x) for one in held for x in (*one.first, *one.last)):
             continue
-        first, left, givers = takers[0], takers[0].takes, list[tuple[int, int]]()
-        ends = [one for one in held if one.gives]
+        first, left, givers = takers[0], takers[0].takes - takers[0].running, list[tuple[int, int]]()
+        ends = [one for one in held if one.gives > one.running]
         chain = [number[x] for one in (first, *ends) for x in one.last[:1]]
         single = len(first.first) == 1 and all(len(one.last) == 1 for one in ends)
         if single and all(before[y] >> x & 1 for x, y in pairwise(chain)):
             for one in ends:
-                givers.append((number[one.last[0]], min(left, one.gives)))
+                givers.append((number[one.last[0]], min(left, one.gives - one.running)))
                 left -= givers[-1][1]
-            found.append(_Activation(number[first.first[0]], first.takes, first.takes - left, givers))
+            whole = first.takes - first.running
+            found.append(_Activation(number[first.first[0]], first.takes, whole - left, givers))
     return found
 
 

@@ -57,6 +57,11 @@ class OperationMemory(NamedTuple):
     last: Sequence[Operation]
     where: int
 
+    @property
+    def running(self) -> int:
+        """Memory that it takes and gives back itself."""
+        return min(self.takes, self.gives)
+
 
 class Operations:
     """The operations of jobs. `of[n]` is that of job n, `jobs_of[x]` are the jobs that x stands for: one or two."""
@@ -152,14 +157,15 @@ class Operations:
 
     @cached_property
     def held(self) -> list[OperationMemory]:
-        """Takers and givers of memory; a B and W that may be fused also represent BW."""
-        here = (one for one in self.jobs.holdings if not self._is_other_mode(one.where))
-        return [
-            OperationMemory(
-                one.pool, one.takes, one.gives, self._operations(one.first), self._operations(one.last), one.where
-            )
-            for one in here
-        ]
+        """Takers and givers of memory; a B and W that may be fused also represent BW, but for what BW itself takes."""
+        found = []
+        for one in self.jobs.holdings:
+            other = self._is_other_mode(one.where)
+            if one.takes or not other:
+                gives = one.takes if other else one.gives
+                ends = self._operations(one.first), self._operations(one.last)
+                found.append(OperationMemory(one.pool, one.takes, gives, *ends, one.where))
+        return found
 
     def _operations(self, jobs: Sequence[int]) -> tuple[Operation, ...]:
         return tuple(self.of[n] for n in jobs)
@@ -170,18 +176,25 @@ class Operations:
 
 
 def _one_task_backwards(jobs: Jobs) -> frozenset[int]:
-    """The choices of how a backward runs where that is one task in each mode, on one stream, and holds as much."""
+    """The choices of how a backward runs where that is one task in each mode, on one stream, and holds as much.
+
+    And where nothing else begins while one takes more than its other mode.
+    """
+    one_stream = len({one.device for one in jobs.on}) == len(jobs.on)
     by_choice: dict[int, list[int]] = {}
     for n, job in enumerate(jobs.jobs):
         if job.choice is not None:
             by_choice.setdefault(job.choice, []).append(n)
     net: dict[int, dict[int, int]] = {}
+    takes = {one.where for one in jobs.holdings if one.takes and jobs.jobs[one.where].task.of.kind is BW}
     for one in jobs.holdings:
         change = net.setdefault(one.where, {})
         change[one.pool] = change.get(one.pool, 0) + one.gives - one.takes
     found = set()
     for choice, held in by_choice.items():
         of = {jobs.jobs[n].task.of.kind: n for n in held}
+        if not one_stream and not takes.isdisjoint(held):
+            continue
         if len(held) == len(of) == 3 and of.keys() == {B, W, BW} and len({jobs.jobs[n].resource for n in held}) == 1:
             split, weight, fused = (net.get(of[kind], {}) for kind in (B, W, BW))
             pools = split.keys() | weight.keys() | fused.keys()

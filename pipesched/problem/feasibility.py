@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from fractions import Fraction
 from math import ceil
 
 from pipesched.errors import BadInput
@@ -49,40 +51,64 @@ def why_infeasible(problem: Problem) -> str | None:
     each backward fused, never holds more than that. So the answer is exact, but for the host's memory where activations
     may move there: a stage then holds of a micro-batch what it must until its backward, and all of its activation while
     it runs.
+
+    It is necessary alone with workspace and what is kept until the end: of the micro-batch whose pass of a stage starts
+    last, all others have run that pass.
     """
     unequal, groups = bool(problem.microbatch_scale), chain_groups(problem)
     for device, capacity in enumerate(problem.room):
         for group in groups:
             chain = [stage for n in group for stage in problem.placement.chains[n]]
             stages = [s for s in chain if problem.placement.stage_device[s] == device and problem.microbatches_of[s]]
-            largest = (
-                max((problem.microbatch_scale[j] for n in group for j in problem.walking[n]), default=1)
-                if unequal
-                else 1
-            )
-            needed = int(_least_peak(problem, stages) * largest)
+            scale = [problem.microbatch_scale[j] if unequal else 1 for n in group for j in problem.walking[n]] or [1]
+            in_turn, most = len(group) == 1, [_all_walking(problem, s) / min(scale) for s in stages]
+            alone = _least_peak(problem, stages, in_turn, [1] * len(stages)) * max(scale)
+            needed = int(max(alone, _least_peak(problem, stages, in_turn, most) * min(scale)))
             if capacity is not None and needed > capacity:
                 held = problem.static[device]
                 need, whole = memory_text(problem, needed), memory_text(problem, capacity + held)
                 static = f" in addition to {memory_text(problem, held)} of static memory" if held else ""
                 named = list(dict.fromkeys(stage // problem.sequence_chunks for stage in stages))
                 least = ", at the least" if any(problem.stages[s].saving_kinds for s in stages) else ""
+                beside = ", with what passes hold while they run or keep until the end"
+                beside = beside if problem.network.has_pass_memory else ""
                 return (
                     f"memory: device {device} must hold the activations of {_listed(named)} of one micro-batch at "
-                    f"once, {need}{static}{least}; its capacity is {whole}"
+                    f"once{beside}, {need}{static}{least}; its capacity is {whole}"
                 )
     return None
 
 
-def _least_peak(problem: Problem, stages: list[int]) -> int:
-    """What a device must hold at some time of a micro-batch that walks these stages of it."""
-    held, peak = 0, 0
-    for s in stages:
-        own = problem.stages[s]
+def _all_walking(problem: Problem, stage: int) -> Fraction:
+    """The factors of all micro-batches of a stage, summed up."""
+    walked, scale = problem.microbatches_of[stage], problem.microbatch_scale
+    return sum((scale[j] for j in walked), Fraction(0)) if scale else Fraction(len(walked))
+
+
+def _least_peak(problem: Problem, stages: list[int], in_turn: bool, ran: Sequence[Fraction | int]) -> Fraction | int:
+    """What a device must hold at some time of a micro-batch that walks these stages of it.
+
+    The stages are `in_turn` where each forward waits for those before; else which of them is last is not known. By the
+    time of a pass so many micro-batches, itself included, `ran` the same pass of this stage and those before.
+    """
+    whole = [problem.stages[s] for s in stages]
+    least = min((own.workspace.forward for own in whole), default=0)
+    held, kept = 0, Fraction(0)
+    peak: Fraction | int = 0
+    forwards = sum((own.until_end.forward * times for own, times in zip(whole, ran, strict=True)), Fraction(0))
+    backwards = sum((own.until_end.backward * times for own, times in zip(whole, ran, strict=True)), Fraction(0))
+    for place, (s, own, times) in enumerate(zip(stages, whole, ran, strict=True)):
         gather = problem.stages[problem.holders[s] if problem.holders else s].gather
-        peak = max(peak, held + own.activation + own.lent + (gather.memory if gather else 0))
+        running = own.workspace.forward if in_turn else least * (place == len(whole) - 1)
+        kept += own.until_end.forward * times * in_turn
+        peak = max(peak, kept + held + own.activation + own.lent + running + (gather.memory if gather else 0))
+        # At its backward all forwards have run, and the backwards of this stage and those behind it.
+        behind = (held + forwards + backwards) * in_turn + own.activation + own.workspace.backward
+        weight = min(own.activation, own.activation - own.freed) + own.workspace.weight
+        peak = max(peak, behind, Fraction(weight))
+        backwards -= own.until_end.backward * times
         held += own.lent + min(keeps for keeps, _ in own.held_until_backward.values())
-    return peak
+    return max(peak, sum(sum(own.until_end) * times for own, times in zip(whole, ran, strict=True)))
 
 
 def _listed(stages: list[int]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
-from pipesched.problem.stage import Stage, TaskSpec
+from pipesched.problem.stage import PassMemory, Stage, TaskSpec
 
 
 def scaled_stage(stage: Stage, time: Fraction | int, memory: Fraction | int) -> Stage:
@@ -35,6 +35,8 @@ def mapped_stage(stage: Stage, ticks: Callable[[int], int], amount: Callable[[in
         freed=amount(stage.freed),
         lent=amount(stage.lent),
         collected=amount(stage.collected),
+        workspace=PassMemory(*map(amount, stage.workspace)),
+        until_end=PassMemory(*map(amount, stage.until_end)),
         tasks=tuple((kind, tuple(map(task, tasks))) for kind, tasks in stage.tasks),
         offload=copies
         and copies._replace(

@@ -41,6 +41,23 @@ class TaskSpec(NamedTuple):
     needs_input: bool = True
 
 
+class PassMemory(NamedTuple):
+    """Amounts of memory for a forward, a backward (B, or all of BW) and a W. Those of BW cover its W too."""
+
+    forward: int = 0
+    backward: int = 0
+    weight: int = 0
+
+    def workspace(self, kind: PassKind) -> int:
+        """Held only while a pass runs; a BW never runs B and W at once."""
+        both = max(self.backward, self.weight)
+        return {F: self.forward, B: self.backward, W: self.weight, BW: both}.get(kind, 0)
+
+    def until_end(self, kind: PassKind) -> int:
+        """Taken by a pass and never given back."""
+        return {F: self.forward, B: self.backward, W: self.weight, BW: self.backward + self.weight}.get(kind, 0)
+
+
 class Gather(NamedTuple):
     """Gathering a stage's parameters: its task, what they hold while they are there, and how often it may be done."""
 
@@ -57,6 +74,9 @@ def most_gathers(in_all: int | None, pieces: int, stages: int) -> int:
     return min(3 * pieces, (in_all or 3 * pieces * stages) - stages + 1)
 
 
+_NO_MEMORY = PassMemory()
+
+
 @dataclass(frozen=True)
 class Stage:
     """Durations of a stage's passes and what its micro-batches hold.
@@ -71,7 +91,8 @@ class Stage:
     those passes that are not one task on it; their durations are then those of the tasks.
 
     F takes `lent` besides, which its own backward does not give back: that of another stage of the device does, which
-    gives back `collected` besides when it ends as B or BW.
+    gives back `collected` besides when it ends as B or BW. Each pass holds its `workspace` while it runs, and takes
+    when it starts its part of `until_end`, which stays until the end of the iteration.
 
     From F to the backward an activation is kept if the stage `may_keep` it, or moves to the host where there is
     `offload`, or is computed again on `stream` by one of `recompute`.
@@ -98,6 +119,8 @@ class Stage:
     may_keep: bool = True
     lent: int = 0
     collected: int = 0
+    workspace: PassMemory = _NO_MEMORY
+    until_end: PassMemory = _NO_MEMORY
     reduce: TaskSpec | None = None
     step: TaskSpec | None = None
     gather: Gather | None = None

@@ -7,7 +7,7 @@ from typing import Any
 
 from pipesched.problem.memory_options import Offload, Recomputation
 from pipesched.problem.passes import PassKind
-from pipesched.problem.stage import Gather, Stage, TaskSpec
+from pipesched.problem.stage import Gather, PassMemory, Stage, TaskSpec
 
 
 def stages_of(
@@ -27,6 +27,8 @@ def stages_of(
     recompute: Sequence[tuple[Recomputation, ...]] | None = None,
     may_keep: Sequence[bool] | None = None,
     lent: Sequence[int] | None = None,
+    workspace: Sequence[PassMemory] | None = None,
+    until_end: Sequence[PassMemory] | None = None,
     reduce: Sequence[TaskSpec | None] | None = None,
     step: Sequence[TaskSpec | None] | None = None,
     gather: Sequence[Gather | None] | None = None,
@@ -37,6 +39,7 @@ def stages_of(
         "forward": forward, "backward": backward, "weight": weight, "fused": fused, "transfer": transfer,
         "overlapped": overlapped, "activation": activation, "freed": freed, "static": static, "tasks": tasks,
         "stream": stream, "offload": offload, "recompute": recompute, "may_keep": may_keep, "lent": lent,
+        "workspace": workspace, "until_end": until_end,
         "reduce": reduce, "step": step, "gather": gather, "buckets": buckets,
     }  # fmt: skip
     rows = {name: column for name, column in given.items() if column is not None}

@@ -89,8 +89,9 @@ class PipelineView:
 
 def is_pipeline(network: TaskNetwork) -> bool:
     """False where passes are several tasks or occupy several streams of a device, where activations are copied or
-    recomputed, parameters are gathered or reduced, micro-batches are unequal, or wait for others."""
-    return network.one_task_each and not network.scale
+    recomputed, parameters are gathered or reduced, micro-batches are unequal or wait for others, or passes have
+    workspace."""
+    return network.one_task_each and not network.scale and not network.has_pass_memory
 
 
 def pipeline_of(network: TaskNetwork) -> PipelineView:

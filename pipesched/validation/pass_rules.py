@@ -164,6 +164,29 @@ def _travel(problem: Problem, sender: int, receiver: int, lower: int) -> int:
 
 def memory_changes(problem: Problem, kind: PassKind, stage: int) -> tuple[int, int]:
     """Memory taken by a pass at its start and at its end; negative if released."""
+    at_start, at_end = _for_activations(problem, kind, stage)
+    running, stays = passing_memory(problem, kind, stage)
+    return at_start + running + stays, at_end - running
+
+
+def passing_memory(problem: Problem, kind: PassKind, stage: int) -> tuple[int, int]:
+    """Memory of a pass that it holds while it runs, and that it takes for the remaining iteration."""
+    space, kept = problem.stages[stage].workspace, problem.stages[stage].until_end
+    match kind:
+        case PassKind.F:
+            return space.forward, kept.forward
+        case PassKind.B:
+            return space.backward, kept.backward
+        case PassKind.W:
+            return space.weight, kept.weight
+        case PassKind.BW:
+            # First as B, then as W.
+            return max(space.backward, space.weight), kept.backward + kept.weight
+    return 0, 0
+
+
+def _for_activations(problem: Problem, kind: PassKind, stage: int) -> tuple[int, int]:
+    """Memory that a pass takes from other passes or leaves to them, at its start and at its end."""
     taken, returned = problem.stages[stage].activation, problem.stages[stage].freed
     # What later pieces read stays after a piece's own backward; that of the first piece gives all of it back.
     stays, of_all = problem.stages[stage].lent, problem.stages[stage].collected

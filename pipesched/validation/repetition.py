@@ -13,6 +13,7 @@ from typing import NamedTuple
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, Slot, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
+from pipesched.validation.pass_rules import passing_memory
 
 _MOST_COPIES = 8
 # Slots of a part, beyond which the check takes long.
@@ -86,7 +87,7 @@ class _Part:
 
     def _held(self, node: int) -> int:
         """Memory level of a slot's device while it runs, including all earlier repetitions."""
-        total = 0
+        total = sum(passing_memory(self._problem, p.kind, p.stage)[0] for p in self.slots[node])
         for (kind, stage, residue), forward in self._places.items():
             if kind is not F or self._device[forward.node] != self._device[node]:
                 continue

@@ -75,7 +75,10 @@ class _Device:
         gathered = {_holder(problem, s): _gathered(problem, s) for s in stages}
         self.most = sum(max(kind) * count for kind, count in zip(self._kinds, counts, strict=True))
         self.most += sum(gathered.values())
-        # What is moved, computed again, lent to other pieces or gathered is at more levels than can be listed.
+        held = zip((problem.stages[s] for s in stages), counts, strict=True)
+        self.most += sum((max(own.workspace) + sum(own.until_end)) * count for own, count in held)
+        # What is moved, computed again, lent to other pieces, gathered, or held while a pass runs is at more levels
+        # than can be listed.
         parts = [part for s in stages for part in _parts(problem, s)]
         self._step = gcd(*(amount for kind in self._kinds for amount in kind), *parts) or 1
         self._levels = None if any(parts) else self._enumerated(counts)
@@ -114,7 +117,8 @@ def _one_microbatch(problem: Problem, device: int) -> int:
     where, network, found = problem.placement, problem.network, 0
     for chain in where.chains:
         here = [s for s in chain if where.stage_device[s] == device and problem.microbatches_of[s]]
-        alone = [network.held_in_flight[s] + _gathered(problem, s) for s in here]
+        beside = [_gathered(problem, s) + problem.stages[s].workspace.forward for s in here]
+        alone = [network.held_in_flight[s] + more for s, more in zip(here, beside, strict=True)]
         # The activations of the stages before may have moved, or are computed again later.
         together = [] if network.has_activation_modes else [sum(network.held_in_flight[s] for s in here[:-1])]
         found = max(found, *alone, alone[-1] + sum(together)) if here else found
@@ -135,7 +139,8 @@ def _parts(problem: Problem, stage: int) -> list[int]:
     """Amounts by which memory changes otherwise than by whole activations and what waits for W."""
     own = problem.stages[stage]
     moved = [] if own.offload is None else [own.offload.amount]
-    return [own.lent, _gathered(problem, stage), *moved, *(own.activation - way.keeps for way in own.recompute)]
+    beside = [own.lent, _gathered(problem, stage), *own.workspace, *own.until_end]
+    return [*beside, *moved, *(own.activation - way.keeps for way in own.recompute)]
 
 
 def _least_of(amount: int, own: int | None) -> int:

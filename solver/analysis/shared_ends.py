@@ -47,6 +47,7 @@ def _may_have_modules(problem: Problem) -> bool:
     one = len(problem.placement.chains) == 1 and problem.sequence_chunks == 1 and problem.devices > 1
     plain = problem.objective in (Objective.MAKESPAN, Objective.SPAN) and not problem.overlaps
     own = any(stage.tasks or stage.kinds_of_parameters or stage.lent or stage.collected for stage in problem.stages)
+    own = own or problem.network.has_pass_memory
     return one and plain and not own and not problem.microbatch_scale and problem.transfer_stream is None
 
 

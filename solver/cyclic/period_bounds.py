@@ -12,6 +12,7 @@ from functools import partial
 
 from pipesched.problem.formatting import amount, counted, memory_text, plain
 from pipesched.problem.problem import Problem
+from pipesched.problem.relaxed.pass_memory import drop_pass_memory
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import Evidence, OnDevice, OnStage
 from solver.bounds.analytic.critical_paths import Paths
@@ -34,8 +35,9 @@ class PeriodCertificate:
 
 def period_certificates(problem: Problem) -> list[PeriodCertificate]:
     """Every certificate, strongest first; where passes are several tasks, what each stream has to do."""
-    unit = one_of_each_chain(problem)
-    if problem.view is None:
+    poorer = drop_pass_memory(problem)
+    unit = one_of_each_chain(poorer)
+    if poorer.view is None:
         return sorted(map(partial(_of_stream, unit), load(unit, unit.objective)), key=lambda one: -one.value)
     paths = Paths(unit)
     found: list[PeriodCertificate] = []

@@ -26,6 +26,7 @@ from pipesched.problem.relaxed.relaxations import (
     ARCS_BETWEEN_CHAINS,
     LOOKUPS,
     PARAMETERS,
+    PASS_MEMORY,
     RELAXATIONS,
     SAVED_ACTIVATIONS,
     UNEQUAL_MICROBATCHES,
@@ -39,6 +40,7 @@ OF = {
     PARAMETERS.name: ("reduce", "step", "gather", "buckets", "window", "gather once", "holders"),
     UNEQUAL_MICROBATCHES.name: ("unequal", "free order"),
     LOOKUPS.name: ("lookups",),
+    PASS_MEMORY.name: ("workspace", "until the end"),
     ARCS_BETWEEN_CHAINS.name: ("pieces", "encoder", "shared head", "kept for later"),
     SAVED_ACTIVATIONS.name: ("offload", "recompute", "decide", "host memory"),
 }
@@ -117,6 +119,15 @@ def _with_the_lookups(problem: Problem) -> Problem:
     return replace(plain, stages=tuple(stages))
 
 
+def _without_all_workspace(problem: Problem) -> Problem:
+    """Room beside all workspace of a device."""
+    found = PASS_MEMORY.relax(problem)
+    if found is problem:
+        return found
+    most = [sum(sum(problem.stages[s].workspace) for s in own) for own in problem.placement.stages_of]
+    return found.with_room([None if own is None else own - more for own, more in zip(problem.room, most, strict=True)])
+
+
 def _with_all_of_an_activation(problem: Problem) -> Problem:
     return problem.keeping_activations()
 
@@ -138,6 +149,10 @@ MUTANTS: dict[str, tuple[str, Callable[[], Relaxation]]] = {
     "two ticks for chains": (
         ARCS_BETWEEN_CHAINS.name,
         lambda: replace(ARCS_BETWEEN_CHAINS, added_back=lambda problem: 2),
+    ),
+    "room beside all workspace": (
+        PASS_MEMORY.name,
+        lambda: replace(PASS_MEMORY, relax=_without_all_workspace),
     ),
     "activations held whole": (
         SAVED_ACTIVATIONS.name,

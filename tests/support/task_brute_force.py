@@ -307,6 +307,10 @@ class Game:
         takes = {F: stage.activation + stage.lent, B: max(0, -stage.freed)}.get(p.kind, 0)
         gives = {BW: stage.activation, B: max(0, stage.freed), W: stage.activation - stage.freed}.get(p.kind, 0)
         gives += stage.collected if p.kind in (B, BW) else 0
+        # A full backward is first B, then W: it keeps what both do, and holds the workspace of one at a time.
+        at = {F: (0,), B: (1,), W: (2,), BW: (1, 2)}[p.kind]
+        running = max(stage.workspace[n] for n in at)
+        takes, gives = takes + running + sum(stage.until_end[n] for n in at), gives + running
         if p.kind is W:
             self.passes[p] = _Pass(tasks, tasks, None)
             self.holdings.append(_Holding(f"device {device}", tasks, tasks, takes, gives))

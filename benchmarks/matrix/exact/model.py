@@ -113,20 +113,30 @@ def _cell(tasks: Tasks, cell: Cell, alone: dict[tuple[Cell, str], Literal]) -> d
     begin, end = tasks.time(), tasks.time()
     cp.add(begin == whole.begin).only_enforce_if(~split)
     cp.add(end == whole.end).only_enforce_if(~split)
-    tasks.take(memory, Change(forward.begin, cell.activation + cell.lent, tasks.true, cell, 0))
-    tasks.give(memory, Change(whole.end, cell.activation + cell.collected, ~split, cell, 5))
+    space, kept = cell.workspace, cell.until_end
+    tasks.take(memory, Change(forward.begin, cell.activation + cell.lent + space[0] + kept[0], tasks.true, cell, 0))
+    tasks.give(memory, Change(forward.end, space[0], tasks.true, cell, 1))
+    # A full backward is B and then W: it never holds the workspace of both.
+    both = max(space[1:])
+    tasks.take(memory, Change(whole.begin, both + kept[1] + kept[2], ~split, cell, 4))
+    tasks.give(memory, Change(whole.end, cell.activation + cell.collected + both, ~split, cell, 5))
     if cell.weight is not None:
         back = found["B"] = tasks.in_a_row(cell.device, cell.backward, split)
         cp.add(begin == back.begin).only_enforce_if(split)
         cp.add(end == back.end).only_enforce_if(split)
         parts, last = [tasks.task(cell.device, s.stream, s.time, split) for s in cell.weight], tasks.time()
+        first = tasks.time()
         for spec, task in zip(cell.weight, parts, strict=True):
             cp.add(task.start >= (back.end if spec.after is None else back.ends[spec.after])).only_enforce_if(split)
             cp.add(last >= task.end).only_enforce_if(split)
+            cp.add(first <= task.start).only_enforce_if(split)
         found["W"] = Pass([t.start for t in parts], parts[0].start, [t.end for t in parts], split)
-        tasks.take(memory, Change(back.begin, max(Fraction(0), -cell.freed), split, cell, 4))
-        tasks.give(memory, Change(back.end, max(Fraction(0), cell.freed) + cell.collected, split, cell, 5))
-        tasks.give(memory, Change(last, cell.activation - cell.freed, split, cell, 6))
+        more = max(Fraction(0), -cell.freed) + space[1] + kept[1]
+        tasks.take(memory, Change(back.begin, more, split, cell, 4))
+        given = max(Fraction(0), cell.freed) + cell.collected + space[1]
+        tasks.give(memory, Change(back.end, given, split, cell, 5))
+        tasks.take(memory, Change(first, space[2] + kept[2], split, cell, 6))
+        tasks.give(memory, Change(last, cell.activation - cell.freed + space[2], split, cell, 7))
     found |= {FORWARD: forward, BACKWARD: Pass([begin], begin, [end], tasks.true)}
     _save(tasks, cell, found)
     return found

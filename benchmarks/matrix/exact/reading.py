@@ -88,6 +88,9 @@ def _cell(document: Document, step: Step, j: int, piece: int, pieces: int, scale
         found.collected = sum(
             (of_stage(memory["kept_for_later"], s, k, pieces) for k in range(pieces)), _ZERO
         ) * scale  # fmt: skip
+    found.workspace, found.until_end = (
+        _of_passes(memory.get(key) or {}, s, scale) for key in ("workspace", "until_end")
+    )
     words = {key: _word(document, key, s) for key in ("offload", "recompute")}
     if words["offload"] != "never" and words["recompute"] != "always":
         own = memory["offload"]
@@ -105,6 +108,11 @@ def _cell(document: Document, step: Step, j: int, piece: int, pieces: int, scale
         ]
     found.may_keep = "always" not in words.values()
     return found
+
+
+def _of_passes(section: Mapping[str, Any], stage: int, scale: Fraction) -> tuple[Fraction, Fraction, Fraction]:
+    forward, backward, weight = (of_stage(section.get(key, 0), stage) * scale for key in (FORWARD, BACKWARD, "weight"))
+    return forward, backward, weight
 
 
 def _word(document: Document, key: str, stage: int) -> str:

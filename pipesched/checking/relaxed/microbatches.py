@@ -9,7 +9,7 @@ from itertools import groupby
 from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Problem
-from pipesched.problem.stage import Stage
+from pipesched.problem.stage import PassMemory, Stage
 
 
 def with_equal_microbatches(problem: Problem) -> Problem:
@@ -72,6 +72,8 @@ def _times(problem: Problem, number: int, factor: Fraction) -> Stage:
         freed=times(own.freed),
         lent=times(own.lent),
         collected=times(own.collected),
+        workspace=PassMemory(*map(times, own.workspace)),
+        until_end=PassMemory(*map(times, own.until_end)),
         static=0,
         tasks=tuple((kind, tuple(t._replace(ticks=times(t.ticks)) for t in tasks)) for kind, tasks in own.tasks),
         offload=None

@@ -3,15 +3,16 @@
 1. Collectives and steps of parameters are left out; their time before and after all passes is added back.
 2. Unequal micro-batches become chains of their own. After the first: stages are renumbered.
 3. Forwards begin with the first task that waits for the previous stage.
-4. Chains do not wait for each other, unless the argument reads such arcs.
-5. Passes of one task on the stream of their stage have no tasks.
-6. Devices have the memory, no less than their own, that the evidence names.
-7. Copies and recomputations take no time, unless the argument reads the modes of activations.
-8. The tasks that the evidence names are stages.
+4. Passes have no workspace and keep nothing until the end. After the first: gathers have none.
+5. Chains do not wait for each other, unless the argument reads such arcs.
+6. Passes of one task on the stream of their stage have no tasks.
+7. Devices have the memory, no less than their own, that the evidence names.
+8. Copies and recomputations take no time, unless the argument reads the modes of activations.
+9. The tasks that the evidence names are stages.
 
 Each is a relaxation or the same problem, so that bounds of the last are bounds of the first. The attainable values of
-schedules are those of the problem after the sixth. For an exhaustive search, which reads the problem itself, only the
-sixth is applied.
+schedules are those of the problem after the seventh. For an exhaustive search, which reads the problem itself, only
+the seventh is applied.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from pipesched.checking.relaxed.least_memory import with_least_memory
 from pipesched.checking.relaxed.lookups import without_lookups
 from pipesched.checking.relaxed.microbatches import with_equal_microbatches
 from pipesched.checking.relaxed.parameters import around_passes, without_parameters
+from pipesched.checking.relaxed.pass_memory import without_pass_memory
 from pipesched.checking.relaxed.single_tasks import without_single_tasks
 from pipesched.checking.streams.tasks_as_stages import as_stages
 from pipesched.problem.problem import Problem
@@ -63,7 +65,7 @@ def posed(problem: Problem, certificate: Certificate) -> Posed:
         problem, certificate = as_proved(problem, certificate)
         return Posed(problem, certificate, problem, 0)
     added_back = around_passes(problem)
-    problem = without_lookups(with_equal_microbatches(without_parameters(problem)))
+    problem = without_pass_memory(without_lookups(with_equal_microbatches(without_parameters(problem))))
     if not isinstance(evidence, StreamTasks):
         problem = without_arcs_between_chains(problem)
     valued, certificate = as_proved(without_single_tasks(problem), certificate)

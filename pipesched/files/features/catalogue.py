@@ -54,12 +54,13 @@ def _no_mistakes(_form: Any, _stages: int | None, _wrong: frozenset[str]) -> Ite
 class Feature:
     """A feature of problem files.
 
-    `name` is its first key. `keys` are a part of the file, at its top, `sections` parts of its sections; `amend_schema`
-    changes the JSON Schema of the whole file where types of keys do not say all. `mistakes` gets the file, its number
-    of stages, None where it is unknown, and the key paths that are known as wrong; it gives a line for each broken
-    rule. `per_stage` are the key paths whose lists have one entry a stage, with their values.
+    `name` is its first key, or the path of it. `keys` are a part of the file, at its top, `sections` parts of its
+    sections; `amend_schema` changes the JSON Schema of the whole file where types of keys do not say all. `mistakes`
+    gets the file, its number of stages, None where it is unknown, and the key paths that are known as wrong; it gives a
+    line for each broken rule. `per_stage` are the key paths whose lists have one entry a stage, with their values.
 
-    `memory` gives the amounts that are rounded with all others of the file, downwards. `lower`
+    `memory` gives the amounts that are rounded with all others of the file, downwards; `of_stages` makes fields of
+    `Stage` of columns whose name is not theirs. `lower`
     makes of the problem of all other keys the one that the file means; of two features in one file the first by name
     is lowered first. `several` is for a file that stands for several problems. `written` are the keys of a problem,
     none where it does not have the feature; a section is merged into that of all problems. `refused` are the
@@ -72,10 +73,11 @@ class Feature:
     """
 
     name: str
-    keys: type[FeatureKeys]
+    keys: type[FeatureKeys] = FeatureKeys
     sections: Mapping[str, type[Section]] = field(default_factory=dict)
     amend_schema: Callable[[dict[str, Any]], None] = lambda _: None
     memory: Callable[[Any], Iterator[Column]] = lambda _: iter(())
+    of_stages: Callable[[Mapping[Any, Sequence[int]]], Mapping[str, list[Any]]] = lambda _: {}
     per_stage: Callable[[Any], Iterator[tuple[str, object]]] = lambda _: iter(())
     lower: Callable[[Problem, Any], Problem] = lambda problem, _: problem
     several: SeveralProblems | None = None
@@ -96,8 +98,8 @@ FEATURES: Registry[Feature] = Registry("pipesched.files.features", "feature of p
 def with_features(name: str, section: str, common: type[Section]) -> type[Section]:
     """The model of a section, empty for the file: its keys of all problems, and behind them those of features."""
     own = (feature.sections.get(section) if section else feature.keys for feature in reversed([*FEATURES]))
-    bases = (*(keys for keys in own if keys is not None), common)
-    return create_model(name, __base__=bases, __doc__=common.__doc__)
+    bases = dict.fromkeys((*(keys for keys in own if keys not in (None, FeatureKeys)), common))
+    return create_model(name, __base__=tuple(bases), __doc__=common.__doc__)
 
 
 def refused_with_value(problem: Problem, key: str, value: str) -> Iterator[str]:

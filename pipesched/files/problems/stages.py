@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from pipesched.files.features.catalogue import FEATURES
 from pipesched.files.problems.memory_options import stage_options
 from pipesched.files.problems.parameter_keys import of_stages
 from pipesched.files.problems.pass_tasks import KEYS, StageTasks, Totals, stage_tasks, totals
@@ -19,6 +20,8 @@ def stages_from(form: ProblemFile, times: Columns, held: Columns) -> tuple[Stage
     first = (form.streams or [COMPUTE])[0]
     options = stage_options(form.memory, times | held, len(held["activation"]))
     options |= of_stages(form.parameters, times | held, first, form.microbatches or 1)
+    for feature in FEATURES:
+        options |= feature.of_stages(held)
     held = {key: column for key, column in held.items() if isinstance(key, str)} | options
     if form.tasks is None:
         stages = stages_of(**{key: column for key, column in times.items() if isinstance(key, str)}, **held)

@@ -37,6 +37,7 @@ def refuse_scale(
     times += [stage.transfer for stage in stages] + [lag for row in links for lag in row]
     held = [number for stage in stages for number in (stage.activation, stage.freed)]
     held += [stage.offload.amount for stage in stages if stage.offload is not None]
+    held += [number for stage in stages for number in (*stage.workspace, *stage.until_end)]
     held += [way.keeps for stage in stages for way in stage.recompute]
     if any(number % parts for number in (*times, *held)):
         raise BadInput(

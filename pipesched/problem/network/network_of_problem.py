@@ -66,6 +66,7 @@ def network_of(
         {s: stage.overlapped for s, stage in enumerate(stages) if stage.overlapped is not None},
         scale,
         passes.placement.stage_device,
+        {(kind, s): amount for kind, s in types if (amount := stages[s].until_end.until_end(kind))},
     )
 
 

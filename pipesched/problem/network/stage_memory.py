@@ -22,6 +22,13 @@ def device_change(stage: Stage, kind: PassKind) -> tuple[int, int]:
 
     What F gives back at its end where it is recomputed is in `given_up`.
     """
+    taken, given = _change_of_activation(stage, kind)
+    running = stage.workspace.workspace(kind)
+    return taken + running + stage.until_end.until_end(kind), given - running
+
+
+def _change_of_activation(stage: Stage, kind: PassKind) -> tuple[int, int]:
+    """Of `device_change`, all but workspace and what stays until the end."""
     if kind in OF_PARAMETERS:
         held = stage.gather.memory if stage.gather is not None else 0
         return held * (kind is UNSHARD), -held * (kind is RESHARD)

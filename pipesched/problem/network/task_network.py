@@ -122,6 +122,7 @@ class TaskNetwork:
     A forward of a stage in `blocks` may run with a full backward of its device as one block of so many ticks.
     `scale[j]` is a factor on the ticks and activations of micro-batch j; empty where all are alike. `device_of[s]` is
     the device of the passes of stage s: its memory is that which they take.
+    `until_end` is what a pass takes that no pass gives back, where it takes any.
     """
 
     tasks: Mapping[PassType, tuple[TaskTemplate, ...]]
@@ -138,6 +139,7 @@ class TaskNetwork:
     blocks: Mapping[int, int] = field(default_factory=dict)
     scale: tuple[Fraction, ...] = ()
     device_of: tuple[int, ...] = ()
+    until_end: Mapping[PassType, int] = field(default_factory=dict)
 
     def drop(
         self,
@@ -180,6 +182,7 @@ class TaskNetwork:
             room=tuple(None if device in limits else room for device, room in enumerate(self.room)),
             numbers={of: self.numbers[of] for of in kept},
             blocks={stage: ticks for stage, ticks in self.blocks.items() if (F, stage) not in gone},
+            until_end={of: self.until_end[of] for of in kept if of in self.until_end},
         )
 
     @cached_property
@@ -268,13 +271,17 @@ class TaskNetwork:
     @cached_property
     def held_in_flight(self) -> tuple[int, ...]:
         """What a micro-batch holds on each stage from its forward's start to its backward's end."""
-        return tuple(change.at_start for (kind, _), change in self.change.items() if kind is F)
+        return tuple(self._taken_for_later((kind, s)) for kind, s in self.change if kind is F)
 
     @cached_property
     def held_for_weight(self) -> tuple[int, ...]:
         """What a micro-batch still holds on each stage between its B and the end of its W; 0 where none is split."""
         stages = range(len(self.held_in_flight))
-        return tuple(-self.change[W, s].at_end if (W, s) in self.change else 0 for s in stages)
+        return tuple(-self._taken_for_later((W, s)) if (W, s) in self.change else 0 for s in stages)
+
+    def _taken_for_later(self, of: PassType) -> int:
+        """What a pass takes that others give back (negative: the reverse)."""
+        return self.change[of].total - self.until_end.get(of, 0)
 
     @cached_property
     def freed_by_backward(self) -> tuple[int, ...]:
@@ -285,6 +292,14 @@ class TaskNetwork:
     def backward_takes_memory(self) -> bool:
         """Whether B takes memory on some stage, as autograd's split backward does."""
         return any(change.at_start > 0 for (kind, _), change in self.change.items() if kind is B)
+
+    @cached_property
+    def has_pass_memory(self) -> bool:
+        """Whether a pass has workspace, or keeps something until the end: a forward gives back, or all of W takes."""
+        changes = self.change.items()
+        return bool(self.until_end) or any(
+            one.at_end < 0 if kind is F else one.at_start > 0 for (kind, _), one in changes if kind in (F, W, BW)
+        )
 
     @cached_property
     def one_task_each(self) -> bool:

@@ -41,5 +41,6 @@ def _all_at_once(problem: Problem, device: int) -> int:
     for stage in problem.placement.stages_of[device]:
         own, walked = problem.stages[stage], problem.microbatches_of[stage]
         times = sum((scale[j] for j in walked), Fraction(0)) if scale else len(walked)
-        total += (own.activation + max(0, -own.freed)) * times
+        beside = max(own.workspace) + sum(own.until_end)
+        total += (own.activation + max(0, -own.freed) + beside) * times
     return int(total)

@@ -5,6 +5,7 @@
 | parameters | nothing | it comes first: chains of unequal micro-batches have no stages that share parameters |
 | unequal micro-batches | no parameters | stages are numbered anew, and `holders` would still name the old ones |
 | lookups | equal micro-batches of each chain | bounds that know arcs between chains do not know lookups |
+| workspace | no parameters | gathers take memory without any; it reads the chains of unequal micro-batches |
 | arcs between chains | no lookups | bounds may read them (`keeping`); an activation then includes what it lends |
 | saved activations | nothing | it comes last: bounds of modes read all else that is left |
 
@@ -21,7 +22,7 @@ from pipesched.problem.chains.microbatch_chains import without_scale
 from pipesched.problem.formatting import amount
 from pipesched.problem.passes_alone import passes_alone
 from pipesched.problem.problem import Objective, Problem
-from pipesched.problem.relaxed import arcs_between_chains, least_memory, lookups
+from pipesched.problem.relaxed import arcs_between_chains, least_memory, lookups, pass_memory
 from pipesched.problem.relaxed.parameter_times import least_besides
 from pipesched.problem.relaxed.relaxation import Relaxation, RelaxedProblem
 
@@ -65,6 +66,7 @@ LOOKUPS = Relaxation(
     note=lambda _: "Tasks that need nothing of the stage before are left out of this.",
     drop=lookups.network_without_lookups,
 )
+PASS_MEMORY = Relaxation("workspace", pass_memory.drop_pass_memory, pass_memory.ARGUMENT)
 ARCS_BETWEEN_CHAINS = Relaxation(
     "arcs between chains",
     arcs_between_chains.drop_arcs_between_chains,
@@ -77,7 +79,7 @@ SAVED_ACTIVATIONS = Relaxation(
     least_memory.ARGUMENT,
     note=lambda _: "So much it takes even if copies and recomputations take no time.",
 )
-RELAXATIONS = (PARAMETERS, UNEQUAL_MICROBATCHES, LOOKUPS, ARCS_BETWEEN_CHAINS, SAVED_ACTIVATIONS)
+RELAXATIONS = (PARAMETERS, UNEQUAL_MICROBATCHES, LOOKUPS, PASS_MEMORY, ARCS_BETWEEN_CHAINS, SAVED_ACTIVATIONS)
 
 
 def relaxed(problem: Problem, keeping: Collection[Relaxation] = ()) -> RelaxedProblem:

@@ -35,6 +35,7 @@ from solver.construction.lists.layout import (
     Shop,
 )
 from solver.construction.policy import Policy
+from solver.construction.reserved_memory import with_reserve
 
 # More than any number of micro-batches.
 ANY = 2**62
@@ -61,7 +62,8 @@ def fits_64_bits(problem: Problem) -> bool:
 
 
 def shop_of(problem: Problem, split: bool) -> Shop:
-    """The problem as arrays, with its backwards run in one mode, except in blocks."""
+    """The problem as arrays, with its backwards run in one mode, except in blocks; workspace is reserved."""
+    problem = with_reserve(problem)
     where, kind = problem.placement, np.int64 if fits_64_bits(problem) else object
     held, own, walked = problem.network.held_in_flight, range(where.stages), problem.microbatches_of
     owed = np.zeros((problem.devices, len(where.chains)), kind)

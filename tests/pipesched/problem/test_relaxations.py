@@ -20,6 +20,7 @@ from pipesched.problem.relaxed.relaxations import (
     ARCS_BETWEEN_CHAINS,
     LOOKUPS,
     PARAMETERS,
+    PASS_MEMORY,
     RELAXATIONS,
     SAVED_ACTIVATIONS,
     UNEQUAL_MICROBATCHES,
@@ -67,6 +68,15 @@ def _never_given_back(problem: Problem) -> Problem:
     return found.with_room([None if own is None else own - lent for own in found.room])
 
 
+def _beside_all(problem: Problem) -> Problem:
+    """Room beside all workspace of a device, not the least of passes that take activations."""
+    found = PASS_MEMORY.relax(problem)
+    if found is problem:
+        return found
+    most = [sum(sum(problem.stages[s].workspace) for s in own) for own in problem.placement.stages_of]
+    return found.with_room([None if own is None else own - more for own, more in zip(problem.room, most, strict=True)])
+
+
 def _as_large_as_ever(problem: Problem) -> Problem:
     return problem.keeping_activations()
 
@@ -87,6 +97,7 @@ def of_gathers() -> Iterator[Drawn]:
         replace(UNEQUAL_MICROBATCHES, relax=_twice_as_long),
         _more(LOOKUPS, lambda problem: sum(s.tasks_of(F)[0].ticks for s in problem.stages if s.entry)),
         replace(ARCS_BETWEEN_CHAINS, relax=_never_given_back),
+        replace(PASS_MEMORY, relax=_beside_all),
         replace(SAVED_ACTIVATIONS, relax=_as_large_as_ever),
     ],
     ids=lambda wrong: wrong.name,

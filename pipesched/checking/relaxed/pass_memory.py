@@ -1,0 +1,31 @@
+"""Argument: a pass has workspace beside the memory that it takes for others, and memory kept until the end only takes room."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pipesched.problem.features.device_resources import Pool
+from pipesched.problem.problem import Problem
+from pipesched.problem.stage import PassMemory
+
+
+def without_pass_memory(problem: Problem) -> Problem:
+    """The passes without workspace, and with nothing kept until the end; of a problem without gathers.
+
+    Activations on a device rise only when a forward starts, or a backward that takes more; then all of them and the
+    workspace of that pass are there. So they stay below the memory less the smallest workspace of such a pass. Where
+    activations are moved or computed again, they also rise without workspace.
+    """
+    if all(stage.workspace == stage.until_end == PassMemory() for stage in problem.stages):
+        return problem
+    pools = []
+    for device, pool in enumerate(problem.pools):
+        own = [problem.stages[s] for s in problem.placement.stages_of[device] if len(problem.microbatches_of[s])]
+        rising = [s.workspace.forward for s in own if s.activation or s.lent]
+        rising += [s.workspace.backward for s in own if s.weight is not None and s.freed < 0]
+        if any(s.offload is not None or s.recompute for s in own):
+            rising = []
+        least = min(rising, default=0)
+        pools.append(pool if pool.capacity is None else Pool(pool.capacity - least, pool.static))
+    stages = tuple(replace(stage, workspace=PassMemory(), until_end=PassMemory()) for stage in problem.stages)
+    return replace(problem, stages=stages, pools=tuple(pools))

@@ -1,0 +1,121 @@
+"""Memory of passes that is not held from forward to backward: while a pass runs, or until the end of the iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from pydantic import Field
+
+from pipesched.files.exact_numbers import as_numbers
+from pipesched.files.features.catalogue import FEATURES, Column, Feature
+from pipesched.files.fields import field_types
+from pipesched.files.fields.kind import Kind
+from pipesched.files.fields.section import Section
+from pipesched.files.fields.together import Refused, given, of_value
+from pipesched.problem.problem import Problem
+from pipesched.problem.stage import PassMemory
+
+_PASSES = PassMemory._fields
+
+
+class PassMemorySection(Section):
+    """Amounts of each kind of pass."""
+
+    forward: field_types.Numbers | None = Field(None, description="of F; default 0")
+    backward: field_types.Numbers | None = Field(None, description="of B, and of a full backward; default 0")
+    weight: field_types.Numbers | None = Field(None, description="of W, and of a full backward; default 0")
+
+
+class WorkspaceKeys(Section):
+    """Workspace of passes."""
+
+    workspace: PassMemorySection | None = Field(
+        None, description="held while a pass runs; a full backward holds the larger one of backward and weight"
+    )
+
+
+class UntilEndKeys(Section):
+    """What passes keep."""
+
+    until_end: PassMemorySection | None = Field(
+        None, description="taken when a pass starts and kept until the end of the iteration"
+    )
+
+
+class _Amounts:
+    """The amounts under one key of the section `memory`, which is also that of `Stage`."""
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+
+    def _section(self, form: Any) -> Any:
+        return getattr(form.memory, self._key, None)
+
+    def memory(self, form: Any) -> Iterator[Column]:
+        section = self._section(form)
+        for one in _PASSES if section is not None else ():
+            yield (self._key, one), getattr(section, one) or Fraction(0)
+
+    def of_stages(self, amounts: Mapping[Any, Sequence[int]]) -> dict[str, list[PassMemory]]:
+        own = [amounts[self._key, one] for one in _PASSES if (self._key, one) in amounts]
+        return {self._key: [PassMemory(*each) for each in zip(*own, strict=True)]} if own else {}
+
+    def per_stage(self, form: Any) -> Iterator[tuple[str, object]]:
+        yield from ((f"memory.{self._key}.{one}", getattr(self._section(form), one, None)) for one in _PASSES)
+
+    def mistakes(self, form: Any, _stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
+        """Without a weight pass there is none that holds its amount."""
+        held = form.tasks or form.times
+        section = self._section(form)
+        if section is None or not section.weight or held is None or held.weight is not None:
+            return
+        needed = "tasks.weight" if form.tasks else "times.weight"
+        if needed not in wrong:
+            yield f"memory.{self._key}.weight: found without {needed}; allowed: with it, or as part of backward"
+
+    def written(self, problem: Problem) -> dict[str, object]:
+        # Every piece of a micro-batch has the same.
+        own = [getattr(stage, self._key) for stage in problem.stages[:: problem.sequence_chunks]]
+        columns = zip(_PASSES, zip(*own, strict=True), strict=True)
+        found = {one: as_numbers(column, problem.resolution) for one, column in columns if any(column)}
+        return {"memory": {self._key: found}} if found else {}
+
+    def there(self, problem: Problem) -> bool:
+        return any(any(getattr(stage, self._key)) for stage in problem.stages)
+
+    def feature(self, keys: type[Section], *refused: Refused) -> Feature:
+        """All of it, which goes with no blocks."""
+        with_blocks = Refused(
+            given("times.overlapped"),
+            given(f"memory.{self._key}"),
+            "one of the two",
+            "what the two passes of a block hold at once has no key",
+        )
+        return Feature(
+            name=f"memory.{self._key}",
+            sections={"memory": keys},
+            mistakes=self.mistakes,
+            memory=self.memory,
+            of_stages=self.of_stages,
+            per_stage=self.per_stage,
+            written=self.written,
+            refused=(with_blocks, *refused),
+            with_units={f"memory.{self._key}": Kind.MEMORY},
+            there=self.there,
+        )
+
+
+FEATURES.register(_Amounts("workspace").feature(WorkspaceKeys))
+FEATURES.register(
+    _Amounts("until_end").feature(
+        UntilEndKeys,
+        Refused(
+            of_value("objective", "period"),
+            given("memory.until_end"),
+            "makespan or span",
+            "memory that is never given back grows with every period",
+        ),
+    )
+)

@@ -1,0 +1,32 @@
+"""Relaxation: passes without workspace, which keep nothing until the end of the iteration."""
+
+from __future__ import annotations
+
+from pipesched.problem.problem import Problem
+from pipesched.problem.stage import PassMemory
+
+ARGUMENT = (
+    "No memory holds more without workspace and what is kept until the end. All else is highest when a pass has just "
+    "taken some of it: F, or a B that takes more than it gives back, beside its own workspace. So all of it fits in "
+    "what the least of these leaves of the memory."
+)
+
+
+def drop_pass_memory(problem: Problem) -> Problem:
+    """The problem itself where there is none. Not for problems with gathers, which take memory beside no pass."""
+    if not problem.network.has_pass_memory:
+        return problem
+    room = [None if own is None else own - _least_beside(problem, d) for d, own in enumerate(problem.room)]
+    none = [PassMemory()] * len(problem.stages)
+    return problem.with_room(room).with_stages(workspace=none, until_end=none)
+
+
+def _least_beside(problem: Problem, device: int) -> int:
+    """The least workspace of the passes of a device that take what later passes give back."""
+    found = list[int]()
+    for stage in (problem.stages[s] for s in problem.placement.stages_of[device] if problem.microbatches_of[s]):
+        if stage.saving_kinds:
+            return 0  # copies and recomputations have no workspace
+        found += [stage.workspace.forward] * (stage.activation + stage.lent > 0)
+        found += [stage.workspace.backward] * (stage.freed < 0 and stage.weight is not None)
+    return min(found, default=0)

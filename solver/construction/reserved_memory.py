@@ -1,0 +1,20 @@
+"""A problem whose schedules fit one with workspace: the largest workspace, and all that passes keep, are left free."""
+
+from __future__ import annotations
+
+from pipesched.problem.problem import Problem
+from pipesched.problem.stage import PassMemory
+
+
+def with_reserve(problem: Problem) -> Problem:
+    """The problem itself without workspace. An order of the other is within memory here, not all orders the reverse."""
+    if not problem.network.has_pass_memory:
+        return problem
+    room = list(problem.room)
+    for device, own in enumerate(problem.room):
+        stages = problem.placement.stages_of[device]
+        running = max((max(problem.stages[s].workspace) for s in stages), default=0)
+        kept = sum(sum(problem.stages[s].until_end) * len(problem.microbatches_of[s]) for s in stages)
+        room[device] = None if own is None else own - running - kept
+    none = [PassMemory()] * len(problem.stages)
+    return problem.with_room(room).with_stages(workspace=none, until_end=none)
