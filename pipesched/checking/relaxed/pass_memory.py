@@ -1,4 +1,4 @@
-"""Argument: a pass has workspace beside the memory that it takes for others, and memory kept until the end only takes room."""
+"""Argument: each pass has its workspace in addition to activations, and memory kept until the end is never given back."""
 
 from __future__ import annotations
 
