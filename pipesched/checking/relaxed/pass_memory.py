@@ -1,4 +1,4 @@
-"""Argument: each pass has its workspace in addition to activations, and memory kept until the end is never given back."""
+"""Argument: workspace is in addition to activations, and memory kept until the end is never given back."""
 
 from __future__ import annotations
 
