@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import repeat
 
 from heuristics.catalogue import Heuristic, schedule_named
 from pipesched.errors import DoesNotApply
+from pipesched.layers.even import even_counts
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Decide, PlanProblem
 from pipesched.problem.problem import Problem
@@ -24,7 +26,7 @@ from solver.parameters import tunable, tuned
 from solver.planning.partitions.balance import balanced, balanced_loads
 from solver.planning.partitions.memory_fit import MemoryFit
 from solver.planning.partitions.nearby import recut
-from solver.planning.partitions.starting import starting_partitions
+from solver.planning.partitions.starting import recomputing, starting_partitions
 from solver.planning.search.choice_search import ChoiceSearch
 
 
@@ -62,6 +64,7 @@ class FirstPlans:
         fit = None if known is None or plan.cluster.capacity is None else MemoryFit(plan, choice, known)
         first = balanced_loads(plan, choice, True) if fit is None else balanced(plan, choice, fit)
         self._try(first)
+        self._try_even(first)
         if self.best is None and known is not None and fit is not None:
             # Whatever the time: what needs least memory.
             least = replace(plan, recompute=Decide.ALWAYS) if plan.recompute is Decide.FREE else plan
@@ -79,6 +82,15 @@ class FirstPlans:
                 if not late() and not self._fits(restricted):
                     self._make_room(restricted, known, tries)
         return self.best
+
+    def _try_even(self, first: Partition) -> None:
+        """The partition that runtimes take by default, unless its load alone takes as long as what is found."""
+        plan, choice = self._of.plan, self._of.choice
+        counts = even_counts(plan.model, self._of.stages) if plan.counts is None else None
+        if counts is not None:
+            even = recomputing(plan, counts, Fraction(0))
+            if even != first and self._may_be_better(plan.problem(choice, even)):
+                self._try(even)
 
     def _starting(self, known: Schedule | None, fit: MemoryFit | None, late: Callable[[], bool]) -> Iterator[Partition]:
         """Of those made in time the ones that seem to lack least memory first, and of them those of the least load."""
