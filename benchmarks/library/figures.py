@@ -61,21 +61,27 @@ def _figure(instance: Instance, one: Published) -> Figure:
     return found
 
 
+def published_timelines(instance: Instance) -> list[Timeline]:
+    """The published orders that have a name here, as early as possible; `BadInput` as `figures`."""
+    return [_timeline(instance, one.schedule) for one in instance.card.published if one.schedule is not None]
+
+
 def _simulated(instance: Instance, one: Published) -> Fraction:
-    """The value of the published order; `BadInput` where it does not apply or breaks a rule."""
     assert one.schedule is not None
+    timeline = _timeline(instance, one.schedule)
+    return measure(timeline).value_ticks(timeline.problem.objective) * timeline.problem.tick
+
+
+def _timeline(instance: Instance, schedule: str) -> Timeline:
+    """A published order of the instance; `BadInput` where it does not apply or breaks a rule."""
     problem = _plain(instance)
     try:
-        timeline = simulate(problem, HEURISTICS[one.schedule].order(problem))
+        timeline = simulate(problem, HEURISTICS[schedule].order(problem))
     except DoesNotApply as reason:
-        raise BadInput(f"{instance.name}: {one.schedule} does not apply: {reason}") from None
+        raise BadInput(f"{instance.name}: {schedule} does not apply: {reason}") from None
     if broken := validate(timeline):
-        raise BadInput(f"{instance.name}: {one.schedule}: {broken[0].text}")
-    return _value(problem, timeline)
-
-
-def _value(problem: Problem, timeline: Timeline) -> Fraction:
-    return measure(timeline).value_ticks(problem.objective) * problem.tick
+        raise BadInput(f"{instance.name}: {schedule}: {broken[0].text}")
+    return timeline
 
 
 def _busiest(problem: Problem) -> Fraction:

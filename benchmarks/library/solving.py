@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from benchmarks.library.instance import OURS
+from benchmarks.library.figures import published_timelines
+from benchmarks.library.instance import OURS, Instance
 from benchmarks.library.standing import Standing
 from pipesched.files.atomic_write import write_whole
 from pipesched.files.compressed import packed
@@ -13,6 +14,8 @@ from pipesched.files.plan_answer import plan_text
 from pipesched.files.schedule_file import ScheduleFile, read_schedule, save
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.problem import Objective, Problem
+from pipesched.schedule.metrics import measure
+from pipesched.schedule.timeline import Timeline
 from solver.limits import Limits
 from solver.planning.plan import plan
 from solver.solve import solve
@@ -30,8 +33,7 @@ def _improve_schedule(found: Standing, problem: Problem, limits: Limits) -> bool
     """Start from the best schedule; a bound alone goes to a schedule of ours, so that the best keeps its sender."""
     best, bound = found.best, found.bound
     known = None if best is None else read_schedule(best.path)
-    start = None if known is None or problem.objective is Objective.PERIOD else known.timeline
-    solution = solve(problem, limits, start=start)
+    solution = solve(problem, limits, start=_start(found.instance, problem, known))
     if solution.timeline is None:
         return False
     made = ScheduleFile.of(solution, solution.timeline)
@@ -50,6 +52,14 @@ def _improve_schedule(found: Standing, problem: Problem, limits: Limits) -> bool
     if ours not in (None, written):
         ours.unlink()
     return True
+
+
+def _start(one: Instance, problem: Problem, known: ScheduleFile | None) -> Timeline | None:
+    """The best schedule that is there, in a file or as a published order; none of a period, which starts from none."""
+    if problem.objective is Objective.PERIOD:
+        return None
+    able = [*published_timelines(one), *([] if known is None else [known.timeline])]
+    return min(able, key=lambda timeline: measure(timeline).value_ticks(problem.objective), default=None)
 
 
 def _improve_plan(found: Standing, problem: PlanProblem, limits: Limits) -> bool:
