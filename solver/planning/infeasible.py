@@ -3,20 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
 
 from formulations.partition.least_memory import LeastExcess
+from pipesched.errors import BadInput
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from pipesched.layers.recompute_rule import RecomputeRule
 from pipesched.problem.formatting import counted, plain
 from pipesched.schedule.schedule import Schedule
 from solver.backends.cp_sat import solve_model
+from solver.parameters import tunable, tuned
 from solver.planning.budget import Budget
 from solver.planning.search.choice_search import ChoiceSearch
 
 Change = Callable[[PlanProblem], PlanProblem]
+
+
+@dataclass(frozen=True)
+@tunable
+class ReasonParams:
+    """Time for the reason why there is no plan."""
+
+    devices_seconds: float = tuned(
+        1.0,
+        "s, for the number of devices that would do",
+        0.1,
+        100,
+        "three examples of 61 to 80 layers on 2 and 4 devices, any order and published ones: 0.02 to 0.6 s of processors",
+    )
+
+
+_PARAMS = ReasonParams()
 
 
 class Closest(NamedTuple):
@@ -46,7 +66,7 @@ def why_no_plan(plan: PlanProblem, choices: Sequence[ChoiceSearch], budget: Budg
     if not found:
         return _reasons(choices)
     best = min(found, key=lambda one: one.lacks)
-    more = "".join(_enough(change, words, tried, budget) for change, words in _changes(plan))
+    more = "".join(_enough(change, words, tried, budget) for change, words in _changes(plan)) + _devices(plan, budget)
     return f"{_reasons(choices)}. {_said(plan, best)}{more}"
 
 
@@ -123,6 +143,42 @@ def _enough(change: Change, words: str, tried: Sequence[ChoiceSearch], budget: B
     least = min(fitting, key=lambda one: one.recomputed)
     layers = f", with {counted(least.recomputed, 'layer')} recomputed or fewer" if least.recomputed else ""
     return f"; so would {words}{layers}"
+
+
+def _devices(plan: PlanProblem, budget: Budget) -> str:
+    """The number of devices that would make a plan fit, where all are alike and the partition is not given.
+
+    By doubling and bisection; a larger number may not fit where layers are spread evenly.
+    """
+    cluster, capacity = plan.cluster, plan.cluster.capacity or ()
+    if cluster.links or cluster.slowness or len({*capacity}) != 1 or plan.counts is not None:
+        return ""
+    late = budget.late(_PARAMS.devices_seconds)
+    few, many, most = cluster.devices, cluster.devices, plan.model.most_stages
+    while many < most and not late():
+        many = min(2 * many, most)
+        if _fits(plan, many, budget):
+            break
+        few = many
+    else:
+        return "" if late() else "; more devices alone would not"
+    while many - few > 1 and not late():
+        middle = (few + many) // 2
+        few, many = (few, middle) if _fits(plan, middle, budget) else (middle, many)
+    return f"; so would {many} devices like these"
+
+
+def _fits(plan: PlanProblem, devices: int, budget: Budget) -> bool:
+    """True if some placement on so many devices was found to have a partition that fits."""
+    wider = replace(plan, cluster=plan.cluster.of_equal(devices))
+    for choice in plan.choices:
+        with suppress(BadInput):
+            search = ChoiceSearch(wider, choice, budget, lambda _: None)
+            if search.bound is not None:
+                found = _all(closest(search.plan, choice, budget, order) for order in _orders(search))
+                if any(one.lacks <= 0 for one in found):
+                    return True
+    return False
 
 
 def _all(found: Iterable[Closest | None]) -> list[Closest]:

@@ -1,6 +1,7 @@
 """Plans against every partition and order of tiny models, and against published results."""
 
 from dataclasses import replace
+from fractions import Fraction
 from random import Random
 
 import pytest
@@ -124,6 +125,18 @@ def test_no_plan_says_whether_recomputation_would_do():
     assert found.status is Status.INFEASIBLE
     assert "4 layers" in found.reason
     assert "would not" in plan(memory_of(6, recompute="never"), WORK).reason
+
+
+def test_no_plan_says_how_many_devices_would_do():
+    # A layer and its recomputed activation take 3.5, two layers 7.
+    lacking = memory_of(6.5)
+    assert "so would 4 devices" in plan(lacking, WORK).reason
+    wider = replace(lacking, cluster=lacking.cluster.of_equal(4))
+    assert plan(wider, WORK).value is not None
+    assert plan(replace(lacking, cluster=lacking.cluster.of_equal(3)), WORK).value is None
+    assert "more devices alone would not" in plan(memory_of(3), WORK).reason
+    unlike = replace(lacking, cluster=replace(lacking.cluster, capacity=(Fraction(6), Fraction(13, 2))))
+    assert "devices" not in plan(unlike, WORK).reason.partition("more on every device")[2]
 
 
 def test_recomputed_layers_take_time_in_the_backward():
