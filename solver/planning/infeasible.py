@@ -32,7 +32,7 @@ class ReasonParams:
         "s, for the number of devices that would do",
         0.1,
         100,
-        "three examples of 61 to 80 layers on 2 and 4 devices, any order and published ones: 0.02 to 0.6 s of processors",
+        "three examples of 61 to 80 layers on 2 and 4 devices, any order and published ones: 0.02 to 0.6 s",
     )
 
 
