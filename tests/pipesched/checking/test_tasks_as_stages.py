@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from fractions import Fraction
-from itertools import count, islice
-from random import Random
 from typing import Any
 
 import pytest
@@ -30,20 +28,7 @@ from pipesched.results.evidence import (
     WithMoreMemory,
 )
 from pipesched.results.evidence_document import evidence_document, evidence_from
-from tests.support.rows_of_tasks import carried, random_rows, tiny_mirrored
-from tests.support.task_brute_force import optimum, with_optimum
-
-
-def test_what_is_proved_of_rows_is_verified_and_never_above_the_optimum() -> None:
-    random, attained = Random(1), 0
-    for one, best in islice(with_optimum((tiny_mirrored(random) for _ in count()), 5, 500), 30):
-        for claim in carried(one, random_rows(random, one)):
-            assert claim.value_ticks <= best, (claim, one.stages)
-            assert check_bound(one, claim).verdict is Verdict.VERIFIED
-            false = replace(claim, value_ticks=best + 1)
-            assert check_bound(one, false).verdict is Verdict.REFUSED
-            attained += claim.value_ticks == best
-    assert attained > 10
+from tests.support.task_brute_force import optimum
 
 
 def built(tasks: dict[PassKind, tuple[TaskSpec, ...]], microbatches: int = 2, **more: Any) -> Problem:

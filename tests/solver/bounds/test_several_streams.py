@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -14,8 +13,7 @@ import pytest
 
 from benchmarks.cases.drawn_tasks import drawn_tasks
 from formulations.jobs.jobs_of_problem import jobs_of
-from pipesched.checking.check import check_bound
-from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError, Verdict
+from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.checking.streams.memory import stream_memory as checked_memory
 from pipesched.checking.streams.tasks import stream_tasks as checked_tasks
 from pipesched.checking.streams.weights import stream_weights as checked_weights
@@ -29,12 +27,11 @@ from solver.bounds.analytic.catalogue import BOUNDS, certificates
 from solver.bounds.analytic.stream_heads_and_tails import stream_heads_and_tails
 from solver.bounds.analytic.stream_memory import stream_memory
 from solver.bounds.analytic.stream_weights import stream_weights
-from solver.bounds.saving.certificates import certificates as certificates_with_options
 from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
 from solver.tasks.dispatch import expanded
 from tests.support.columns import Costs, Memory, build, with_tasks
-from tests.support.task_brute_force import optimum, tiny_tasks
+from tests.support.task_brute_force import tiny_tasks
 from tests.support.tiny_weights import tiny_weights
 
 
@@ -93,50 +90,6 @@ def test_bounds_for_one_stream_are_refused() -> None:
     assert {found.kind for found in certificates(one, Objective.MAKESPAN)} == several - of_memory
     passes_in_one_task = with_tasks(one, {})
     assert {found.kind for found in certificates(passes_in_one_task, Objective.MAKESPAN)} > {"load"}
-
-
-def cheaper_in_one_go(problem: Problem, random: Random) -> Problem:
-    """Backwards of one task each, which may gain in one go."""
-    if not problem.splittable or problem.network.options:
-        return problem
-    stages = []
-    for own in problem.stages:
-        plain = replace(own, tasks=tuple(one for one in own.tasks if one[0] is F))
-        most = max(1, plain.ticks(B) + plain.ticks(W))
-        stages.append(replace(plain, fused=random.randint(1, most), freed=random.choice((own.freed, -1))))
-    return replace(problem, stages=tuple(stages))
-
-
-def test_nothing_is_proved_above_the_optimum() -> None:
-    """Of tiny problems, also where one backward may be better than two, and of weight tasks that wait in memory.
-
-    The check agrees; each bound attains the optimum, and those of memory prove more than all others.
-    """
-    memory = ("stream memory", "memory over time of tasks", "waiting weight tasks")
-    tight, drawn = Counter[str](), list[Problem]()
-    for seed in (*range(100), 165, 174, 198, 326, 370, 378, 396):
-        one = tiny_tasks(Random(seed))
-        drawn.append(cheaper_in_one_go(one, Random(seed)) if 40 < seed < 100 and seed % 2 else one)
-    for problem in drawn + [tiny_weights(Random(seed)) for seed in range(60)]:
-        try:
-            best = None if problem.network.one_task_each else optimum(problem, problem.objective, 4)
-        except ValueError:
-            continue
-        found = certificates_with_options(problem, problem.objective) if best is not None else []
-        for one in found:
-            assert best is not None and one.value_ticks <= best, one
-            assert one.evidence is None or check_bound(problem, one).verdict is Verdict.VERIFIED, one
-        tight.update({one.kind for one in found if one.value_ticks == best})
-        gains = any(own.weight and own.fused < own.ticks(B) + own.ticks(W) for own in problem.stages)
-        tight["gains"] += gains and any(one.kind == "stream heads and tails" for one in found)
-        by_memory, others = (
-            max((one.value_ticks for one in found if (one.kind in memory) is own), default=0) for own in (True, False)
-        )
-        tight["by memory"] += by_memory > others
-    assert (
-        min(tight[kind] for kind in ("stream heads and tails", *memory)) > 3
-        and min(tight["gains"], tight["by memory"]) > 8
-    )
 
 
 def test_memory_over_time_proves_most_where_memory_is_short() -> None:
