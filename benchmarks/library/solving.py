@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 from benchmarks.library.figures import published_timelines
 from benchmarks.library.instance import OURS, Instance
 from benchmarks.library.standing import Standing
 from pipesched.files.atomic_write import write_whole
 from pipesched.files.compressed import packed
-from pipesched.files.plan_answer import plan_text
+from pipesched.files.exact_numbers import read_json
+from pipesched.files.plan_answer import PlanAnswer, answer_text, plan_answer_from, plan_text
+from pipesched.files.problem_file import read_document
 from pipesched.files.schedule_file import ScheduleFile, read_schedule, save
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.problem import Objective, Problem
@@ -63,16 +66,30 @@ def _start(one: Instance, problem: Problem, known: ScheduleFile | None) -> Timel
 
 
 def _improve_plan(found: Standing, problem: PlanProblem, limits: Limits) -> bool:
+    """Bound and plan each from the file that has the better one, old or new."""
+    best, bound = found.best, found.bound
     answer = plan(problem, limits)
     if answer.best is None or answer.value is None:
         return False
-    better = found.best is None or answer.value < (found.best.value or 0)
-    tighter = found.bound is None or answer.lower_bound > (found.bound.bound or 0)
-    if not better and not (tighter and found.best is not None and answer.value == found.best.value):
+    better = best is None or answer.value < (best.value or 0)
+    tighter = bound is None or answer.lower_bound > (bound.bound or 0)
+    if not better and not tighter:
         return False
+    made = plan_answer_from(read_json(plan_text(answer), "plan"), "plan")
+    if not better and best is not None:
+        kept = _answer(best.path)
+        made = replace(made, choice=kept.choice, partition=kept.partition, schedule=kept.schedule)
+    if not tighter and bound is not None:
+        proved = _answer(bound.path)
+        made = replace(made, lower_bound=proved.lower_bound, choices=proved.choices, variants=proved.variants)
+        made = replace(made, capacities=proved.capacities)
     target = found.instance.folder / "plan.json.gz"
-    write_whole(target, packed(target, plan_text(answer)))
+    write_whole(target, packed(target, answer_text(made)))
     return True
+
+
+def _answer(path: Path) -> PlanAnswer:
+    return plan_answer_from(read_document(path), str(path))
 
 
 def _units(problem: Problem, ticks: int | Fraction | None) -> Fraction:

@@ -18,10 +18,12 @@ import pytest
 from benchmarks.library.__main__ import COMMAND, PAGE, main
 from benchmarks.library.instance import CARD, LIBRARY, PROBLEM, SOURCE, instances
 from benchmarks.library.page import row
+from benchmarks.library.solving import improve
 from benchmarks.library.standing import standing
 from benchmarks.reporting.page import END, begin
 from pipesched.errors import BadInput
 from pipesched.problem.problem import Problem
+from solver.limits import Limits
 
 SEED = int(os.environ.get("PIPESCHED_LIBRARY_SEED") or datetime.now(UTC).strftime("%Y%m%d"))
 DRAWN = 8
@@ -220,3 +222,18 @@ def test_a_bound_found_for_the_schedule_of_another_leaves_it_to_its_sender(small
     assert found.best is not None and found.bound is not None
     assert (found.best.path.name, found.bound.path.name) == ("stranger.json", "schedule.json.gz")
     assert [one.value for one in found.entries] == [21, 20]
+
+
+def test_a_plan_keeps_its_schedule_where_the_bound_alone_is_raised(tmp_path: Path) -> None:
+    """The file states a bound below that of its own evidence, and the search proves more."""
+    folder = tmp_path / "slackpipe" / "uniform"
+    shutil.copytree(LIBRARY / "slackpipe" / "uniform", folder)
+    shutil.copy(LIBRARY / "slackpipe" / SOURCE, folder.parent)
+    answer = json.loads(gzip.decompress((folder / "plan.json.gz").read_bytes()))
+    (folder / "plan.json.gz").write_bytes(gzip.compress(json.dumps(answer | {"lower_bound": "30"}).encode()))
+    (one,) = instances(tmp_path)
+    before = standing(one)
+    assert before.best is not None and before.bound is not None and (before.best.value, before.bound.bound) == (34, 30)
+    assert improve(before, Limits(seconds=10, workers=1))
+    assert (standing(one).gap, standing(one).mistakes) == (0, ())
+    assert json.loads(gzip.decompress((folder / "plan.json.gz").read_bytes()))["plan"] == answer["plan"]
