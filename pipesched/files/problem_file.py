@@ -14,20 +14,14 @@ from pipesched.files.compressed import DAMAGED, opened, own_ending
 from pipesched.files.exact_numbers import read_json, read_yaml
 from pipesched.files.features.catalogue import FEATURES, SeveralProblems, refused_with_value
 from pipesched.files.fields.link_times import latency_of, stream_of, unused_diagonal
+from pipesched.files.fields.stage_placement import placement_of
 from pipesched.files.fields.together import refused_together
 from pipesched.files.other_kinds import Kind, refuse_other_kinds
 from pipesched.files.problems import visualiser_file
 from pipesched.files.problems.checks import mistakes
-from pipesched.files.problems.memory_options import host_groups, option_memory, option_times, shared_streams
 from pipesched.files.problems.module_keys import split_off
 from pipesched.files.problems.modules import ModuleForm, idle_devices, read_modules
-from pipesched.files.problems.parameter_keys import (
-    parameter_memory,
-    parameter_times,
-    with_holders,
-)
 from pipesched.files.problems.schema import MemorySection, ProblemFile, Times, required
-from pipesched.files.problems.stage_placement import placement_of
 from pipesched.files.problems.stages import stages_from
 from pipesched.files.problems.times_in_ticks import Columns, per, times_in_ticks
 from pipesched.files.problems.together import REFUSED
@@ -36,7 +30,7 @@ from pipesched.files.quantity_forms import PROBLEM
 from pipesched.files.rounding import LARGEST, short, step_of
 from pipesched.files.schema_errors import parse_model, shown
 from pipesched.problem.chains.with_modules import with_modules
-from pipesched.problem.features.device_resources import HostPool, Pool
+from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Problem
 
@@ -125,20 +119,19 @@ def _build(form: ProblemFile, default_name: str) -> Problem:
     assert form.devices and form.microbatches
     where, given = placement_of(form), form.times or Times.model_validate({})
     times, links, tick, times_rounded = times_in_ticks(
-        given, form.tasks, where, form.microbatches, [*option_times(form.memory), *parameter_times(form.parameters)]
+        given, form.tasks, where, form.microbatches, (column for feature in FEATURES for column in feature.times(form))
     )
     section = form.memory or MemorySection.model_validate({})
-    held, pools, hosts, resolution, memory_rounded = _memory(form, section, where)
+    held, pools, resolution, memory_rounded = _memory(form, section, where)
     rounded = [*times_rounded, *memory_rounded]
     notes = unused_diagonal(latency_of(given.transfer))
     notes += [ROUNDED.format(" and ".join(rounded))] if rounded else []
-    gather = form.parameters.gather if form.parameters else None
     whole = Problem(
         where,
         form.microbatches,
-        with_holders(form.parameters, stages_from(form, times, held)),
+        stages_from(form, times, held),
         pools,
-        Objective.SPAN if form.overlap_next else Objective(form.objective),
+        Objective(form.objective),
         form.name or default_name,
         form.time_unit,
         tick,
@@ -147,14 +140,11 @@ def _build(form: ProblemFile, default_name: str) -> Problem:
         links,
         stream_of(given.transfer),
         tuple(form.streams or ()),
-        host_pools=hosts,
-        shared_streams=shared_streams(form.memory),
         chain_shares=tuple(chain.microbatches or 0 for chain in form.chains or ()),
-        holders=tuple(form.parameters.holders or ()) if form.parameters else (),
-        most_gathers=gather.most if gather else None,
-        gather_window=gather.window if gather else None,
         notes=tuple(notes),
     )
+    fields = {key: value for feature in FEATURES for key, value in feature.fields(form, times | held).items()}
+    whole = replace(whole, **fields)
     for feature in FEATURES:
         whole = feature.lower(whole, form)
     return whole
@@ -162,7 +152,7 @@ def _build(form: ProblemFile, default_name: str) -> Problem:
 
 def _memory(
     form: ProblemFile, section: MemorySection, where: Placement
-) -> tuple[Columns, tuple[Pool, ...], tuple[HostPool, ...], Fraction, list[str]]:
+) -> tuple[Columns, tuple[Pool, ...], Fraction, list[str]]:
     """What stages hold, devices and hosts have in whole steps, the step, and what a note says of it if it was rounded.
 
     Activations and capacities are rounded down, and what B gives back up, so that what fits still does.
@@ -173,12 +163,9 @@ def _memory(
     # A list as long as there are devices is theirs; a longer one is the stages'.
     by_stage = isinstance(section.static, list) and len(section.static) != where.devices
     static = per(section.static or Fraction(0), where.stages if by_stage else where.devices)
-    columns_of_features = (column for feature in FEATURES for column in feature.memory(form))
-    more = [*option_memory(section), *parameter_memory(form.parameters), *columns_of_features]
-    moved = {key: per(value, where.stages) for key, value in more}
-    groups = host_groups(section, where.devices)
-    limit = section.offload.host_capacity.capacity if section.offload and section.offload.host_capacity else None
-    host = per(limit, len(groups)) if limit is not None and groups else []
+    moved = {key: per(value, where.stages) for feature in FEATURES for key, value in feature.memory(form)}
+    limits_besides = {key: values for feature in FEATURES for key, values in feature.limits(form)}
+    host = [number for values in limits_besides.values() for number in values]
     passes = [*activation, *freed, *(number for column in moved.values() for number in column)]
     ample = max(capacity or [Fraction(0)])
     step, rounded = step_of(
@@ -196,21 +183,22 @@ def _memory(
         )
     # Of what moves or stays no more is counted than there is.
     parts = {key: [floor(number / step) for number in column] for key, column in moved.items()}
-    hosts = [min(floor(number / step), LARGEST) for number in host]
-    factor = gcd(*taken, *given, *whole, *held, *hosts, *(n for column in parts.values() for n in column)) or 1
+    besides = {key: [min(floor(number / step), LARGEST) for number in own] for key, own in limits_besides.items()}
+    factor = (
+        gcd(*taken, *given, *whole, *held, *(n for column in (*besides.values(), *parts.values()) for n in column)) or 1
+    )
 
     def in_steps(values: list[int]) -> tuple[int, ...]:
         return tuple(number // factor for number in values)
 
     columns: Columns = {"activation": in_steps(taken), "freed": in_steps(given)}
-    columns |= {key: in_steps(column) for key, column in parts.items()}
-    besides = in_steps(held)
+    columns |= {key: in_steps(column) for key, column in (parts | besides).items()}
+    always = in_steps(held)
     if by_stage:
-        columns["static"], besides = besides, (0,) * where.devices
+        columns["static"], always = always, (0,) * where.devices
     limits = in_steps(whole) if whole else (None,) * where.devices
-    pools = tuple(Pool(limit, own) for limit, own in zip(limits, besides, strict=True))
-    host_pools = tuple(HostPool(*one) for one in zip(in_steps(hosts), groups, strict=True))
-    return columns, pools, host_pools, step * factor, [f"memory to multiples of {short(step)}"] if rounded else []
+    pools = tuple(Pool(limit, own) for limit, own in zip(limits, always, strict=True))
+    return columns, pools, step * factor, [f"memory to multiples of {short(step)}"] if rounded else []
 
 
 def with_objective(problem: Problem, objective: Objective) -> Problem:

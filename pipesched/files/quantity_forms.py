@@ -31,24 +31,14 @@ def _section(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-_PARAMETERS = {f"parameters.{key}.time": Kind.TIME for key in ("gather", "reduce", "step")} | {
-    "parameters.gather.memory": Kind.MEMORY
-}
 PROBLEM = Form(
     {
         "times": Kind.TIME,
         **{f"tasks.{key}.time": Kind.TIME for key in ("forward", "backward", "weight")},
-        "memory.recompute.time": Kind.TIME,
-        "memory.offload.out": Kind.TIME,
-        "memory.offload.in": Kind.TIME,
-        **_PARAMETERS,
         "memory.capacity": Kind.MEMORY,
         "memory.static": Kind.MEMORY,
         "memory.activation": Kind.MEMORY,
-        "memory.offload.host_capacity": Kind.MEMORY,
         "memory.freed_by_backward": Kind.PART,
-        "memory.recompute.keeps": Kind.PART,
-        "memory.offload.amount": Kind.PART,
         **{key: kind for feature in FEATURES for key, kind in feature.with_units.items()},
     },
     "memory.activation",
@@ -59,7 +49,7 @@ PLAN = Form(
     {
         **{f"layers.{key}": Kind.TIME for key in ("forward", "backward", "weight", "fused", "recompute.time")},
         **{f"{whose}.{key}": Kind.TIME for whose in ("layers", "encoder") for key in ("gather", "reduce", "step")},
-        **_PARAMETERS,
+        **FEATURES["parameters"].with_units,
         **{f"encoder.{key}": Kind.TIME for key in ("forward", "backward", "weight", "fused")},
         **{f"encoder.{key}": Kind.MEMORY for key in ("memory", "activation", "freed_by_backward", "gathered")},
         "transfer": Kind.TIME,

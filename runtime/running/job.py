@@ -100,7 +100,6 @@ def refuse_unequal(name: str, problem: Problem) -> None:
     for key, found in (
         *((feature.name, feature.there(problem)) for feature in FEATURES if not feature.runs_in_torch),
         ("modules", bool(problem.modules)),
-        ("parameters", problem.network.has_collectives),
     ):
         if found:
             raise BadInput(

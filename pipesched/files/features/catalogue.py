@@ -17,6 +17,7 @@ from pipesched.files.fields.kind import Kind
 from pipesched.files.fields.section import Section
 from pipesched.files.fields.together import Refused
 from pipesched.problem.problem import Problem
+from pipesched.problem.stage import COMPUTE
 from pipesched.registry import Registry
 
 
@@ -31,6 +32,10 @@ class FeatureKeys(Section):
 # Numbers that are to become whole ticks or steps of memory: the name of their column, and one number or one a stage.
 # A column whose name is text is the field of that name of `Stage`.
 Column = tuple[Any, Fraction | list[Fraction]]
+
+
+# Their whole ticks and steps, by column.
+Columns = Mapping[Any, Sequence[int]]
 
 
 class SeveralProblems(NamedTuple):
@@ -54,18 +59,19 @@ def _no_mistakes(_form: Any, _stages: int | None, _wrong: frozenset[str]) -> Ite
 class Feature:
     """A feature of problem files.
 
-    `name` is its first key, or the path of it. `keys` are a part of the file, at its top, `sections` parts of its
-    sections; `amend_schema` changes the JSON Schema of the whole file where types of keys do not say all. `mistakes`
-    gets the file, its number of stages, None where it is unknown, and the key paths that are known as wrong; it gives a
-    line for each broken rule. `per_stage` are the key paths whose lists have one entry a stage, with their values.
+    `name` is its first key, or the path of it. `keys` are a part of the file, at its top, `sections` parts
+    of its sections; `amend_schema` changes the JSON Schema of the whole file where types of keys do not say all.
+    `mistakes` gets the file, its number of stages, None where it is unknown, and the key paths that are known as wrong;
+    it gives a line for each broken rule. `per_stage` are the key paths whose lists have one entry a stage, with their
+    values.
 
-    `memory` gives the amounts that are rounded with all others of the file, downwards; `of_stages` makes fields of
-    `Stage` of columns whose name is not theirs. `lower`
-    makes of the problem of all other keys the one that the file means; of two features in one file the first by name
-    is lowered first. `several` is for a file that stands for several problems. `written` are the keys of a problem,
-    none where it does not have the feature; a section is merged into that of all problems. `refused` are the
-    features that it does not go with, `with_units` the keys whose values may have units, `in_form` those with a field
-    on the page of `serve`.
+    `times` gives durations, which become ticks with all others of the file, `memory` amounts, rounded downwards with
+    all others, and `limits` amounts of which there are as many as the feature says. Of these columns in whole numbers
+    `stages` makes fields of stages, given how many there are, and `fields` those of the problem. `lower` then makes of
+    the problem of all other keys the one that the file means; of two features in one file the first by name is lowered
+    first. `several` is for a file that stands for several problems. `written` are the keys of a problem, none where it
+    does not have the feature; a section is merged into that of all problems. `refused` are the features that it does
+    not go with, `with_units` the keys whose values may have units, `in_form` those with a field on the page of `serve`.
 
     `there` says whether a problem has the feature. Exporters that have it in their `features` can express it;
     `not_expressible` is the reason of the others, empty where every format can. `has_state` is false where a state does
@@ -73,11 +79,14 @@ class Feature:
     """
 
     name: str
-    keys: type[FeatureKeys] = FeatureKeys
+    keys: type[FeatureKeys] | None = None
     sections: Mapping[str, type[Section]] = field(default_factory=dict)
     amend_schema: Callable[[dict[str, Any]], None] = lambda _: None
+    times: Callable[[Any], Iterator[Column]] = lambda _: iter(())
     memory: Callable[[Any], Iterator[Column]] = lambda _: iter(())
-    of_stages: Callable[[Mapping[Any, Sequence[int]]], Mapping[str, list[Any]]] = lambda _: {}
+    limits: Callable[[Any], Iterator[tuple[Any, list[Fraction]]]] = lambda _: iter(())
+    stages: Callable[[Any, Columns, int], Mapping[str, Sequence[Any]]] = lambda *_: {}
+    fields: Callable[[Any, Columns], Mapping[str, Any]] = lambda *_: {}
     per_stage: Callable[[Any], Iterator[tuple[str, object]]] = lambda _: iter(())
     lower: Callable[[Problem, Any], Problem] = lambda problem, _: problem
     several: SeveralProblems | None = None
@@ -93,6 +102,11 @@ class Feature:
 
 
 FEATURES: Registry[Feature] = Registry("pipesched.files.features", "feature of problem files")
+
+
+def first_stream(form: Any) -> str:
+    """The stream that runs what names no other."""
+    return str((form.streams or [COMPUTE])[0])
 
 
 def with_features(name: str, section: str, common: type[Section]) -> type[Section]:

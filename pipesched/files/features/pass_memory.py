@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
 from pydantic import Field
 
 from pipesched.files.exact_numbers import as_numbers
-from pipesched.files.features.catalogue import FEATURES, Column, Feature
+from pipesched.files.features.catalogue import FEATURES, Column, Columns, Feature
 from pipesched.files.fields import field_types
 from pipesched.files.fields.kind import Kind
 from pipesched.files.fields.section import Section
@@ -58,7 +58,7 @@ class _Amounts:
         for one in _PASSES if section is not None else ():
             yield (self._key, one), getattr(section, one) or Fraction(0)
 
-    def of_stages(self, amounts: Mapping[Any, Sequence[int]]) -> dict[str, list[PassMemory]]:
+    def stages(self, _form: Any, amounts: Columns, _count: int) -> dict[str, list[PassMemory]]:
         own = [amounts[self._key, one] for one in _PASSES if (self._key, one) in amounts]
         return {self._key: [PassMemory(*each) for each in zip(*own, strict=True)]} if own else {}
 
@@ -76,8 +76,7 @@ class _Amounts:
             yield f"memory.{self._key}.weight: found without {needed}; allowed: with it, or as part of backward"
 
     def written(self, problem: Problem) -> dict[str, object]:
-        # Every piece of a micro-batch has the same.
-        own = [getattr(stage, self._key) for stage in problem.stages[:: problem.sequence_chunks]]
+        own = [getattr(stage, self._key) for stage in problem.stages]
         columns = zip(_PASSES, zip(*own, strict=True), strict=True)
         found = {one: as_numbers(column, problem.resolution) for one, column in columns if any(column)}
         return {"memory": {self._key: found}} if found else {}
@@ -98,7 +97,7 @@ class _Amounts:
             sections={"memory": keys},
             mistakes=self.mistakes,
             memory=self.memory,
-            of_stages=self.of_stages,
+            stages=self.stages,
             per_stage=self.per_stage,
             written=self.written,
             refused=(with_blocks, *refused),

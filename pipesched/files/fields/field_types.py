@@ -163,3 +163,15 @@ PlacementField = Annotated[
         },
     ),
 ]
+
+
+def _stages(value: object) -> list[int] | None:
+    numbers = [whole_number(0)(entry) for entry in as_list(value) or ()]
+    found = [number for number in numbers if number is not None]
+    return found if found and len(found) == len(numbers) else None
+
+
+StageNumbers = Annotated[
+    list[int],
+    field("a list of stages", _stages, {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1}),
+]

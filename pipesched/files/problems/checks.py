@@ -7,13 +7,10 @@ from fractions import Fraction
 
 from pipesched.files.features.catalogue import FEATURES
 from pipesched.files.fields.link_times import is_matrix, latency_of, wrong_size
+from pipesched.files.fields.stage_placement import stage_count
 from pipesched.files.limits import MOST_CELLS
 from pipesched.files.problems.chain_checks import chain_mistakes
-from pipesched.files.problems.holder_checks import holder_mistakes
-from pipesched.files.problems.memory_checks import option_mistakes, values_per_stage
-from pipesched.files.problems.parameter_keys import parameter_mistakes
 from pipesched.files.problems.schema import ProblemFile
-from pipesched.files.problems.stage_placement import stage_count
 from pipesched.files.problems.task_checks import task_lists, task_mistakes
 from pipesched.files.schema_errors import shown_amount
 from pipesched.problem.placement import FIXED_CHUNKS
@@ -39,9 +36,6 @@ def mistakes(
         found += feature.mistakes(form, stages, wrong)
     found += chain_mistakes(form, stages, wrong)
     found += task_mistakes(form, stages, wrong)
-    found += option_mistakes(form, stages, wrong)
-    found += parameter_mistakes(form, stages, wrong)
-    found += holder_mistakes(form, stages, wrong)
     if "times.weight" not in wrong:
         found += _backward(form)
     if "memory.activation" not in wrong:
@@ -121,13 +115,9 @@ def _per_stage(form: ProblemFile) -> Iterator[tuple[str, object]]:
         yield from ((f"tasks.{key}[{at}].time", task.time) for at, task in enumerate(tasks))
     if form.tasks:
         yield "tasks.layers", form.tasks.layers
-    yield "parameters.gather.memory", getattr(getattr(form.parameters, "gather", None), "memory", None)
-    for key in ("gather", "reduce", "step"):
-        yield f"parameters.{key}.time", getattr(getattr(form.parameters, key, None), "time", None)
     if form.memory:
         yield "memory.activation", form.memory.activation
         yield "memory.freed_by_backward", form.memory.freed_by_backward
-        yield from values_per_stage(form.memory)
     for feature in FEATURES:
         yield from feature.per_stage(form)
 

@@ -8,12 +8,11 @@ from typing import Any
 
 from pipesched.files.exact_numbers import as_number, as_numbers
 from pipesched.files.features.catalogue import FEATURES
-from pipesched.files.problems.memory_options import memory_keys
-from pipesched.files.problems.parameter_keys import parameter_keys
+from pipesched.files.features.parameters import parameter_keys
 from pipesched.files.problems.pass_tasks import tasks_section
 from pipesched.problem.features.module import Module
 from pipesched.problem.placement import PLACEMENTS, Placement
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.problem.stage import Stage
 
 
@@ -36,21 +35,12 @@ def problem_document(problem: Problem) -> dict[str, Any]:
         "time_unit": problem.time_unit,
         **_streams_and_tasks(problem),
         "times": _times(problem),
-        "memory": _memory(problem) | memory_keys(problem),
-        **parameter_keys(problem),
+        "memory": _memory(problem),
     }
     for feature in FEATURES:
         for key, value in feature.written(problem).items():
             document[key] = document[key] | value if isinstance(value, dict) and key in document else value
-    return document | _objective(problem)
-
-
-def _objective(problem: Problem) -> dict[str, object]:
-    """What is minimised: with parameters the iteration, by itself or overlapped with the next."""
-    if not problem.network.has_collectives:
-        return {"objective": problem.objective.value}
-    overlapped: dict[str, object] = {"overlap_next": True} if problem.objective is Objective.SPAN else {}
-    return {"objective": Objective.ITERATION.value} | overlapped
+    return document | {"objective": document.pop("objective", problem.objective.value)}
 
 
 def _with_modules(problem: Problem) -> dict[str, Any]:

@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from pipesched.files.features.parameters import ParametersSection
 from pipesched.files.fields import field_types
 from pipesched.files.fields.field import as_list, field, whole_number
 from pipesched.files.fields.section import Section
-from pipesched.files.problems.parameter_keys import ParametersSection
 
 REPLICATED: Literal["replicated"] = "replicated"
 SHARED: Literal["shared"] = "shared"

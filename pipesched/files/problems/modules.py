@@ -7,10 +7,10 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from pipesched.errors import BadInput
+from pipesched.files.fields.stage_placement import placement_of, stage_count
 from pipesched.files.problems.checks import mistakes
 from pipesched.files.problems.module_keys import REPLICATED, REQUIRED, SHARED, ModuleSection
 from pipesched.files.problems.schema import MemorySection, ProblemFile, Times
-from pipesched.files.problems.stage_placement import placement_of, stage_count
 from pipesched.files.problems.times_in_ticks import per
 from pipesched.files.quantities import in_plain_numbers
 from pipesched.files.quantity_forms import PROBLEM
@@ -123,7 +123,7 @@ def _wrong(keys: ModuleSection, copies: list[list[int]], trunk: ProblemFile, fir
 def _wrong_parameters(keys: ModuleSection, trunk: ProblemFile) -> Iterator[str]:
     if keys.parameters is None:
         return
-    if trunk.parameters is None:
+    if getattr(trunk, "parameters", None) is None:
         yield "parameters: found without parameters of the trunk; allowed: with these"
     gather = keys.parameters.gather
     if gather and gather.most is not None:

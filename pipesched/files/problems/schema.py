@@ -14,9 +14,7 @@ from pipesched.files.fields.section import Section
 from pipesched.files.fields.sweep_field import SweepField
 from pipesched.files.fields.transfer_field import TransferField
 from pipesched.files.problems.chain_keys import Chain
-from pipesched.files.problems.memory_keys import DecideSection, OffloadSection, RecomputeMode
 from pipesched.files.problems.module_keys import ModuleSection
-from pipesched.files.problems.parameter_keys import ParametersSection
 from pipesched.problem.problem import Objective
 
 
@@ -88,9 +86,6 @@ class MemoryKeys(Section):
     freed_by_backward: field_types.SignedNumbers | None = Field(
         None, description="part given back when B ends, the rest when W ends; negative: B takes more; default 0"
     )
-    offload: OffloadSection | None = Field(None, description="activations may move to host memory and back")
-    recompute: list[RecomputeMode] | None = Field(None, description="ways to compute activations again; up to six")
-    decide: DecideSection | None = Field(None, description="what the solver may choose of offload and recompute")
 
 
 if TYPE_CHECKING:
@@ -122,14 +117,8 @@ class CommonKeys(Section):
     tasks: Tasks | None = None
     times: Times | None = None
     memory: MemorySection | None = None
-    parameters: ParametersSection | None = Field(
-        None, description="what stages run once an iteration for their parameters; with objective iteration"
-    )
     objective: Annotated[Literal["makespan", "iteration", "span", "period"], field_types.one_of(*Objective)] = Field(
         "makespan", description="what to minimise"
-    )
-    overlap_next: field_types.YesOrNo = Field(
-        False, description="with objective iteration: a device begins the next one when its own steps have ended"
     )
     sweep: SweepField | None = Field(None, description="what `pipesched sweep` changes: fields and their values")
 

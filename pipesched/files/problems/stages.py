@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pipesched.files.features.catalogue import FEATURES
-from pipesched.files.problems.memory_options import stage_options
-from pipesched.files.problems.parameter_keys import of_stages
+from pipesched.files.features.catalogue import FEATURES, first_stream
 from pipesched.files.problems.pass_tasks import KEYS, StageTasks, Totals, stage_tasks, totals
 from pipesched.files.problems.schema import ChainTask, ProblemFile, WeightTask
 from pipesched.files.problems.times_in_ticks import Columns, layers_of
@@ -17,18 +15,17 @@ from pipesched.problem.stage_columns import stages_of
 
 def stages_from(form: ProblemFile, times: Columns, held: Columns) -> tuple[Stage, ...]:
     """The stages of these columns; what names no stream is on the first."""
-    first = (form.streams or [COMPUTE])[0]
-    options = stage_options(form.memory, times | held, len(held["activation"]))
-    options |= of_stages(form.parameters, times | held, first, form.microbatches or 1)
+    first, count = first_stream(form), len(held["activation"])
+    options = dict[str, Sequence[object]]()
     for feature in FEATURES:
-        options |= feature.of_stages(held)
+        options |= feature.stages(form, times | held, count)
     held = {key: column for key, column in held.items() if isinstance(key, str)} | options
     if form.tasks is None:
         stages = stages_of(**{key: column for key, column in times.items() if isinstance(key, str)}, **held)
         return stages if first == COMPUTE else tuple(replace(stage, stream=first) for stage in stages)
     ticks = {key: column for key, column in times.items() if isinstance(key, tuple)}
     others = {key: column for key, column in times.items() if isinstance(key, str)}
-    layers = layers_of(form.tasks, len(held["activation"]))
+    layers = layers_of(form.tasks, count)
     lists = {kind: getattr(form.tasks, key) for kind, key in KEYS.items()}
     backward = [task.name or "" for task in form.tasks.backward or ()]
 

@@ -30,16 +30,11 @@ def _sends(document: Mapping[str, Any]) -> bool:
 
 
 _CHAINS, _TASKS, _MODULES = map(given, ("chains", "tasks", "modules"))
-_BLOCKS, _PARAMETERS = given("times.overlapped"), given("parameters")
-_OFFLOAD, _RECOMPUTE = given("memory.offload"), given("memory.recompute")
+_BLOCKS = given("times.overlapped")
 _LOOKUPS = Part("tasks.forward", "a task that needs nothing", _looks_up)
 _SENDING = Part("times.transfer.on", "times.transfer.on", _sends)
 _LAYERS = Part("tasks.layers", "tasks.layers", _repeats)
-_SPAN, _PERIOD, _BOTH_WAYS = (
-    of_value("objective", "span"),
-    of_value("objective", "period"),
-    of_value("placement", "bidirectional"),
-)
+_PERIOD, _BOTH_WAYS = of_value("objective", "period"), of_value("placement", "bidirectional")
 
 
 _ONE_CHAIN = "micro-batches that take ways of their own through the stages are chains already"
@@ -51,9 +46,6 @@ REFUSED = (
     Refused(_BOTH_WAYS, _MODULES, "placements that hold each stage once", "a module feeds one copy of a stage"),
     Refused(_SENDING, _MODULES, "transfers that occupy no stream", "transfers of modules occupy none"),
     Refused(_BLOCKS, _CHAINS, _EITHER, "the partner of a pass may be on another way"),
-    Refused(_BLOCKS, _PARAMETERS, _EITHER, "blocks are of passes on one stream, with nothing behind them"),
-    *(Refused(_BLOCKS, one, "one of them", "the time of a block with a copy or a recomputation inside is not given")
-      for one in (_OFFLOAD, _RECOMPUTE)),
     Refused(_LAYERS, _LOOKUPS, "1", "a lookup is of the whole stage, not of each of its layers"),
     Refused(given("times.fused"), _TASKS, "one of them, since tasks say what passes take",
             "a full backward is that of the tasks"),
@@ -61,9 +53,5 @@ REFUSED = (
             "tasks of two passes overlap by themselves"),
     Refused(_SENDING, _BLOCKS, "one of them", "a block has one end, whichever of its passes is sent"),
     *(Refused(_PERIOD, one, _ENDS, _NO_STEADY_STATE) for one in (_CHAINS, _MODULES, _LOOKUPS)),
-    *(Refused(_PERIOD, one, _ENDS, "the periodic model has no copies and no recomputation")
-      for one in (_OFFLOAD, _RECOMPUTE)),
-    Refused(_SPAN, _PARAMETERS, "iteration", "with overlap_next that is the span"),
-    Refused(_PERIOD, _PARAMETERS, "iteration", "what runs once an iteration does not repeat with micro-batches"),
     *(row for feature in FEATURES for row in feature.refused),
 )  # fmt: skip

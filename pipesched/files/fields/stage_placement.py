@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Protocol
 
-from pipesched.files.problems.schema import ProblemFile
 from pipesched.problem import placement
 from pipesched.problem.placement import FIXED_CHUNKS, Placement
 
 
-def stage_count(form: ProblemFile) -> int | None:
+class _Chain(Protocol):
+    stages: list[int] | None
+
+
+class _Form(Protocol):
+    """The keys of a placement."""
+
+    devices: int | None
+    placement: str | list[int]
+    chunks: int | None
+
+    @property
+    def chains(self) -> Sequence[_Chain] | None: ...
+
+
+def stage_count(form: _Form) -> int | None:
     """The number of stages; None where the file does not say."""
     if isinstance(form.placement, list):
         return len(form.placement)
@@ -18,7 +34,7 @@ def stage_count(form: ProblemFile) -> int | None:
     return form.devices * FIXED_CHUNKS.get(form.placement, form.chunks or 1)
 
 
-def placement_of(form: ProblemFile) -> Placement:
+def placement_of(form: _Form) -> Placement:
     """The device of each stage and the chains of stages, as the file gives them."""
     assert form.devices
     if isinstance(form.placement, list):

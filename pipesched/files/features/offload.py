@@ -1,0 +1,357 @@
+"""Offload to the host and recomputation: what saves memory between a forward and its backward."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Any
+
+from pydantic import Field
+
+from pipesched.files.exact_numbers import as_number, as_numbers
+from pipesched.files.features.catalogue import FEATURES, Column, Columns, Feature, first_stream
+from pipesched.files.fields.kind import Kind
+from pipesched.files.fields.link_times import stream_of
+from pipesched.files.fields.offload_sections import (
+    ALWAYS,
+    FREE,
+    NEVER,
+    CopyStream,
+    DecideSection,
+    Groups,
+    OffloadSection,
+    RecomputeMode,
+)
+from pipesched.files.fields.section import Section
+from pipesched.files.fields.together import Refused, given, of_value
+from pipesched.files.schema_errors import shown, shown_amount
+from pipesched.problem.features.device_resources import HostPool, SharedStream
+from pipesched.problem.memory_options import Offload, Recomputation
+from pipesched.problem.passes import RECOMPUTATIONS
+from pipesched.problem.problem import Problem
+
+_STREAMS = (CopyStream("d2h"), CopyStream("h2d"))
+# Names of the columns of times and memory, in addition to those of other keys.
+OUT, BACK, AMOUNT, _HOST = ("offload", "out"), ("offload", "in"), ("offload", "amount"), ("offload", "host")
+
+
+class Keys(Section):
+    """The keys of `memory` by which activations are offloaded or recomputed."""
+
+    offload: OffloadSection | None = Field(None, description="activations may move to host memory and back")
+    recompute: list[RecomputeMode] | None = Field(None, description="ways to compute activations again; up to six")
+    decide: DecideSection | None = Field(None, description="what the solver may choose of offload and recompute")
+
+
+def _times(form: Any) -> Iterator[Column]:
+    """The times of copies and recomputations that the file gives, by column."""
+    section = form.memory
+    if section is not None and section.offload is not None and _may(section, "offload"):
+        yield OUT, section.offload.out or Fraction(0)
+        yield BACK, getattr(section.offload, "in") or Fraction(0)
+    for n, way in enumerate(section.recompute or () if section and _may(section, "recompute") else ()):
+        yield ("recompute", n), way.time or Fraction(0)
+
+
+def _memory(form: Any) -> Iterator[Column]:
+    """What copies move and recomputations keep, by column."""
+    section = form.memory
+    if section is None:
+        return
+    if section.offload is not None and _may(section, "offload"):
+        activation = Fraction(1) if section.activation is None else section.activation
+        yield AMOUNT, activation if section.offload.amount is None else section.offload.amount
+    for n, way in enumerate(section.recompute or () if _may(section, "recompute") else ()):
+        yield ("keeps", n), way.keeps or Fraction(0)
+
+
+def _stages(form: Any, columns: Columns, stages: int) -> dict[str, list[Any]]:
+    """`offload`, `recompute` and `may_keep` of every stage, as `Stage` holds them; none where the file has neither."""
+    section = form.memory
+    if section is None or (section.offload is None and section.recompute is None):
+        return {}
+    out, back = copy_streams(section)
+    offloads = decisions(section, "offload", stages)
+    recomputes = decisions(section, "recompute", stages)
+    found: dict[str, list[Any]] = {"offload": [], "recompute": [], "may_keep": []}
+    for s, (offload, recompute) in enumerate(zip(offloads, recomputes, strict=True)):
+        # An activation is offloaded or recomputed, so where one is always done the other never is.
+        copied = offload != NEVER and recompute != ALWAYS
+        again = recompute != NEVER and offload != ALWAYS
+        copies = (
+            Offload(columns[OUT][s], columns[BACK][s], out.stream, back.stream, columns[AMOUNT][s]) if copied else None
+        )
+        ways = [
+            Recomputation(way.name or "", columns["recompute", n][s], columns["keeps", n][s])
+            for n, way in enumerate(section.recompute or () if again else ())
+        ]
+        found["offload"].append(copies)
+        found["recompute"].append(tuple(ways))
+        found["may_keep"].append(ALWAYS not in (offload, recompute))
+    return found
+
+
+def copy_streams(section: Any) -> tuple[CopyStream, CopyStream]:
+    """The streams of copies out and in."""
+    return (section.offload.on if section.offload else None) or _STREAMS
+
+
+def decisions(section: Any, key: str, stages: int) -> list[str]:
+    """What the file says of a key, for every stage: never where there is nothing to decide."""
+    if getattr(section, key) is None:
+        return [NEVER] * stages
+    words: str | list[str] = getattr(section.decide, key, None) or FREE
+    return words * max(1, stages // len(words)) if isinstance(words, list) else [words] * stages
+
+
+def _may(section: Any, key: str) -> bool:
+    """Whether some stage may do so: what none does has no part in the ticks."""
+    return set(decisions(section, key, 1)) != {NEVER}
+
+
+def _shared_streams(section: Any) -> tuple[SharedStream, ...]:
+    """The streams that devices share."""
+    if section is None or section.offload is None or not _may(section, "offload"):
+        return ()
+    held = {(one.stream, group): None for one in copy_streams(section) for group in one.groups if len(group) > 1}
+    return tuple(SharedStream(*one) for one in held)
+
+
+def _host_groups(form: Any) -> Groups:
+    """The devices of every host, where their memory is limited."""
+    section = form.memory
+    limit = section.offload.host_capacity if section and section.offload else None
+    if limit is None or not _may(section, "offload"):
+        return ()
+    among = {device for group in limit.groups for device in group}
+    return (*limit.groups, *((device,) for device in range(form.devices) if device not in among))
+
+
+def _limits(form: Any) -> Iterator[tuple[object, list[Fraction]]]:
+    """The memory of each host, where it is limited."""
+    groups = _host_groups(form)
+    if groups:
+        capacity = form.memory.offload.host_capacity.capacity
+        yield (
+            _HOST,
+            capacity * (len(groups) // len(capacity)) if isinstance(capacity, list) else [capacity] * len(groups),
+        )
+
+
+def _fields(form: Any, columns: Columns) -> dict[str, object]:
+    """The memory of hosts, and the streams that devices share."""
+    hosts = zip(columns.get(_HOST, ()), _host_groups(form), strict=True)
+    return {"host_pools": tuple(HostPool(*one) for one in hosts), "shared_streams": _shared_streams(form.memory)}
+
+
+def _written(problem: Problem) -> dict[str, object]:
+    """`offload`, `recompute` and `decide` as a file writes them; ValueError where a file cannot say them."""
+    stages = problem.stages
+    if not any(stage.saving_kinds for stage in stages):
+        return {}
+    if any(not stage.may_keep and stage.offload and stage.recompute for stage in stages):
+        raise ValueError("a problem file says of offload or of recomputation that it is always done, not of either one")
+    keys: dict[str, object] = {}
+    decide: dict[str, list[str]] = {}
+    if any(stage.offload for stage in stages):
+        keys["offload"] = _offload(problem)
+        decide["offload"] = [_word(bool(stage.offload), stage.may_keep) for stage in stages]
+    if any(stage.recompute for stage in stages):
+        keys["recompute"] = _recompute(problem)
+        decide["recompute"] = [_word(bool(stage.recompute), stage.may_keep) for stage in stages]
+    keys["decide"] = {key: words[0] if len(set(words)) == 1 else words for key, words in decide.items()}
+    return {"memory": keys}
+
+
+def _word(may: bool, may_keep: bool) -> str:
+    return NEVER if not may else FREE if may_keep else ALWAYS
+
+
+def _offload(problem: Problem) -> dict[str, object]:
+    found = [stage.offload for stage in problem.stages]
+    one = next(offload for offload in found if offload)
+    if any(offload and (offload.out_stream, offload.in_stream) != (one.out_stream, one.in_stream) for offload in found):
+        raise ValueError("a problem file gives the copies of all stages the same streams")
+    none = Offload(0, 0, "", "", 0)
+    rows = [offload or none for offload in found]
+    document: dict[str, object] = {
+        "out": as_numbers([row.out_ticks for row in rows], problem.tick),
+        "in": as_numbers([row.in_ticks for row in rows], problem.tick),
+        "on": [_stream(problem, one.out_stream), _stream(problem, one.in_stream)],
+        "amount": as_numbers([row.amount for row in rows], problem.resolution),
+    }
+    limits = [pool for pool in problem.host_pools if pool.capacity is not None]
+    if limits:
+        document["host_capacity"] = _host_capacity(problem, limits)
+    return document
+
+
+def _stream(problem: Problem, name: str) -> object:
+    groups = [list(shared.devices) for shared in problem.shared_streams if shared.stream == name]
+    return {"stream": name, "devices": groups} if groups else name
+
+
+def _host_capacity(problem: Problem, limits: Sequence[HostPool]) -> object:
+    held = sorted(device for pool in limits for device in pool.devices)
+    alike = len({pool.capacity for pool in limits}) == 1
+    alone = all(len(pool.devices) == 1 for pool in limits)
+    if held != list(range(problem.devices)) or not (alike or alone):
+        raise ValueError("a problem file limits the memory of every host, or of none; those that devices share alike")
+    if alone:
+        return as_numbers(
+            [pool.capacity or 0 for pool in sorted(limits, key=lambda pool: pool.devices)], problem.resolution
+        )
+    capacity = as_number((limits[0].capacity or 0) * problem.resolution)
+    return {"capacity": capacity, "devices": [list(pool.devices) for pool in limits]}
+
+
+def _recompute(problem: Problem) -> list[dict[str, object]]:
+    ways = [stage.recompute for stage in problem.stages]
+    names = max(([way.name for way in own] for own in ways), key=len)
+    if any(own and [way.name for way in own] != names for own in ways):
+        raise ValueError("a problem file gives all stages that recompute the same ways")
+    return [
+        {
+            "name": name,
+            "time": as_numbers([own[n].ticks if own else 0 for own in ways], problem.tick),
+            "keeps": as_numbers([own[n].keeps if own else 0 for own in ways], problem.resolution),
+        }
+        for n, name in enumerate(names)
+    ]
+
+
+def _mistakes(form: Any, stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
+    """Every broken rule, one line each; silent on sections that hold wrong values."""
+    section = form.memory
+    if section is None or any(
+        path.startswith(("memory.offload", "memory.recompute", "memory.decide")) for path in wrong
+    ):
+        return
+    if section.offload is not None:
+        yield from _offload_mistakes(form, section)
+    yield from _recompute_mistakes(section)
+    yield from _decide(section, stages)
+    if "memory.activation" not in wrong:
+        yield from _parts_of_activation(section)
+
+
+def _per_stage(form: Any) -> Iterator[tuple[str, object]]:
+    """The key paths whose lists have one entry a stage."""
+    section = form.memory
+    if section is None:
+        return
+    if section.offload is not None:
+        for key in ("out", "in", "amount"):
+            yield f"memory.offload.{key}", getattr(section.offload, key)
+    for n, way in enumerate(section.recompute or ()):
+        yield from ((f"memory.recompute[{n}].{key}", getattr(way, key)) for key in ("time", "keeps"))
+    if section.decide is not None:
+        yield from ((f"memory.decide.{key}", getattr(section.decide, key)) for key in ("offload", "recompute"))
+
+
+def _offload_mistakes(form: Any, section: Any) -> Iterator[str]:
+    offload = section.offload
+    assert offload is not None
+    yield from offload.missing("memory.offload")
+    out, back = copy_streams(section)
+    if out.stream == back.stream and out.groups != back.groups:
+        yield f"memory.offload.on: found {out.stream} shared in two ways; allowed: the same devices for out and in"
+    busy = {first_stream(form), stream_of(form.times.transfer) if form.times else None}
+    lists = (getattr(form.tasks, key, None) or () for key in ("forward", "backward", "weight"))
+    busy |= {task.on for tasks in lists for task in tasks}
+    for one in dict.fromkeys((out, back)):
+        yield from _devices("memory.offload.on", one.groups, form.devices)
+        if one.groups and one.stream in busy:
+            yield f"memory.offload.on: found {one.stream}, which runs other tasks; allowed: shared for copies alone"
+    if offload.host_capacity is not None:
+        yield from _devices("memory.offload.host_capacity", offload.host_capacity.groups, form.devices)
+        given = offload.host_capacity.capacity
+        if isinstance(given, list) and form.devices is not None and len(given) != form.devices:
+            allowed = f"one number, or a list of {form.devices}, one per device"
+            yield f"memory.offload.host_capacity: found {len(given)} values; allowed: {allowed}"
+
+
+def _devices(path: str, groups: Groups, devices: int | None) -> Iterator[str]:
+    for device in (device for group in groups for device in group):
+        if devices is not None and device >= devices:
+            yield f"{path}.devices: found device {device}; allowed: 0 to {devices - 1}"
+
+
+def _recompute_mistakes(section: Any) -> Iterator[str]:
+    ways = section.recompute
+    if ways is None:
+        return
+    if not 1 <= len(ways) <= len(RECOMPUTATIONS):
+        yield f"memory.recompute: found {len(ways)} ways; allowed: 1 to {len(RECOMPUTATIONS)}"
+    for n, way in enumerate(ways):
+        yield from way.missing(f"memory.recompute[{n}]")
+        if way.name is not None and way.name in [one.name for one in ways[:n]]:
+            yield f"memory.recompute[{n}].name: found {way.name!r} twice; allowed: each name once"
+
+
+def _decide(section: Any, stages: int | None) -> Iterator[str]:
+    if section.decide is None:
+        return
+    for key in ("offload", "recompute"):
+        words = getattr(section.decide, key)
+        if (
+            words is not None
+            and getattr(section, key) is None
+            and {*([words] if isinstance(words, str) else words)} != {NEVER}
+        ):
+            allowed = f"never, or memory.{key} as well"
+            yield f"memory.decide.{key}: found {shown(words)} without memory.{key}; allowed: {allowed}"
+    lists = [words for words in (section.decide.offload, section.decide.recompute) if isinstance(words, list)]
+    if stages is None or any(stages % len(words) for words in lists):
+        return
+    both = zip(decisions(section, "offload", stages), decisions(section, "recompute", stages), strict=False)
+    found = [stage for stage, words in enumerate(both) if words == (ALWAYS, ALWAYS)]
+    if found:
+        where = ", ".join(map(str, found))
+        yield f"memory.decide: found always for offload and recompute of stage {where}; allowed: always for one of them"
+
+
+def _parts_of_activation(section: Any) -> Iterator[str]:
+    """What moves or stays is part of what F took."""
+    activation = section.activation if section.activation is not None else Fraction(1)
+    parts: list[tuple[str, Fraction | list[Fraction] | None]] = []
+    if section.offload is not None:
+        parts.append(("memory.offload.amount", section.offload.amount))
+    parts += [(f"memory.recompute[{n}].keeps", way.keeps) for n, way in enumerate(section.recompute or ())]
+    for path, part in parts:
+        some = part if isinstance(part, list) else [part] * (len(activation) if isinstance(activation, list) else 1)
+        whole = activation if isinstance(activation, list) else [activation] * len(some)
+        above = [(one, most) for one, most in zip(some, whole, strict=False) if one is not None and one > most]
+        for one, most in above[:1]:
+            found, allowed = shown_amount(one, section.unit), shown_amount(most, section.unit)
+            yield f"{path}: found {found}; allowed: at most the activation, {allowed}"
+
+
+_EITHER_OF_THREE = "the time of a block with a copy or a recomputation inside is not given"
+_PERIODIC = "the periodic model has no copies and no recomputation"
+_OWN = (given("memory.offload"), given("memory.recompute"))
+
+FEATURES.register(
+    Feature(
+        name="memory.offload",
+        sections={"memory": Keys},
+        mistakes=_mistakes,
+        per_stage=_per_stage,
+        times=_times,
+        memory=_memory,
+        limits=_limits,
+        stages=_stages,
+        fields=_fields,
+        written=_written,
+        refused=(
+            *(Refused(given("times.overlapped"), one, "one of them", _EITHER_OF_THREE) for one in _OWN),
+            *(Refused(of_value("objective", "period"), one, "makespan or span", _PERIODIC) for one in _OWN),
+        ),
+        with_units={
+            **{f"memory.{key}": Kind.TIME for key in ("recompute.time", "offload.out", "offload.in")},
+            "memory.offload.host_capacity": Kind.MEMORY,
+            **{f"memory.{key}": Kind.PART for key in ("recompute.keeps", "offload.amount")},
+        },
+        there=lambda problem: any(stage.saving_kinds for stage in problem.stages),
+    )
+)

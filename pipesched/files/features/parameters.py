@@ -1,0 +1,237 @@
+"""What stages run for their parameters: gathering them, the reduction of their gradients, the optimizer's step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+from pydantic import Field
+
+from pipesched.files.exact_numbers import as_number
+from pipesched.files.features.catalogue import FEATURES, Column, Columns, Feature, FeatureKeys, first_stream
+from pipesched.files.fields import field_types
+from pipesched.files.fields.kind import Kind
+from pipesched.files.fields.parameter_sections import (
+    ALWAYS,
+    GatherSection,
+    ParametersPart,
+    ReduceSection,
+    StepSection,
+    objective_mistakes,
+)
+from pipesched.files.fields.stage_placement import placement_of
+from pipesched.files.fields.together import Refused, given, of_value
+from pipesched.files.schema_errors import shown
+from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.stage import Gather, TaskSpec, most_gathers
+
+GATHER, REDUCE, STEP = ("parameters", "gather"), ("parameters", "reduce"), ("parameters", "step")
+MEMORY = ("parameters", "memory")
+
+
+class ParametersSection(ParametersPart):
+    """What every stage runs once an iteration for its parameters."""
+
+    gather: GatherSection | None = Field(None, description="gathering them before they are used")
+    reduce: ReduceSection | None = Field(None, description="the reduction of its gradients")
+    step: StepSection | None = Field(None, description="the optimizer's step")
+    holders: field_types.StageNumbers | None = Field(
+        None,
+        description="with chains, for each stage the one of its device whose parameters it computes with, which "
+        "gathers and reduces for both; default: each has its own",
+    )
+
+
+class Keys(FeatureKeys):
+    """What stages run for their parameters, and whether the next iteration overlaps with it."""
+
+    parameters: ParametersSection | None = Field(
+        None, description="what stages run once an iteration for their parameters; with objective iteration"
+    )
+    overlap_next: field_types.YesOrNo = Field(
+        False, description="with objective iteration: a device begins the next one when its own steps have ended"
+    )
+
+
+def _per_stage(form: Any) -> Iterator[tuple[str, object]]:
+    yield "parameters.gather.memory", getattr(getattr(form.parameters, "gather", None), "memory", None)
+    for key in ("gather", "reduce", "step"):
+        yield f"parameters.{key}.time", getattr(getattr(form.parameters, key, None), "time", None)
+
+
+def _times(form: Any) -> Iterator[Column]:
+    """The times that the file gives, by column; of a reduction that of a bucket."""
+    section = form.parameters
+    for column in (GATHER, REDUCE, STEP):
+        own = getattr(section, column[1], None)
+        if own is not None:
+            time, parts = own.time or Fraction(0), getattr(own, "buckets", 1)
+            yield column, [each / parts for each in time] if isinstance(time, list) else time / parts
+
+
+def _memory(form: Any) -> Iterator[Column]:
+    """The amounts of memory that the file gives, by column."""
+    section = form.parameters
+    if section is not None and section.gather is not None:
+        yield MEMORY, section.gather.memory or Fraction(0)
+
+
+def _stages(form: Any, columns: Columns, count: int) -> dict[str, list[Any]]:
+    """`gather`, `reduce` and `step` of every stage, as `Stage` holds them: of those that hold their own parameters."""
+    section: ParametersSection | None = form.parameters
+    if section is None:
+        return {}
+    found: dict[str, list[Any]] = {}
+    for column, _ in _times(form):
+        stream = getattr(getattr(section, column[1]), "on", first_stream(form))
+        found[column[1]] = [TaskSpec(stream, ticks) for ticks in columns[column]]
+    holders = section.holders or [*range(count)]
+    own = section.gather
+    if own is not None:
+        most = 1 if own.keep == ALWAYS else most_gathers(own.most, form.microbatches or 1, len(set(holders)))
+        tasks = zip(found["gather"], columns[MEMORY], strict=True)
+        found["gather"] = [Gather(task, memory, most) for task, memory in tasks]
+    held = [stage == holder for stage, holder in enumerate(holders)]
+    found = {key: [one if own else None for one, own in zip(tasks, held, strict=True)] for key, tasks in found.items()}
+    return found | ({"buckets": [section.reduce.buckets] * count} if section.reduce else {})
+
+
+def _fields(form: Any, _columns: Columns) -> dict[str, object]:
+    """The limits of all gatherings, the holders of parameters, and the objective that overlaps the next iteration."""
+    section: ParametersSection | None = form.parameters
+    if section is None:
+        return {}
+    gather = section.gather
+    return {
+        "holders": tuple(section.holders or ()),
+        "most_gathers": gather.most if gather else None,
+        "gather_window": gather.window if gather else None,
+        **({"objective": Objective.SPAN} if form.overlap_next else {}),
+    }
+
+
+def _gathers(section: ParametersSection, stages: int | None) -> Iterator[str]:
+    own = section.gather
+    if own is not None and own.most is not None and stages is not None:
+        stages = len(set(section.holders)) if section.holders else stages
+        if own.most < stages:
+            yield f"parameters.gather.most: found {own.most}; allowed: at least {stages}, once for every stage"
+        elif own.keep == ALWAYS:
+            yield f"parameters.gather.most: found {own.most} with keep always; allowed: with keep free or a window"
+
+
+def _mistakes(form: Any, stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
+    """Every broken rule, one line each; none of what is already known as wrong."""
+    yield from objective_mistakes(form, "makespan, span or period", wrong)
+    section = form.parameters
+    if section is None:
+        return
+    for key in ("reduce", "step"):
+        own = getattr(section, key)
+        if own is not None and f"parameters.{key}.time" not in wrong:
+            yield from own.missing(f"parameters.{key}")
+    yield from _gathers(section, stages)
+    yield from _holder_mistakes(form, stages, wrong)
+
+
+def _holder_mistakes(form: Any, stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
+    """Every broken rule, one line each: a holder holds its own parameters, and is on the device of the stage."""
+    holders = form.parameters.holders if form.parameters else None
+    if holders is None or wrong & {"parameters.holders", "chains", "placement"}:
+        return
+    if not form.chains:
+        yield "parameters.holders: found without chains; allowed: with chains"
+        return
+    if stages is None:
+        return
+    if len(holders) != stages or max(holders) >= stages:
+        yield f"parameters.holders: found {shown(holders)}; allowed: {stages} stages of 0 to {stages - 1}"
+        return
+    devices = placement_of(form).stage_device
+    for stage, holder in enumerate(holders):
+        if holders[holder] != holder or devices[holder] != devices[stage]:
+            same = [n for n, own in enumerate(devices) if own == devices[stage] and holders[n] == n] or [stage]
+            allowed = " or ".join(map(str, same))
+            yield f"parameters.holders: found {holder} for stage {stage}; allowed: {allowed}, holders on its device"
+
+
+def parameter_keys(problem: Problem) -> dict[str, object]:
+    """The key `parameters` of a problem; nothing where it has none."""
+    stages = problem.stages
+    section: dict[str, object] = {}
+    if any(stage != holder for stage, holder in enumerate(problem.holders)):
+        if not problem.chain_shares:
+            raise ValueError("a problem file has stages with the parameters of others only with chains")
+        stages = tuple(problem.stages[holder] for holder in problem.holders)
+        section["holders"] = list(problem.holders)
+    for key in ("gather", "reduce", "step"):
+        own: list[TaskSpec] = [
+            task.task if isinstance(task, Gather) else task
+            for stage in stages
+            if (task := getattr(stage, key)) is not None
+        ]
+        if (own and len(own) < len(stages)) or len({stage.buckets for stage in stages}) > 1:
+            raise ValueError("a problem file has every stage reduce its gradients, and step, alike, or none")
+        if len({task.stream for task in own}) > 1:
+            raise ValueError("a problem file has what all stages run for their parameters on one stream")
+        if own:
+            parts = stages[0].buckets if key == "reduce" else 1
+            times = [as_number(task.ticks * parts * problem.tick) for task in own]
+            section[key] = {"time": times[0] if len(set(times)) == 1 else times}
+            section[key] |= {} if key == "step" else {"on": own[0].stream}  # type: ignore[operator]
+            section[key] |= {"buckets": parts} if parts > 1 else {}  # type: ignore[operator]
+    if not section.keys() - {"holders"}:
+        return {}
+    gathers = [stage.gather for stage in stages if stage.gather is not None]
+    if gathers:
+        held = [as_number(one.memory * problem.resolution) for one in gathers]
+        more: dict[str, object] = {"memory": held[0] if len(set(held)) == 1 else held}
+        once = problem.most_gathers is None and all(one.most == 1 for one in gathers)
+        more |= {"keep": ALWAYS} if once else {}
+        more |= {} if problem.gather_window is None else {"keep": {"window": problem.gather_window}}
+        more |= {} if problem.most_gathers is None else {"most": problem.most_gathers}
+        section["gather"] |= more  # type: ignore[operator]
+    return {"parameters": section}
+
+
+def _written(problem: Problem) -> dict[str, object]:
+    """The keys of a problem; with an overlapped next iteration its objective, which is then the span."""
+    if not problem.network.has_collectives:
+        return {}
+    overlapped = {"overlap_next": True, "objective": "iteration"} if problem.objective is Objective.SPAN else {}
+    return parameter_keys(problem) | overlapped
+
+
+_OWN = given("parameters")
+_ONCE = "what runs once an iteration does not repeat with micro-batches"
+
+FEATURES.register(
+    Feature(
+        name="parameters",
+        keys=Keys,
+        mistakes=_mistakes,
+        per_stage=_per_stage,
+        times=_times,
+        memory=_memory,
+        stages=_stages,
+        fields=_fields,
+        written=_written,
+        refused=(
+            Refused(
+                given("times.overlapped"),
+                _OWN,
+                "one of the two",
+                "blocks are of passes on one stream, with nothing behind them",
+            ),
+            Refused(of_value("objective", "span"), _OWN, "iteration", "with overlap_next that is the span"),
+            Refused(of_value("objective", "period"), _OWN, "iteration", _ONCE),
+        ),
+        with_units={
+            **{f"parameters.{key}.time": Kind.TIME for key in ("gather", "reduce", "step")},
+            "parameters.gather.memory": Kind.MEMORY,
+        },
+        there=lambda problem: problem.network.has_collectives,
+        runs_in_torch=False,
+    )
+)
