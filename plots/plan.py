@@ -12,18 +12,20 @@ from matplotlib.ticker import MaxNLocator
 
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.formatting import plain
-from pipesched.problem.passes import BW, RECOMPUTATIONS, REDUCE, STEP, UNSHARD, F
+from pipesched.problem.passes import BW, KINDS, RECOMPUTATIONS, REDUCE, STEP, UNSHARD, F
 from pipesched.results.plan import Candidate
 from pipesched.results.plan_figures import DeviceMemory, StageRow, device_memory, stage_rows
-from pipesched.schedule.drawing.colours import RGB, SHADES
+from pipesched.schedule.drawing.colours import RGB
 from plots.drawing.frame import Handle, legend_below
 from plots.drawing.memory_marks import AREA, CAP, OUTLINE, STATIC
 from plots.render import Format, paper, saved
 
 # Hues that no pass has.
 _LAYERS = ("#7f8fa6", "#b279a2", "#c9b037", "#8c6d5a", "#5d5f8d", "#d39fb4", "#a9b18f")
-_FORWARD, _BACKWARD, _AGAIN = (SHADES[kind][0] for kind in (F, BW, RECOMPUTATIONS[0]))
-_FOR_PARAMETERS = {"gather": SHADES[UNSHARD][0], "reduce": SHADES[REDUCE][0], "step": SHADES[STEP][0]}
+_FORWARD, _BACKWARD, _AGAIN = (KINDS[kind].shades[0] for kind in (F, BW, RECOMPUTATIONS[0]))
+_FOR_PARAMETERS = {
+    key: KINDS[kind].shades[0] for key, kind in (("gather", UNSHARD), ("reduce", REDUCE), ("step", STEP))
+}
 _TEXT, _LINE = "#2b2b2b", "#ffffff"
 _PARAMETERS, _ACTIVATIONS, _SAVED = STATIC, AREA, "#eef3f9"
 _WIDTH = 12.0  # inches

@@ -76,4 +76,4 @@ def _may_end(problem: Problem, stage: int) -> bool:
     own = problem.stages[stage]
     after = any(arc.before == stage and arc.backward and not (arc.turns or arc.places) for arc in problem.stage_arcs)
     last = problem.placement.previous[stage] is None and not after
-    return last or own.weight is not None or any(one is not None for one in (own.gather, own.reduce, own.step))
+    return last or own.weight is not None or own.gather is not None or bool(own.once)

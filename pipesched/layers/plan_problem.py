@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
@@ -14,7 +14,7 @@ from pipesched.layers.cluster import Cluster
 from pipesched.layers.encoder import Encoder, EncoderPlacement, encoder_stages, with_encoder
 from pipesched.layers.layer import LayerType
 from pipesched.layers.model import Model
-from pipesched.layers.parameters import Gathering
+from pipesched.layers.parameters import Gathering, Parameters
 from pipesched.layers.partition import Partition
 from pipesched.layers.pieces import Lengths, ends_of, of_piece
 from pipesched.layers.recompute_rule import RecomputeRule
@@ -23,9 +23,10 @@ from pipesched.layers.training_step import TrainingStep
 from pipesched.layers.vocabulary import part_of, with_vocabulary, without_vocabulary
 from pipesched.problem.chains.sequence_chunks import in_sequence_chunks
 from pipesched.problem.features.device_resources import Pool
+from pipesched.problem.passes import REDUCE, STEP
 from pipesched.problem.placement import PLACEMENTS, Placement
 from pipesched.problem.problem import Objective, Problem
-from pipesched.problem.stage import COMPUTE, Gather, Stage, TaskSpec, most_gathers
+from pipesched.problem.stage import COMPUTE, Gather, Once, Stage, TaskSpec, most_gathers
 
 
 class Choice(NamedTuple):
@@ -230,10 +231,16 @@ class PlanProblem:
             static=self._whole_memory(costs.memory),
             lent=self._whole_memory(costs.lent) if in_pieces else 0,
             gather=None if own.gather is None else self._gather(costs, own.gather, stages, passes),
-            reduce=own.reduce and TaskSpec(own.reduce.stream, self._ticks(costs.reduce / own.reduce.parts)),
-            buckets=own.reduce.parts if own.reduce else 1,
-            step=None if own.step is None else TaskSpec(COMPUTE, self._ticks(costs.step)),
+            once=tuple(self._once(costs, own)),
         )
+
+    def _once(self, costs: StageCosts, own: Parameters) -> Iterator[Once]:
+        """The reduction of a stage's gradients and the optimizer's step, where there are such."""
+        if own.reduce is not None:
+            task = TaskSpec(own.reduce.stream, self._ticks(costs.reduce / own.reduce.parts))
+            yield Once(REDUCE, task, own.reduce.parts)
+        if own.step is not None:
+            yield Once(STEP, TaskSpec(COMPUTE, self._ticks(costs.step)))
 
     def _gather(self, costs: StageCosts, own: Gathering, stages: int, passes: int) -> Gather:
         most = 1 if own.once else most_gathers(own.most, passes, stages)

@@ -9,12 +9,13 @@ import re
 from typing import TYPE_CHECKING
 
 from pipesched.errors import BadInput
-from pipesched.problem.passes import OF_PARAMETERS, Pass, PassKind, parse_pass
+from pipesched.problem.passes import OF_PARAMETERS, Pass, PassKind, kinds_pattern, letters_text, parse_pass
 
 if TYPE_CHECKING:
     from pipesched.problem.problem import Problem
 
-_PIECE = re.compile(r"(F|BW|B|W|O|L|R[b-f]?)(\d{1,9})\.(\d{1,9})\.(\d{1,9})")
+_OF_PIECES = tuple(kind for kind in PassKind if kind not in OF_PARAMETERS)
+_PIECE = re.compile(rf"({kinds_pattern(_OF_PIECES)})(\d{{1,9}})\.(\d{{1,9}})\.(\d{{1,9}})")
 
 
 def pass_text(problem: Problem, p: Pass) -> str:
@@ -87,8 +88,8 @@ def pass_from(problem: Problem, text: str) -> Pass:
     if match is None or piece >= count or stage >= problem.placement.stages:
         most = problem.placement.stages // count - 1
         raise BadInput(
-            f"found {text!r}; a pass is written as kind (F, B, W, BW, O, L or R), stage (0 to {most}), micro-batch and "
-            f"piece (0 to {count - 1}): F{most}.0.{count - 1}"
+            f"found {text!r}; a pass is written as kind ({letters_text(_OF_PIECES)}), stage (0 to {most}), micro-batch "
+            f"and piece (0 to {count - 1}): F{most}.0.{count - 1}"
         )
     j = int(match[3]) - _first(problem, stage) + problem.microbatches_of[stage].start
     return Pass(PassKind(match[1]), stage, j)

@@ -17,7 +17,7 @@ def passes_alone(problem: Problem, room_for: Callable[[Iterable[int]], int] = ma
     """
     if not has_parameters(problem):
         return problem
-    stages = tuple(replace(stage, reduce=None, step=None, gather=None, buckets=1) for stage in problem.stages)
+    stages = tuple(replace(stage, once=(), gather=None) for stage in problem.stages)
     room = [
         own if own is None else own - _gathered(problem, device, room_for) for device, own in enumerate(problem.room)
     ]

@@ -43,7 +43,6 @@ def mapped_stage(stage: Stage, ticks: Callable[[int], int], amount: Callable[[in
             out_ticks=ticks(copies.out_ticks), in_ticks=ticks(copies.in_ticks), amount=amount(copies.amount)
         ),
         recompute=tuple(way._replace(ticks=ticks(way.ticks), keeps=amount(way.keeps)) for way in stage.recompute),
-        reduce=stage.reduce and task(stage.reduce),
-        step=stage.step and task(stage.step),
+        once=tuple(one._replace(task=task(one.task)) for one in stage.once),
         gather=gather and gather._replace(task=task(gather.task), memory=amount(gather.memory)),
     )

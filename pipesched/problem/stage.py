@@ -11,10 +11,8 @@ from pipesched.problem.passes import (
     OF_PARAMETERS,
     OFFLOAD,
     RECOMPUTATIONS,
-    REDUCE,
     RELOAD,
     RESHARD,
-    STEP,
     UNSHARD,
     B,
     F,
@@ -66,6 +64,14 @@ class Gather(NamedTuple):
     most: int
 
 
+class Once(NamedTuple):
+    """A pass that a stage runs once an iteration, behind its backwards: its task, as often in turn as it has parts."""
+
+    kind: PassKind
+    task: TaskSpec
+    parts: int = 1
+
+
 def most_gathers(in_all: int | None, pieces: int, stages: int) -> int:
     """How often one of the stages gathers at most: before each forward, backward and part for the weights of a piece.
 
@@ -97,10 +103,9 @@ class Stage:
     From F to the backward an activation is kept if the stage `may_keep` it, or moves to the host where there is
     `offload`, or is computed again on `stream` by one of `recompute`.
 
-    After the last backward of all micro-batches the gradients of its parameters are reduced by the task `reduce`, once
-    for each of `buckets` in turn, and the optimizer's `step` follows; None where there is none. Where there is
-    `gather`, its passes run only while its parameters are gathered: they are dropped, on `stream` and in no time, and
-    gathered again, as a schedule says.
+    After the last backward of all micro-batches it runs the passes `once`, one after the other; of the first one each
+    part begins when its share of the weights' gradients is there. Where there is `gather`, its passes run only while
+    its parameters are gathered: they are dropped, on `stream` and in no time, and gathered again, as a schedule says.
     """
 
     forward: int
@@ -121,10 +126,8 @@ class Stage:
     collected: int = 0
     workspace: PassMemory = _NO_MEMORY
     until_end: PassMemory = _NO_MEMORY
-    reduce: TaskSpec | None = None
-    step: TaskSpec | None = None
+    once: tuple[Once, ...] = ()
     gather: Gather | None = None
-    buckets: int = 1
 
     @property
     def kinds(self) -> tuple[PassKind, ...]:
@@ -143,7 +146,7 @@ class Stage:
     @property
     def kinds_once(self) -> tuple[PassKind, ...]:
         """The kinds of passes that this stage runs once, after all its backwards, in their order."""
-        return tuple(kind for kind, task in ((REDUCE, self.reduce), (STEP, self.step)) if task is not None)
+        return tuple(one.kind for one in self.once)
 
     @property
     def saving_kinds(self) -> tuple[PassKind, ...]:
@@ -181,7 +184,7 @@ class Stage:
     def _of_parameters(self, kind: PassKind) -> TaskSpec:
         dropping = None if self.gather is None else TaskSpec(self.stream, 0)
         gathering = None if self.gather is None else self.gather.task
-        own = {UNSHARD: gathering, RESHARD: dropping, REDUCE: self.reduce, STEP: self.step}[kind]
+        own = {UNSHARD: gathering, RESHARD: dropping, **{one.kind: one.task for one in self.once}}.get(kind)
         assert own is not None, "this stage has no such pass"
         return own
 

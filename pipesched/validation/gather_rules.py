@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from pipesched.problem.formatting import amount
 from pipesched.problem.pass_names import pass_text
-from pipesched.problem.passes import OFFLOAD, REDUCE, RELOAD, RESHARD, STEP, UNSHARD, Pass
+from pipesched.problem.passes import OFFLOAD, ONCE, RELOAD, RESHARD, UNSHARD, Pass
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from pipesched.validation.violation import Violation
 
-_NO_USE = (OFFLOAD, RELOAD, REDUCE, STEP)
+_NO_USE = (OFFLOAD, RELOAD, *ONCE)
 
 
 def gathers(problem: Problem, schedule: Schedule) -> Iterator[Violation]:

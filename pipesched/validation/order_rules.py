@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from pipesched.problem.pass_names import pass_text, stage_text
-from pipesched.problem.passes import BW, OF_PARAMETERS, REDUCE, RESHARD, STEP, UNSHARD, B, F, Pass, PassKind, W
+from pipesched.problem.passes import BW, OF_PARAMETERS, ONCE, RESHARD, UNSHARD, B, F, Pass, PassKind, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.pass_table import Ints
 from pipesched.schedule.schedule import Schedule
@@ -31,7 +31,7 @@ def complete(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
         right = np.any([np.all([times[k] == (k in kinds) for k in known], axis=0) for kinds in alternatives], axis=0)
         for place in np.flatnonzero(~right).tolist():
             yield from _not_once(problem, stage, walked[place], {k: int(times[k][place]) for k in known}, alternatives)
-    once = Counter(p for p in columns.passes if p.kind in (REDUCE, STEP))
+    once = Counter(p for p in columns.passes if p.kind in ONCE)
     twice = Counter(p for p in columns.passes if p.kind in (UNSHARD, RESHARD))
     yield from (
         Violation("complete", (p,), f"{pass_text(problem, p)} runs {often(n)}; it must run once")

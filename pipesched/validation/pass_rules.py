@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from pipesched.problem.passes import (
     BW,
     OFFLOAD,
+    ONCE,
     RECOMPUTATIONS,
-    REDUCE,
     RELOAD,
     RESHARD,
-    STEP,
     UNSHARD,
     B,
     F,
@@ -69,7 +69,7 @@ def needed(problem: Problem, kind: PassKind, stage: int) -> Iterator[tuple[PassK
 def needed_of_others(problem: Problem, p: Pass) -> Iterator[tuple[Pass, int]]:
     """Passes of other chains or micro-batches that must have ended before a pass starts, and how many ticks before.
 
-    Of those of two kinds a schedule holds one. Gradients are reduced after every backward for the weights.
+    Of those of two kinds a schedule holds one. What runs once begins after every backward for the weights.
     """
     for before, after, backward, places, turns, barrier in problem.stage_arcs:
         if after == p.stage and p.kind in ((B, BW) if backward else (F,)):
@@ -79,11 +79,11 @@ def needed_of_others(problem: Problem, p: Pass) -> Iterator[tuple[Pass, int]]:
                 if i == p.microbatch:
                     kinds = (B, BW) if backward and not turns else (F,)
                     yield from ((Pass(kind, before, j), ticks) for kind in kinds)
-    if p.kind is REDUCE and p.microbatch:
-        yield p._replace(microbatch=p.microbatch - 1), 0
-    if p.kind is STEP and problem.stages[p.stage].reduce is not None:
-        yield Pass(REDUCE, p.stage, problem.stages[p.stage].buckets - 1), 0
-    elif p.kind in (REDUCE, STEP):
+    if p.kind not in ONCE:
+        return
+    line = run_once(problem, p.stage)
+    yield from ((before, 0) for before, after in pairwise(line) if after == p)
+    if not line or line[0].kind is p.kind:
         for stage, walked in enumerate(problem.microbatches_of):
             if p.stage == (problem.holders[stage] if problem.holders else stage):
                 yield from ((Pass(kind, stage, j), 0) for j in walked for kind in (W, BW))
@@ -104,10 +104,8 @@ def met(
 
 
 def run_once(problem: Problem, stage: int) -> list[Pass]:
-    """Passes of a stage that run once an iteration: the reduction of its gradients and the optimizer step, if any."""
-    own = problem.stages[stage]
-    buckets = [] if own.reduce is None else [Pass(REDUCE, stage, n) for n in range(own.buckets)]
-    return [*buckets, *([] if own.step is None else [Pass(STEP, stage, 0)])]
+    """Passes of a stage that run once an iteration, in their order: of one in several parts each of these."""
+    return [Pass(one.kind, stage, part) for one in problem.stages[stage].once for part in range(one.parts)]
 
 
 def waited_for(problem: Problem, p: Pass, other: Pass) -> range:
@@ -117,8 +115,8 @@ def waited_for(problem: Problem, p: Pass, other: Pass) -> range:
     """
     tasks = len(own_tasks(problem, other.kind, other.stage))
     until, since = tasks, 0
-    if p.kind is REDUCE and other.kind in (W, BW):
-        buckets = problem.stages[p.stage].buckets
+    if p.kind in ONCE and other.kind in (W, BW):
+        buckets = sum(one.kind is p.kind for one in run_once(problem, p.stage)) or 1
         # Rounded outwards: a task that is partly of the bucket must have ended.
         since = tasks * p.microbatch // buckets
         until = (tasks * (p.microbatch + 1) + buckets - 1) // buckets

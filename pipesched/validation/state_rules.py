@@ -8,12 +8,11 @@ from itertools import pairwise
 from pipesched.problem.pass_names import stage_text
 from pipesched.problem.passes import (
     BW,
+    OF_PARAMETERS,
     OFFLOAD,
     RECOMPUTATIONS,
-    REDUCE,
     RELOAD,
     RESHARD,
-    STEP,
     UNSHARD,
     B,
     F,
@@ -164,7 +163,7 @@ def _gathered(problem: Problem, state: State, tasks: Mapping[Task, Ran]) -> Iter
         spans[stage] = [(tasks[a].end, tasks[b].start) for a, b in zip(line[::2], line[1::2], strict=True)]
     for p in dict.fromkeys(task.of for task in tasks):
         holder = problem.holders[p.stage] if problem.holders else p.stage
-        if p.kind in (OFFLOAD, RELOAD, REDUCE, STEP, UNSHARD, RESHARD) or not spans[holder]:
+        if p.kind in (OFFLOAD, RELOAD, *OF_PARAMETERS) or not spans[holder]:
             continue
         own_parts = [Task(p, part) for part in range(len(own_tasks(problem, p.kind, p.stage)))]
         begin, end = min(tasks[one].start for one in own_parts), max(tasks[one].end for one in own_parts)

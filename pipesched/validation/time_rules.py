@@ -8,7 +8,7 @@ import numpy as np
 
 from pipesched.problem.formatting import amount
 from pipesched.problem.pass_names import pass_text
-from pipesched.problem.passes import REDUCE, B, F, Pass, PassKind, Task, W
+from pipesched.problem.passes import ONCE, B, F, Pass, PassKind, Task, W
 from pipesched.problem.stage import TaskSpec
 from pipesched.schedule.pass_table import Ints, Whole
 from pipesched.schedule.start_table import StartTable
@@ -98,7 +98,7 @@ def _given(timeline: Timeline, p: Pass, other: Pass) -> int:
     """End of a pass as far as another one waits for it."""
     tasks = own_tasks(timeline.problem, other.kind, other.stage)
     parts = waited_for(timeline.problem, p, other)
-    if len(tasks) == 1 or p.kind is not REDUCE:
+    if len(tasks) == 1 or p.kind not in ONCE:
         return timeline.end(other)
     return max(timeline.starts[Task(other, part)] + tasks[part].ticks for part in parts)
 

@@ -11,20 +11,13 @@ from typing import NamedTuple
 
 from pipesched.problem.pass_names import microbatch_number, piece_number
 from pipesched.problem.passes import (
-    BW,
+    KINDS,
     OF_PARAMETERS,
-    OFFLOAD,
-    RECOMPUTATIONS,
-    REDUCE,
-    RELOAD,
     RESHARD,
-    STEP,
     UNSHARD,
-    B,
     F,
     Pass,
     Task,
-    W,
 )
 from pipesched.problem.problem import Problem
 from pipesched.problem.units import SECONDS, seconds_in
@@ -37,21 +30,6 @@ _SUFFIX = ".trace.json"
 
 _MICROSECOND = 1000  # in nanoseconds
 _UNKNOWN_UNIT = SECONDS["ms"]  # as which a unit is shown that is only a label
-
-# Of chrome://tracing's palette those near our charts' colours. Perfetto picks its own by name.
-_COLOURS = {
-    F: "thread_state_iowait",
-    B: "thread_state_running",
-    W: "thread_state_runnable",
-    BW: "good",
-    OFFLOAD: "grey",
-    RELOAD: "rail_load",
-    **dict.fromkeys(RECOMPUTATIONS, "bad"),
-    UNSHARD: "rail_response",
-    RESHARD: "grey",
-    REDUCE: "rail_animation",
-    STEP: "black",
-}
 
 _Event = dict[str, object]
 _Threads = dict[tuple[str, int], int]  # the thread number of each stream and lane, the same on every device
@@ -178,7 +156,7 @@ def _complete(problem: Problem, box: _Box, threads: _Threads) -> _Event:
         "tid": threads[box.stream, box.lane],
         "ts": _microseconds(box.start),
         "dur": _microseconds(box.end - box.start),
-        "cname": _COLOURS[kind],
+        "cname": KINDS[kind].traced,
         "args": about | ({} if piece is None else {"piece": piece}),
     }
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from pipesched.problem.formatting import memory_amount
-from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, REDUCE, RELOAD, STEP, UNSHARD, B, F, PassKind, W
+from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, UNSHARD, B, F, PassKind, W
 from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import coarsest, finer, finer_memory, numbers_of
 from pipesched.problem.scaled_stage import mapped_stage
@@ -112,7 +112,7 @@ def _faster_stage(stage: Stage, wanted: _Wanted) -> Stage:
         return task._replace(ticks=task.ticks * 9 // 10) if wanted(kind, task) else task
 
     ways = zip(RECOMPUTATIONS, stage.recompute, strict=False)
-    copies, gather, single = stage.offload, stage.gather, {kind: once(kind) for kind in stage.kinds_once}
+    copies, gather = stage.offload, stage.gather
     return replace(
         stage,
         forward=stage.forward - gain[F],
@@ -124,8 +124,7 @@ def _faster_stage(stage: Stage, wanted: _Wanted) -> Stage:
         offload=copies and copies._replace(out_ticks=once(OFFLOAD).ticks, in_ticks=once(RELOAD).ticks),
         recompute=tuple(way._replace(ticks=once(kind).ticks) for kind, way in ways),
         gather=gather and gather._replace(task=once(UNSHARD)),
-        reduce=single.get(REDUCE),
-        step=single.get(STEP),
+        once=tuple(one._replace(task=once(one.kind)) for one in stage.once),
     )
 
 

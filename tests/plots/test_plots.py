@@ -17,11 +17,10 @@ from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 
 from pipesched.files.problem_file import problem_from
-from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
+from pipesched.problem.passes import BW, KINDS, B, F, Pass, PassKind, W
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import COMPUTE, TaskSpec
 from pipesched.schedule.drawing.boxes import makespan
-from pipesched.schedule.drawing.colours import SHADES
 from pipesched.schedule.metrics import memory_steps
 from pipesched.schedule.schedule import Schedule, overlapped, schedule_of
 from pipesched.schedule.timeline import Timeline
@@ -140,7 +139,7 @@ def legend_texts(figure: Figure) -> list[str]:
 
 
 def colour_of(kind: PassKind) -> str:
-    return SHADES[kind][0]
+    return KINDS[kind].shades[0]
 
 
 def numbers(figure: Figure) -> BoxNumbers:
@@ -191,9 +190,9 @@ def test_an_overlapped_block_is_its_forward_above_its_backward() -> None:
     forward, backward = corners[1], corners[2]  # the halves of the second slot
     assert set(forward[:, 0]) == set(backward[:, 0]) == {1.0, 3.5}
     assert forward[:, 1].max() == pytest.approx(backward[:, 1].min())
-    down, up = SHADES[F]
+    down, up = KINDS[F].shades
     shades = [to_hex(colour) for colour in boxes(figure).get_facecolor()]
-    assert shades[1:3] == [up, SHADES[BW][0]] and shades[0] == down
+    assert shades[1:3] == [up, KINDS[BW].shades[0]] and shades[0] == down
     names = ["Forward", "Backward", "Overlapped forward & backward", "Down the devices", "Up the devices"]
     assert legend_texts(figure) == names
 

@@ -9,6 +9,7 @@ from typing import Any
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
 from pipesched.problem.feasibility import why_infeasible
+from pipesched.problem.passes import REDUCE, STEP
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.rescale import in_ticks_of
 from pipesched.results.solution import Solution, Status
@@ -157,8 +158,8 @@ def features(one: Problem) -> tuple[str, ...]:
         "gatherings": any(stage.gather for stage in one.stages),
         "a window of gathered stages": one.gather_window is not None,
         "a limit of gatherings": one.most_gathers is not None,
-        "reductions": any(stage.reduce for stage in one.stages),
-        "steps": any(stage.step for stage in one.stages),
+        "reductions": any(REDUCE in stage.kinds_once for stage in one.stages),
+        "steps": any(STEP in stage.kinds_once for stage in one.stages),
         "iterations that overlap": one.objective is Objective.SPAN and one.network.has_collectives,
         "collectives and pieces": one.network.has_collectives and count > 1,
         "collectives and offload or recomputation": one.network.has_collectives and bool(one.network.options),

@@ -39,7 +39,7 @@ from pipesched.problem.passes import (
 )
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Problem
-from pipesched.problem.stage import COMPUTE, Gather, TaskSpec
+from pipesched.problem.stage import COMPUTE, Gather, Once, TaskSpec
 from pipesched.schedule.schedule import Schedule, Wait
 from pipesched.schedule.stream_orders import stream_orders
 from tests.support.columns import Costs, Memory, build, with_tasks
@@ -238,10 +238,8 @@ class Game:
         device, own_stage = self.problem.placement.stage_device[stage], self.problem.stages[stage]
         own = [p for p in self.passes if p.kind in (W, BW) and self.holder(p.stage) == stage]
         whole, last = [task for p in own for task in self.passes[p].ends], list[Task]()
-        buckets = 0 if own_stage.reduce is None else own_stage.buckets
-        for kind, spec, k in (*((REDUCE, own_stage.reduce, k) for k in range(buckets)), (STEP, own_stage.step, 0)):
-            if spec is None:
-                continue
+        buckets = next((one.parts for one in own_stage.once if one.kind is REDUCE), 0)
+        for kind, spec, k in ((one.kind, one.task, k) for one in own_stage.once for k in range(one.parts)):
             task = Task(Pass(kind, stage, k))
             self.ticks[task], self.stream[task] = spec.ticks, self._on(device, spec.stream)
             before = last or whole
@@ -706,17 +704,17 @@ def with_parameters(rng: Random, problem: Problem) -> Problem:
     def once(where: Sequence[str]) -> list[TaskSpec]:
         return [TaskSpec(rng.choice(where), rng.randint(0, longest)) for _ in problem.stages]
 
-    nothing = [None] * len(problem.stages)
-    reduce = once(streams) if rng.random() < 0.8 else nothing
-    step = once(streams[:1]) if reduce is nothing or rng.random() < 0.7 else nothing
+    reduce = once(streams) if rng.random() < 0.8 else None
+    step = once(streams[:1]) if reduce is None or rng.random() < 0.7 else None
     objective = rng.choice((Objective.ITERATION, Objective.ITERATION, Objective.SPAN))
-    found = replace(problem.with_stages(reduce=reduce, step=step), objective=objective)
-    if reduce is not nothing and rng.random() < 0.4:
-        found = found.with_stages(buckets=[rng.choice((2, 2, 3))] * len(problem.stages))
+    buckets = rng.choice((2, 2, 3)) if reduce is not None and rng.random() < 0.4 else 1
+    rows = [[Once(kind, task, parts) for task in tasks]
+            for kind, tasks, parts in ((REDUCE, reduce, buckets), (STEP, step, 1)) if tasks is not None]  # fmt: skip
+    found = replace(problem.with_stages(once=[*zip(*rows, strict=True)]), objective=objective)
     if problem.placement.chains != TWO_CHAINS.chains or problem.modules:
         return found
     # Both chains compute with the parameters of the first stage.
-    stages = (found.stages[0], replace(found.stages[1], reduce=None, step=None))
+    stages = (found.stages[0], replace(found.stages[1], once=()))
     return replace(found, stages=stages, holders=(0, 0))
 
 

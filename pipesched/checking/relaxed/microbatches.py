@@ -82,8 +82,7 @@ def _times(problem: Problem, number: int, factor: Fraction) -> Stage:
             out_ticks=times(copies.out_ticks), in_ticks=times(copies.in_ticks), amount=times(copies.amount)
         ),
         recompute=tuple(way._replace(ticks=times(way.ticks), keeps=times(way.keeps)) for way in own.recompute),
-        reduce=None if own.reduce is None else own.reduce._replace(ticks=times(own.reduce.ticks)),
-        step=None if own.step is None else own.step._replace(ticks=times(own.step.ticks)),
+        once=tuple(one._replace(task=one.task._replace(ticks=times(one.task.ticks))) for one in own.once),
         gather=None
         if gather is None
         else gather._replace(task=gather.task._replace(ticks=times(gather.task.ticks)), memory=times(gather.memory)),

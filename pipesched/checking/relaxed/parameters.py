@@ -21,7 +21,7 @@ def without_parameters(problem: Problem) -> Problem:
     A pass that takes memory runs while the parameters of its stage are on the device: it has no more memory than is
     left by those that are least. Copies to the host may take some while none are there.
     """
-    if not any(stage.gather or stage.reduce or stage.step for stage in problem.stages):
+    if not any(stage.gather or stage.once for stage in problem.stages):
         return problem
     pools = []
     for device, pool in enumerate(problem.pools):
@@ -32,7 +32,7 @@ def without_parameters(problem: Problem) -> Problem:
         pools.append(pool if pool.capacity is None else Pool(pool.capacity - least, pool.static))
     return replace(
         problem,
-        stages=tuple(replace(s, gather=None, reduce=None, step=None, buckets=1) for s in problem.stages),
+        stages=tuple(replace(s, gather=None, once=()) for s in problem.stages),
         pools=tuple(pools),
         holders=(),
         most_gathers=None,
@@ -64,7 +64,7 @@ def _sends(problem: Problem, stages: Sequence[int]) -> bool:
 
 
 def behind_backwards(problem: Problem) -> int:
-    """The least ticks of reduction and step of any stage; the device runs so long after all passes of micro-batches.
+    """The least ticks of what any stage runs once; the device runs so long after all passes of micro-batches.
 
     Each of these passes is or precedes a last backward task. That is a BW, a W, or a B that no W waits for to its end.
     """
@@ -76,27 +76,27 @@ def behind_backwards(problem: Problem) -> int:
 
 
 def follows(problem: Problem, stage: int) -> int:
-    """Least ticks of reduction and step after the last weight task of a stage.
+    """Least ticks of what a stage runs once after its last weight task.
 
-    A bucket waits for the tasks that have a part of its share. Those of a W may end in any order; the last task of a BW
-    ends it. Nothing follows the last task of a B if all of W may be done before it.
+    A part of the first of these waits for the tasks that have a part of its share. Those of a W may end in any order;
+    the last task of a BW ends it. Nothing follows the last task of a B if all of W may be done before it.
     """
     owner, own = problem.stages[problem.holders[stage] if problem.holders else stage], problem.stages[stage]
     if own.weight is not None and all(
         task.after is not None and task.after + 1 < len(own.tasks_of(B)) for task in own.tasks_of(W)
     ):
         return 0
-    took = 0 if owner.step is None else owner.step.ticks
-    if owner.reduce is None:
-        return took
-    each, waiting = owner.buckets, list[int]()
+    if not owner.once:
+        return 0
+    took = sum(one.parts * one.task.ticks for one in owner.once[1:])
+    each, waiting = owner.once[0].parts, list[int]()
     if own.weight is not None:
         tasks = len(own.tasks_of(W))
         for part in range(tasks):
             waiting.append(sum(at * tasks < (part + 1) * each and part * each < (at + 1) * tasks for at in range(each)))
     tasks = len(own.tasks_of(BW))
     waiting.append(sum((at + 1) * tasks > (tasks - 1) * each for at in range(each)))
-    return took + min(waiting) * owner.reduce.ticks
+    return took + min(waiting) * owner.once[0].task.ticks
 
 
 def ahead_of_forwards(problem: Problem) -> int:

@@ -23,11 +23,14 @@ from pipesched.files.fields.parameter_sections import (
 from pipesched.files.fields.stage_placement import placement_of
 from pipesched.files.fields.together import Refused, given, of_value
 from pipesched.files.schema_errors import shown
+from pipesched.problem.passes import REDUCE, STEP
 from pipesched.problem.problem import Objective, Problem
-from pipesched.problem.stage import Gather, TaskSpec, most_gathers
+from pipesched.problem.stage import Gather, Once, TaskSpec, most_gathers
 
-GATHER, REDUCE, STEP = ("parameters", "gather"), ("parameters", "reduce"), ("parameters", "step")
+_TIMES = tuple(("parameters", key) for key in ("gather", "reduce", "step"))
 MEMORY = ("parameters", "memory")
+# The keys of what runs once an iteration, in its order.
+_ONCE = (("reduce", REDUCE), ("step", STEP))
 
 
 class ParametersSection(ParametersPart):
@@ -63,7 +66,7 @@ def _per_stage(form: Any) -> Iterator[tuple[str, object]]:
 def _times(form: Any) -> Iterator[Column]:
     """The times that the file gives, by column; of a reduction that of a bucket."""
     section = form.parameters
-    for column in (GATHER, REDUCE, STEP):
+    for column in _TIMES:
         own = getattr(section, column[1], None)
         if own is not None:
             time, parts = own.time or Fraction(0), getattr(own, "buckets", 1)
@@ -94,7 +97,13 @@ def _stages(form: Any, columns: Columns, count: int) -> dict[str, list[Any]]:
         found["gather"] = [Gather(task, memory, most) for task, memory in tasks]
     held = [stage == holder for stage, holder in enumerate(holders)]
     found = {key: [one if own else None for one, own in zip(tasks, held, strict=True)] for key, tasks in found.items()}
-    return found | ({"buckets": [section.reduce.buckets] * count} if section.reduce else {})
+    parts = section.reduce.buckets if section.reduce else 1
+    rows = [
+        [task and Once(kind, task, parts if kind is REDUCE else 1) for task in found.pop(key)]
+        for key, kind in _ONCE
+        if key in found
+    ]
+    return found | {"once": [tuple(filter(None, row)) for row in zip(*rows, strict=True)]} if rows else found
 
 
 def _fields(form: Any, _columns: Columns) -> dict[str, object]:
@@ -165,18 +174,15 @@ def parameter_keys(problem: Problem) -> dict[str, object]:
             raise ValueError("a problem file has stages with the parameters of others only with chains")
         stages = tuple(problem.stages[holder] for holder in problem.holders)
         section["holders"] = list(problem.holders)
-    for key in ("gather", "reduce", "step"):
-        own: list[TaskSpec] = [
-            task.task if isinstance(task, Gather) else task
-            for stage in stages
-            if (task := getattr(stage, key)) is not None
-        ]
-        if (own and len(own) < len(stages)) or len({stage.buckets for stage in stages}) > 1:
+    for key, kind in (("gather", None), *_ONCE):
+        runs = [one for stage in stages for one in stage.once if one.kind is kind]
+        own = [one.task for one in runs] if kind else [stage.gather.task for stage in stages if stage.gather]
+        if (own and len(own) < len(stages)) or len({one.parts for one in runs}) > 1:
             raise ValueError("a problem file has every stage reduce its gradients, and step, alike, or none")
         if len({task.stream for task in own}) > 1:
             raise ValueError("a problem file has what all stages run for their parameters on one stream")
         if own:
-            parts = stages[0].buckets if key == "reduce" else 1
+            parts = runs[0].parts if runs else 1
             times = [as_number(task.ticks * parts * problem.tick) for task in own]
             section[key] = {"time": times[0] if len(set(times)) == 1 else times}
             section[key] |= {} if key == "step" else {"on": own[0].stream}  # type: ignore[operator]
@@ -204,7 +210,7 @@ def _written(problem: Problem) -> dict[str, object]:
 
 
 _OWN = given("parameters")
-_ONCE = "what runs once an iteration does not repeat with micro-batches"
+_NO_PART_REPEATS = "what runs once an iteration does not repeat with micro-batches"
 
 FEATURES.register(
     Feature(
@@ -225,7 +231,7 @@ FEATURES.register(
                 "blocks are of passes on one stream, with nothing behind them",
             ),
             Refused(of_value("objective", "span"), _OWN, "iteration", "with overlap_next that is the span"),
-            Refused(of_value("objective", "period"), _OWN, "iteration", _ONCE),
+            Refused(of_value("objective", "period"), _OWN, "iteration", _NO_PART_REPEATS),
         ),
         with_units={
             **{f"parameters.{key}.time": Kind.TIME for key in ("gather", "reduce", "step")},

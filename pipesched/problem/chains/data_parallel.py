@@ -28,7 +28,7 @@ class Worker(NamedTuple):
     device: int
 
 
-_NOTHING_ONCE: dict[str, Any] = {"reduce": None, "step": None, "gather": None}
+_NOTHING_ONCE: dict[str, Any] = {"once": (), "gather": None}
 # The workers of a micro-batch's stages, in the order in which it walks them, and those stages.
 _Path = tuple[tuple[Worker, ...], tuple[int, ...]]
 

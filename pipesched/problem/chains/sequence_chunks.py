@@ -49,7 +49,7 @@ def in_sequence_chunks(pieces: Sequence[Problem]) -> Problem:
         microbatches=first.microbatches * count,
         # A device holds the parameters of a stage once, however many pieces go through it, and reduces once.
         stages=tuple(
-            replace(stage, static=0, reduce=None, step=None, gather=None) if n % count else replace(stage, static=0)
+            replace(stage, static=0, once=(), gather=None) if n % count else replace(stage, static=0)
             for n, stage in enumerate(stages)
         ),
         pools=tuple(Pool(pool.capacity, held) for pool, held in zip(first.pools, first.static, strict=True)),

@@ -12,11 +12,10 @@ from pipesched.problem.network.task_network import Need, Resource
 from pipesched.problem.passes import (
     BW,
     OFFLOAD,
+    ONCE,
     RECOMPUTATIONS,
-    REDUCE,
     RELOAD,
     RESHARD,
-    STEP,
     UNSHARD,
     B,
     F,
@@ -53,10 +52,10 @@ class Dependencies:
         F needs the F of the stage before; B and BW their own F and the gradient that the next stage's backward
         sends, whichever kind that is, and the copy back or the recomputation of the activation if there is one; W its
         B; a copy out and a recomputation their F, a copy back the copy out. F and backwards need besides what arcs
-        between stages say. Gradients are reduced after all backwards that compute them, and the step comes after that.
+        between stages say. What a stage runs once follows all backwards for its parameters, in its order.
         Which gathering of parameters a pass waits for depends on the order (`pipesched.schedule.gathered`).
         """
-        if kind in (REDUCE, STEP):
+        if kind in ONCE:
             return self._behind_backwards(kind, stage)
         if kind in (UNSHARD, RESHARD):
             return []
@@ -77,14 +76,17 @@ class Dependencies:
         return needs
 
     def _behind_backwards(self, kind: PassKind, stage: int) -> list[Need]:
-        """Of a reduction or a step: the step waits for the last bucket, each bucket for the one before."""
-        number = self.stages[stage].buckets if self.stages[stage].reduce is not None else 0
-        if kind is STEP and number:
-            return [Need(((REDUCE, stage),), 0, share=Share((number - 1,), range(1)))]
-        in_turn = [Need(((REDUCE, stage),), 0, share=Share(range(number - 1), range(1, number)))] if number > 1 else []
+        """Of a pass that runs once: each part waits for the one before, the first for the last of the pass before."""
+        once = self.stages[stage].once
+        place = next(place for place, one in enumerate(once) if one.kind is kind)
+        parts = once[place].parts
+        in_turn = [Need(((kind, stage),), 0, share=Share(range(parts - 1), range(1, parts)))] if parts > 1 else []
+        if place:
+            before = once[place - 1]
+            return [*in_turn, Need(((before.kind, stage),), 0, share=Share((before.parts - 1,), range(1)))]
         return in_turn + [
-            Need(((W, one), (BW, one)), 0, share=Share(self.walks[one], (at,)), bucket=(at, max(1, number)))
-            for at in range(max(1, number))
+            Need(((W, one), (BW, one)), 0, share=Share(self.walks[one], (at,)), bucket=(at, parts))
+            for at in range(parts)
             for one in self.computing_with(stage)
         ]
 
@@ -112,7 +114,7 @@ class Dependencies:
         gather = self.stages[stage].gather
         if gather is not None and kind in (UNSHARD, RESHARD):
             return range(gather.most)
-        once = {REDUCE: range(self.stages[stage].buckets), STEP: range(1)}
+        once = {one.kind: range(one.parts) for one in self.stages[stage].once}
         return once.get(kind, self.walks[stage])
 
     def lag(self, sender: int, receiver: int) -> int:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pipesched.problem.network.task_network import Arc, PassType, TaskNetwork, TaskType
-from pipesched.problem.passes import BW, OFFLOAD, REDUCE, RELOAD, STEP, B, F, PassKind, W
+from pipesched.problem.passes import BW, OFFLOAD, ONCE, RELOAD, B, F, PassKind, W
 
 # Kinds of passes that run in any case, and those of which one runs if another does.
-_ALWAYS = {F, REDUCE, STEP}
+_ALWAYS = {F, *ONCE}
 _WITH: dict[PassKind, PassKind] = {W: B, RELOAD: OFFLOAD}
 
 

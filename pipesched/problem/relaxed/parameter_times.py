@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from pipesched.problem.passes import BW, REDUCE, STEP, B, PassKind, W
+from pipesched.problem.passes import BW, B, PassKind, W
 from pipesched.problem.problem import Objective, Problem
 
 
@@ -56,9 +56,11 @@ def _once(problem: Problem, stage: int) -> int:
     if problem.splittable and not _awaited(problem, stage):
         return 0
     holder = problem.holders[stage] if problem.holders else stage
-    kinds = problem.stages[holder].kinds_once
-    ticks = {kind: problem.tasks_of(kind, holder)[0].ticks for kind in kinds}
-    return ticks.get(STEP, 0) + ticks.get(REDUCE, 0) * _buckets_behind(problem, stage, holder)
+    once = problem.stages[holder].once
+    if not once:
+        return 0
+    later = sum(one.parts * one.task.ticks for one in once[1:])
+    return later + once[0].task.ticks * _parts_behind(problem, stage, once[0].parts)
 
 
 def _awaited(problem: Problem, stage: int) -> bool:
@@ -67,9 +69,9 @@ def _awaited(problem: Problem, stage: int) -> bool:
     return any(task.after in (None, last) for task in problem.tasks_of(W, stage))
 
 
-def _buckets_behind(problem: Problem, stage: int, holder: int) -> int:
-    """Of the reduction how many buckets begin behind the last task for the weights of a stage, whichever that is."""
-    of, number = problem.dependencies, problem.stages[holder].buckets
+def _parts_behind(problem: Problem, stage: int, number: int) -> int:
+    """Of so many parts the number that begin behind the last task for the weights of a stage, whichever that is."""
+    of = problem.dependencies
     waiting = Counter[tuple[PassKind, int]]()
     kinds = [kind for kind in (W, BW) if (kind, stage) in problem.network.tasks]
     for kind in kinds:

@@ -2,20 +2,7 @@
 
 from __future__ import annotations
 
-from pipesched.problem.passes import (
-    BW,
-    OFFLOAD,
-    RECOMPUTATIONS,
-    REDUCE,
-    RELOAD,
-    RESHARD,
-    STEP,
-    UNSHARD,
-    B,
-    F,
-    PassKind,
-    W,
-)
+from pipesched.problem.passes import KINDS, PassKind
 from pipesched.problem.placement import Placement, bidirectional
 from pipesched.problem.problem import Problem
 
@@ -24,45 +11,17 @@ RGB = tuple[float, float, float]
 EDGE = "#2b2b2b"
 LINE = 0.6  # points: the outline of a box
 
-# The first and the last shade of each kind. The pale end of BW stays well away from the green of B: a reader must
-# never take a shade for a kind.
-SHADES: dict[PassKind, tuple[str, str]] = {
-    F: ("#f59a23", "#fcdcae"),
-    BW: ("#17692f", "#5c9d74"),
-    B: ("#a4dc5f", "#dff5b4"),
-    W: ("#3f83d6", "#b5d3f5"),
-    OFFLOAD: ("#6b7f8c", "#b9c6ce"),
-    RELOAD: ("#26a3a0", "#a5dcda"),
-    **dict.fromkeys(RECOMPUTATIONS, ("#b3541e", "#dba57f")),
-    UNSHARD: ("#c2185b", "#eba3bf"),
-    RESHARD: ("#7a7a7a", "#c4c4c4"),
-    REDUCE: ("#8e3b8f", "#cf9fd0"),
-    STEP: ("#4a4a4a", "#a8a8a8"),
-}
+NAMES: dict[PassKind, str] = {kind: row.name for kind, row in KINDS.items()}
 
 # A transfer that occupies a stream.
 TRANSFER: RGB = (0.66, 0.60, 0.78)
 # What else runs beside computation, such as dispatch and combine.
 COMMUNICATION: RGB = (0.90, 0.62, 0.75)
 
-NAMES: dict[PassKind, str] = {
-    F: "Forward",
-    BW: "Backward",
-    B: "Backward for input",
-    W: "Backward for weights",
-    OFFLOAD: "Copy to the host",
-    RELOAD: "Copy back",
-    **{kind: f"Recomputation{f', way {n}' if n > 1 else ''}" for n, kind in enumerate(RECOMPUTATIONS, start=1)},
-    UNSHARD: "Gathering of parameters",
-    RESHARD: "Parameters dropped",
-    REDUCE: "Reduction of gradients",
-    STEP: "Optimizer step",
-}
-
 
 def shade(kind: PassKind, number: int, count: int) -> RGB:
     """The colour of a kind in shade `number` of `count`, the first one strongest."""
-    first, last = map(_parts, SHADES[kind])
+    first, last = map(_parts, KINDS[kind].shades)
     share = number / (count - 1) if count > 1 else 0.0
     red, green, blue = (a + (b - a) * share for a, b in zip(first, last, strict=True))
     return red, green, blue

@@ -11,10 +11,10 @@ from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
 from pipesched.checking.relaxed.parameters import around_passes
 from pipesched.problem import placement
-from pipesched.problem.passes import BW, B, F, W
+from pipesched.problem.passes import BW, REDUCE, B, F, W
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.relaxed.parameter_times import least_besides
-from pipesched.problem.stage import Stage, TaskSpec
+from pipesched.problem.stage import Once, Stage, TaskSpec
 from solver.bounds.saving.certificates import certificates
 from tests.support.rows_of_tasks import tiny_mirrored
 from tests.support.task_brute_force import optimum, tiny_reductions, with_parameters
@@ -30,14 +30,14 @@ def weights_before_the_end(objective: Objective) -> Problem:
         (W, (NOTHING._replace(after=0),)),
         (BW, (NOTHING, NOTHING, COMM)),
     )
-    stage = Stage(0, 0, 0, 0, tasks=tasks, reduce=TaskSpec("compute", 1))
+    stage = Stage(0, 0, 0, 0, tasks=tasks, once=(Once(REDUCE, TaskSpec("compute", 1)),))
     return Problem(placement.linear(1), 1, (stage,), objective=objective)
 
 
 def gradients_on_their_way() -> Problem:
     """Two chains end on one device, which sends the last gradient to another while the reduction runs beside it."""
-    reduce = TaskSpec("dp", 1)
-    first, last = Stage(0, 0, None, 0, 1, reduce=reduce), Stage(0, 2, None, 2, reduce=reduce)
+    once = (Once(REDUCE, TaskSpec("dp", 1)),)
+    first, last = Stage(0, 0, None, 0, 1, once=once), Stage(0, 2, None, 2, once=once)
     where = replace(placement.explicit(3, [1, 0, 2, 0]), chains=((0, 1), (2, 3)))
     return Problem(where, 2, (first, last) * 2, objective=Objective.SPAN, transfer_stream="send")
 

@@ -14,8 +14,9 @@ import pytest
 from pipesched import BadInput, Objective, make_problem, problem_from, read_problem, write_problem
 from pipesched.files.problems.document import problem_document
 from pipesched.files.problems.schema import MemorySection, ProblemFile, Times
+from pipesched.problem.passes import PassKind
 from pipesched.problem.placement import v_shape
-from pipesched.problem.stage import TaskSpec
+from pipesched.problem.stage import Once, TaskSpec
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 
@@ -117,6 +118,6 @@ def test_collectives_of_stages_on_different_streams_have_no_key() -> None:
         {"devices": 2, "microbatches": 1, "times": {"forward": 1, "backward": 2}, "objective": "iteration",
          "parameters": {"reduce": {"time": 1}}}
     )  # fmt: skip
-    streams = [TaskSpec("dp", 1), TaskSpec("compute", 1)]
+    streams = [(Once(PassKind.REDUCE, TaskSpec(stream, 1)),) for stream in ("dp", "compute")]
     with pytest.raises(ValueError, match="on one stream"):
-        problem_document(one.with_stages(reduce=streams))
+        problem_document(one.with_stages(once=streams))

@@ -11,7 +11,7 @@ from pipesched.problem.memory_options import Offload
 from pipesched.problem.network.task_network import TaskType
 from pipesched.problem.passes import BW, OFFLOAD, REDUCE, RELOAD, RESHARD, UNSHARD, B, F, PassKind, W
 from pipesched.problem.problem import Problem
-from pipesched.problem.stage import Gather, Stage, TaskSpec
+from pipesched.problem.stage import Gather, Once, Stage, TaskSpec
 
 _TWO = (TaskSpec("compute", 1), TaskSpec("comm", 2))
 STAGE = Stage(
@@ -22,7 +22,7 @@ STAGE = Stage(
     tasks=((F, _TWO), (B, _TWO), (BW, (*_TWO, TaskSpec("compute", 2)))),
     offload=Offload(1, 1, "d2h", "h2d", 1),
     gather=Gather(TaskSpec("dp", 2), 4, 1),
-    reduce=TaskSpec("dp", 2),
+    once=(Once(REDUCE, TaskSpec("dp", 2)),),
 )
 NETWORK = Problem(placement.linear(1), 2, (STAGE,)).with_room([9]).network
 
@@ -55,7 +55,9 @@ def test_tasks_that_are_left_are_numbered_from_0_on() -> None:
 
 def test_an_arc_binds_where_the_alternative_that_is_left_runs() -> None:
     """The first bucket waits for the first task of a W or a BW."""
-    buckets = replace(STAGE, buckets=3, tasks=(*STAGE.tasks, (W, (TaskSpec("compute", 1),) * 3)))
+    buckets = replace(
+        STAGE, once=(Once(REDUCE, TaskSpec("dp", 2), 3),), tasks=(*STAGE.tasks, (W, (TaskSpec("compute", 1),) * 3))
+    )
     network = Problem(placement.linear(1), 2, (buckets,)).network
     first = {(TaskType(W, 0, 0), TaskType(BW, 0, 0))}
     assert first <= {arc.alternatives for arc in network.arcs_into[REDUCE, 0] if not arc.optional}

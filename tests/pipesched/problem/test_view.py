@@ -30,7 +30,7 @@ def _more_than_plain_passes(problem: Problem) -> set[str]:
     several = any(len(stage.tasks_of(kind)) > 1 for stage in stages for kind in stage.kinds)
     found = {
         "copies": any(stage.offload or stage.recompute for stage in stages),
-        "parameters": any(stage.gather or stage.reduce or stage.step for stage in stages),
+        "parameters": any(stage.gather or stage.once for stage in stages),
         "arcs": bool(problem.stage_arcs),
         "scale": bool(problem.microbatch_scale),
         "transfers": problem.transfer_stream is not None and sent,
