@@ -73,6 +73,9 @@ class Feature:
     does not have the feature; a section is merged into that of all problems. `refused` are the features that it does
     not go with, `with_units` the keys whose values may have units, `in_form` those with a field on the page of `serve`.
 
+    With a feature that is `once` stages run passes once an iteration (`Stage.once`), which is then the objective; those
+    of several features run in the order of their names.
+
     `there` says whether a problem has the feature. Exporters that have it in their `features` can express it;
     `not_expressible` is the reason of the others, empty where every format can. `has_state` is false where a state does
     not say enough of an iteration under way, `runs_in_torch` where PyTorch's own runtime cannot run it.
@@ -97,6 +100,7 @@ class Feature:
     in_form: tuple[str, ...] = ()
     there: Callable[[Problem], bool] = lambda _: False
     not_expressible: str = ""
+    once: bool = False
     has_state: bool = True
     runs_in_torch: bool = True
 

@@ -18,6 +18,7 @@ from pipesched.files.fields.parameter_sections import (
     ParametersPart,
     ReduceSection,
     StepSection,
+    none_given,
     objective_mistakes,
 )
 from pipesched.files.fields.stage_placement import placement_of
@@ -132,10 +133,12 @@ def _gathers(section: ParametersSection, stages: int | None) -> Iterator[str]:
 
 def _mistakes(form: Any, stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
     """Every broken rule, one line each; none of what is already known as wrong."""
-    yield from objective_mistakes(form, "makespan, span or period", wrong)
+    once = [one.name for one in FEATURES if one.once and getattr(form, one.name) is not None]
+    yield from objective_mistakes(form, once, "makespan, span or period", wrong)
     section = form.parameters
     if section is None:
         return
+    yield from none_given(section, wrong)
     for key in ("reduce", "step"):
         own = getattr(section, key)
         if own is not None and f"parameters.{key}.time" not in wrong:
@@ -238,6 +241,7 @@ FEATURES.register(
             "parameters.gather.memory": Kind.MEMORY,
         },
         there=lambda problem: problem.network.has_collectives,
+        once=True,
         runs_in_torch=False,
     )
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, ClassVar, Protocol
 
 from pydantic import Field
@@ -94,21 +94,23 @@ class _Form(Protocol):
     @property
     def objective(self) -> str: ...
 
-    @property
-    def parameters(self) -> ParametersPart | None: ...
 
+def objective_mistakes(form: _Form, once: Sequence[str], others: str, wrong: frozenset[str]) -> Iterator[str]:
+    """Whether the objective goes with the keys `once` of the file, by which stages run something once an iteration.
 
-def objective_mistakes(form: _Form, others: str, wrong: frozenset[str]) -> Iterator[str]:
-    """Whether parameters and the objective go together; `others` are the objectives without."""
-    section, wanted = form.parameters, form.objective == "iteration"
-    if form.overlap_next and section is None:
+    `others` are the objectives of a file without such keys.
+    """
+    wanted = form.objective == "iteration"
+    if form.overlap_next and not once:
         yield "overlap_next: found without parameters; allowed: with parameters and objective iteration"
-    if section is None:
-        if wanted and not any(path.split(".")[0] == "parameters" for path in wrong):
-            yield f"objective: found iteration without parameters; allowed: {others}"
-        return
-    if not wanted and "objective" not in wrong:
-        yield f"objective: found {form.objective} with parameters; allowed: iteration"
+    if wanted and not once and not any(path.split(".")[0] == "parameters" for path in wrong):
+        yield f"objective: found iteration without parameters; allowed: {others}"
+    if once and not wanted and "objective" not in wrong:
+        yield f"objective: found {form.objective} with {once[0]}; allowed: iteration"
+
+
+def none_given(section: ParametersPart, wrong: frozenset[str]) -> Iterator[str]:
+    """A mistake where `parameters` has nothing for a stage to run."""
     if all(getattr(section, key) is None for key in ("gather", "reduce", "step")) and not any(
         path.startswith("parameters.") for path in wrong
     ):

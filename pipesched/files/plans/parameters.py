@@ -15,6 +15,7 @@ from pipesched.files.fields.parameter_sections import (
     ParametersPart,
     ReduceSection,
     StepSection,
+    none_given,
     objective_mistakes,
 )
 from pipesched.layers.parameters import Collective, Gathering, Parameters
@@ -61,7 +62,9 @@ class PlanParametersSection(ParametersPart):
 
 def parameter_mistakes(form: PlanFile, choices: list[Choice], wrong: frozenset[str]) -> Iterator[str]:
     """Every broken rule, one line each; none of what is already known as wrong."""
-    yield from objective_mistakes(form, "makespan or span", wrong)
+    once = ["parameters"] if form.parameters else []
+    yield from objective_mistakes(form, once, "makespan or span", wrong)
+    yield from none_given(form.parameters, wrong) if form.parameters else ()
     section = form.parameters
     if not any(path.split(".")[0] == "parameters" for path in wrong):
         entries: list[tuple[str, object]] = [(f"layers[{at}]", layer) for at, layer in enumerate(form.layers or ())]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from pipesched.files.features.catalogue import FEATURES, first_stream
 from pipesched.files.problems.pass_tasks import KEYS, StageTasks, Totals, stage_tasks, totals
@@ -16,9 +17,12 @@ from pipesched.problem.stage_columns import stages_of
 def stages_from(form: ProblemFile, times: Columns, held: Columns) -> tuple[Stage, ...]:
     """The stages of these columns; what names no stream is on the first."""
     first, count = first_stream(form), len(held["activation"])
-    options = dict[str, Sequence[object]]()
+    options = dict[str, Sequence[Any]]()
     for feature in FEATURES:
-        options |= feature.stages(form, times | held, count)
+        for key, column in feature.stages(form, times | held, count).items():
+            # What stages run once an iteration may be of several features.
+            before = options.get(key) if key == "once" else None
+            options[key] = [(*a, *b) for a, b in zip(before, column, strict=True)] if before else column
     held = {key: column for key, column in held.items() if isinstance(key, str)} | options
     if form.tasks is None:
         stages = stages_of(**{key: column for key, column in times.items() if isinstance(key, str)}, **held)
