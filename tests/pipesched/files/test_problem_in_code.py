@@ -39,6 +39,7 @@ def test_every_key_of_plain_problems_is_an_argument() -> None:
     arguments = {*signature(make_problem).parameters}
     keys = {*ProblemFile.model_fields, *Times.model_fields, *MemorySection.model_fields, "memory_unit"}
     only_in_documents = {"times", "memory", "sweep", "tasks", "streams", "offload", "recompute", "decide", "unit"}
+    only_in_documents |= {"workspace", "until_end"}
     assert arguments == keys - only_in_documents
 
 
