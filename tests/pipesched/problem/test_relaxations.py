@@ -10,8 +10,14 @@ from random import Random
 
 import pytest
 
+from pipesched.checking.relaxed.arcs import without_arcs_between_chains
+from pipesched.checking.relaxed.least_memory import with_least_memory
+from pipesched.checking.relaxed.lookups import without_lookups
+from pipesched.checking.relaxed.microbatches import with_equal_microbatches
+from pipesched.checking.relaxed.parameters import around_passes, without_parameters
 from pipesched.checking.relaxed.posed import posed
 from pipesched.checking.relaxed.single_tasks import without_single_tasks
+from pipesched.checking.streams.tasks_as_stages import as_plain
 from pipesched.problem.passes import B, F, W
 from pipesched.problem.passes_alone import passes_alone
 from pipesched.problem.problem import Problem
@@ -27,8 +33,10 @@ from pipesched.problem.relaxed.relaxations import (
     relaxed,
 )
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import Evidence, OnDevice, ResourceWeights, StreamTasks
+from pipesched.results.evidence import Evidence, OnDevice, ResourceWeights, StreamTasks, TasksAsStages
+from solver.tasks.as_stages import cut
 from tests.support.relaxed_cases import Drawn, drawn, least, of_features, raised
+from tests.support.rows_of_tasks import tiny_mirrored
 from tests.support.task_brute_force import tiny_gathers
 
 # Pairs of optima that are compared of each relaxation.
@@ -48,6 +56,66 @@ def test_no_relaxation_raises_an_optimum() -> None:
         assert not above, (relaxation.name, names)
         compared[relaxation] += 1
     assert all(compared[one] >= 10 for one in RELAXATIONS), compared
+
+
+def _tasks_as_stages(problem: Problem) -> Problem:
+    found = cut(problem)
+    return problem if found is None else found.plain
+
+
+def _tasks_as_stages_of_the_check(problem: Problem) -> Problem:
+    found = cut(problem)
+    return problem if found is None else as_plain(problem, TasksAsStages(found.rows, "load", OnDevice(0)))
+
+
+def _if_other(relax: Callable[[Problem], Problem], problem: Problem) -> Problem:
+    """The problem itself where what is left equals it."""
+    found = relax(problem)
+    return problem if found == problem else found
+
+
+# The rewrites of the check, in its order, and tasks as stages by either hand.
+FURTHER = (
+    Relaxation("parameters, checked", without_parameters, "", around_passes),
+    Relaxation("unequal micro-batches, checked", with_equal_microbatches, ""),
+    Relaxation("lookups, checked", without_lookups, ""),
+    Relaxation("arcs between chains, checked", without_arcs_between_chains, ""),
+    Relaxation("single tasks, checked", without_single_tasks, ""),
+    Relaxation("saved activations, checked", partial(_if_other, with_least_memory), ""),
+)
+AS_STAGES = Relaxation("tasks as stages", _tasks_as_stages, "")
+AS_STAGES_CHECKED = Relaxation("tasks as stages, checked", _tasks_as_stages_of_the_check, "")
+
+
+def of_tasks() -> Iterator[Drawn]:
+    """Passes of several tasks, of which some mirror each other."""
+    random = Random(7)
+    for _ in range(400):
+        one = tiny_mirrored(random)
+        yield Drawn(("mirrored tasks",), one, partial(least, one))
+
+
+def test_no_rewrite_of_the_check_raises_an_optimum() -> None:
+    compared = Counter[str]()
+    for relaxation, names, above in raised(FURTHER, of_features(1), ENOUGH):
+        assert not above, (relaxation.name, names)
+        compared[relaxation.name] += 1
+    assert all(compared[one.name] >= 10 for one in FURTHER), compared
+
+
+@pytest.mark.parametrize("relaxation", [AS_STAGES, AS_STAGES_CHECKED], ids=lambda one: one.name)
+def test_tasks_as_stages_raise_no_optimum(relaxation: Relaxation) -> None:
+    found = [(names, above) for _, names, above in raised([relaxation], of_tasks(), 2 * ENOUGH)]
+    assert len(found) >= ENOUGH and not any(above for _, above in found)
+
+
+@pytest.mark.parametrize("of", [AS_STAGES, AS_STAGES_CHECKED], ids=lambda one: one.name)
+def test_tasks_that_take_longer_as_stages_are_found(of: Relaxation) -> None:
+    def longer(problem: Problem) -> Problem:
+        found = of.relax(problem)
+        return found if found is problem else found.with_stages(forward=[s.forward + 1 for s in found.stages])
+
+    assert any(above for _, _, above in raised([replace(of, relax=longer)], of_tasks(), 300))
 
 
 def _more(of: Relaxation, ticks: Callable[[Problem], int]) -> Relaxation:
