@@ -70,7 +70,7 @@ def configure(parser: ArgumentParser) -> None:
         help="measure the model cut into N stages, one a layer, and write a plan file: `plan` decides the cut "
         "(of the small GPT N follows from --layers)",
     )
-    names = [one.value for one in Objective if one is not Objective.ITERATION]
+    names = [one.value for one in Objective if one.of_passes is one]
     pipeline.add_argument("--objective", choices=names, default="makespan", help="what to minimise (default: makespan)")
     how = parser.add_argument_group("measuring")
     how.add_argument("--split", choices=SPLITS, default="autograd", help="who splits a backward (default: autograd)")

@@ -165,7 +165,7 @@ def _print(timeline: Timeline, metrics: Metrics, fits: bool, lower_bound: Value 
 
 def _lower_bound(problem: Problem) -> Value | None:
     """The best bound that words prove; None where no schedule fits, and for a period, which a timeline has none of."""
-    if problem.objective is Objective.PERIOD or why_infeasible(problem):
+    if problem.objective.repeats or why_infeasible(problem):
         return None
     return certificates(problem, problem.objective)[0].value_ticks
 

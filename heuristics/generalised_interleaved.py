@@ -6,7 +6,7 @@ from heuristics.building.interleaved_walks import delayed_weights, one_forward_o
 from heuristics.building.requirements import chunk_peaks, equal_costs, round_robin
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic, Parameter
 from pipesched.errors import DoesNotApply
-from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
+from pipesched.problem.passes import F, Pass, PassKind
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule, schedule_of
 
@@ -26,7 +26,7 @@ def generalised_interleaved(problem: Problem, group: int | None = None) -> Sched
     orders: list[list[Pass]] = []
     for walk in walks(problem, groups, hop=1):
         fused = [x for slot in one_forward_one_backward(walk) for x in slot]
-        order = delayed_weights(walk, 0) if problem.splittable else fused
+        order = delayed_weights(walk, 0) if problem.pipeline.splits else fused
         orders.append([x for x in order if x.microbatch < m])
     return schedule_of(orders, "generalised-interleaved")
 
@@ -36,7 +36,7 @@ def default_group(problem: Problem) -> int:
 
     The authors' code makes this choice; it also leaves transfers out of account.
     """
-    p, kinds = problem.devices, (F, B, W) if problem.splittable else (F, BW)
+    p, kinds = problem.devices, (F, *problem.network.backwards[0])
 
     def ticks(kind: PassKind, stage: int) -> int:
         return problem.duration(Pass(kind, stage, 0))
@@ -55,7 +55,7 @@ def _closed_form(problem: Problem) -> ClosedForm | None:
     cost, p, m = equal_costs(problem), problem.devices, problem.microbatches
     if cost is None:
         return None
-    v, g, split = round_robin(problem), default_group(problem), problem.splittable
+    v, g, split = round_robin(problem), default_group(problem), problem.pipeline.splits
     f, b, w = (cost.F, cost.B, cost.W) if split else (cost.F, cost.BW, 0)
     if m % g or g * (f + b + w) < p * max(f, b) or w > f + b:
         return None

@@ -22,7 +22,7 @@ def interleaved_zero_bubble(problem: Problem) -> Schedule:
 
 def _closed_form(problem: Problem) -> ClosedForm | None:
     cost, p, m = equal_costs(problem), problem.devices, problem.microbatches
-    if cost is None or m % p or not problem.splittable or min(cost.F, cost.B) < cost.W:
+    if cost is None or m % p or not problem.pipeline.splits or min(cost.F, cost.B) < cost.W:
         return None
     v, network = round_robin(problem), problem.network
     span = m * v * (cost.F + cost.B + cost.W) + (p - 1) * (cost.F + cost.B - cost.W)

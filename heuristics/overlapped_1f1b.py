@@ -45,7 +45,7 @@ def overlapped_interleaved(problem: Problem, name: str, cut_weights: bool = Fals
     own = problem
     if offload:
         orders, own = with_copies(problem, orders), without_sharing(problem)
-    if cut_weights and problem.splittable:
+    if cut_weights and problem.pipeline.splits:
         orders = [[part for slot in order for part in _cut(slot)] for order in orders]
     schedule = Schedule(tuple(map(tuple, orders)), name)
     weights = Weights.LAST if cut_weights else Weights.AFTER_THEIR_TASK
@@ -68,7 +68,7 @@ def overlapped_closed_form(problem: Problem, cut_weights: bool = False) -> Close
     """
     cost, p, v = equal_costs(problem), problem.devices, problem.placement.stages // problem.devices
     blocks = problem.block_lengths
-    cut = cut_weights and problem.splittable
+    cut = cut_weights and problem.pipeline.splits
     if cost is None or len(blocks) > 1 or ((v > 1 or cut) and problem.microbatches % p):
         return None
     block = min(blocks, default=cost.F + cost.BW)

@@ -49,7 +49,7 @@ def recycle(problem: Problem) -> Schedule:
     hold one position of all chains each, so those at the end of the chains can always go on, and after them all others.
     """
     devices = [_Device(most) for most in _most_in_flight(problem)]
-    kinds = (F, B, W) if problem.splittable else (F, BW)
+    kinds = (F, *problem.network.backwards[0])
     of = problem.microbatches_of
     passes = {Pass(kind, stage, j): None for stage, walk in enumerate(of) for j in walk for kind in kinds}
     needs = {p: dict(problem.network.predecessors(p, passes)) for p in passes}

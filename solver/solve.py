@@ -10,7 +10,7 @@ from pipesched.errors import BadInput
 from pipesched.files.features.catalogue import refused_with_value
 from pipesched.problem.chains.microbatch_chains import unequal_microbatches
 from pipesched.problem.feasibility import refuse_overflow, why_infeasible
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.results.solution import Solution
 from pipesched.schedule.chain_timelines import timeline_into
 from pipesched.schedule.timeline import Timeline
@@ -46,7 +46,7 @@ def solve(
     refuse_overflow(problem)
     report, stop = report or (lambda _: None), stop or Event()
     engine = engine or ENGINE
-    if problem.objective is Objective.PERIOD:
+    if problem.objective.repeats:
         for line in refused_with_value(problem, "objective", problem.objective):
             raise BadInput(line)
         if start is not None:
@@ -78,6 +78,6 @@ def _searched(search: Search, known: Sequence[Timeline], reason: str | None) -> 
 
 def without_search(problem: Problem, limits: Limits | None = None) -> Solution:
     """Bounds and published schedules alone, as many as the time limit allows."""
-    if problem.objective is Objective.PERIOD and not problem.microbatch_scale:
+    if problem.objective.repeats and not problem.network.scale:
         return solve_period(problem, limits, search=False)
     return solve(problem, limits, engine=WITHOUT_SEARCH)

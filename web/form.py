@@ -35,7 +35,7 @@ _OF_NODES = (
     ("nodes", "node of each device", "such as 0, 0, 1, 1"),
 )
 _NODE_PATHS = tuple(f"{_TRANSFER}.{key}" for key, _, _ in _OF_NODES)
-_CHOICES = {"objective": [one.value for one in Objective if one is not Objective.ITERATION]} | {
+_CHOICES = {"objective": [one.value for one in Objective if one.of_passes is one]} | {
     key: [*get_args(annotation)]
     for key in _OF_FEATURES
     if get_origin(annotation := ProblemFile.model_fields[key].annotation) is Literal

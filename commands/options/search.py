@@ -22,7 +22,7 @@ from commands.shared.watch import stop_event
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
 from pipesched.problem.formatting import with_unit
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.results.gap import gap
 from pipesched.results.solution import Progress, Solution
 from pipesched.schedule.timeline import Timeline
@@ -62,7 +62,7 @@ def search(problem: Problem, args: Namespace, start: Timeline | None = None, lim
     limits = limits or limits_of(args)
     stop = stop_event(args)
     with interrupt_sets(stop), _progress(problem) as report:
-        if problem.objective is Objective.PERIOD:
+        if problem.objective.repeats:
             from solver.cyclic.solve_period import solve_period
 
             return solve_period(problem, limits, report, stop)
@@ -71,7 +71,7 @@ def search(problem: Problem, args: Namespace, start: Timeline | None = None, lim
 
 def refuse_period(problem: Problem, what: str) -> None:
     """`BadInput` for the objective period; `what` is for makespan or span alone, as the beginning of a sentence."""
-    if problem.objective is Objective.PERIOD:
+    if problem.objective.repeats:
         raise BadInput(f"objective: found period; {what} for makespan or span (see --objective)")
 
 

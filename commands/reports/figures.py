@@ -21,8 +21,8 @@ def show(title: str, timeline: Timeline, metrics: Metrics, fits: bool, lower_bou
     problem = timeline.problem
     value = known(metrics, problem.objective)
     rows = [(time.value, time_text(problem, known(metrics, time))) for time in times_shown(problem)]
-    period = problem.objective is Objective.PERIOD
-    ends = [time for time in times_shown(problem) if (time is Objective.PERIOD) == period]
+    period = problem.objective.repeats
+    ends = [time for time in times_shown(problem) if time.repeats == period]
     rows += [(f"{IDLE}, of {time.value}", percent(metrics.idle(time))) for time in ends]
     rows += [(f"{BUBBLE}, of {time.value}", percent(metrics.bubble(time))) for time in ends]
     rows += [
@@ -53,4 +53,4 @@ def share_open(value: Value | None, lower_bound: Value | None) -> float | None:
 
 def known(metrics: Metrics, time: Objective) -> Value | None:
     """A time in ticks; None for the period of a timeline that does not tell it."""
-    return metrics.period_ticks if time is Objective.PERIOD else metrics.value_ticks(time)
+    return metrics.period_ticks if time.repeats else metrics.value_ticks(time)

@@ -51,7 +51,7 @@ def files_written(paths: Sequence[Path]) -> None:
 def times_shown(problem: Problem) -> tuple[Objective, ...]:
     """The times of a schedule that tables show: the period where it is asked for, as no timeline alone tells it."""
     ends = (Objective.MAKESPAN, Objective.SPAN)
-    return (Objective.PERIOD, *ends) if problem.objective is Objective.PERIOD else ends
+    return (Objective.PERIOD, *ends) if problem.objective.repeats else ends
 
 
 def idle_shown(problem: Problem, metrics: Metrics) -> list[tuple[str, float | None]]:

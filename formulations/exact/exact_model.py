@@ -20,7 +20,7 @@ from formulations.variables.model_variables import MOST_LITERALS, Model
 from formulations.variables.operations import Operation
 from pipesched.problem.attainable_spans import Value, least_above
 from pipesched.problem.passes import BW, W
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 
@@ -53,7 +53,7 @@ class ExactModel:
     ) -> None:
         self.jobs, highest = jobs, ceil(at_most)
         # Under the span devices begin late.
-        span = jobs.problem.objective is Objective.SPAN
+        span = jobs.problem.objective.by_device
         self.model = Model(jobs, most_literals, devices, None if span else highest * jobs.scale + jobs.zeros)
         for constraint in CONSTRAINTS:
             constraint.post(self.model)

@@ -12,7 +12,6 @@ from formulations.variables.model_variables import Model
 from formulations.variables.operations import Operation
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.network.task_network import Resource
-from pipesched.problem.problem import Objective
 
 
 def post_objective(
@@ -32,7 +31,7 @@ def post_objective(
     here: dict[int, list[Operation]] = {}
     for x in model.start:
         here.setdefault(model.operations.device(x), []).append(x)
-    span = model.problem.objective is Objective.SPAN
+    span = model.problem.objective.by_device
     begin = {device: _begin(model, device, operations) if span else 0 for device, operations in here.items()}
     for device, operations in here.items():
         for x in _last(model, operations):

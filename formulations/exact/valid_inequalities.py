@@ -10,7 +10,6 @@ from formulations.variables.literals import negation
 from formulations.variables.model_variables import Model
 from formulations.variables.operations import Operation
 from formulations.variables.resource_order import ResourceOrder
-from pipesched.problem.problem import Objective
 
 
 def post_redundant(model: Model) -> dict[Operation, cp_model.IntVar]:
@@ -27,7 +26,7 @@ def post_origin(model: Model) -> None:
 
     Of the span of a whole iteration alone, since all else counts from 0.
     """
-    if model.problem.objective is not Objective.SPAN or model.jobs.release:
+    if not model.problem.objective.by_device or model.jobs.release:
         return
     firsts = [x for x, n in model.operations.number.items() if not model.known.before[n]]
     if len(firsts) == 1:

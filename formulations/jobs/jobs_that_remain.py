@@ -8,7 +8,7 @@ from dataclasses import replace
 from formulations.jobs.gathers import gathered_at_least
 from formulations.jobs.jobs import Gap, Holding, Jobs, Precedence
 from formulations.jobs.jobs_of_problem import jobs_of
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.problem.state import State
 
 
@@ -22,7 +22,7 @@ def jobs_that_remain(problem: Problem, state: State) -> Jobs:
     opened = [device for device, start in enumerate(since) if start is not None]
     whole = jobs_of(problem, state.passes(problem), state.ways_to_save(problem), gathered, opened)
     steps = tuple(None if start is None else start * whole.scale for start in since)
-    counts = problem.objective is Objective.SPAN
+    counts = problem.objective.by_device
     return replace(_Remaining(whole, state).jobs(), opened=steps if counts else ())
 
 

@@ -17,7 +17,6 @@ from formulations.partition.memory_rows import MemoryRows
 from formulations.partition.partition_model import PartitionModel
 from formulations.partition.stage_terms import Linear, StageTerms
 from pipesched.layers.plan_problem import Choice, PlanProblem
-from pipesched.problem.problem import Objective
 from pipesched.problem.stage import COMPUTE
 
 
@@ -27,7 +26,7 @@ class BoundRows:
     def __init__(self, model: PartitionModel, choice: Choice, value: cp_model.IntVar) -> None:
         self.model, self.value, self.plan = model, value, model.plan
         self._choice = choice
-        self.span = self.plan.objective is Objective.SPAN
+        self.span = self.plan.objective.by_device
         self._chain, self._capacity = ChainPaths(model, choice), model.capacity or None
 
     def add(self) -> None:

@@ -12,7 +12,6 @@ from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.layers.roles import Role, role_of
 from pipesched.layers.stage_costs import StageCosts
 from pipesched.layers.vocabulary import part_of
-from pipesched.problem.problem import Objective
 
 
 @dataclass
@@ -74,7 +73,7 @@ class ExtraLoads:
         for copy, chain in enumerate(chains):
             for stage in chain:
                 self._runs(stage.device, stage.costs, len(range(copy, passes, copies)))
-        if copies > 1 and self.plan.objective is Objective.SPAN:
+        if copies > 1 and self.plan.objective.by_device:
             return  # no device begins first and ends last
         first, last = chains[0], chains[(passes - 1) % copies]
         there = [(a.device, b.device) for a, b in pairwise(first)] + [(first[-1].device, fed)]
@@ -90,7 +89,7 @@ class ExtraLoads:
         for device, costs in enumerate(parts):
             self._runs(device, costs, self.plan.microbatches)
         slowest = max(range(len(parts)), key=lambda device: parts[device].forward)
-        ends = [slowest] if self.plan.objective is Objective.SPAN else range(len(parts))
+        ends = [slowest] if self.plan.objective.by_device else range(len(parts))
         ahead = (self._ticks(part.gather + part.forward) for part in parts)
         self.head = max(self.head, max(ahead) + self._joining)
         after_gradient = (

@@ -10,7 +10,6 @@ from ortools.sat.python import cp_model
 
 from formulations.partition.chain_paths import ChainPaths, PathLengths
 from formulations.partition.stage_terms import Linear
-from pipesched.problem.problem import Objective
 
 # A limit of more micro-batches than this many times the stages from there on is stated as none.
 _MOST_ROUNDS = 3
@@ -34,7 +33,7 @@ class MemoryRows:
     def __init__(self, chain: ChainPaths, value: cp_model.IntVar, capacity: Sequence[int]) -> None:
         layers, model = chain.plan.model.sequence, chain.model
         self._chain, self._value, self._capacity = chain, value, capacity
-        self._span = chain.plan.objective is Objective.SPAN
+        self._span = chain.plan.objective.by_device
         self._all_held = int(sum((layer.activation for layer in layers), Fraction(0)) / model.step)
         self._keeps_whole = all(layer.freed_by_backward == 0 for layer in chain.plan.model.layers)
 

@@ -21,7 +21,7 @@ def one_stage_a_device(problem: Problem) -> tuple[int, ...]:
 
 def split_backward(problem: Problem) -> None:
     """The backward can run as B and W."""
-    if not problem.splittable:
+    if not problem.pipeline.splits:
         raise DoesNotApply("needs a backward that splits into B and W: give times.weight")
 
 
@@ -76,14 +76,14 @@ def equal_costs(problem: Problem) -> EqualCosts | None:
     if problem.microbatch_scale:
         return None
     stages = range(problem.placement.stages)
-    kinds = (F, B, W, BW) if problem.splittable else (F, BW)
+    kinds = (F, B, W, BW) if problem.pipeline.splits else (F, BW)
     per_kind = {kind: {problem.duration(Pass(kind, s, 0)) for s in stages} for kind in kinds}
     if any(len(durations) != 1 for durations in per_kind.values()):
         return None
     if problem.devices > 1 and (any(stage.transfer for stage in problem.stages) or any(map(any, problem.links))):
         return None
     f, bw = (min(per_kind[kind]) for kind in (F, BW))
-    b, w = (min(per_kind[kind]) for kind in (B, W)) if problem.splittable else (bw, 0)
+    b, w = (min(per_kind[kind]) for kind in (B, W)) if problem.pipeline.splits else (bw, 0)
     return EqualCosts(f, b, w, bw)
 
 

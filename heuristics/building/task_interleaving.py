@@ -41,7 +41,7 @@ def interleaved(
     for the activation of its backward.
     """
     copied = {p for p in schedule.pass_set if p.kind is RELOAD}
-    if (problem.network.one_task_each and not copied) or problem.overlaps:
+    if (problem.network.one_task_each and not copied) or problem.network.blocks:
         return schedule
     orders: list[tuple[Slot, ...]] = []
     streams: dict[Resource, list[Task]] = {}
@@ -63,7 +63,7 @@ def interleaved(
 
 def _split(problem: Problem, slot: Slot) -> tuple[Pass, ...]:
     """The passes of a slot; the full backward of a pair as B and W where it can be."""
-    if len(slot) == 1 or slot[1].kind is not BW or not problem.splittable:
+    if len(slot) == 1 or slot[1].kind is not BW or not problem.pipeline.splits:
         return slot
     return slot[0], slot[1]._replace(kind=B), slot[1]._replace(kind=W)
 

@@ -17,7 +17,6 @@ from pipesched.files.schedules.reader import ScheduleReader
 from pipesched.files.schedules.task_texts import start_texts, task_keys
 from pipesched.files.schema_errors import shown
 from pipesched.problem.formatting import amount
-from pipesched.problem.problem import Objective
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence_document import evidence_document
 from pipesched.results.solution import Solution
@@ -62,7 +61,7 @@ class ScheduleFile:
     def metrics(self) -> Metrics:
         """The metrics of the timeline, and the period as stated, which a timeline does not have."""
         found, aim = measure(self.timeline), self.timeline.problem.objective
-        return replace(found, period_ticks=self.value_ticks) if aim is Objective.PERIOD else found
+        return replace(found, period_ticks=self.value_ticks) if aim.repeats else found
 
     def false_claims(self) -> list[str]:
         """Where the figures a file states are not those of its own timeline; for timelines that are valid."""
@@ -70,7 +69,7 @@ class ScheduleFile:
         if validate(self.timeline):
             return []
         metrics, aim = self.metrics, problem.objective
-        value = metrics.period_ticks if aim is Objective.PERIOD else metrics.value_ticks(aim)
+        value = metrics.period_ticks if aim.repeats else metrics.value_ticks(aim)
         if value is None:
             return []
         if self.value_ticks is not None and self.value_ticks != value:
@@ -94,7 +93,7 @@ def schedule_document(file: ScheduleFile) -> dict[str, object]:
     timeline, problem = file.timeline, file.timeline.problem
     aim = problem.objective
     # No timeline tells its period: it is stated, or unknown.
-    value = file.value_ticks if aim is Objective.PERIOD else measure(timeline).value_ticks(aim)
+    value = file.value_ticks if aim.repeats else measure(timeline).value_ticks(aim)
     return {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,

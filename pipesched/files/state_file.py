@@ -26,7 +26,7 @@ from pipesched.files.state_gathers import gather_mistakes
 from pipesched.problem.formatting import amount, memory_text
 from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import BW, RECOMPUTATIONS, B, F, Pass, PassKind, Task, W
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import finer
 from pipesched.problem.state import Ran, State
 
@@ -97,7 +97,7 @@ def _refuse(problem: Problem) -> None:
     without = [feature.name for feature in FEATURES if feature.there(problem) and not feature.has_state]
     for found in [*(["overlapped blocks"] if problem.overlaps else []), *without]:
         raise BadInput(f"found {found} in the problem; allowed with a state: problems without it")
-    if problem.objective is Objective.PERIOD:
+    if problem.objective.repeats:
         raise BadInput("found objective period; allowed with a state: makespan, span or iteration")
 
 

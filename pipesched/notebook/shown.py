@@ -83,9 +83,9 @@ def _columns(problem: Problem) -> list[tuple[str, Callable[[Stage], str]]]:
     columns: list[tuple[str, Callable[[Stage], str], bool]] = [
         ("forward", lambda s: time(s.forward), True),
         ("backward", lambda s: time(s.backward), True),
-        ("weight", lambda s: time(s.weight), problem.splittable),
-        ("fused", lambda s: time(s.fused), problem.splittable),
-        ("overlapped", lambda s: time(s.overlapped), problem.overlaps),
+        ("weight", lambda s: time(s.weight), problem.pipeline.splits),
+        ("fused", lambda s: time(s.fused), problem.pipeline.splits),
+        ("overlapped", lambda s: time(s.overlapped), bool(problem.network.blocks)),
         ("transfer", lambda s: time(s.transfer), any(s.transfer for s in stages)),
         (f"activation ({unit})", lambda s: held(s.activation), True),
         (f"freed by backward ({unit})", lambda s: held(s.freed), any(s.freed for s in stages)),

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from fractions import Fraction
 
 from pipesched.problem.network.open_ends import devices_with_open_ends
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 
 # Integers stay ints, which are many times as fast.
 Value = int | Fraction
@@ -23,7 +23,7 @@ def largest_denominator(problem: Problem, opened: Collection[int] = ()) -> int:
     1 where the first and the last task of all are in any case those of one device: no other one takes longer then. A
     cycle of the others passes once at most through a time that is known, be it that of one opened device or another.
     """
-    if problem.objective is not Objective.SPAN:
+    if not problem.objective.by_device:
         return 1
     if len(devices_with_open_ends(problem.network)) <= 1:
         return 1

@@ -24,7 +24,7 @@ def fused_is_dominated(problem: Problem, stage: int) -> bool:
     if len(fused) == len(backward) == len(weight) == 1:
         one_stream = len({task.stream for task in (*fused, *backward, *weight)}) == 1
         return one_stream and own.ticks(BW) >= _split_ticks(own) and not _gains_by_block(problem, stage)
-    if problem.overlaps:
+    if problem.network.blocks:
         return False
     places = _places_of_weights(fused, backward, weight)
     return places is not None and not _reduces_sooner(problem, stage, places)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 
 
 def passes_alone(problem: Problem, room_for: Callable[[Iterable[int]], int] = max) -> Problem:
@@ -28,7 +28,7 @@ def passes_alone(problem: Problem, room_for: Callable[[Iterable[int]], int] = ma
         holders=(),
         most_gathers=None,
         gather_window=None,
-        objective=Objective.MAKESPAN if problem.objective is Objective.ITERATION else problem.objective,
+        objective=problem.objective.of_passes,
     )
 
 

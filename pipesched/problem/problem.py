@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
-from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
 from hashlib import sha256
@@ -18,25 +17,12 @@ from pipesched.problem.features.stage_arc import StageArc
 from pipesched.problem.network.dependencies import Dependencies
 from pipesched.problem.network.network_of_problem import network_of
 from pipesched.problem.network.task_network import Mode, TaskNetwork
+from pipesched.problem.objective import Objective as Objective  # noqa: PLC0414 - who reads a problem names its objective
 from pipesched.problem.pass_names import microbatches_text, pass_text
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, Task, W
 from pipesched.problem.placement import Placement
 from pipesched.problem.stage import Stage, TaskSpec
 from pipesched.problem.view import PipelineView, is_pipeline, pipeline_of
-
-
-class Objective(StrEnum):
-    """What to minimise; defined in docs/concepts.md."""
-
-    MAKESPAN = "makespan"
-    SPAN = "span"
-    PERIOD = "period"
-    ITERATION = "iteration"
-
-    @property
-    def with_article(self) -> str:
-        """As a sentence names it."""
-        return f"an {self.value}" if self is Objective.ITERATION else f"a {self.value}"
 
 
 @dataclass(frozen=True, repr=False)

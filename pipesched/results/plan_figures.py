@@ -14,7 +14,6 @@ from pipesched.layers.layer import LayerType
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.layers.stage_costs import StageCosts
-from pipesched.problem.problem import Objective
 from pipesched.results.plan import Candidate
 from pipesched.schedule.metrics import device_reach, measure
 
@@ -122,7 +121,7 @@ def step_time(plan: PlanProblem, best: Candidate) -> StepTime:
     problem, taken = best.timeline.problem, list[Fraction]()
     for device in range(problem.devices):
         begin, end = device_reach(best.timeline, device)
-        taken.append((end - (begin if plan.objective is Objective.SPAN else 0)) * problem.tick)
+        taken.append((end - (begin if plan.objective.by_device else 0)) * problem.tick)
     return step_from_times(plan, best.choice, best.partition, taken)
 
 

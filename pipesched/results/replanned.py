@@ -9,7 +9,7 @@ from pipesched.problem.attainable_spans import Value
 from pipesched.problem.formatting import amount
 from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import Task
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.problem.state import Ran, State
 from pipesched.results.gap import gap
 from pipesched.results.solution import Status
@@ -45,7 +45,7 @@ class Replanned:
             device = self.problem.device(task.of)
             ends[device] = max(one.end, ends.get(device, 0))
             starts[device] = min(one.start, starts.get(device, one.start))
-        span = self.problem.objective is Objective.SPAN
+        span = self.problem.objective.by_device
         return max((end - (starts[device] if span else 0) for device, end in ends.items()), default=0)
 
     def orders(self) -> list[list[Task]]:
@@ -79,7 +79,7 @@ class Replanned:
         begun = f"{len(self.state.ran)} {what} as they were, {len(self.tasks or ()) - len(self.state.ran)} ordered anew"
         value, bound = amount(self.problem, self.value), amount(self.problem, self.lower_bound)
         share = f"{100 * gap(self.value, self.lower_bound):.2f} %"
-        name = "span" if self.problem.objective is Objective.SPAN else "makespan"
+        name = "span" if self.problem.objective.by_device else "makespan"
         return f"{self.status.value}: {name} {value}, lower bound {bound}, gap {share}; {begun}"
 
     def document(self) -> dict[str, object]:

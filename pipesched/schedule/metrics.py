@@ -56,11 +56,11 @@ class Metrics:
 
     def value_ticks(self, objective: Objective) -> int:
         """The value of the objective; ValueError for the period of a timeline that is no unrolled pattern."""
-        if objective is Objective.PERIOD:
+        if objective.repeats:
             if self.period_ticks is None:
                 raise ValueError("a finite timeline has no period")
             return self.period_ticks
-        return self.span_ticks if objective is Objective.SPAN else self.makespan_ticks
+        return self.span_ticks if objective.by_device else self.makespan_ticks
 
     def idle(self, objective: Objective) -> float | None:
         """Idle time, mean over the devices: 1 - mean work / objective value; None without a period."""
@@ -87,15 +87,15 @@ class Metrics:
 
     def _idle(self, work: int, devices: int, objective: Objective) -> float | None:
         """The share of the time of so many devices that this work leaves; a period's is that of all micro-batches."""
-        if objective is Objective.PERIOD and self.period_ticks is None:
+        if objective.repeats and self.period_ticks is None:
             return None
-        value = self.value_ticks(objective) * (self.problem.microbatches if objective is Objective.PERIOD else 1)
+        value = self.value_ticks(objective) * (self.problem.microbatches if objective.repeats else 1)
         return 1 - work / (devices * value) if value else 0.0
 
 
 def _known(share: Callable[[Objective], float | None]) -> dict[str, float]:
     # An iteration is a makespan.
-    shares = {one.value: share(one) for one in Objective if one is not Objective.ITERATION}
+    shares = {one.value: share(one) for one in Objective if one.of_passes is one}
     return {name: one for name, one in shares.items() if one is not None}
 
 
@@ -106,8 +106,8 @@ def measure(timeline: Timeline) -> Metrics:
     reach = [device_reach(timeline, device) for device in devices]
     return Metrics(
         timeline.problem,
-        makespan_ticks=max(end for _, end in reach),
-        span_ticks=max(end - start for start, end in reach),
+        makespan_ticks=Objective.MAKESPAN.value_of(reach),
+        span_ticks=Objective.SPAN.value_of(reach),
         work_ticks=_work(timeline),
         peak_quanta=tuple(int(_memory(timeline, device)[1].max()) for device in devices),
     )

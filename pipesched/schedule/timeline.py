@@ -129,7 +129,7 @@ def _ticks(tasks: Sequence[TaskSpec], part: int) -> int:
 def blocks(problem: Problem, schedule: Schedule) -> Whole:
     """The duration of the block that each row of the schedule's columns is part of; -1 where of none."""
     columns = schedule.columns
-    if not problem.overlaps:
+    if not problem.network.blocks:
         return np.full(len(columns), -1)
     ticks = [block_ticks(problem, slot) for order in schedule.orders for slot in order for _ in slot]
     return whole([-1 if block is None else block for block in ticks])

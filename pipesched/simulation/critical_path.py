@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pipesched.problem.passes import Task
-from pipesched.problem.problem import Objective
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.precedence_graph import Graph
 
@@ -31,7 +30,7 @@ def _last(timeline: Timeline, graph: Graph, start: list[int]) -> int | None:
     if not start:
         return None
     nodes: list[int] = [node for device in graph.closing for node in device]
-    if timeline.problem.objective is Objective.SPAN:
+    if timeline.problem.objective.by_device:
         spans = []
         for opening, closing in zip(graph.opening, graph.closing, strict=True):
             begin = min((start[node] for node in opening), default=0)

@@ -54,9 +54,9 @@ class Noisy:
 
     def of(self, objective: Objective) -> Distribution:
         """The distribution of an objective; ValueError for a period, which no finite timeline has."""
-        if objective is Objective.PERIOD:
+        if objective.repeats:
             raise ValueError("a finite timeline has no period")
-        return self.span if objective is Objective.SPAN else self.makespan
+        return self.span if objective.by_device else self.makespan
 
 
 def under_noise(timeline: Timeline, noise: float, samples: int, seed: int) -> Noisy:

@@ -11,7 +11,6 @@ from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import read_json
 from pipesched.files.schedule_file import ScheduleFile, schedule_from, to_text
 from pipesched.problem.attainable_spans import simplest
-from pipesched.problem.problem import Objective
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence_document import evidence_from
 from pipesched.schedule.rescale import finer_timeline
@@ -51,10 +50,10 @@ def with_bound(file: ScheduleFile, bound: Fraction | None, argument: Certificate
     problem = file.timeline.problem
     if bound is None or (file.lower_bound_ticks is not None and file.lower_bound_ticks * problem.tick == bound):
         return file
-    if problem.objective is Objective.PERIOD:
+    if problem.objective.repeats:
         return file
     ticks = bound / problem.tick
-    if problem.objective is not Objective.SPAN:
+    if not problem.objective.by_device:
         ticks = Fraction(ceil(ticks))  # there is no value between two ticks
     timeline = finer_timeline(file.timeline, ticks.denominator)
     whole = int(ticks * ticks.denominator)

@@ -54,7 +54,7 @@ def _refuse(timeline: Timeline) -> None:
             f"{_NAME}: found {found} stages on the devices, and Megatron's ranks have equally many model chunks; "
             f"torch-csv and {ANYTHING} can express it"
         )
-    copies = timeline.problem.overlaps and timeline.schedule.task_orders
+    copies = timeline.problem.network.blocks and timeline.schedule.task_orders
     if copies or any(timeline.in_block(p) for p in timeline.schedule.passes()):
         what = "overlapped blocks beside copies are" if copies else "overlapped blocks are"
         raise BadInput(f"{_NAME}: {what} not supported; torch-csv and {ANYTHING} can express them")
@@ -89,7 +89,7 @@ def _proof(timeline: Timeline) -> str:
 
 
 def _on_streams(timeline: Timeline) -> bool:
-    return not timeline.problem.overlaps and runs_on_streams(timeline)
+    return not timeline.problem.network.blocks and runs_on_streams(timeline)
 
 
 EXPORTERS.register(

@@ -65,7 +65,7 @@ def _write(timeline: Timeline, _: Settings) -> Files:
         "deadlock": _proof(timeline),
     }
     schedule = timeline.schedule
-    if schedule.task_orders and problem.overlaps:
+    if schedule.task_orders and problem.network.blocks:
         raise BadInput(f"{_NAME}: found orders of tasks and overlapped blocks; allowed: one of them")
     if _has_streams(timeline):
         streams = stream_programs(timeline)
@@ -80,7 +80,7 @@ def _write(timeline: Timeline, _: Settings) -> Files:
 
 def _has_streams(timeline: Timeline) -> bool:
     several = timeline.schedule.waits or not timeline.problem.network.one_task_each
-    return bool(several) and not timeline.problem.overlaps
+    return bool(several) and not timeline.problem.network.blocks
 
 
 def _streams(timeline: Timeline, streams: Streams) -> list[dict[str, list[dict[str, object]]]]:

@@ -20,9 +20,9 @@ def rank_program(name: str, timeline: Timeline) -> dict[str, Any]:
     every_device_works(name, "our executor of copies and recomputation", problem.placement)
     if any(p.kind in SAVING for p in timeline.schedule.passes()):
         one_chain(name, "our executor of copies and recomputation", problem.placement)
-        if problem.overlaps:
+        if problem.network.blocks:
             raise BadInput(f"{name}: overlapped blocks beside copies or recomputation are not supported with PyTorch")
-    elif problem.overlaps:
+    elif problem.network.blocks:
         # Here the two passes of a block run in turn.
         problem = replace(problem, stages=tuple(replace(stage, overlapped=None) for stage in problem.stages))
         timeline = simulate(problem, timeline.schedule)

@@ -36,8 +36,8 @@ def _fused_only(problem: Problem) -> Problem:
 
 
 def _fused_words(problem: Problem) -> tuple[str, ...]:
-    split = ("every backward is fused (BW)",) if problem.splittable else ()
-    blocks = ("no overlapped blocks",) if problem.overlaps else ()
+    split = ("every backward is fused (BW)",) if problem.pipeline.splits else ()
+    blocks = ("no overlapped blocks",) if problem.network.blocks else ()
     return (*split, *blocks, "on the last stage every backward directly follows its forward")
 
 
@@ -46,7 +46,7 @@ def _no_blocks(problem: Problem) -> Problem:
 
 
 def _no_blocks_words(problem: Problem) -> tuple[str, ...]:
-    return ("no overlapped blocks",) if problem.overlaps else ()
+    return ("no overlapped blocks",) if problem.network.blocks else ()
 
 
 def _backward_behind_forward(problem: Problem, schedule: Schedule) -> Schedule:
@@ -75,7 +75,7 @@ def _whole_on(place: int) -> _Restricted:
     """The backward of the first (0) or last (-1) stage in one pass: its B takes what BW takes, and its W no time."""
 
     def restricted(problem: Problem) -> Problem:
-        if not problem.splittable:
+        if not problem.pipeline.splits:
             return problem
         stages, where = list(problem.stages), problem.placement.chains[0][place]
         stages[where] = replace(stages[where], backward=stages[where].fused, weight=0)
@@ -104,7 +104,7 @@ def _fused_on(place: int) -> _Adapted:
 
 
 def _whole_words(which: str) -> Callable[[Problem], tuple[str, ...]]:
-    return lambda problem: (f"the {which} stage's backward is whole (BW)",) if problem.splittable else ()
+    return lambda problem: (f"the {which} stage's backward is whole (BW)",) if problem.pipeline.splits else ()
 
 
 def _layers(problem: Problem) -> Mapping[str, str]:

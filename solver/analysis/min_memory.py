@@ -11,7 +11,6 @@ from pipesched.errors import defect_note
 from pipesched.problem.attainable_spans import Value, largest_denominator, most_up_to
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.formatting import amount
-from pipesched.problem.problem import Objective
 from pipesched.problem.rescale import in_ticks_of
 from pipesched.results.analysis.least_memory import LeastMemory
 from pipesched.results.analysis.memory_scale import MemoryScale
@@ -72,7 +71,7 @@ class _Search:
     ) -> None:
         if solution.timeline is None or solution.metrics is None or solution.value_ticks is None:
             raise ValueError("without a schedule there is no memory to reduce")
-        if solution.problem.objective is Objective.PERIOD:
+        if solution.problem.objective.repeats:
             raise ValueError("memory is reduced for makespan or span")
         self.begun, self.problem, self.within, self.on_progress = solution, solution.problem, within, on_progress
         self.budget = Budget(limits, _PARAMS.questions, stop)

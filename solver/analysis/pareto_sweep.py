@@ -10,7 +10,7 @@ from math import log, sqrt
 from threading import Event
 
 from pipesched.arguments import A_PROBLEM, refuse_other
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import in_ticks_of
 from pipesched.results.analysis.frontier import Frontier, Point
 from pipesched.results.analysis.memory_scale import MemoryScale
@@ -62,7 +62,7 @@ def frontier(
     """
     refuse_other("frontier", problem, Problem, A_PROBLEM)
     limits = limits_from("frontier", limits, seconds)
-    if problem.objective is Objective.PERIOD:
+    if problem.objective.repeats:
         raise ValueError("a frontier is of makespan or span")
     if points < 2:
         raise ValueError("a frontier has two points or more: the least memory and ample memory")

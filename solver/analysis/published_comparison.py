@@ -10,7 +10,7 @@ from math import inf
 from threading import Event
 
 from heuristics.catalogue import HEURISTICS, Heuristic, schedule_named
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.results.candidate import Candidate
 from pipesched.results.comparison import OURS, Comparison, with_solution
 from pipesched.results.solution import Solution, Status
@@ -79,7 +79,7 @@ def all_tried(solution: Solution, names: Sequence[str], limits: Limits, stop: Ev
 def _tried(solution: Solution, heuristic: Heuristic) -> Candidate:
     """A candidate of very many micro-batches from fewer, if that is exact and the search found as good a schedule."""
     problem, known = solution.problem, solution.value_ticks
-    if problem.objective is not Objective.PERIOD:
+    if not problem.objective.repeats:
         found = extended_candidate(problem, heuristic)
         if found is not None and not (found.fits and beats(found, known)):
             return found
@@ -89,7 +89,7 @@ def _tried(solution: Solution, heuristic: Heuristic) -> Candidate:
 def _with_best_published(solution: Solution) -> Solution:
     """A search whose time was short may have found less than a published schedule."""
     problem, known = solution.problem, solution.value_ticks
-    if problem.objective is Objective.PERIOD:
+    if problem.objective.repeats:
         return solution
     found = [
         (one.metrics.value_ticks(problem.objective), one)

@@ -12,7 +12,6 @@ from threading import Event
 
 from pipesched.arguments import A_SOLUTION, refuse_other
 from pipesched.problem.chains.microbatch_chains import MicrobatchChains, unequal_microbatches
-from pipesched.problem.problem import Objective
 from pipesched.results.analysis.robustness import Rival, Robustness
 from pipesched.results.candidate import Candidate
 from pipesched.results.solution import Solution
@@ -69,7 +68,7 @@ def robustness(solution: Solution, noise: Noise = USUAL, seconds: float = inf) -
 
 def _robustness(solution: Solution, noise: Noise) -> Robustness | None:
     timeline, problem = solution.timeline, solution.problem
-    if timeline is None or problem.objective is Objective.PERIOD or solution.value_ticks is None:
+    if timeline is None or problem.objective.repeats or solution.value_ticks is None:
         return None
     most = min(_PARAMS.most_published, _PARAMS.most_passes // max(1, sum(map(len, timeline.schedule.orders))))
     if not most:
@@ -100,7 +99,7 @@ def most_robust(
     is where it has no schedule, ValueError for the period.
     """
     refuse_other("most_robust", solution, Solution, A_SOLUTION)
-    if solution.problem.objective is Objective.PERIOD:
+    if solution.problem.objective.repeats:
         raise ValueError("the mean under noise is of makespan or span")
     if solution.timeline is None:
         return solution
@@ -177,7 +176,7 @@ class _Search:
         """Orders that fit; for the span also with no device delayed, as delays may be what makes one fragile."""
         fitting = [c.timeline.schedule for c in self.solution.candidates if c.fits and c.timeline is not None]
         lists = islice(listed(self.problem), _PARAMS.list_schedules)
-        timings = (best_times, simulate) if self.problem.objective is Objective.SPAN else (simulate,)
+        timings = (best_times, simulate) if self.problem.objective.by_device else (simulate,)
         assert self.solution.timeline is not None
         return [
             timed(self.problem, one) for one in (self.solution.timeline.schedule, *fitting, *lists) for timed in timings

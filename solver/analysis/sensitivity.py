@@ -7,7 +7,7 @@ from threading import Event
 
 from pipesched.arguments import A_SOLUTION, refuse_other
 from pipesched.problem.attainable_spans import Value
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.results.analysis.explanation import BoundAndValue, Effect, Explanation
 from pipesched.results.solution import Solution, Status
 from pipesched.schedule.rescale import value_of
@@ -34,7 +34,7 @@ def explain(
     limits = limits_from("explain", limits, None)
     if solution.timeline is None:
         raise ValueError("without a schedule there is nothing to explain")
-    if solution.problem.objective is Objective.PERIOD:
+    if solution.problem.objective.repeats:
         raise ValueError("makespan and span are explained")
     problem, tell, halt = solution.problem, on_progress or (lambda *_: None), stop or Event()
     it = bottleneck(problem, solution.certificate)

@@ -16,7 +16,7 @@ from pipesched.errors import Disagreement
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.chains.microbatch_chains import without_scale
 from pipesched.problem.formatting import amount
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import finer
 from pipesched.results.evidence import Refutation
 from solver.backends.cp_sat import EXHAUSTIVE, Parameters, solve_model
@@ -50,7 +50,7 @@ def recheck_refutation(
 
 def _model(problem: Problem, at_most: int, devices: Collection[int] | None) -> cp_model.CpModel:
     """All schedules of at most so many ticks, of these devices or of all."""
-    if problem.objective is Objective.PERIOD:
+    if problem.objective.repeats:
         raise NotCoveredError("no search by CP-SAT bounds a period")
     try:
         model = ExactModel(jobs_of(problem), at_most, 0, devices=devices)

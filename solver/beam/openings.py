@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 
 
 def openings(problem: Problem) -> list[list[int]]:
@@ -11,7 +11,7 @@ def openings(problem: Problem) -> list[list[int]]:
     One candidate for all chains; or one for a single chain, for which the others wait: where one chain reaches a device
     first and the other last, a device that starts both at once is also the last to end.
     """
-    if problem.objective is not Objective.SPAN:
+    if not problem.objective.by_device:
         return [[0] * problem.devices]
     where, ways = problem.placement.stage_device, list[dict[int, int]]()
     for chain in (chain for chain in problem.placement.chains if problem.microbatches_of[chain[0]]):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from pipesched.problem.attainable_spans import Value, simplest
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import finer
 from pipesched.schedule.rescale import value_of
 from pipesched.schedule.schedule import Schedule
@@ -46,7 +46,7 @@ def best_times(problem: Problem, schedule: Schedule) -> Timeline:
 
     Exact, except for orders so long that the paths between all devices would take minutes.
     """
-    if problem.objective is not Objective.SPAN:
+    if not problem.objective.by_device:
         return simulate(problem, schedule)
     graph = Graph(problem, schedule)
     timeline = simulate_late(problem, schedule, graph)

@@ -19,7 +19,7 @@ from heuristics.catalogue import HEURISTICS
 from pipesched.errors import Disagreement, DoesNotApply, left_out_note
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.passes import BW, B, Pass, Slot, Task
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.rescale import value_of
 from pipesched.schedule.schedule import Schedule
@@ -248,6 +248,6 @@ def best_unrolled(pattern: Pattern, problem: Problem, latest: float = inf) -> Ti
     for first in range(pattern.copies):
         if not timelines or time.monotonic() < latest:
             timelines.append(best_times(problem, unroll(pattern, problem, first)))
-    if problem.objective is not Objective.PERIOD:
+    if not problem.objective.repeats:
         return min(timelines, key=partial(value_of, problem))
     return min(timelines, key=lambda timeline: measure(timeline).makespan_ticks)

@@ -10,7 +10,6 @@ from math import inf
 from heuristics.catalogue import HEURISTICS, Heuristic
 from pipesched.errors import left_out_note
 from pipesched.problem.formatting import counted
-from pipesched.problem.problem import Objective
 from pipesched.results.candidate import Candidate
 from pipesched.results.solution import Solution
 from pipesched.schedule.metrics import Metrics, measure
@@ -120,7 +119,7 @@ def refined(solution: Solution, search: Search) -> Solution:
     The known schedule of least memory is taken if there is time to evaluate them again; walks among others of the same
     value follow if time remains. They are short, and the same on every run that has the time for them.
     """
-    if solution.timeline is None or solution.problem.objective is Objective.PERIOD:
+    if solution.timeline is None or solution.problem.objective.repeats:
         return solution
     fitting = sum(one.fits for one in solution.candidates)
     if not search.clock.counts_work and search.clock.left() < fitting * search.passes * SEARCH.seconds_per_task:

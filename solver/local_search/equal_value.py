@@ -12,7 +12,6 @@ import numpy as np
 from pipesched.errors import Disagreement
 from pipesched.int64_arrays import int64_array
 from pipesched.problem.passes import Task
-from pipesched.problem.problem import Objective
 from pipesched.results.solution import Solution, Status
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.timeline import Timeline
@@ -70,7 +69,7 @@ class EqualValueSearch:
         self.problem = problem
         self.units = units
         self.annealer = Annealer(self.units)
-        self.span = problem.objective is Objective.SPAN
+        self.span = problem.objective.by_device
         orders = timeline.schedule.orders
         begun = [min(map(timeline.start, order[0])) if order else 0 for order in orders]
         self.openings = begun if self.span else [0] * problem.devices

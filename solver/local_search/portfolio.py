@@ -12,7 +12,7 @@ from itertools import count
 import numpy as np
 
 from pipesched.errors import Deadlock
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
@@ -65,7 +65,7 @@ def passes_of(timeline: Timeline) -> Start:
     """Passes, in the ticks of the timeline; operations, where their modes can gain."""
     problem, schedule = timeline.problem, timeline.schedule
     openings = [0] * problem.devices
-    if problem.objective is Objective.SPAN:
+    if problem.objective.by_device:
         held = map(schedule.passes_on, range(problem.devices))
         openings = [min(map(timeline.start, passes), default=0) for passes in held]
     if modes_matter(problem):

@@ -11,7 +11,7 @@ from typing import Any
 
 from pipesched.layers.cluster import Capacities
 from pipesched.problem.formatting import plain
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import finer
 from pipesched.results.evidence import WithMoreMemory
 from pipesched.results.evidence_document import evidence_document, evidence_from
@@ -105,7 +105,7 @@ def _with_schedule(cell: Cell, before: Outcome, from_less: Outcome) -> Outcome:
 def _in_problem(problem: Problem, timeline: Timeline) -> Timeline | None:
     """The starts of a timeline in another problem, whose ticks are as fine or coarser; none for a period."""
     parts = problem.tick / timeline.problem.tick
-    if parts.denominator != 1 or problem.objective is Objective.PERIOD:
+    if parts.denominator != 1 or problem.objective.repeats:
         return None
     return Timeline(finer(problem, parts.numerator), timeline.schedule, timeline.starts)
 

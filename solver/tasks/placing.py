@@ -14,7 +14,7 @@ from formulations.window.window_jobs import WindowJobs
 from pipesched.errors import Deadlock
 from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import Task
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
@@ -100,7 +100,7 @@ def _part(window: WindowJobs, n: int) -> int:
 def _openings(jobs: Jobs, timeline: Timeline) -> list[int]:
     """Opening time of each device in steps: 0 for the makespan."""
     devices = range(jobs.problem.devices)
-    if jobs.problem.objective is not Objective.SPAN:
+    if not jobs.problem.objective.by_device:
         return [0 for _ in devices]
     finer = jobs.problem.tick / timeline.problem.tick
     begin, _ = timeline.times

@@ -11,7 +11,7 @@ from pipesched.errors import BadInput, did_you_mean
 from pipesched.files.exact_numbers import read_yaml
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.problem.pass_names import microbatch_count
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.results.candidate import Candidate
 from pipesched.results.comparison import comparison_document
 from pipesched.results.schedule_figures import memory_capacity
@@ -49,7 +49,7 @@ def compare(channel: Channel, text: str, edits: Sequence[tuple[str, str | None]]
     problem = problem_of(found, settings)
     channel.send("problem", _problem_document(problem))
     seconds = settings.quick_seconds
-    if problem.objective is Objective.PERIOD:
+    if problem.objective.repeats:
         solution = without_search(problem, Limits(seconds=seconds, workers=1))
         _send_bound(channel, solution)
         for one in solution.candidates:

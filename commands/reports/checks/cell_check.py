@@ -15,7 +15,7 @@ from pipesched.files.problems.document import problem_document
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.attainable_spans import simplest
 from pipesched.problem.feasibility import why_infeasible
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence_document import evidence_from
 from pipesched.results.plan_evidence import TooManyStages
@@ -124,7 +124,7 @@ def _wrong(problem: Problem, known: Outcome) -> list[str]:
     if without_name(problem_document(own)) != without_name(problem_document(problem)):
         return ["problem: the schedule is not one of this cell"]
     found = broken_rules(file)
-    if found or problem.objective is Objective.PERIOD:
+    if found or problem.objective.repeats:
         return found
     value = measure(file.timeline).value_ticks(problem.objective) * own.tick
     return [] if value == known.value else [f"claim: a value of {known.value}; its schedule has {value}"]

@@ -7,7 +7,6 @@ from pipesched.checking.finding import Finding, Verdict
 from pipesched.errors import Deadlock
 from pipesched.files.schedule_file import ScheduleFile
 from pipesched.problem.formatting import amount
-from pipesched.problem.problem import Objective
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.repetition import repeats_every
@@ -42,7 +41,7 @@ def bound_finding(file: ScheduleFile) -> Finding | None:
 def value_text(file: ScheduleFile) -> str:
     """The value of its schedule, as the end of a sentence; of a period whether the order repeats in it."""
     problem = file.timeline.problem
-    if problem.objective is Objective.PERIOD:
+    if problem.objective.repeats:
         if file.value_ticks is None:
             return ""
         stated = amount(problem, file.value_ticks)
@@ -60,7 +59,7 @@ def reaches_bound(file: ScheduleFile, finding: Finding | None) -> bool:
     objective = file.timeline.problem.objective
     if finding is None or finding.verdict is not Verdict.VERIFIED:
         return False
-    if objective is Objective.PERIOD:
+    if objective.repeats:
         return file.lower_bound_ticks == file.value_ticks and repeats_as_stated(file)
     return file.lower_bound_ticks == measure(file.timeline).value_ticks(objective)
 

@@ -13,7 +13,7 @@ from commands.shared.output import time as time_text
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
 from pipesched.problem.formatting import size, with_unit
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.results.analysis.bottleneck import story
 from pipesched.results.analysis.explanation_text import footnotes
 from pipesched.results.certificate import Certificate
@@ -181,6 +181,6 @@ def argument(problem: Problem, certificate: Certificate | None) -> list[Part]:
 
 def limiting(problem: Problem, certificate: Certificate | None) -> list[Part]:
     """The limits that keep the problem from being faster, read off the analytic bounds; empty where these give none."""
-    if problem.objective is Objective.PERIOD:
+    if problem.objective.repeats:
         return []
     return [Points(story(bottleneck(problem, certificate)))]

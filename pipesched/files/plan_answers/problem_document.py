@@ -59,7 +59,7 @@ def plan_document(plan: PlanProblem) -> dict[str, object]:
         lengths = sorted({choice.lengths.value for choice in plan.choices if choice.pieces > 1})
         document["sequence_chunks"] = {"count": counts, "lengths": lengths[0] if len(lengths) == 1 else "free"}
     if own := parameters_document(model.parameters):
-        over = {"objective": Objective.ITERATION.value, "overlap_next": plan.objective is Objective.SPAN}
+        over = {"objective": Objective.ITERATION.value, "overlap_next": plan.objective.by_device}
         document |= {"parameters": own} | over
     if plan.shared or plan.either_vocabulary:
         document["vocabulary"] = (Vocabulary.SHARED if plan.shared else Vocabulary.FREE).value

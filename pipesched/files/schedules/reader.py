@@ -46,7 +46,7 @@ class ScheduleReader:
         numbers += [*starts.values()] if isinstance(starts, dict) else []
         numbers += [certificate.get("value")] if isinstance(certificate, dict) else []
         uneven = any(isinstance(number, int) and number % parts for number in numbers)
-        return objective is Objective.PERIOD or (objective is Objective.SPAN and uneven)
+        return objective.repeats or (objective.by_device and uneven)
 
     def schedule(self) -> Schedule:
         orders = self._document.get("orders")

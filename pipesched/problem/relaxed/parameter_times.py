@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 
 from pipesched.problem.passes import BW, B, PassKind, W
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 
 
 def least_besides(problem: Problem) -> int:
     """Ticks of an iteration before all forwards and after all backwards; of a span, those of any one device."""
-    if problem.objective is Objective.SPAN:
+    if problem.objective.by_device:
         return _least_of_a_device(problem)
     return _least_before_forwards(problem) + _least_after_backwards(problem)
 

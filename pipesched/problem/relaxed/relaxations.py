@@ -21,7 +21,7 @@ from functools import partial
 from pipesched.problem.chains.microbatch_chains import without_scale
 from pipesched.problem.formatting import amount
 from pipesched.problem.passes_alone import passes_alone
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.problem.relaxed import arcs_between_chains, least_memory, lookups, pass_memory
 from pipesched.problem.relaxed.parameter_times import least_besides
 from pipesched.problem.relaxed.relaxation import Relaxation, RelaxedProblem
@@ -38,7 +38,7 @@ _ON_DEVICE = (
 
 def _besides(problem: Problem) -> str:
     ticks = least_besides(problem)
-    text = _ON_DEVICE if problem.objective is Objective.SPAN else _BESIDES
+    text = _ON_DEVICE if problem.objective.by_device else _BESIDES
     return text.format(amount(problem, ticks)) if ticks else ""
 
 

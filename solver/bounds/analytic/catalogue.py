@@ -42,7 +42,7 @@ def certificates(problem: Problem, objective: Objective, run: Run | None = None)
 
     `run` computes each bound but the load, whose certificates are always there.
     """
-    objective = Objective.MAKESPAN if objective is Objective.ITERATION else objective
+    objective = objective.of_passes
     left = {keeping: relaxed(problem, keeping) for keeping in {bound.keeping for bound in BOUNDS}}
     found: list[Certificate] = []
     for bound in sorted(BOUNDS, key=lambda bound: bound.rank):

@@ -149,7 +149,7 @@ def _returns(paths: Paths, objective: Objective, stages: Sequence[int]) -> Itera
         if not before:
             continue
         within = [s for s in chain[begin:end] if placement.stage_device[s] == other]
-        makespan = objective is Objective.MAKESPAN
+        makespan = not objective.by_device
         gate = chain[0] if makespan else before[0]
         yield _Returns(other, before, within, paths.head[stages[0]] - paths.head[gate], gate)
 
@@ -189,7 +189,7 @@ def _work_there(paths: Paths, stages: Sequence[int], back: _Returns, left: _Left
 
 
 def _begins(problem: Problem, back: _Returns, device: int) -> str:
-    since = "" if problem.objective is Objective.MAKESPAN else f" after device {back.device} began"
+    since = f" after device {back.device} began" if problem.objective.by_device else ""
     return f"Device {device} cannot begin before {amount(problem, back.head)}{since}."
 
 

@@ -31,7 +31,7 @@ class HeadsAndTails(NamedTuple):
 
 def heads_and_tails(paths: Paths, objective: Objective, first: Sequence[int]) -> Iterator[HeadsAndTails]:
     """All that a device has on which the chains walk these stages first."""
-    if objective is Objective.MAKESPAN:
+    if not objective.by_device:
         yield HeadsAndTails(None, [paths.head[s] for s in first], [paths.tail(s) for s in first])
         return
     for owner in range(paths.view.devices):

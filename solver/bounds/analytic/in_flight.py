@@ -25,7 +25,7 @@ def in_flight_limit(problem: Problem, objective: Objective) -> list[Certificate]
         rounds = -(-len(microbatches) // admitted)
         there_and_back = paths.forward[stage] + paths.round_trip[stage]
         cycle = there_and_back + until_room(paths, stage, capacity, admitted)
-        head = paths.head[stage] if objective is Objective.MAKESPAN else 0
+        head = 0 if objective.by_device else paths.head[stage]
         value = head + (rounds - 1) * cycle + there_and_back + paths.rest[stage]
         many = counted(admitted, "micro-batch")
         text = (

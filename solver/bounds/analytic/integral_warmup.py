@@ -184,7 +184,7 @@ def warm_up_forwards(problem: Problem) -> dict[int, int]:
 
 
 def _head(paths: Paths, objective: Objective, device: int, stages: list[int]) -> _Head:
-    start = paths.head[stages[0]] if objective is Objective.MAKESPAN else 0
+    start = 0 if objective.by_device else paths.head[stages[0]]
     # If all forwards may run before the first backward, the two gaps may be the same time.
     tail = tail_gap(paths, device, [stages]).idle if forced_apart(paths.view, device, [stages]) else 0
     gap = head_gap(paths, device, [stages], 0)

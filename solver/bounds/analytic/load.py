@@ -22,7 +22,7 @@ def load(problem: Problem, objective: Objective) -> list[Certificate]:
     paths, found = Paths(problem), []
     for device in range(problem.devices):
         work = paths.work(device)
-        if objective is Objective.SPAN:
+        if objective.by_device:
             text = f"Device {device} computes {amount(problem, work)} in all, one pass at a time."
             found.append(Certificate("load", work, text, device, OnDevice(device)))
         else:

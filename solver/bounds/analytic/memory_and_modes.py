@@ -30,9 +30,7 @@ def memory_and_modes(problem: Problem, objective: Objective) -> list[Certificate
     if not modes_count(paths.view):
         return []
     devices = [ModeValues(paths, objective, device) for device, _ in visited(paths.view)]
-    starts = [
-        min(paths.head[chain[0]] for chain in one.chains) if objective is Objective.MAKESPAN else 0 for one in devices
-    ]
+    starts = [0 if objective.by_device else min(paths.head[chain[0]] for chain in one.chains) for one in devices]
     holders = {at: Holder(devices, at, starts[at]) for at, one in enumerate(devices) if _limited(one)}
 
     def short(until: int) -> tuple[int, Held] | None:

@@ -34,7 +34,7 @@ def round_trip(problem: Problem, objective: Objective) -> list[Certificate]:
             head, idle, why = mixed, mixed.idle + tail.idle, _APART
         else:
             head, idle, why = all_first, together, _TOGETHER
-        start = min(paths.head[chain[0]] for chain in chains) if objective is Objective.MAKESPAN else 0
+        start = 0 if objective.by_device else min(paths.head[chain[0]] for chain in chains)
         value = start + paths.work(device) + idle
         text = _text(problem, start, paths.work(device), head, tail, f"{why} {amount(problem, value)}.", device)
         found.append(Certificate("round trip", value, text, device, OnDevice(device)))

@@ -55,7 +55,7 @@ def stream_heads_and_tails(problem: Problem, objective: Objective) -> list[Certi
     if chains is None:
         return []
     strongest: dict[Resource, tuple[_Found, int | None]] = {}
-    for whose in [None] if objective is Objective.MAKESPAN else range(problem.devices):
+    for whose in range(problem.devices) if objective.by_device else [None]:
         heads, tails = chains.heads(whose), chains.tails(whose)
         for where, tasks in chains.on.items():
             found = _strongest(chains, tasks, heads, tails)

@@ -61,7 +61,7 @@ def stream_memory(problem: Problem, objective: Objective) -> list[Certificate]:
         return []
     problem = chains.problem
     strongest: dict[Resource, tuple[_Found, int | None]] = {}
-    for whose in [None] if objective is Objective.MAKESPAN else range(problem.devices):
+    for whose in range(problem.devices) if objective.by_device else [None]:
         heads, tails = chains.heads(whose), chains.tails(whose)
         gifts = {device: _Gifts(problem, chains, heads, device) for device in limited}
         for where, tasks in chains.on.items():

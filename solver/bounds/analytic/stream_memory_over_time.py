@@ -37,7 +37,7 @@ def memory_over_time(problem: Problem, objective: Objective) -> list[Certificate
 def _certificate(chains: StreamChains, objective: Objective, device: int) -> Certificate:
     """`head` before the device's first forward, `tail` behind what gives memory back last."""
     problem = chains.problem
-    whose = None if objective is Objective.MAKESPAN else device
+    whose = device if objective.by_device else None
     heads, tails = chains.heads(whose), chains.tails(whose)
     last = problem.network.backwards[0]
     begin, left, needed = list[int](), list[int](), 0

@@ -63,7 +63,7 @@ def stream_weights(problem: Problem, objective: Objective) -> list[Certificate]:
         return []
     problem = chains.problem
     strongest: dict[Resource, tuple[_Found, int | None]] = {}
-    for whose in [None] if objective is Objective.MAKESPAN else range(problem.devices):
+    for whose in range(problem.devices) if objective.by_device else [None]:
         heads, tails = chains.heads(whose), chains.tails(whose)
         for where, tasks in chains.on.items():
             if where.device in limited and any(task.kind is W for task in tasks):

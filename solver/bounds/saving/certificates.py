@@ -22,7 +22,7 @@ def certificates(problem: Problem, objective: Objective, run: Run | None = None)
     found = list[Certificate]()
     saving = relaxed(problem, {SAVED_ACTIVATIONS})
     if saving.problem.network.options:
-        known = Objective.MAKESPAN if objective is Objective.ITERATION else objective
+        known = objective.of_passes
         own: dict[str, Certify] = {
             KIND: partial(memory_and_copies, saving.problem, known),
             NAME: partial(stream_weights, saving.problem.keeping_activations(), known),

@@ -43,7 +43,7 @@ def rows_of_device(
 ) -> DeviceRows:
     """Compute first, then memory where it has a limit, then the streams of copies by their names."""
     ends = _Ends(0, 0)
-    if objective is Objective.MAKESPAN:
+    if not objective.by_device:
         ends = _Ends(min(paths.head[s] for s in stages), min(paths.tail(s) for s in stages))
     rows = [_compute(problem, paths, device, stages, ends)]
     room = _usable(problem, device, stages)

@@ -161,11 +161,11 @@ class ListRun(NamedTuple):
 
     def value(self, objective: Objective) -> int:
         """An upper bound on the objective of the best times of this order."""
-        return self.span if objective is Objective.SPAN else self.makespan
+        return self.span if objective.by_device else self.makespan
 
     def sum_over_devices(self, objective: Objective) -> int:
         """Sum of the devices' times: the tie-breaker of two runs of equal value."""
-        return self.spans if objective is Objective.SPAN else self.ends
+        return self.spans if objective.by_device else self.ends
 
 
 def list_run(shop: Shop, rules: Rules, halt: Array | None = None, compiled: bool = True) -> ListRun | None:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import partial
 
 from heuristics.catalogue import HEURISTICS, Heuristic
-from pipesched.problem.problem import Objective
 from pipesched.results.candidate import Candidate
 from solver.backends.interruptible import run_within
 from solver.engine.search import SEARCH, Search
@@ -75,7 +74,7 @@ def _offer(search: Search, found: Candidate) -> None:
     if found.timeline is not None:
         search.incumbent.phase = found.name
         search.incumbent.offer(found.timeline)
-        if search.problem.objective is Objective.SPAN:
+        if search.problem.objective.by_device:
             search.offer_order(found.timeline.schedule)
 
 

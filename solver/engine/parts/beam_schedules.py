@@ -9,7 +9,6 @@ from math import inf
 
 import numpy as np
 
-from pipesched.problem.problem import Objective
 from solver.backends.interruptible import run_within
 from solver.beam.completion import CompletionBounds, completion_bounds
 from solver.beam.nodes import offsets
@@ -76,7 +75,7 @@ class BeamSchedules:
             # As much time for each width: the best go on (successive halving, Jamieson and Talwalkar, 2016).
             best = sorted(range(len(runs)), key=values.__getitem__)[: max(1, len(runs) // self.fewer_runs)]
             runs = [runs[one] for one in best]
-            if width == self.width and problem.objective is Objective.MAKESPAN:
+            if width == self.width and not problem.objective.by_device:
                 below = run_within(slice_.left(), search.stop, partial(completion_bounds, problem, search.stop))
                 below = None if below is None else _below_best(search, below)
             width *= self.width_growth

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from pipesched.int64_arrays import int64_array
-from pipesched.problem.problem import Objective
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.longest_path import compiled, reached
 from pipesched.simulation.precedence_graph import Graph
@@ -26,7 +25,7 @@ class GivenOrder:
         rows = [columns.on(device) for device in range(problem.devices)]
         self._first = int64_array([row.start for row in rows if row.stop > row.start])
         self._last = int64_array([row.stop - 1 for row in rows if row.stop > row.start])
-        self._span = problem.objective is Objective.SPAN
+        self._span = problem.objective.by_device
 
     def value(self, costs: Costs) -> int:
         """The objective in ticks where everything starts as soon as it can."""

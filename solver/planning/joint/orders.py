@@ -9,7 +9,6 @@ import numpy as np
 
 from formulations.partition.fixed_order import fullest
 from pipesched.problem.passes import F, W
-from pipesched.problem.problem import Objective
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from solver.local_search.annealing import Annealer, AnnealingParameters, annealed
@@ -63,7 +62,7 @@ class OrderArrays:
         self._held = [np.array([stage % length for stage in own], int) for own in problem.placement.stages_of]
         self._capacity = [None if pool.capacity is None else pool.capacity for pool in problem.pools]
         self._lags = np.array([0, *lags]).cumsum()
-        self._span = problem.objective is Objective.SPAN
+        self._span = problem.objective.by_device
         self._opening = np.zeros(problem.devices, np.int64)
         # Of an order that stays what it is, the moments that hold most.
         self._fullest = None if free_order else [_moments(schedule, d, length) for d in range(problem.devices)]

@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 
 from pipesched.layers.plan_problem import Choice, PlanProblem
-from pipesched.problem.problem import Objective
 from solver.local_search.moves import Array
 from solver.planning.partitions.stage_tables import StageTables
 
@@ -49,7 +48,7 @@ class DeviceRows:
 
     def __init__(self, plan: PlanProblem, choice: Choice, tables: StageTables) -> None:
         self._plan, self._tables, self._m = plan, tables, plan.microbatches
-        self._span, self._splits = plan.objective is Objective.SPAN, plan.model.splittable
+        self._span, self._splits = plan.objective.by_device, plan.model.splittable
         placement = choice.on(plan.cluster.devices)
         where = [placement.stage_device[stage] for stage in placement.chains[0]]
         self._fastest = min(tables.slower[device] for device in where)

@@ -13,7 +13,6 @@ from formulations.partition.bound_rows import mean_load
 from pipesched.errors import Disagreement
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, PlanProblem
-from pipesched.problem.problem import Objective
 from pipesched.results.plan import Candidate
 from pipesched.results.plan_evidence import OrderPaths
 from pipesched.schedule.schedule import Schedule
@@ -47,7 +46,7 @@ def provable(plan: PlanProblem, choice: Choice) -> bool:
     if plan.shared or plan.encoder is not None or own.gather is not None:
         return False
     several = plan.model.splittable or len(chains) > 1 or own.some
-    return plan.objective is not Objective.SPAN or not several
+    return not plan.objective.by_device or not several
 
 
 class FixedOrder:

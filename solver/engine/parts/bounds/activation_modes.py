@@ -43,7 +43,7 @@ class ActivationModes(DiagramBounds):
 
 def _passes_of(problem: Problem) -> RelaxedProblem | None:
     """The relaxation of a problem to passes and activation modes; None if it is not covered."""
-    if problem.microbatch_scale:
+    if problem.network.scale:
         return None
     poorer = relaxed(problem, {SAVED_ACTIVATIONS})
     return poorer if is_covered(poorer.problem) else None

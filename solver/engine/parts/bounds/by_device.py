@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from threading import Event
 
-from pipesched.problem.problem import Objective
 from pipesched.results.certificate import Certificate
 from solver.diagram.by_device import bounds_by_device
 from solver.diagram.modelled_stages import walked_chains
@@ -24,7 +23,7 @@ class ByDevice(DiagramBounds):
 
     def serves(self, search: Search) -> bool:
         problem = search.problem
-        if not super().serves(search) or problem.objective is Objective.PERIOD:
+        if not super().serves(search) or problem.objective.repeats:
             return False
         return len([*walked_chains(problem)]) <= DIAGRAMS.most_devices
 
