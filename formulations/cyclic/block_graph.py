@@ -172,7 +172,7 @@ def streams_of(problem: Problem) -> list[Resource]:
 def refuse_no_period(problem: Problem) -> None:
     """`BadInput` for a problem with passes that are not those of each micro-batch, or memory of several streams."""
     network, allowed = problem.network, "passes, of one or several tasks"
-    if network.has_activation_modes or network.has_collectives or network.has_arcs_between_chains:
+    if not network.has_plain_chains:
         raise BadInput(f"period: found {network.what_is_not_single}; allowed: {allowed}")
     if network.blocks and not network.one_task_each:
         raise BadInput("period: found overlapped blocks of passes of several tasks; allowed: one of the two")

@@ -49,11 +49,11 @@ class Cut:
 
     def order(self, timeline: Timeline) -> Schedule:
         """A schedule of the problem as one of the plain problem."""
-        split, places = self.problem.splittable, dict[Pass, tuple[int, int]]()
+        gradient, places = self.problem.network.gradient, dict[Pass, tuple[int, int]]()
         parts = int(self.plain.tick / timeline.problem.tick)
         for task, start in timeline.starts.items():
             (kind, stage, microbatch), part = task.of, task.part
-            if kind is BW and split:
+            if kind is BW and gradient is B:
                 kind, part = self.full[stage][part]
             if kind is F:  # lookups are no part of what is cut
                 part -= timeline.problem.stages[stage].entry - self.problem.stages[stage].entry
@@ -71,7 +71,7 @@ class Cut:
 
     @cached_property
     def _row_of(self) -> dict[tuple[PassKind, int, int], int]:
-        kinds = (F, B if self.problem.splittable else BW, W)
+        kinds = (F, self.problem.network.gradient, W)
         return {
             (kind, stage, part): row
             for row, (stage, *parts) in enumerate(self.rows)
@@ -82,8 +82,10 @@ class Cut:
 
 def cut(problem: Problem) -> Cut | None:
     """None where that is no relaxation, or is not known to be one."""
-    besides = problem.overlaps or problem.stage_arcs or problem.shared_streams or problem.transfer_stream
-    if besides or problem.network.options or problem.network.has_collectives or problem.microbatch_scale:
+    network = problem.network
+    if network.blocks or network.scale or not network.has_plain_chains:
+        return None
+    if problem.shared_streams or problem.transfer_stream:
         return None
     if problem.objective not in (Objective.MAKESPAN, Objective.SPAN):
         return None
@@ -103,9 +105,9 @@ def cut(problem: Problem) -> Cut | None:
 
 def _rows(problem: Problem, stage: int) -> list[Row]:
     """The stages of a stage, in the order of its forward: as many as can be."""
-    down, up = problem.tasks_of(F, stage), problem.tasks_of(B if problem.splittable else BW, stage)
+    down, up = problem.tasks_of(F, stage), problem.tasks_of(problem.network.gradient, stage)
     mirrored = [(forward, len(up) - 1 - back) for forward, back in _in_both(down, up[::-1])]
-    weight = _weights(problem, stage, [backward for _, backward in mirrored]) if problem.splittable else {}
+    weight = _weights(problem, stage, [backward for _, backward in mirrored])
     return [(stage, forward, backward, weight.get(backward)) for forward, backward in mirrored]
 
 
@@ -129,6 +131,8 @@ def _in_both(down: Sequence[TaskSpec], up: Sequence[TaskSpec]) -> Iterator[tuple
 
 def _weights(problem: Problem, stage: int, mirrored: Sequence[int]) -> dict[int, int]:
     """A weight task for each task of B that it follows on its stream; one that waits for all of B follows the last."""
+    if problem.network.gradient is not B:
+        return {}
     backward, found = problem.tasks_of(B, stage), dict[int, int]()
     for part, task in enumerate(problem.tasks_of(W, stage)):
         last = len(backward) - 1 if task.after is None else task.after
@@ -140,7 +144,7 @@ def _weights(problem: Problem, stage: int, mirrored: Sequence[int]) -> dict[int,
 
 def _full_as_split(problem: Problem, stage: int) -> Full | None:
     """A full backward as one that is split, with each weight task at once: then it needs no mode of its own."""
-    if not problem.splittable:
+    if problem.network.gradient is not B:
         return ()
     backward, weight = problem.tasks_of(B, stage), dict(enumerate(problem.tasks_of(W, stage)))
     found, done = list[tuple[PassKind, int]](), 0
@@ -178,9 +182,9 @@ def _plain(problem: Problem, rows: Sequence[Row]) -> Problem:
     devices = {(device, main): device for device in range(problem.devices)}
     where, stages, holding = list[int](), list[Stage](), set[int]()
     for stage, forward, backward, weight in rows:
-        own, split = problem.stages[stage], problem.splittable
+        own, split = problem.stages[stage], problem.network.gradient is B
         stream, ticks = problem.tasks_of(F, stage)[forward][:2]
-        back = problem.tasks_of(B if split else BW, stage)[backward].ticks
+        back = problem.tasks_of(problem.network.gradient, stage)[backward].ticks
         later = 0 if weight is None else problem.tasks_of(W, stage)[weight].ticks
         where.append(devices.setdefault((placement.stage_device[stage], stream), len(devices)))
         plain = Stage(ticks, back, later if split else None, back + later, activation=0)

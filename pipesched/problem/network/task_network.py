@@ -307,10 +307,17 @@ class TaskNetwork:
 
         One stream of a device then runs everything, and chains have nothing but devices and memory in common.
         """
-        if self.options or self.has_collectives or self.has_arcs_between_chains:
-            return False
         devices = {resource.device for resource in self.resources}
-        return all(len(tasks) == 1 for tasks in self.tasks.values()) and len(self.resources) == len(devices)
+        return (
+            self.has_plain_chains
+            and all(len(tasks) == 1 for tasks in self.tasks.values())
+            and len(self.resources) == len(devices)
+        )
+
+    @property
+    def has_plain_chains(self) -> bool:
+        """Whether every pass, of one or several tasks, runs in any case and waits for its own micro-batch alone."""
+        return not (self.options or self.has_collectives or self.has_arcs_between_chains)
 
     @cached_property
     def has_arcs_between_chains(self) -> bool:
