@@ -34,6 +34,9 @@ def _more_than_plain_passes(problem: Problem) -> set[str]:
         "arcs": bool(problem.stage_arcs),
         "scale": bool(problem.microbatch_scale),
         "transfers": problem.transfer_stream is not None and sent,
+        "pass memory": any(
+            own.workspace.workspace(kind) or own.until_end.until_end(kind) for own in stages for kind in own.kinds
+        ),
         "tasks": several or any(len(own) > 1 for own in streams),
     }
     return {name for name, is_there in found.items() if is_there}
@@ -75,5 +78,7 @@ def test_the_view_says_what_the_fields_of_the_problem_say() -> None:
                 limited=any(room is not None for room in view.room),
                 lags=any(view.arrivals),
             )
-    assert all(missing[name] > 10 for name in ("copies", "parameters", "arcs", "scale", "transfers", "tasks")), missing
+    assert all(
+        missing[name] > 10 for name in ("copies", "parameters", "arcs", "scale", "transfers", "pass memory", "tasks")
+    ), missing
     assert all(seen[name] > 5 for name in ("blocks", "split", "whole", "chains", "limited", "lags")), seen
