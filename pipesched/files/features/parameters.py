@@ -208,7 +208,7 @@ def _written(problem: Problem) -> dict[str, object]:
     """The keys of a problem; with an overlapped next iteration its objective, which is then the span."""
     if not problem.network.has_collectives:
         return {}
-    overlapped = {"overlap_next": True, "objective": "iteration"} if problem.objective is Objective.SPAN else {}
+    overlapped = {"overlap_next": True, "objective": "iteration"} if problem.objective.by_device else {}
     return parameter_keys(problem) | overlapped
 
 
