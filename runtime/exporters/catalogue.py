@@ -42,7 +42,7 @@ class Exporter:
     passes only; `copies` whether it holds copies to the host on streams of their own, and recomputation, of whole
     passes; `features` names those of the problem file that not every format can express and this one can; `collectives`
     says whether it holds, among the passes of a device, where parameters are gathered and dropped and gradients
-    reduced, `modules` whether it is for stages that feed those of another chain.
+    reduced; with `every_feature` it shows whatever a schedule runs, those features and modules among it.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Exporter:
     copies: bool = False
     features: frozenset[str] = frozenset()
     collectives: bool = False
-    modules: bool = False
+    every_feature: bool = False
 
     def export(self, timeline: Timeline, options: Mapping[str, str] | None = None, stem: str = "schedule") -> Files:
         """The files by suffix, main file included; `BadInput` where the timeline is broken or the format lacks a word.
@@ -100,10 +100,12 @@ class Exporter:
         if not holds_streams and saving is not None:
             held = "neither copies nor recomputation" if at_once else "no buckets of gradients"
             return f"the schedule runs {saving}, and this format has {held}"
+        if self.every_feature:
+            return None
         for feature in FEATURES:
             if feature.not_expressible and feature.name not in self.features and feature.there(problem):
                 return feature.not_expressible
-        if not self.modules and problem.modules:
+        if problem.modules:
             return "modules feed the trunk, and this format is for one chain of stages"
         return None
 

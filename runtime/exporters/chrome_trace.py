@@ -191,7 +191,6 @@ EXPORTERS.register(
         suffix=_SUFFIX,
         write=_write,
         streams=True,
-        features=frozenset(["microbatch_scale", "sequence_chunks"]),
-        modules=True,
+        every_feature=True,
     )
 )

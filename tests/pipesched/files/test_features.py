@@ -82,6 +82,7 @@ print(json.dumps({
     "schema": json_schema()["properties"]["slower"]["description"],
     "state": refused(lambda: state_from({"now": 0}, one)),
     "format": refused(lambda: EXPORTERS["torch-csv"].export(timeline)),
+    "trace": refused(lambda: EXPORTERS["chrome-trace"].export(timeline)),
 }))
 """
 
@@ -97,7 +98,8 @@ def test_a_module_is_all_that_a_feature_needs(tmp_path: Path) -> None:
     assert "problem: slower: found with modules; allowed: one of the two" in found["together"]
     assert found["schema"] == "how many times as long forwards take"
     assert found["state"] == ["state: found slower in the problem; allowed with a state: problems without it"]
-    assert "forwards are slower" in found["format"][0]
+    assert "forwards are slower" in found["format"][0] and "chrome-trace can express it" in found["format"][0]
+    assert found["trace"] is None
 
 
 @pytest.mark.parametrize("feature", [*FEATURES], ids=lambda one: one.name)
