@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from pipesched.errors import DEFECTS
+from tests.support import optima
 
 ROOT = Path(__file__).parents[1]
 
@@ -63,7 +64,8 @@ _CALLED_BY_MOST, _CALLED_BY_SOME = ("search modes", "lists"), ("tasks tabu", "di
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Before several workers start, compile what they call: else each would do so, at the same time."""
+    """Read the stored optima; before several workers start, compile what they call: else each would, at the same time."""
+    optima.OPTIMA.use(record=optima.RECORD in os.environ)
     if getattr(config.option, "dist", "no") == "no" or hasattr(config, "workerinput") or config.option.collectonly:
         return
     from solver.engine.kernels import ALL_KERNELS
@@ -76,3 +78,9 @@ def pytest_configure(config: pytest.Config) -> None:
     under_way = [subprocess.Popen([sys.executable, "-m", module, *names], cwd=ROOT) for names in lacking if names]
     for process in under_way:
         process.wait()
+
+
+def pytest_sessionfinish() -> None:
+    """Write the optima that a run was started to store."""
+    if optima.OPTIMA.record is not None:
+        optima.write(more=os.environ[optima.RECORD] == "more")

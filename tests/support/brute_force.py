@@ -9,15 +9,16 @@ from heapq import heappop, heappush
 from itertools import chain, combinations, islice, permutations, product
 from math import ceil
 from random import Random
-from typing import NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from pipesched.problem import placement
 from pipesched.problem.passes import BW, B, F, Slot
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
-from pipesched.schedule.schedule import Schedule
+from pipesched.schedule.schedule import Schedule, parse_slot, slot_text
 from tests.support.columns import Costs, Memory, build
+from tests.support.optima import fraction_as_json, fraction_of_json, stored
 from tests.support.task_brute_force import Game, TooManyOrdersError
 
 # A pass or a block of two, and the order of a device.
@@ -34,6 +35,18 @@ class Optimum(NamedTuple):
     schedule: Schedule
 
 
+def _as_json(found: Optimum | None) -> list[Any] | None:
+    return found and [found.value, *(" ".join(map(slot_text, order)) for order in found.schedule.orders)]
+
+
+def _of_json(found: list[Any] | None) -> Optimum | None:
+    if found is None:
+        return None
+    value, *orders = found
+    return Optimum(value, Schedule(tuple(tuple(map(parse_slot, order.split())) for order in orders), "best"))
+
+
+@stored(_as_json, _of_json, TooManyOrdersError)
 def optimum(problem: Problem, objective: Objective, fifo: bool = True, most: int = 10**9) -> Optimum | None:
     """The least value over all orders, and an order that has it; None if no order fits.
 
@@ -52,6 +65,7 @@ def optimum(problem: Problem, objective: Objective, fifo: bool = True, most: int
     return Optimum(found[0], Schedule(found[1], "best"))
 
 
+@stored(fraction_as_json, fraction_of_json, TooManyOrdersError)
 def least_span(problem: Problem) -> Fraction | None:
     """To the fraction of a tick, over all orders whose passes of one kind run in micro-batch order."""
     found = _least(problem, lambda game, chosen: game.value(chosen, Objective.SPAN), True, 10**9)

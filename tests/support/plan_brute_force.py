@@ -19,6 +19,8 @@ from pipesched.layers.recompute_rule import why_not_expressible
 from pipesched.problem.problem import Objective, Problem
 from tests.support import task_brute_force
 from tests.support.brute_force import optimum
+from tests.support.optima import fraction_as_json, fraction_of_json, stored
+from tests.support.task_brute_force import TooManyOrdersError
 
 
 def partitions(plan: PlanProblem, choice: Choice) -> Iterator[Partition]:
@@ -67,6 +69,15 @@ def least(problem: Problem, objective: Objective) -> Fraction | None:
     return None if best is None else Fraction(best.value)
 
 
+def _as_json(found: dict[Choice, Fraction | None]) -> list[Any]:
+    return [[*choice[:3], choice.lengths.name, fraction_as_json(value)] for choice, value in found.items()]
+
+
+def _of_json(found: list[Any]) -> dict[Choice, Fraction | None]:
+    return {Choice(*row[:3], Lengths[row[3]]): fraction_of_json(row[4]) for row in found}
+
+
+@stored(_as_json, _of_json, TooManyOrdersError)
 def best_value(plan: PlanProblem) -> dict[Choice, Fraction | None]:
     """The least value of each placement in the file's unit; None where no plan fits."""
     found: dict[Choice, Fraction | None] = {}

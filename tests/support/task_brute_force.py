@@ -43,6 +43,7 @@ from pipesched.problem.stage import COMPUTE, Gather, Once, TaskSpec
 from pipesched.schedule.schedule import Schedule, Wait
 from pipesched.schedule.stream_orders import stream_orders
 from tests.support.columns import Costs, Memory, build, with_tasks
+from tests.support.optima import fraction_as_json, fraction_of_json, stored
 
 Stream = tuple[int, str]
 Arcs = frozenset[tuple[Task, Task]]
@@ -512,6 +513,7 @@ def _sorted(before: Mapping[Task, Sequence[tuple[Task, int]]]) -> list[Task] | N
     return sequence if len(sequence) == len(before) else None
 
 
+@stored(fraction_as_json, fraction_of_json, TooManyOrdersError)
 def optimum(
     problem: Problem, objective: Objective, most_waits: int = MOST_WAITS, most_orders: int = MOST_ORDERS
 ) -> Fraction | None:

@@ -92,7 +92,7 @@ def test_two_devices_prove_more_than_one() -> None:
 
 
 def test_a_solve_proves_what_no_bound_in_words_does() -> None:
-    found = solve(drawn_tasks(13)[9], Limits(seconds=60, deterministic=12, workers=1))
+    found = solve(drawn_tasks(13)[9], Limits(seconds=600, deterministic=12, workers=1))
     assert found.lower_bound == 404
 
 

@@ -1,0 +1,166 @@
+"""Optima by every order, stored in `optima.json`, so that a test run need not try all orders of all problems again.
+
+    python -m tests.support.optima                                    # tries them and writes the table
+    python -m tests.support.optima tests/solver/tasks/test_pair.py    # adds those of some tests
+
+Tests alone read the table: attacks of `benchmarks/` try every order. What is not in it is computed, and so is a share of
+what is, another one every day, which has to be equal. PIPESCHED_OPTIMA_SEED draws the share of another day again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import MISSING, fields, is_dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from fractions import Fraction
+from functools import wraps
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+from pipesched.files.atomic_write import write_whole
+from pipesched.layers.plan_problem import PlanProblem
+from pipesched.problem.problem import Problem
+
+TABLE = Path(__file__).with_name("optima.json")
+SEED = os.environ.get("PIPESCHED_OPTIMA_SEED") or datetime.now(UTC).strftime("%Y%m%d")
+# Set while the table is written: "all" for a new one, "more" to add to it.
+RECORD = "PIPESCHED_OPTIMA_RECORD"
+# One of so many that are stored is computed again.
+SHARE = 20
+# Tests that compare with optima, by what they import.
+_USES = re.compile(
+    r"brute_force|piece_problems|relaxed_cases|proofs\.(attack|arguments|memory_options|plan_attack|spans)"
+)
+
+Asked = ParamSpec("Asked")
+Found = TypeVar("Found")
+
+
+class Optima:
+    """The table; `record` is what was computed meanwhile, None where the table is only read."""
+
+    def __init__(self) -> None:
+        self.read = False
+        self.stored: dict[str, Any] = {}
+        self.record: dict[str, Any] | None = None
+        self._inside = False
+
+    def use(self, record: bool) -> None:
+        """Read the table from now on, or write down what is computed."""
+        self.record = {} if record else None
+        self.stored = {} if record or not TABLE.exists() else json.loads(TABLE.read_text(encoding="utf-8"))
+        self.read = not record
+
+    def find(self, key: str, compute: Callable[[], Any]) -> Any:
+        """The value of a key as JSON has it: the stored one, or that of the computation, which has to be the same."""
+        if self._inside or not (self.read or self.record is not None):
+            return compute()
+        known = self.stored.get(key, MISSING)
+        if known is not MISSING and not _drawn(key):
+            return known
+        self._inside = True  # what an optimum is made of is not kept by itself
+        try:
+            found = compute()
+        finally:
+            self._inside = False
+        if self.record is not None:
+            self.record[key] = found
+        elif known is MISSING:
+            warnings.warn("an optimum is not stored: python -m tests.support.optima", stacklevel=3)
+        else:
+            assert known == found, (
+                f"PIPESCHED_OPTIMA_SEED={SEED}: {key} is stored as {known}, every order gives {found}"
+            )
+        return found
+
+
+OPTIMA = Optima()
+
+
+def stored(
+    write: Callable[[Found], Any], parse: Callable[[Any], Found], error: type[Exception]
+) -> Callable[[Callable[Asked, Found]], Callable[Asked, Found]]:
+    """Decorate a search over every order: `write` and `parse` are its results as JSON and back; `error` is kept too."""
+
+    def decorated(search: Callable[Asked, Found]) -> Callable[Asked, Found]:
+        @wraps(search)
+        def found(*asked: Asked.args, **by_name: Asked.kwargs) -> Found:
+            def compute() -> Any:
+                try:
+                    return [write(search(*asked, **by_name))]
+                except error as too_many:
+                    return str(too_many)
+
+            value = OPTIMA.find(key_of(search.__module__, search.__name__, asked, sorted(by_name.items())), compute)
+            if isinstance(value, str):
+                raise error(value)
+            return parse(value[0])
+
+        return found
+
+    return decorated
+
+
+def fraction_as_json(value: Fraction | None) -> str | None:
+    """A fraction as text."""
+    return None if value is None else str(value)
+
+
+def fraction_of_json(text: str | None) -> Fraction | None:
+    """A fraction from its text."""
+    return None if text is None else Fraction(text)
+
+
+def key_of(*asked: object) -> str:
+    """A hash of all numbers that define what is asked; names of problems and fields left at their default do not count."""
+    return sha256(repr(_numbers(asked)).encode()).hexdigest()[:14]
+
+
+def _numbers(value: object) -> object:
+    if isinstance(value, Enum):
+        return value.name
+    if is_dataclass(value) and not isinstance(value, type):
+        defaults = {one.name: one.default for one in fields(value) if one.compare}
+        if isinstance(value, Problem | PlanProblem):
+            del defaults["name"]
+        own = {name: getattr(value, name) for name in defaults}
+        return [(name, _numbers(one)) for name, one in own.items() if one != defaults[name]]
+    if isinstance(value, dict):
+        return [(_numbers(key), _numbers(one)) for key, one in value.items()]
+    if isinstance(value, (tuple, list)):
+        return [*map(_numbers, value)]
+    return repr(value)
+
+
+def _drawn(key: str) -> bool:
+    """Whether the share of the day has it."""
+    return int(sha256(f"{SEED} {key}".encode()).hexdigest(), 16) % SHARE == 0
+
+
+def main(files: list[str]) -> int:
+    """Run the tests that compare with optima, all in this process, which writes the table; pytest's exit code."""
+    import pytest
+
+    tests = Path(__file__).parents[1]
+    every = sorted(str(path) for path in tests.rglob("test_*.py") if _USES.search(path.read_text(encoding="utf-8")))
+    os.environ[RECORD] = "more" if files else "all"
+    return int(pytest.main(["-q", "-p", "no:cacheprovider", *(files or every)]))
+
+
+def write(more: bool) -> None:
+    """Write what was computed, added to what is stored or in its place."""
+    known = json.loads(TABLE.read_text(encoding="utf-8")) if more and TABLE.exists() else {}
+    rows = sorted((known | (OPTIMA.record or {})).items())
+    text = ",\n".join(f"{json.dumps(key)}:{json.dumps(one, separators=(',', ':'))}" for key, one in rows)
+    write_whole(TABLE, f"{{\n{text}\n}}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
