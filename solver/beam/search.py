@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.beam.children import DELAY, MATE, STEP, Children, expand
+from solver.beam.children import DELAY, MATE, STEP, expand
+from solver.beam.children import Children as Rows
 from solver.beam.completion import CompletionBounds, rank_below
 from solver.beam.nodes import at_first, offsets
 from solver.beam.ranks import SUMS, Preference
 from solver.beam.tables import Numbers, Walks
+from solver.diagram.compile import Progress, compilation
+from solver.diagram.model import Arcs, Children, Kept
 
 # Rows for children that one call of compiled code fills, which nothing can interrupt.
 _AT_ONCE = 4_000
@@ -25,7 +28,7 @@ class Found(NamedTuple):
     moves: list[tuple[int, int, int]]
 
 
-class _Kept(NamedTuple):
+class _Nodes(NamedTuple):
     """Nodes of a layer, or what leads to it: of each the layer of its parent, that one's number and the move."""
 
     nodes: Numbers
@@ -35,47 +38,72 @@ class _Kept(NamedTuple):
     parents: Numbers
     moves: Numbers
 
+    @property
+    def size(self) -> int:
+        """Number of nodes."""
+        return len(self.nodes)
+
+
+class _BlockOrders:
+    """Model: orders of steps and blocks, which lead two layers further; restricted, as the worst nodes are dropped."""
+
+    def __init__(
+        self, walks: Walks, prefers: Preference, width: int, alike: int, below: CompletionBounds | None
+    ) -> None:
+        self._walks, self._prefers, self._width, self._alike, self._below = walks, prefers, width, alike, below
+        self._layers = int(walks.microbatches.sum())
+        none = np.zeros(1, np.int64)
+        start = at_first(walks)[np.newaxis]
+        self.root = _Nodes(start, none, none.astype(np.float64), none, none, np.zeros((1, 3), np.int64))
+        self._none = self.root._replace(nodes=start[:0])
+        self._room = _room(walks, start.shape[1])
+
+    def expanded(self, layer: _Nodes, done: int) -> Iterator[Children]:
+        """Children in parts that one call of compiled code fills; the best of the last layer's nodes."""
+        if done == self._layers:
+            values = self._values(layer.nodes)
+            yield Children((), layer.size, int(values.min()), (int(values.argmin()), None))
+            return
+        for children in _children(layer.nodes, self._walks, self._prefers, self._room):
+            if self._below is not None:
+                rank_below(children.nodes, children.moves, children.ranks, done, self._walks, self._below)
+            stay, blocks = children.ranks < np.inf, children.moves[:, MATE] >= 0
+            ahead = [_taken(children, chosen & stay, done) for chosen in (~blocks, blocks)]
+            yield Children(ahead, len(children.keys))
+
+    def reduced(self, parts: Sequence[_Nodes], done: int) -> Kept:  # noqa: ARG002 - as a model is asked
+        """The best nodes, of those that have run the same passes no more than `alike`, and of equal rank one."""
+        if not parts:
+            return Kept(self._none)
+        best = _best(parts, self._width, self._alike)
+        return Kept(best, arcs=Arcs(best.layers, best.parents, best.moves))
+
+    def _values(self, nodes: Numbers) -> Numbers:
+        """By node the longest time of a device, with the weight passes that wait."""
+        walks = self._walks
+        _, free, waiting, _, _ = offsets(walks)
+        ends_of = nodes[:, free:waiting].copy()
+        for step in walks.waits:
+            ends_of[:, walks.device[step]] += nodes[:, waiting + step] * walks.weight[step]
+        values: Numbers = (ends_of - walks.opens).max(axis=1)
+        return values
+
 
 def best_order(
     walks: Walks, prefers: Preference, width: int, alike: int, below: CompletionBounds | None = None
-) -> Generator[None, None, Found | None]:
+) -> Generator[Progress, None, Found | None]:
     """The best order found with `width` nodes per layer, at most `alike` of which have run the same passes.
 
-    None if every node of a layer is at an end or, with completion bounds, cannot end before a value. Yields after each
+    None if every node of a layer is at an end or, with completion bounds, cannot end before a value. Pauses after each
     call of compiled code, a hundredth of a second or less.
     """
-    layers = int(walks.microbatches.sum())
-    _, free, waiting, _, size = offsets(walks)
-    start = at_first(walks)[np.newaxis]
-    none = np.zeros(1, np.int64)
-    coming: list[list[_Kept]] = [[] for _ in range(layers + 3)]
-    coming[0].append(_Kept(start, none, none.astype(np.float64), none, none, np.zeros((1, 3), np.int64)))
-    history: list[_Kept | None] = []
-    room = _room(walks, size)
-    for done in range(layers):
-        layer = _best(coming[done], width, alike)
-        coming[done] = []
-        history.append(None if layer is None else layer._replace(nodes=none, keys=none, ranks=np.zeros(0)))
-        if layer is None:
-            continue
-        for children in _children(layer.nodes, walks, prefers, room):
-            if below is not None:
-                rank_below(children.nodes, children.moves, children.ranks, done, walks, below)
-            for further in (1, 2):
-                chosen = ((children.moves[:, MATE] >= 0) == (further == 2)) & (children.ranks < np.inf)
-                coming[done + further].append(_taken(children, chosen, done))
-            yield
-    last = _best(coming[layers], width, alike)
-    if last is None:
+    found = yield from compilation(_BlockOrders(walks, prefers, width, alike, below))
+    if found.value is None:
         return None
-    ends_of = last.nodes[:, free:waiting].copy()
-    for step in walks.waits:
-        ends_of[:, walks.device[step]] += last.nodes[:, waiting + step] * walks.weight[step]
-    values = (ends_of - walks.opens).max(axis=1)
-    return Found(int(values.min()), _traced([*history, last], int(values.argmin())))
+    return Found(found.value, [(int(move[STEP]), int(move[MATE]), int(move[DELAY])) for move in found.moves])
 
 
-def ended(run: Generator[None, None, Found | None]) -> Found | None:
+def ended(run: Generator[Progress, None, Found | None]) -> Found | None:
     """The result of a run, computed without pause."""
     while True:
         try:
@@ -91,7 +119,7 @@ class _Room(NamedTuple):
     scratch: Numbers
     moves: Numbers
     sums: NDArray[np.float64]
-    children: Children
+    children: Rows
 
 
 def _room(walks: Walks, size: int) -> _Room:
@@ -99,32 +127,27 @@ def _room(walks: Walks, size: int) -> _Room:
     moves = np.zeros((steps * (steps + 2), 5), np.int64)
     rows = max(_AT_ONCE, 2 * len(moves))
     keys = np.zeros(rows, np.int64)
-    children = Children(
-        np.zeros((rows, size), np.int64), keys, np.zeros(rows), keys.copy(), np.zeros((rows, 3), np.int64)
-    )
+    children = Rows(np.zeros((rows, size), np.int64), keys, np.zeros(rows), keys.copy(), np.zeros((rows, 3), np.int64))
     return _Room(np.zeros(size, np.int64), moves, np.zeros((SUMS, len(walks.room))), children)
 
 
-def _children(nodes: Numbers, walks: Walks, prefers: Preference, room: _Room) -> Iterator[Children]:
+def _children(nodes: Numbers, walks: Walks, prefers: Preference, room: _Room) -> Iterator[Rows]:
     """The children of a layer, in parts, each good until the next."""
     since = 0
     out = room.children
     while since < len(nodes):
         found, since = expand(nodes, since, walks, prefers, *room)
-        yield Children(out.nodes[:found], out.keys[:found], out.ranks[:found], out.parents[:found], out.moves[:found])
+        yield Rows(out.nodes[:found], out.keys[:found], out.ranks[:found], out.parents[:found], out.moves[:found])
 
 
-def _taken(children: Children, chosen: NDArray[np.bool_], layer: int) -> _Kept:
+def _taken(children: Rows, chosen: NDArray[np.bool_], layer: int) -> _Nodes:
     keys = children.keys[chosen]
     layers, parents, moves = np.full(len(keys), layer), children.parents[chosen], children.moves[chosen]
-    return _Kept(children.nodes[chosen], keys, children.ranks[chosen], layers, parents, moves)
+    return _Nodes(children.nodes[chosen], keys, children.ranks[chosen], layers, parents, moves)
 
 
-def _best(parts: list[_Kept], width: int, alike: int) -> _Kept | None:
-    """The best nodes, of those that have run the same passes no more than `alike`, and of equal rank one."""
-    if not sum(len(part.keys) for part in parts):
-        return None
-    whole = _Kept(*map(np.concatenate, zip(*parts, strict=True)))
+def _best(parts: Sequence[_Nodes], width: int, alike: int) -> _Nodes:
+    whole = _Nodes(*map(np.concatenate, zip(*parts, strict=True)))
     order = np.lexsort((whole.ranks, whole.keys))
     keys, ranks = whole.keys[order], whole.ranks[order]
     new = np.append(True, keys[1:] != keys[:-1])
@@ -133,16 +156,4 @@ def _best(parts: list[_Kept], width: int, alike: int) -> _Kept | None:
     stay = order[(place < alike) & ~again]
     if len(stay) > width:
         stay = stay[np.argsort(whole.ranks[stay], kind="stable")[:width]]
-    return _Kept(*(column[stay] for column in whole))
-
-
-def _traced(history: list[_Kept | None], node: int) -> list[tuple[int, int, int]]:
-    """The moves that lead to a node of the last layer."""
-    found, layer = [], len(history) - 1
-    while layer > 0:
-        kept = history[layer]
-        assert kept is not None
-        move = kept.moves[node]
-        found.append((int(move[STEP]), int(move[MATE]), int(move[DELAY])))
-        layer, node = int(kept.layers[node]), int(kept.parents[node])
-    return found[::-1]
+    return _Nodes(*(column[stay] for column in whole))

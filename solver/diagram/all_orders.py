@@ -12,10 +12,10 @@ from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from solver.bounds.analytic.critical_paths import Paths
 from solver.diagram.certificate import certificate_of
-from solver.diagram.compile import least_end
 from solver.diagram.device_sets import Trial, trials
 from solver.diagram.modelled_stages import owner_of, walked_chains
 from solver.diagram.modelled_steps import modelled_steps
+from solver.diagram.models.chain_steps import least_end
 from solver.diagram.params import DIAGRAMS
 from solver.diagram.projected_completion import projected_completions
 

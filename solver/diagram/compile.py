@@ -1,64 +1,87 @@
-"""Compilation of the relaxed decision diagram: dynamic programming over orders of modelled steps, layer by layer."""
+"""The compiler of decision diagrams, layer by layer: of any model, exact, relaxed or restricted."""
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Generator, Sequence
 from threading import Event
+from typing import Any, NamedTuple
 
-import numpy as np
-
-from solver.diagram.completion import ENDLESS
-from solver.diagram.expansion import expand
-from solver.diagram.layers import Labels, Layer, Least, first_layer, joined, slices
-from solver.diagram.projected_completion import ProjectedCompletions
-from solver.diagram.reduction import reduced
-from solver.diagram.repetition import ROUNDS, skip
-from solver.diagram.steps import NEVER, NONE, Steps, longest_of
-
-# Labels looked at by one call of compiled code, which nothing can interrupt; and in a layer, which has memory.
-_AT_ONCE, _LAYER = 50_000, 4_000_000
+from solver.diagram.model import Arcs, Kept, Layer, Made, Model
 
 
-def least_end(
-    steps: Steps,
-    width: int,
-    work: int,
-    stop: Event,
-    guides: ProjectedCompletions,
-    value: int = NEVER,
-    until: int = ROUNDS,
-    reached: list[Labels] | None = None,
-) -> Least:
-    """The least end of all orders; with completion bounds, of those that may end before `value`, or `value` itself.
+class Progress(NamedTuple):
+    """Work so far, and the number of children of the layer that is expanded."""
 
-    With one chain, rounds in which every step is taken once may be skipped after `until` of them, if there are neither
-    completion bounds nor blocks. The states of each layer are added to `reached`, with the least of every time there.
+    looked: int
+    children: int
+
+
+class Outcome(NamedTuple):
+    """The least value of a diagram, None if no solution is left; the work, and whether nodes were merged.
+
+    Of a restricted diagram the moves of the best solution. Not `finished`: the value says nothing.
     """
-    count, best, used, merges, done = len(steps.ticks), NEVER, 0, False, 0
-    layer = first_layer(steps, np.int32 if longest_of(steps) < ENDLESS else np.int64)
-    none = Labels(layer.keys[:0], layer.labels[:0])
-    further, rounds = none, list[Layer]()
-    may_block, alike = (steps.blocks >= 0).any(), (steps.first == 0).all() and steps.owner in (NONE, steps.device[0])
-    skips = alike and not len(guides.all) and not may_block
-    while len(layer.keys) or len(further.keys):
-        if reached is not None:
-            reached.append(layer.least())
-        near, far, size = [further], [none], 0
-        for since, end in slices(layer.first, _AT_ONCE // (steps.slots + 1)):
-            keys, labels, blocks, ended, seen = expand(layer, since, end, steps, done, guides, value)
-            near.append(Labels(keys[~blocks], labels[~blocks]) if may_block else Labels(keys, labels))
-            far.append(Labels(keys[blocks], labels[blocks]) if may_block else none)
-            best, used, size = min(best, ended), used + seen, size + len(keys)
-            if used > work or size > _LAYER or stop.is_set():
-                return Least(None, used, True)
-        now, further, done = joined(near), joined(far), done + 1
-        order = np.argsort(now.keys, kind="stable")
-        *parts, merges_here = reduced(now.keys[order], now.labels[order], width)
-        layer, merges = Layer(*parts), merges or merges_here
-        if skips and done % count == 0 and len(rounds) < until:
-            rounds.append(layer)
-            if len(rounds) == until:
-                left = int(steps.microbatches[0]) - done // count - steps.slots - 1
-                skipped, later = skip(rounds, steps, left)
-                layer, done = layer._replace(labels=layer.labels + later), done + skipped * count
-    best = min(best, value)
-    return Least(best if best < NEVER else None, used, merges)
+
+    value: int | None
+    looked: int
+    merged: bool
+    moves: list[Any]
+    finished: bool = True
+
+
+def compilation(model: Model[Made, Layer]) -> Generator[Progress, None, Outcome]:
+    """Compile the diagram of a model; pauses after each part of a layer."""
+    kept, done, looked, merged = Kept(model.root), 0, 0, False
+    ahead, history = deque[list[Made]](), list[Arcs | None]()
+    value: int | None = None
+    last: tuple[int, Any] | None = None
+    while True:
+        history.append(kept.arcs)
+        merged, size = merged or kept.merged, 0
+        for children in model.expanded(kept.layer, done):
+            looked += children.looked
+            for further, nodes in enumerate(children.ahead):
+                while len(ahead) <= further:
+                    ahead.append([])
+                if nodes.size:
+                    ahead[further].append(nodes)
+                    size += nodes.size
+            if children.value is not None and (value is None or children.value < value):
+                value, last = children.value, children.last
+                end = len(history) - 1
+            yield Progress(looked, size)
+        if not any(ahead):
+            return Outcome(value, looked, merged, [] if last is None else _path(history, end, *last))
+        done += 1
+        kept = model.reduced(ahead.popleft(), done)
+        done += kept.skipped
+
+
+def compiled_within(
+    model: Model[Made, Layer], stop: Event, most_looked: int | None = None, most_children: int | None = None
+) -> Outcome:
+    """The outcome of a diagram, unless it takes more work, a layer has more children, or it is stopped."""
+    run = compilation(model)
+    while True:
+        try:
+            looked, children = next(run)
+        except StopIteration as end:
+            found: Outcome = end.value
+            return found
+        over = (most_looked is not None and looked > most_looked) or (
+            most_children is not None and children > most_children
+        )
+        if over or stop.is_set():
+            return Outcome(None, looked, True, [], finished=False)
+
+
+def _path(history: Sequence[Arcs | None], layer: int, node: int, move: Any) -> list[Any]:
+    """The moves that lead to a node of a layer, and one more."""
+    found = [] if move is None else [move]
+    while layer > 0:
+        arcs = history[layer]
+        assert arcs is not None
+        found.append(arcs.moves[node])
+        layer, node = int(arcs.layers[node]), int(arcs.parents[node])
+    return found[::-1]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from solver.diagram.steps import Numbers, Steps
 
@@ -29,6 +30,15 @@ class Labels(NamedTuple):
 
     keys: Numbers
     labels: Numbers
+
+    @property
+    def size(self) -> int:
+        """Number of labels."""
+        return len(self.keys)
+
+    def where(self, chosen: NDArray[np.bool_]) -> Labels:
+        """Some of them."""
+        return Labels(self.keys[chosen], self.labels[chosen])
 
 
 class Least(NamedTuple):

@@ -98,7 +98,7 @@ def compile_orders() -> None:
     problem = problem_from(_PROBLEM | {"memory": {"capacity": 2}})
     diagram = diagram_of(problem, Event())
     assert diagram is not None
-    schedule_with(problem, diagram, step_order(diagram, lambda *_: 1) or ())
+    schedule_with(problem, diagram, step_order(diagram, 1, Event()) or ())
 
 
 def compile_beam() -> None:

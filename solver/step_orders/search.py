@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from threading import Event
 from typing import NamedTuple
 
@@ -10,7 +10,10 @@ import numpy as np
 
 from pipesched.problem.problem import Problem
 from solver.bounds.analytic.critical_paths import Paths
+from solver.diagram.compile import compiled_within
 from solver.diagram.completion import CompletionRows, completion
+from solver.diagram.layers import Layer
+from solver.diagram.model import Arcs, Children, Kept
 from solver.diagram.modelled_stages import owner_of, state_count, walked_chains
 from solver.diagram.modelled_steps import modelled_steps
 from solver.diagram.params import DIAGRAMS
@@ -70,33 +73,50 @@ def diagram_of(problem: Problem, stop: Event) -> Diagram | None:
     return Diagram(chain, steps, weights, completion(steps, DIAGRAMS.most_numbers, stop))
 
 
-def step_order(diagram: Diagram, width_of: Callable[[int, int], int], below: int = NEVER) -> list[Taken] | None:
-    """The best order met; None where it is ended, or where none of those kept can end below a value.
+class _Labels(NamedTuple):
+    """Labels of states by key, the label of the layer before that each comes from, and the step."""
 
-    `width_of` says how many orders of a state stay, after so many steps and with so many states; 0 ends it.
-    """
-    (_, steps, weights, rest), done = diagram, 0
-    devices = len(steps.room)
-    keys, first = np.zeros(1, np.int64), np.array([0, 1], np.int64)
-    labels = np.zeros((1, steps.slots + 3 * devices + len(weights.ticks)), np.int64)
-    history: list[tuple[Numbers, Numbers]] = []
-    least, end = NEVER, (-1, -1, -1)
-    while len(keys):
-        width = width_of(done, len(keys))
-        if not width:
-            return None
-        done += 1
-        ways = _ways(rest, done, steps)
-        found = longer(keys, first, labels, steps, weights, done - 1, *ways, below)
-        keys, labels, before, taken, ended, last, step = found
-        if ended < least:
-            least, end = ended, (done - 1, last, step)
+    keys: Numbers
+    labels: Numbers
+    before: Numbers
+    taken: Numbers
+
+    @property
+    def size(self) -> int:
+        """Number of labels."""
+        return len(self.keys)
+
+
+class _StepOrders:
+    """Model: orders of all steps of a chain; restricted, as labels of a state beyond the width are dropped."""
+
+    def __init__(self, diagram: Diagram, width: int, below: int) -> None:
+        _, self._steps, self._weights, self._rest = diagram
+        self._width, self._below = width, below
+        times = self._steps.slots + 3 * len(self._steps.room) + len(self._weights.ticks)
+        self.root = Layer(np.zeros(1, np.int64), np.array([0, 1], np.int64), np.zeros((1, times), np.int64))
+
+    def expanded(self, layer: Layer, done: int) -> Iterator[Children]:
+        """All of a layer at once, without orders that cannot end before the threshold."""
+        ways = _ways(self._rest, done + 1, self._steps)
+        *columns, ended, last, step = longer(*layer, self._steps, self._weights, done, *ways, self._below)
+        yield Children((_Labels(*columns),), len(columns[0]), ended if ended < NEVER else None, (last, step))
+
+    def reduced(self, parts: Sequence[_Labels], done: int) -> Kept:
+        """The best non-dominated labels of each state."""
+        keys, labels, before, taken = parts[0]
         order = np.argsort(keys, kind="stable")
         keys, labels = keys[order], labels[order]
-        keys, first, kept = best_of(keys, labels, width, steps, *ways)
-        labels, kept = labels[kept], order[kept]
-        history.append((before[kept], taken[kept]))
-    return None if least == NEVER else _traced(history[: end[0]], end[1], end[2])
+        keys, first, stay = best_of(keys, labels, self._width, self._steps, *_ways(self._rest, done, self._steps))
+        chosen = order[stay]
+        arcs = Arcs(np.full(len(stay), done - 1), before[chosen], taken[chosen])
+        return Kept(Layer(keys, first, labels[stay]), arcs=arcs)
+
+
+def step_order(diagram: Diagram, width: int, stop: Event, below: int = NEVER) -> list[Taken] | None:
+    """The best order met, of `width` orders of each state; None if stopped, or if none of those ends below a value."""
+    found = compiled_within(_StepOrders(diagram, width, below), stop)
+    return None if found.value is None else [_taken(int(code)) for code in found.moves]
 
 
 def _ways(rest: Sequence[CompletionRows] | None, done: int, steps: Steps) -> CompletionRows:
@@ -105,15 +125,6 @@ def _ways(rest: Sequence[CompletionRows] | None, done: int, steps: Steps) -> Com
         nothing = np.full((1, steps.slots + 2 * len(steps.room)), NOTHING, np.int32)
         return CompletionRows(np.empty(0, np.int64), np.array([0, 1], np.int64), nothing)
     return rest[done]
-
-
-def _traced(history: Sequence[tuple[Numbers, Numbers]], label: int, step: int) -> list[Taken]:
-    """The steps that lead to a label, and one more."""
-    found = [step]
-    for before, taken in reversed(history):
-        found.append(int(taken[label]))
-        label = before[label]
-    return [_taken(one) for one in reversed(found)]
 
 
 def _taken(code: int) -> Taken:

@@ -14,10 +14,10 @@ from pipesched.results.certificate import Certificate
 from pipesched.results.diagram_evidence import Diagram
 from solver.bounds.analytic.critical_paths import Paths
 from solver.diagram.activation_modes.relaxation import relaxation_of
-from solver.diagram.activation_modes.search import least_end
 from solver.diagram.certificate import KIND
 from solver.diagram.layers import Least
 from solver.diagram.modelled_stages import devices_of, stages_on, walked_chains
+from solver.diagram.models.activation_modes import least_end
 from solver.diagram.params import DIAGRAMS
 from solver.diagram.thresholds import refuted_thresholds
 from solver.parameters import tunable, tuned

@@ -17,6 +17,7 @@ from solver.beam.ranks import Preference
 from solver.beam.schedules import schedule_of_moves
 from solver.beam.search import Found, best_order
 from solver.beam.tables import covers, walks_of
+from solver.diagram.compile import Progress
 from solver.engine.kernels import BEAM_KERNELS, Kernels
 from solver.engine.search import Search
 from solver.engine.slices import Slice, Work
@@ -88,7 +89,7 @@ def _below_best(search: Search, below: CompletionBounds) -> CompletionBounds:
 
 
 def _found(
-    search: Search, run: Generator[None, None, Found | None], slice_: Slice
+    search: Search, run: Generator[Progress, None, Found | None], slice_: Slice
 ) -> Generator[None, Slice, tuple[Found | None, Slice]]:
     """The result of a run, in as many slices as it needs, and the last of these."""
     while True:

@@ -67,7 +67,7 @@ def _look_for(search: Search, found: list[Schedule], stop: Event) -> None:
             if diagram.rest is None or value is None:
                 return
             below = ceil(value)
-        order = step_order(diagram, lambda *_, width=width: 0 if stop.is_set() else width, below)
+        order = step_order(diagram, width, stop, below)
         schedule = None if order is None else schedule_with(search.problem, diagram, order)
         if schedule is not None:
             found.append(schedule)

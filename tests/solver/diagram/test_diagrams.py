@@ -30,17 +30,18 @@ from pipesched.results.evidence_document import evidence_document, evidence_from
 from solver.bounds.analytic import critical_paths
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.analytic.critical_paths import Paths, durations
-from solver.diagram import all_orders, compile, threshold_search
+from solver.diagram import all_orders, threshold_search
 from solver.diagram import modelled_steps as kept_passes
 from solver.diagram.all_orders import bounds_of_all_orders
 from solver.diagram.by_device import bounds_by_device
 from solver.diagram.certificate import KIND
-from solver.diagram.compile import least_end
 from solver.diagram.completion import completion
 from solver.diagram.device_sets import in_even_steps
 from solver.diagram.layers import Least
 from solver.diagram.modelled_stages import owner_of, stages_on
 from solver.diagram.modelled_steps import modelled_steps
+from solver.diagram.models import chain_steps
+from solver.diagram.models.chain_steps import least_end
 from solver.diagram.projected_completion import SmallerDiagram, projected_completions
 from solver.diagram.steps import ModelledSteps, without_blocks
 from solver.diagram.threshold_bounds import bounds_of_devices, bounds_of_more_stages, bounds_of_stages
@@ -358,10 +359,10 @@ def test_a_layer_that_is_broken_off_proves_nothing(monkeypatch: pytest.MonkeyPat
     one = makespan(2, 4, 4, times=UNEVEN_BLOCKS)
     steps = kept(one, (0, 1))
     whole = plain(one, steps, 64).ticks
-    monkeypatch.setattr(compile, "_AT_ONCE", 1)
+    monkeypatch.setattr(chain_steps, "_AT_ONCE", 1)
     assert plain(one, steps, 64).ticks == whole
     for most in range(1, 40, 3):
-        monkeypatch.setattr(compile, "_LAYER", most)
+        monkeypatch.setattr(chain_steps, "_LAYER", most)
         assert plain(one, steps, 64).ticks is None
 
 

@@ -50,7 +50,7 @@ def _best(of: Problem, width: int) -> Fraction | int:
 
 
 def _order(of: Problem, width: int) -> list[Taken]:
-    order = step_order(_diagram(of), lambda *_: width)
+    order = step_order(_diagram(of), width, Event())
     assert order is not None
     return order
 
@@ -104,9 +104,9 @@ def test_a_full_backward_that_takes_no_longer_than_a_gradient() -> None:
 
 def test_only_orders_that_end_below_a_value() -> None:
     diagram = _diagram(_cheaper_fused(2, 8, 2, 16))
-    assert step_order(diagram, lambda *_: 64, 231) is not None
-    assert step_order(diagram, lambda *_: 64, 230) is None
-    assert step_order(diagram._replace(rest=None), lambda *_: 64, 231) is not None
+    assert step_order(diagram, 64, Event(), 231) is not None
+    assert step_order(diagram, 64, Event(), 230) is None
+    assert step_order(diagram._replace(rest=None), 64, Event(), 231) is not None
 
 
 def test_full_backwards() -> None:
@@ -145,8 +145,22 @@ def test_nothing_where_memory_does_not_hold() -> None:
     assert schedule_with(narrow, _diagram(wide), _order(wide, 4)) is None
 
 
+class _StopsAfter(Event):
+    """Set when it has been asked so many times: once a layer."""
+
+    def __init__(self, asked: int) -> None:
+        super().__init__()
+        self.left = asked
+
+    def is_set(self) -> bool:
+        self.left -= 1
+        return self.left < 0
+
+
 def test_over_in_the_middle() -> None:
-    assert step_order(_diagram(_v(2, 4, 2)), lambda done, _: done < 20) is None
+    diagram, early, late = _diagram(_v(2, 4, 2)), _StopsAfter(20), _StopsAfter(1000)
+    assert step_order(diagram, 1, early) is None and early.left == -1
+    assert step_order(diagram, 1, late) is not None and late.left == 1000 - len(diagram.steps.ticks) * 4
 
 
 def test_nothing_of_two_chains_and_of_blocks() -> None:

@@ -1,41 +1,77 @@
-"""All orders of a relaxation that may end before a threshold, state by state; few enough under tight memory."""
+"""Model: the orders of an activation-mode relaxation that may end before a threshold; exact, as nothing is merged.
+
+A node is a state with all its non-dominated labels; few enough under tight memory.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from threading import Event
 
 from solver.diagram.activation_modes.relaxation import ModeRelaxation
 from solver.diagram.activation_modes.states import Label, Move, State, States
+from solver.diagram.compile import compiled_within
 from solver.diagram.layers import Least
+from solver.diagram.model import Children, Kept
 
 
-def least_end(holding: ModeRelaxation, below: int, work: int, stop: Event) -> Least:
-    """The least end of orders that end below the value, or that; None where that takes more than so many labels."""
-    states, least, looked = States(holding), below, 0
-    state, label = states.first
-    layers: list[dict[State, list[Label]]] = [{} for _ in range(states.last_rank + 1)]
-    layers[0][state] = [label]
-    for rank in range(states.last_rank):
-        for state, found in layers[rank].items():
-            labels = earliest(found)
-            looked += len(found)
-            if looked > work or stop.is_set():
-                return Least(None, looked, False)
+class ModeLayer(dict[State, list[Label]]):
+    """States of a rank, with their labels."""
+
+    @property
+    def size(self) -> int:
+        """Number of states."""
+        return len(self)
+
+
+class ActivationModes:
+    """Of orders that end below a threshold; the layers are the ranks of states."""
+
+    def __init__(self, relaxation: ModeRelaxation, below: int) -> None:
+        self._relaxation, self._below, self._states = relaxation, below, States(relaxation)
+        state, label = self._states.first
+        self.root = ModeLayer({state: [label]})
+
+    def expanded(self, layer: ModeLayer, done: int) -> Iterator[Children]:
+        """State by state."""
+        states, below = self._states, self._below
+        for state, labels in layer.items():
+            ahead, value = list[ModeLayer](), below
             for move in states.moves(state, labels[0].queues):
-                left, own = states.left(move.state), list[Label]()
+                left, own, rank = states.left(move.state), list[Label](), states.rank(move.state)
                 for one in labels:
                     start = _start(one, move)
                     new = _after(one, move, start)
-                    end = max(_end(holding, new, left), 0 if move.ends is None else start + move.ticks + move.ends)
-                    if end < below:
+                    ends = 0 if move.ends is None else start + move.ticks + move.ends
+                    end = max(_end(self._relaxation, new, left), ends)
+                    if end < below and rank == states.last_rank:
+                        value = min(value, end)
+                    elif end < below:
                         own.append(new)
-                        least = min(least, end) if states.rank(move.state) == states.last_rank else least
                 if own:
-                    layers[states.rank(move.state)].setdefault(move.state, []).extend(own)
-        layers[rank].clear()
-    return Least(least, looked, False)
+                    while len(ahead) < rank - done:
+                        ahead.append(ModeLayer())
+                    ahead[rank - done - 1].setdefault(move.state, []).extend(own)
+            yield Children(ahead, len(labels), value if value < below else None)
+
+    def reduced(self, parts: Sequence[ModeLayer], done: int) -> Kept:  # noqa: ARG002 - as a model is asked
+        """The non-dominated labels of each state."""
+        found = ModeLayer()
+        for part in parts:
+            for state, labels in part.items():
+                found.setdefault(state, []).extend(labels)
+        for state, labels in found.items():
+            found[state] = earliest(labels)
+        return Kept(found)
+
+
+def least_end(relaxation: ModeRelaxation, below: int, work: int, stop: Event) -> Least:
+    """The least end of orders that end below the value, or that; None where that takes more than so many labels."""
+    found = compiled_within(ActivationModes(relaxation, below), stop, work)
+    if not found.finished:
+        return Least(None, found.looked, False)
+    return Least(below if found.value is None else found.value, found.looked, False)
 
 
 def earliest(labels: Iterable[Label]) -> list[Label]:
@@ -82,10 +118,10 @@ def _after(label: Label, move: Move, start: int) -> Label:
     return Label(tuple(free), over, tuple(queues))
 
 
-def _end(holding: ModeRelaxation, label: Label, left: Sequence[tuple[int, int]]) -> int:
+def _end(relaxation: ModeRelaxation, label: Label, left: Sequence[tuple[int, int]]) -> int:
     """A lower bound on the end of the objective's devices, including their work up to the last gradient."""
     found = 0
-    for n, (device, (until, weights)) in enumerate(zip(holding.devices, left, strict=True)):
+    for n, (device, (until, weights)) in enumerate(zip(relaxation.devices, left, strict=True)):
         if device.counts:
             found = max(found, label.over[n] + until + weights)
         if device.counts and until:  # its tail; a device that is through may have begun it

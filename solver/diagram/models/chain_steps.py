@@ -1,0 +1,90 @@
+"""Model: the steps of some stages' chains, and blocks of them; similar labels are merged, so the diagram is relaxed.
+
+A node is a state with one label of it. A block of a forward and a gradient leads two layers further.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from threading import Event
+
+import numpy as np
+
+from solver.diagram.compile import compiled_within
+from solver.diagram.completion import ENDLESS
+from solver.diagram.expansion import expand
+from solver.diagram.layers import Labels, Layer, Least, first_layer, joined, slices
+from solver.diagram.model import Children, Kept
+from solver.diagram.projected_completion import ProjectedCompletions
+from solver.diagram.reduction import reduced
+from solver.diagram.repetition import ROUNDS, skip
+from solver.diagram.steps import NEVER, NONE, Steps, longest_of
+
+# Labels looked at by one call of compiled code, which nothing can interrupt; and in a layer, which has memory.
+_AT_ONCE, _LAYER = 50_000, 4_000_000
+
+
+class ChainSteps:
+    """Of the orders that completion bounds admit below `value`, with at most `width` labels of a state.
+
+    With one chain, rounds in which every step is taken once may be skipped after `until` of them, if there are neither
+    completion bounds nor blocks. The states of each layer are added to `reached`, with the least of every time there.
+    """
+
+    def __init__(
+        self,
+        steps: Steps,
+        width: int,
+        guides: ProjectedCompletions,
+        value: int,
+        until: int,
+        reached: list[Labels] | None,
+    ) -> None:
+        self._steps, self._width, self._guides, self._value = steps, width, guides, value
+        self._until, self._reached, self._rounds = until, reached, list[Layer]()
+        self.root = first_layer(steps, np.int32 if longest_of(steps) < ENDLESS else np.int64)
+        self._may_block = bool((steps.blocks >= 0).any())
+        alike = (steps.first == 0).all() and steps.owner in (NONE, steps.device[0])
+        self._skips = alike and not len(guides.all) and not self._may_block
+
+    def expanded(self, layer: Layer, done: int) -> Iterator[Children]:
+        """Children in parts that one call of compiled code takes."""
+        if self._reached is not None:
+            self._reached.append(layer.least())
+        for since, end in slices(layer.first, _AT_ONCE // (self._steps.slots + 1)):
+            keys, labels, blocks, ended, seen = expand(layer, since, end, self._steps, done, self._guides, self._value)
+            every = Labels(keys, labels)
+            near, far = (every.where(~blocks), every.where(blocks)) if self._may_block else (every, None)
+            yield Children((near,) if far is None else (near, far), seen, ended if ended < NEVER else None)
+
+    def reduced(self, parts: Sequence[Labels], done: int) -> Kept:
+        """Dominated labels are pruned, and beyond the width merged; later rounds may repeat."""
+        now = joined([Labels(self.root.keys[:0], self.root.labels[:0]), *parts])
+        order = np.argsort(now.keys, kind="stable")
+        *columns, merged = reduced(now.keys[order], now.labels[order], self._width)
+        layer, skipped, count = Layer(*columns), 0, len(self._steps.ticks)
+        if self._skips and done % count == 0 and len(self._rounds) < self._until:
+            self._rounds.append(layer)
+            if len(self._rounds) == self._until:
+                left = int(self._steps.microbatches[0]) - done // count - self._steps.slots - 1
+                rounds, later = skip(self._rounds, self._steps, left)
+                layer, skipped = layer._replace(labels=layer.labels + later), rounds * count
+        return Kept(layer, merged, skipped=skipped)
+
+
+def least_end(
+    steps: Steps,
+    width: int,
+    work: int,
+    stop: Event,
+    guides: ProjectedCompletions,
+    value: int = NEVER,
+    until: int = ROUNDS,
+    reached: list[Labels] | None = None,
+) -> Least:
+    """The least end of all orders; with completion bounds, of those that may end before `value`, or `value` itself."""
+    found = compiled_within(ChainSteps(steps, width, guides, value, until, reached), stop, work, _LAYER)
+    if not found.finished:
+        return Least(None, found.looked, True)
+    best = value if found.value is None else min(found.value, value)
+    return Least(best if best < NEVER else None, found.looked, found.merged)
