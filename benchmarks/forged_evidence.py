@@ -37,7 +37,7 @@ from pipesched.results.diagram_evidence import Diagram
 from pipesched.results.evidence import TasksAsStages
 from solver.bounds.saving.certificates import certificates
 from solver.cyclic.period_bounds import period_certificates
-from solver.diagram.activation_modes.threshold_bounds import bounds_of_activation_modes
+from solver.diagram.activation_mode_bounds import bounds_of_activation_modes
 from solver.diagram.all_orders import bounds_of_all_orders
 from solver.diagram.by_device import bounds_by_device
 from solver.diagram.threshold_bounds import bounds_of_devices, bounds_of_stages

@@ -12,7 +12,7 @@ from pipesched.checking.finding import Verdict
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Problem
 from solver.bounds.saving.certificates import certificates
-from solver.diagram.activation_modes.threshold_bounds import bounds_of_activation_modes
+from solver.diagram.activation_mode_bounds import bounds_of_activation_modes
 from tests.support.held_problems import held_problem
 from tests.support.piece_problems import features
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator, Sequence
 from threading import Event
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from solver.diagram.model import Arcs, Kept, Layer, Made, Model
+from solver.diagram.model import Arcs, Kept, Layer, Model, Nodes
+
+Made = TypeVar("Made", bound=Nodes)
 
 
 class Progress(NamedTuple):

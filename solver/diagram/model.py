@@ -55,11 +55,11 @@ class Kept(NamedTuple):
     skipped: int = 0
 
 
-Made = TypeVar("Made", bound=Nodes, contravariant=True)
+Made_contra = TypeVar("Made_contra", bound=Nodes, contravariant=True)
 Layer = TypeVar("Layer")
 
 
-class Model(Protocol[Made, Layer]):
+class Model(Protocol[Made_contra, Layer]):
     """A dynamic program over layers of nodes, all values of which are to be as small as possible.
 
     The diagram is exact if nothing is merged or dropped, relaxed if `reduced` merges (its least value is a lower
@@ -73,7 +73,7 @@ class Model(Protocol[Made, Layer]):
     def expanded(self, layer: Layer, done: int) -> Iterator[Children]:
         """The children of a layer that `done` layers precede, part by part: work can be stopped between any two."""
 
-    def reduced(self, parts: Sequence[Made], done: int) -> Kept:
+    def reduced(self, parts: Sequence[Made_contra], done: int) -> Kept:
         """The layer made of these nodes: dominated ones pruned, and merged or dropped beyond the width.
 
         `parts` is empty where moves that skip a layer alone go on.

@@ -74,7 +74,7 @@ def diagram_of(problem: Problem, stop: Event) -> Diagram | None:
 
 
 class _Labels(NamedTuple):
-    """Labels of states by key, the label of the layer before that each comes from, and the step."""
+    """Labels of states by key, the parent of each in the layer before, and the step."""
 
     keys: Numbers
     labels: Numbers

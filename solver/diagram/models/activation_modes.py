@@ -37,7 +37,7 @@ class ActivationModes:
         """State by state."""
         states, below = self._states, self._below
         for state, labels in layer.items():
-            ahead, value = list[ModeLayer](), below
+            ahead, value, made = list[ModeLayer](), below, 0
             for move in states.moves(state, labels[0].queues):
                 left, own, rank = states.left(move.state), list[Label](), states.rank(move.state)
                 for one in labels:
@@ -49,11 +49,12 @@ class ActivationModes:
                         value = min(value, end)
                     elif end < below:
                         own.append(new)
+                made += len(own)
                 if own:
                     while len(ahead) < rank - done:
                         ahead.append(ModeLayer())
                     ahead[rank - done - 1].setdefault(move.state, []).extend(own)
-            yield Children(ahead, len(labels), value if value < below else None)
+            yield Children(ahead, made, value if value < below else None)
 
     def reduced(self, parts: Sequence[ModeLayer], done: int) -> Kept:  # noqa: ARG002 - as a model is asked
         """The non-dominated labels of each state."""

@@ -19,10 +19,10 @@ from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.saving.certificates import certificates
-from solver.diagram.activation_modes import threshold_bounds
+from solver.diagram import activation_mode_bounds
+from solver.diagram.activation_mode_bounds import bounds_of_activation_modes
 from solver.diagram.activation_modes.relaxation import ModelledDevice, ModeRelaxation
 from solver.diagram.activation_modes.states import Move, State, States
-from solver.diagram.activation_modes.threshold_bounds import bounds_of_activation_modes
 from solver.limits import Limits
 from solver.solve import solve
 from tests.support.held_problems import copying_back, putting_off
@@ -109,7 +109,7 @@ def test_nothing_where_it_knows_nothing() -> None:
 @pytest.mark.parametrize("part", ["room", "longest", "turns", "tail", "copies"])
 def test_each_step_of_the_argument_is_needed(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is a tick or a unit too strict claims more than the optimum somewhere."""
-    real = threshold_bounds.relaxation_of
+    real = activation_mode_bounds.relaxation_of
 
     def stricter(problem: Problem, paths: Paths, stages: Sequence[int], owner: int | None) -> ModeRelaxation:
         own = real(problem, paths, stages, owner)
@@ -120,7 +120,7 @@ def test_each_step_of_the_argument_is_needed(part: str, monkeypatch: pytest.Monk
         devices = tuple(_stricter(one, part) for one in own.devices)
         return own._replace(stages=turns, modes=tuple(modes) if part == "copies" else own.modes, devices=devices)
 
-    monkeypatch.setattr(threshold_bounds, "relaxation_of", stricter)
+    monkeypatch.setattr(activation_mode_bounds, "relaxation_of", stricter)
     assert _too_high(160)
 
 

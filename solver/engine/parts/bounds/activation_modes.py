@@ -11,7 +11,7 @@ from pipesched.problem.relaxed.relaxation import RelaxedProblem
 from pipesched.problem.relaxed.relaxations import SAVED_ACTIVATIONS, relaxed
 from pipesched.results.certificate import Certificate
 from solver.bounds.analytic.catalogue import of_original
-from solver.diagram.activation_modes.threshold_bounds import bounds_of_activation_modes, is_covered
+from solver.diagram.activation_mode_bounds import bounds_of_activation_modes, is_covered
 from solver.engine.diagram_bounds import DiagramBounds
 from solver.engine.search import Search
 
