@@ -60,8 +60,9 @@ def test_a_slower_device_steps_slower_and_reduces_as_fast() -> None:
         | {"parameters": ALL, "objective": "iteration"}
     )
     stages = one.problem(one.choices[0], Partition((2, 2))).stages
-    assert [stage.step.ticks * one.tick for stage in stages if stage.step] == [2.5, 1.25]
-    assert len({stage.reduce for stage in stages}) == len({stage.gather for stage in stages}) == 1
+    steps, reductions = ([each for own in stages for each in own.once if each.kind is kind] for kind in (STEP, REDUCE))
+    assert [each.task.ticks * one.tick for each in steps] == [2.5, 1.25]
+    assert len(reductions) == 2 and len(set(reductions)) == len({stage.gather for stage in stages}) == 1
 
 
 # Gathered once, often or in a window; reduced and stepped; slow devices; iterations that overlap.
