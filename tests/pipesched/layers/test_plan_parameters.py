@@ -18,6 +18,7 @@ from pipesched.files.plan_file import plan_problem_from
 from pipesched.files.problem_file import problem_from, read_document
 from pipesched.files.problems.document import problem_document
 from pipesched.layers.partition import Partition
+from pipesched.problem.passes import REDUCE, STEP
 from solver.limits import Limits
 from solver.planning.plan import plan
 from tests.support.plan_brute_force import best_value, with_parameters
