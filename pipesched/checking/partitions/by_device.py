@@ -100,6 +100,7 @@ class _ByDevice:
             for k in reversed(own):
                 rows = self._with_stage(rows, k, self._options[device], needed if k == own[0] else 0)
             rows = rows.take(self._in_time(rows, own[0]))
+            rows = rows.take(self._one_by_one(rows, own))
             rows = rows.take(self._in_memory(rows, own[0], device))
             later = {cut for _, stages in self._devices[number + 1 :] for k in stages for cut in (k, k + 1)}
             cuts, work, before = _least(rows, sorted(later & {*rows.cuts} | {0, self._stages}))
@@ -156,6 +157,22 @@ class _ByDevice:
         gradients = self._m * np.sum([own.forward + own.gradient for own in rows.stages], axis=0)
         fits: Fits = there + (gradients if self._split else all_) + back <= self._value
         return fits if self._span else fits & (there + all_ <= self._value)
+
+    def _one_by_one(self, rows: _Rows, own: list[int]) -> Fits:
+        """Rows in which each stage has time for its forwards before the last one, and its gradients after the first.
+
+        All micro-batches go there and back. On a stage they pass one at a time: the last to go forward has waited for
+        the forwards of all others, and the last to come back, after the first, for all other gradients.
+        """
+        fits: Fits = np.full(len(rows.before), True)
+        # Those of the devices before come after this one's first stage, which is the last in its list.
+        arounds = [*rows.around[:-1], rows.around[-1] + rows.before]
+        for k, stage, around in zip(reversed(own), rows.stages, arounds, strict=True):
+            there, back = self._there_and_back(rows, k)
+            way = there + stage.forward + around + stage.gradient + back
+            for each in (stage.forward, stage.gradient):
+                fits &= way + (self._m - 1) * each <= self._value
+        return fits
 
     def _in_memory(self, rows: _Rows, first: int, device: int) -> Fits:
         """Rows whose remaining memory admits all activations for their lifetimes."""

@@ -121,6 +121,8 @@ class DeviceRows:
         fits = (head + busy + tail <= value) & (before + load <= value)
         if not self._span:
             fits &= (head + load <= value) & (before + busy + tail <= value)
+        for k in own:
+            fits &= self._in_turn(rows.cuts[k], k, stages[k], value)
         if tables.capacity:
             room = tables.capacity[device] - sum(stages[k][5] for k in own)
             fits &= (room >= 0) & (sum(stages[k][3] for k in own) <= room)
@@ -134,6 +136,20 @@ class DeviceRows:
                 fits &= self._idle(stages[first], room, head, tail, value)
         found = rows._replace(label=rows.label + rows.longer)
         return found.take(fits)
+
+    def _in_turn(self, start: Array, k: int, stage: Array, value: int) -> Array:
+        """True if the value leaves time for one micro-batch there and back, and for a stage's other passes in turn.
+
+        The last forward of a stage begins when all others have run; its micro-batch then goes on to the last stage and
+        back to the first. The first gradient takes such a path to the stage, and the others follow it.
+        """
+        tables, beside = self._tables, self._tables.extra
+        forward, gradient, around = stage[0], stage[1], stage[6]
+        layers = tables.forward[start] + tables.gradient[start] + k * sum(tables.overhead)
+        outside = beside.head + beside.tail + self._fastest * layers + self._there[k] + self._back[k]
+        whole = outside + forward + around + gradient
+        found: Array = whole + (self._m - 1) * np.maximum(forward, gradient) <= value
+        return found
 
     def _idle(self, stage: Array, room: Array, head: Array, tail: Array, value: int) -> Array:
         """While memory is full of forwards a device with one stage idles before its first backward."""
