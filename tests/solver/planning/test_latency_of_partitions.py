@@ -32,7 +32,7 @@ INFERENCE = [
 
 @pytest.mark.parametrize(("layers", "microbatches", "value"), [(MTP, 64, "841.4"), (INFERENCE, 8, "154.1")])
 def test_passes_that_need_no_way_back(layers: list[dict[str, object]], microbatches: int, value: str) -> None:
-    """Latency 85.4 and 63 times 12 layers; latency 80.6 and 7 times 10.5. Loads alone say 792.1 and 138.7."""
+    """Latency 85.4 and 63 times 12 layers; latency 80.6 and 7 times 10.5."""
     document = {"devices": 8, "microbatches": microbatches, "layers": layers, "placement": "linear"}
     plan = plan_problem_from(document)
     (choice,) = plan.choices
