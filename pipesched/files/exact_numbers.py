@@ -55,7 +55,7 @@ _UNREADABLE = (ValueError, ArithmeticError, RecursionError)
 
 
 def _unreadable(source: str, error: Exception) -> BadInput:
-    """What is said of a text that is well formed and that Python still cannot read."""
+    """The error for a text that is well formed and that Python still cannot read."""
     reason = str(error)
     if isinstance(error, RecursionError):
         reason = "found brackets or indents too deep; allowed: some hundred levels"

@@ -1,4 +1,4 @@
-"""How large a number, a problem and a model in a file may be; what is larger is taken for a typing error."""
+"""Limits of numbers, problems and models in a file; larger ones are taken for typing errors."""
 
 LARGEST = 10**12  # exact arithmetic on more would be a very long wait
 MOST_LAYERS = 10_000  # far more than any model has

@@ -10,7 +10,7 @@ from pipesched.errors import BadInput
 
 
 class Kind(Enum):
-    """What a file is, with the commands for it."""
+    """A kind of file, with the commands for it."""
 
     PROBLEM = "a problem file, with times per stage (`pipesched solve` reads it)"
     PLAN = "a plan file, with layers (`pipesched plan` reads it)"

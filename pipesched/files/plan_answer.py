@@ -31,10 +31,10 @@ Read = TypeVar("Read")
 
 @dataclass(frozen=True)
 class PlanAnswer:
-    """What such a file says. Bounds are in the plan file's unit.
+    """Contents of a plan's answer file. Bounds are in the plan file's unit.
 
     `capacities` are the whole memory of each device with which the bound was proved, where that is not the problem's.
-    Where the problem has variants, `choices` are of one of them, and the bound rests on those of all `variants`.
+    Where the problem has variants, `choices` are of one of them, and the bound is over all `variants`.
     """
 
     problem: PlanProblem
@@ -80,7 +80,7 @@ def answer_text(answer: PlanAnswer) -> str:
 
 
 def choice_document(one: ChoiceResult) -> dict[str, object]:
-    """What is said of a placement, with what that rests on."""
+    """The result of a placement, with its evidence."""
     return {
         **one.choice.document(),
         "lower_bound": None if one.lower_bound is None else str(one.lower_bound),
@@ -90,7 +90,7 @@ def choice_document(one: ChoiceResult) -> dict[str, object]:
 
 
 def is_plan_answer(document: object) -> bool:
-    """Whether a document says that it is such a file."""
+    """True if a document says that it is such a file."""
     return isinstance(document, dict) and document.get("format") == PLAN_FORMAT
 
 
@@ -136,7 +136,7 @@ def choice_from(document: Any) -> ChoiceResult:
 
 
 def variant_document(one: VariantResult) -> dict[str, object]:
-    """What is said of a variant, with what that rests on."""
+    """The result of a variant, with its evidence."""
     bound = None if one.lower_bound is None else str(one.lower_bound)
     return {
         "name": one.name,

@@ -75,7 +75,7 @@ def read_document(path: str | Path) -> object:
 
 
 def problem_from(document: object, source: str = "problem", default_name: str = "problem") -> Problem:
-    """A Problem from a document of a problem file: a dictionary with the file's keys, the way to build one in code.
+    """A Problem from a document of a problem file: a dictionary with the file's keys, to build one in code.
 
     `source` names it in error messages. `BadInput` lists every mistake, as for a file.
     """
@@ -153,7 +153,7 @@ def _build(form: ProblemFile, default_name: str) -> Problem:
 def _memory(
     form: ProblemFile, section: MemorySection, where: Placement
 ) -> tuple[Columns, tuple[Pool, ...], Fraction, list[str]]:
-    """What stages hold, devices and hosts have in whole steps, the step, and what a note says of it if it was rounded.
+    """Memory of stages, devices and hosts in whole steps, the step, and a note on it if it was rounded.
 
     Activations and capacities are rounded down, and what B gives back up, so that what fits still does.
     """

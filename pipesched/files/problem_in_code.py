@@ -1,4 +1,4 @@
-"""A problem built in code from typed arguments, with the checks of a problem file; and its way back into a file."""
+"""A problem built in code from typed arguments, with the checks of a problem file; and its inverse into a file."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from pipesched.problem.problem import Problem
 
 
 def problem_text(problem: Problem) -> str:
-    """What `read_problem` reads as the same problem; ValueError where a file cannot say it."""
+    """A text that `read_problem` reads as the same problem; ValueError where no file can express it."""
     return "\n".join(_lines(problem_document(problem), "")) + "\n"
 
 

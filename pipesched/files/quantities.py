@@ -1,8 +1,8 @@
 """Values with units, shares and fractions, as text in a document: plain numbers in the file's own units.
 
-`80 GB` is an amount of memory, `300 us` a time, `40%` a share: of the activation beside it where an amount is meant;
+`80 GB` is an amount of memory, `300 us` a time, `40%` a share: of the activation next to it where an amount is meant;
 `5/3` is a number that no decimal is.
-What is no such text is left as it is, for the checks of the file.
+A text of none of these forms is left as it is, for the checks of the file.
 """
 
 from __future__ import annotations

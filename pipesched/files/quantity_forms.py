@@ -1,4 +1,4 @@
-"""Which keys of problem, plan and state files may hold values with units, and what each then is."""
+"""Keys of problem, plan and state files that may have values with units, and the kind of each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipesched.problem.problem import Problem
 class Form(NamedTuple):
     """The keys of a kind of file that may have units, as paths without the places in lists; a path covers all below it.
 
-    `activations` is the path beside which `PART` and `SHARE_OF_MEMORY` find the activation.
+    `activations` is the path next to which `PART` and `SHARE_OF_MEMORY` find the activation.
     """
 
     kinds: Mapping[str, Kind]

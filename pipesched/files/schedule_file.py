@@ -32,7 +32,7 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True)
 class ScheduleFile:
-    """What a schedule file holds; value and bound in the file's unit, and those named so in ticks of its problem."""
+    """Contents of a schedule file; value and bound in the file's unit, and those named so in ticks of its problem."""
 
     timeline: Timeline
     lower_bound_ticks: int | None = None
@@ -46,12 +46,12 @@ class ScheduleFile:
 
     @property
     def value(self) -> float | None:
-        """As stated; None where the file states none."""
+        """The stated value; None where the file states none."""
         return self._in_units(self.value_ticks)
 
     @property
     def lower_bound(self) -> float | None:
-        """As stated; None where the file states none."""
+        """The stated bound; None where the file states none."""
         return self._in_units(self.lower_bound_ticks)
 
     def _in_units(self, ticks: int | None) -> float | None:
@@ -89,7 +89,7 @@ def to_text(file: ScheduleFile) -> str:
 
 
 def schedule_document(file: ScheduleFile) -> dict[str, object]:
-    """What the file's text says; ValueError as there."""
+    """The document of the file's text; ValueError as there."""
     timeline, problem = file.timeline, file.timeline.problem
     aim = problem.objective
     # No timeline tells its period: it is stated, or unknown.

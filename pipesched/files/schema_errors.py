@@ -108,7 +108,7 @@ def _with_text_keys(document: Any) -> Any:
 
 
 def _is_missing(document: dict[str, Any], path: str) -> bool:
-    """Whether the last key of a path is absent or empty; where its section is, or is wrong, that is the mistake."""
+    """True if the last key of a path is absent or empty; where its section is, or is wrong, that is the mistake."""
     *sections, key = path.split(".")
     here: object = document
     for section in sections:
@@ -117,7 +117,7 @@ def _is_missing(document: dict[str, Any], path: str) -> bool:
 
 
 def _remove(document: dict[str, Any], path: tuple[str | int, ...]) -> None:
-    """What is wrong goes; an entry of a list becomes empty, so that the others keep their places."""
+    """Remove a wrong value; an entry of a list becomes empty, so that the others keep their places."""
     here: Any = document
     for key in path[:-1]:
         here = here[key]

@@ -139,10 +139,10 @@ def _tasks(form: StateFile, problem: Problem) -> tuple[dict[Task, Ran], list[str
 def _recomputed(
     form: StateFile, problem: Problem, ran: Mapping[Task, Ran], found: list[str]
 ) -> dict[tuple[int, int], PassKind]:
-    """How activations are to be recomputed, by stage and micro-batch; what is wrong is added to what was found.
+    """Recomputation of activations, by stage and micro-batch; mistakes are added to those found.
 
-    Where the file does not say it of a forward that has begun, its recomputation does that has begun, or the stage that
-    has no other way. It is wrong if a stage has several and neither keeps an activation nor moves it to the host.
+    Where the file does not say it of a forward that has begun, the recomputation that has begun does, or the only one
+    of the stage. It is wrong if a stage has several and neither keeps an activation nor moves it to the host.
     """
     told: dict[tuple[int, int], PassKind] = {}
     reader = TaskReader(problem)
@@ -173,7 +173,7 @@ def _recomputed(
 
 
 def _mistakes(problem: Problem, state: State) -> Iterator[str]:
-    """What cannot have been: two tasks of a stream at once, or one before what it needs."""
+    """Impossible states: two tasks of a stream at once, or one before what it needs."""
     ran, network, text = state.ran, problem.network, problem.task_text
     streams: dict[Resource, list[Task]] = {}
     for task in sorted(ran, key=lambda task: (ran[task], task)):
@@ -226,9 +226,9 @@ def _held_too_much(problem: Problem, state: State) -> Iterator[str]:
 
 
 def _needed(problem: Problem, task: Task, state: State) -> Iterator[Task]:
-    """What a task waits for: of alternatives the one that has begun, or the first.
+    """Tasks that a task waits for: of alternatives the one that has begun, or the first.
 
-    Of those of which none may run it is one that has begun or is to run; which ways to save memory are left is asked
+    Of those of which none may run it is one that has begun or is to run; which modes of saving memory are left is asked
     elsewhere.
     """
     for arc in problem.network.arcs_into[task.of[:2]]:

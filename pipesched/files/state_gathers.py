@@ -1,4 +1,4 @@
-"""What cannot have been of gathered parameters in a state: out of turn, too often, or passes without theirs."""
+"""Impossible states of gathered parameters: out of turn, too often, or passes without theirs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def gather_mistakes(problem: Problem, state: State) -> Iterator[str]:
 
 
 def _was_there(problem: Problem, state: State, p: Pass, stage: int) -> bool:
-    """Whether the parameters of a stage were gathered when a pass began, and are until it ends."""
+    """True if the parameters of a stage were gathered when a pass began, and are until it ends."""
     own = [state.ran.get(Task(p, part)) for part in range(len(problem.stages[p.stage].tasks_of(p.kind)))]
     times = [one for one in own if one is not None]
     since = min((one.start for one in times), default=state.now)

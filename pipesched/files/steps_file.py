@@ -135,7 +135,7 @@ def steps_from(document: object, source: str) -> StepsFile:
 
 
 def _cells(row: Mapping[str, str], source: str) -> dict[str, Any]:
-    """What is not empty, as YAML reads it; layers of stages have spaces between them."""
+    """The cells that are not empty, as YAML reads them; layers of stages have spaces between them."""
     given = {key: (row[key] or "").strip() for key in StepEntry.model_fields if key in row}
     return {
         key: read_yaml(f"[{', '.join(cell.split())}]" if key == "partition" else cell, f"{source}: {key}")

@@ -86,11 +86,7 @@ def _all_walking(problem: Problem, stage: int) -> Fraction:
 
 
 def _least_peak(problem: Problem, stages: list[int], in_turn: bool, ran: Sequence[Fraction | int]) -> Fraction | int:
-    """What a device must hold at some time of a micro-batch that walks these stages of it.
-
-    The stages are `in_turn` where each forward waits for those before; else which of them is last is not known. By the
-    time of a pass so many micro-batches, itself included, `ran` the same pass of this stage and those before.
-    """
+    """The memory that a device needs at some time of a micro-batch that walks these stages of it."""
     whole = [problem.stages[s] for s in stages]
     least = min((own.workspace.forward for own in whole), default=0)
     held, kept = 0, Fraction(0)

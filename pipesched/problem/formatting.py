@@ -48,7 +48,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def size(problem: Problem) -> str:
-    """How large a problem is, for titles."""
+    """The size of a problem, for titles."""
     return f"{counted(problem.devices, 'device')}, {microbatches_text(problem)}"
 
 

@@ -1,7 +1,7 @@
-"""What a stage may do to hold less of an activation between forward and backward: move it to the host, or recompute it.
+"""Modes of a stage that keep less of an activation between forward and backward: offload to the host, or recompute.
 
 Offload as in PipeOffload (arXiv 2503.01328), recomputation as in Chen et al. (arXiv 1604.06174), each decided per stage
-and micro-batch. Of one micro-batch an activation is kept, offloaded, or recomputed by one way.
+and micro-batch. Of one micro-batch an activation is kept, offloaded, or recomputed in one mode.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Offload(NamedTuple):
 
 
 class Recomputation(NamedTuple):
-    """A way to recompute: a forward again of so many ticks, of whose activation `keeps` stays from F to it."""
+    """A recomputation: a forward again of so many ticks, of whose activation `keeps` stays from F to it."""
 
     name: str
     ticks: int

@@ -1,4 +1,4 @@
-"""Whether a backward in one go can gain anything over one that is split."""
+"""Dominance of split backwards over fused ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pipesched.problem.stage import Stage, TaskSpec
 
 
 def fused_is_dominated(problem: Problem, stage: int) -> bool:
-    """Whether B directly followed by W is never worse than BW: not longer, no more memory, no block to gain by.
+    """True if B directly followed by W is never worse than BW: not longer, no more memory, no block to gain by.
 
     Of passes of several tasks: a fused backward is no more than the tasks of B and W, or takes longer. It needs to be
     absent: what B keeps besides where memory is limited; a block that saves time, or any where passes are several
@@ -31,7 +31,7 @@ def fused_is_dominated(problem: Problem, stage: int) -> bool:
 
 
 def _gains_by_block(problem: Problem, stage: int) -> bool:
-    """Whether a fused backward in a block could be shorter than a forward with B and W."""
+    """True if a fused backward in a block could be shorter than a forward with B and W."""
     split = _split_ticks(problem.stages[stage])
     mates = (problem.stages[mate] for mate in problem.placement.on_device_of(stage))
     return any(mate.overlapped is not None and mate.overlapped < mate.ticks(F) + split for mate in mates)
@@ -40,8 +40,10 @@ def _gains_by_block(problem: Problem, stage: int) -> bool:
 def _places_of_weights(
     fused: Sequence[TaskSpec], backward: Sequence[TaskSpec], weight: Sequence[TaskSpec]
 ) -> list[int] | None:
-    """Which task of a fused backward is each of W, where it runs those of B in their order, and each of W behind the
-    one that it waits for; None where it does not."""
+    """The place in a fused backward of each task of W; None where BW does not run it so.
+
+    So: it runs the tasks of B in their order, and each of W after the one that it waits for.
+    """
     done, places = 0, dict[int, int]()
     for place, task in enumerate(fused):
         if done < len(backward) and task[:3] == backward[done][:3]:
@@ -60,7 +62,7 @@ def _places_of_weights(
 
 
 def _reduces_sooner(problem: Problem, stage: int, places: Sequence[int]) -> bool:
-    """Whether a part of what runs once may begin before the tasks of W, at these places of BW, that it waits for."""
+    """True if a bucket of gradients may be reduced before the tasks of W, at these places of BW, that it waits for."""
     once, ends = problem.stages[problem.holders[stage] if problem.holders else stage].once, problem.dependencies.ends_of
     number = once[0].parts if once else 1
     buckets = [(at, number) for at in range(number)]

@@ -31,7 +31,7 @@ class Objective(StrEnum):
 
     @property
     def with_article(self) -> str:
-        """As a sentence names it."""
+        """Its name with an article, for sentences."""
         return f"an {self.value}" if self is Objective.ITERATION else f"a {self.value}"
 
     def value_of(self, reach: Iterable[tuple[int, int]]) -> int:

@@ -1,6 +1,6 @@
-"""How passes are named: kind, stage, micro-batch, and the piece where micro-batches are several: `F2.0.3`.
+"""Names of passes: kind, stage, micro-batch, and the piece where micro-batches are several: `F2.0.3`.
 
-Passes of a module are counted from 0 on, as the micro-batches of the trunk are.
+Passes of a module are counted from 0 on, like the micro-batches of the trunk.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ def stage_text(problem: Problem, stage: int, microbatch: int) -> str:
 
 
 def microbatch_count(problem: Problem) -> int:
-    """How many micro-batches there are as the file counts them, where pieces count as one."""
+    """The number of micro-batches as the file counts them, where pieces count as one."""
     return len(problem.walking[0]) if problem.modules else problem.microbatches // problem.sequence_chunks
 
 
 def microbatches_text(problem: Problem) -> str:
-    """How many micro-batches, and of how many pieces: `2 micro-batches of 4 pieces`."""
+    """The number of micro-batches, and of their pieces: `2 micro-batches of 4 pieces`."""
     count, pieces = microbatch_count(problem), problem.sequence_chunks
     return f"{count} micro-batch{'' if count == 1 else 'es'}" + (f" of {pieces} pieces" if pieces > 1 else "")
 
@@ -96,7 +96,7 @@ def pass_from(problem: Problem, text: str) -> Pass:
 
 
 def _counted_apart(problem: Problem, p: Pass) -> bool:
-    """Whether a pass is one of a micro-batch beside modules, whose passes are counted from 0 on."""
+    """True if a pass is one of a micro-batch that modules accompany, whose passes are counted from 0 on."""
     return bool(problem.modules) and p.stage < problem.placement.stages and p.kind not in OF_PARAMETERS
 
 

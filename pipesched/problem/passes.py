@@ -11,11 +11,11 @@ from pipesched.errors import BadInput
 
 
 class PassKind(StrEnum):
-    """What a pass computes or copies.
+    """The computation or copy that a pass is.
 
     A backward runs either split (`B`, later `W`) or in one go (`BW`): Zero Bubble, arXiv 2401.10241, section 1. What a
-    forward has left for its backward stays where it is, moves to the host and back (`O`, `L`), or is computed again by
-    one of the ways that the stage lists: `R` the first, `Rb` the second and so on. What a stage runs once an iteration
+    forward has left for its backward stays where it is, moves to the host and back (`O`, `L`), or is computed again in
+    one of the modes that the stage lists: `R` the first, `Rb` the second and so on. What a stage runs once an iteration
     for its parameters has the number 0 in place of a micro-batch; gatherings of its parameters are counted from 0 on.
     """
 

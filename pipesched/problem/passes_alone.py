@@ -33,12 +33,12 @@ def passes_alone(problem: Problem, room_for: Callable[[Iterable[int]], int] = ma
 
 
 def has_parameters(problem: Problem) -> bool:
-    """Whether a stage gathers parameters, reduces gradients or steps."""
+    """True if a stage gathers parameters, reduces gradients or steps."""
     return any(stage.kinds_of_parameters for stage in problem.stages)
 
 
 def _gathered(problem: Problem, device: int, room_for: Callable[[Iterable[int]], int]) -> int:
-    """What gathered parameters hold on a device whenever a pass of one of its stages takes memory."""
+    """Memory of gathered parameters on a device whenever a pass of one of its stages takes memory."""
     holders = problem.holders or range(len(problem.stages))
     stages = [s for s in problem.placement.stages_of[device] if problem.microbatches_of[s]]
     if not stages or any(problem.stages[s].offload for s in stages):

@@ -24,7 +24,7 @@ class Placement:
 
     @property
     def stages(self) -> int:
-        """The number of (virtual) stages; a stage held by two devices counts twice."""
+        """The number of (virtual) stages; a stage on two devices counts twice."""
         return len(self.stage_device)
 
     @cached_property
@@ -58,7 +58,7 @@ class Placement:
         return self.stages_of[self.stage_device[stage]]
 
     def chunk(self, stage: int) -> int:
-        """Which of its device's stages this one is, counted from 0 in stage order."""
+        """The number of this stage among its device's, counted from 0 in stage order."""
         return self.on_device_of(stage).index(stage)
 
 

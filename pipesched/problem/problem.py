@@ -103,7 +103,7 @@ class Problem:
 
     @property
     def splittable(self) -> bool:
-        """Whether a backward may run as B and a later W at all."""
+        """True if a backward may run as B and a later W."""
         return self.stages[0].weight is not None
 
     @cached_property
@@ -113,7 +113,7 @@ class Problem:
 
     @property
     def overlaps(self) -> bool:
-        """Whether a forward and a full backward may run as one block."""
+        """True if a forward and a full backward may run as one block."""
         return bool(self.block_lengths)
 
     @cached_property
@@ -124,14 +124,14 @@ class Problem:
 
     @cached_property
     def static(self) -> tuple[int, ...]:
-        """What each device holds at all times."""
+        """Memory in use on each device at all times."""
         held = self.placement.stages_of
         pools = zip(self.pools, held, strict=True)
         return tuple(pool.static + sum(self.stages[s].static for s in on) for pool, on in pools)
 
     @cached_property
     def room(self) -> tuple[int | None, ...]:
-        """What the memory of each device leaves for activations; None where it is unlimited."""
+        """Memory that each device has left for activations; None where it is unlimited."""
         pools = zip(self.pools, self.static, strict=True)
         return tuple(None if pool.capacity is None else pool.capacity - static for pool, static in pools)
 
@@ -149,7 +149,7 @@ class Problem:
         return replace(self, stages=stages, host_pools=(), shared_streams=())
 
     def with_stages(self, **columns: Sequence[object]) -> Problem:
-        """The same problem with some fields of its stages anew: for each field a sequence with one entry a stage."""
+        """The problem with other values in fields of its stages: for each field a sequence, one entry a stage."""
         entries = zip(self.stages, *columns.values(), strict=True)
         return replace(self, stages=tuple(replace(s, **dict(zip(columns, new, strict=True))) for s, *new in entries))
 

@@ -73,7 +73,7 @@ class Once(NamedTuple):
 
 
 def most_gathers(in_all: int | None, pieces: int, stages: int) -> int:
-    """How often one of the stages gathers at most: before each forward, backward and part for the weights of a piece.
+    """The most gatherings of one of the stages: before each forward, backward and part for the weights of a piece.
 
     Of all that are allowed of them together it leaves each other stage one.
     """
@@ -155,7 +155,7 @@ class Stage:
 
     @property
     def held_until_backward(self) -> dict[PassKind | None, tuple[int, int]]:
-        """What stays on the device and what moves to the host, for each way: None keeps all, O, or a recomputation."""
+        """Memory that stays on the device and that moves to the host, by mode: None keeps all; O; a recomputation."""
         found: dict[PassKind | None, tuple[int, int]] = {None: (self.activation, 0)} if self.may_keep else {}
         if self.offload:
             found[OFFLOAD] = self.activation - self.offload.amount, self.offload.amount

@@ -1,4 +1,4 @@
-"""A state of an iteration under way: which tasks have begun, when, and from which moment the rest is ordered."""
+"""State of an iteration under way: the tasks that have begun, when, and the time from which the others are ordered."""
 
 from __future__ import annotations
 

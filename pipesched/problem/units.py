@@ -1,4 +1,4 @@
-"""How much a unit of time or memory is, where its name says so; other names are labels."""
+"""Sizes of units of time and memory, where their names say them; other names are labels."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class PipelineView:
         return range(self.placement.stages)
 
     def freed_by_backward(self, stage: int) -> int:
-        """What a micro-batch's B gives back; negative where it takes more."""
+        """Memory that a micro-batch's B gives back; negative where it takes more."""
         return self.held_in_flight[stage] - self.held_for_weight[stage]
 
     def lag(self, sender: int, receiver: int) -> int:

@@ -114,7 +114,7 @@ def first_stream(form: Any) -> str:
 
 
 def with_features(name: str, section: str, common: type[Section]) -> type[Section]:
-    """The model of a section, empty for the file: its keys of all problems, and behind them those of features."""
+    """The model of a section, empty for the file: its keys of all problems, then those of features."""
     own = (feature.sections.get(section) if section else feature.keys for feature in reversed([*FEATURES]))
     bases = dict.fromkeys((*(keys for keys in own if keys not in (None, FeatureKeys)), common))
     return create_model(name, __base__=tuple(bases), __doc__=common.__doc__)

@@ -97,7 +97,7 @@ def copy_streams(section: Any) -> tuple[CopyStream, CopyStream]:
 
 
 def decisions(section: Any, key: str, stages: int) -> list[str]:
-    """What the file says of a key, for every stage: never where there is nothing to decide."""
+    """The file's values of a key, for every stage: never where there is nothing to decide."""
     if getattr(section, key) is None:
         return [NEVER] * stages
     words: str | list[str] = getattr(section.decide, key, None) or FREE
@@ -105,7 +105,7 @@ def decisions(section: Any, key: str, stages: int) -> list[str]:
 
 
 def _may(section: Any, key: str) -> bool:
-    """Whether some stage may do so: what none does has no part in the ticks."""
+    """True if some stage may do so: an option of no stage has no part in the ticks."""
     return set(decisions(section, key, 1)) != {NEVER}
 
 
@@ -312,7 +312,7 @@ def _decide(section: Any, stages: int | None) -> Iterator[str]:
 
 
 def _parts_of_activation(section: Any) -> Iterator[str]:
-    """What moves or stays is part of what F took."""
+    """Mistakes where memory that moves or stays is no part of what F took."""
     activation = section.activation if section.activation is not None else Fraction(1)
     parts: list[tuple[str, Fraction | list[Fraction] | None]] = []
     if section.offload is not None:

@@ -35,7 +35,7 @@ _ONCE = (("reduce", REDUCE), ("step", STEP))
 
 
 class ParametersSection(ParametersPart):
-    """What every stage runs once an iteration for its parameters."""
+    """Work of every stage for its parameters, once an iteration."""
 
     gather: GatherSection | None = Field(None, description="gathering them before they are used")
     reduce: ReduceSection | None = Field(None, description="the reduction of its gradients")

@@ -31,7 +31,7 @@ _MOST_PIECES = 1024
 
 
 class Keys(FeatureKeys):
-    """How many pieces each micro-batch is."""
+    """The number of pieces of each micro-batch."""
 
     sequence_chunks: field_types.Count | None = Field(
         None, description="pieces of each micro-batch, in order; times are then those of a piece; default: one"

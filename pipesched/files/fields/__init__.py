@@ -1,1 +1,1 @@
-"""What one key of a file may hold: its type, its error message and its JSON Schema."""
+"""Values of keys: their types, error messages and JSON Schema."""

@@ -1,4 +1,4 @@
-"""How one value of a file is checked: what is accepted, the error message that says what is allowed, numbers exact."""
+"""Check of one value of a file: accepted values, the error message that says what is allowed, numbers exact."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a key that may hold a value with a unit means by it."""
+"""Kinds of quantities that a key with a unit may have."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Kind(Enum):
-    """What a key holds; the text is what it may be with a unit."""
+    """The quantity of a key; the text says what it may be with a unit."""
 
     TIME = "a time such as 300 us"
     MEMORY = "an amount of memory such as 1.5 GiB"

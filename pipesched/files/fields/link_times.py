@@ -41,7 +41,7 @@ def stream_of(transfer: Transfer | None) -> str | None:
 
 
 def is_matrix(transfer: object) -> bool:
-    """Whether the file gives a row for each device."""
+    """True if the file gives a row for each device."""
     return isinstance(transfer, list) and bool(transfer) and isinstance(transfer[0], list)
 
 
@@ -61,7 +61,7 @@ def unused_diagonal(transfer: Latency | None) -> list[str]:
 
 
 def wrong_size(transfer: object, devices: int) -> str | None:
-    """What is wrong with the size of a matrix or list of nodes for so many devices."""
+    """The mistake in the size of a matrix or list of nodes for so many devices; None if there is none."""
     if isinstance(transfer, NodeLinks) and len(transfer.nodes) != devices:
         return f"times.transfer.nodes: found {len(transfer.nodes)} nodes; allowed: a list of {devices}, one per device"
     if is_matrix(transfer):

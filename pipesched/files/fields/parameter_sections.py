@@ -1,4 +1,4 @@
-"""What stages run for their parameters: the keys that problem and plan files share, and the objective they go with."""
+"""Work of stages for their parameters: the keys that problem and plan files share, and the objective they go with."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ class GatherSection(ParametersPart):
 
     @property
     def window(self) -> int | None:
-        """How many stages of a device are gathered at once at most; None where memory alone limits that."""
+        """The most stages of a device gathered at once; None where memory alone limits that."""
         return self.keep if isinstance(self.keep, int) else None
 
 
 class ReduceSection(ParametersPart):
-    """The reduction of a stage's gradients, behind its last backward: a reduce-scatter or an all-reduce."""
+    """The reduction of a stage's gradients, after its last backward: a reduce-scatter or an all-reduce."""
 
     required: ClassVar[tuple[str, ...]] = ("time",)
 
@@ -79,7 +79,7 @@ class ReduceSection(ParametersPart):
 
 
 class StepSection(ParametersPart):
-    """The optimizer's step of a stage, behind its reduction, on the first stream."""
+    """The optimizer's step of a stage, after its reduction, on the first stream."""
 
     required: ClassVar[tuple[str, ...]] = ("time",)
 
@@ -87,7 +87,7 @@ class StepSection(ParametersPart):
 
 
 class _Form(Protocol):
-    """What both files have."""
+    """Keys of both files."""
 
     overlap_next: bool
 
@@ -96,10 +96,7 @@ class _Form(Protocol):
 
 
 def objective_mistakes(form: _Form, once: Sequence[str], others: str, wrong: frozenset[str]) -> Iterator[str]:
-    """Whether the objective goes with the keys `once` of the file, by which stages run something once an iteration.
-
-    `others` are the objectives of a file without such keys.
-    """
+    """Mistakes where parameters and the objective do not go together; `others` are the objectives without."""
     wanted = form.objective == "iteration"
     if form.overlap_next and not once:
         yield "overlap_next: found without parameters; allowed: with parameters and objective iteration"

@@ -1,4 +1,4 @@
-"""How far predicted steps are from published ones, by device and kind of model: written by the accuracy benchmark."""
+"""Errors of predicted steps against published ones, by device and kind of model: written by the accuracy benchmark."""
 
 from __future__ import annotations
 

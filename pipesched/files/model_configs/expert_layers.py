@@ -1,4 +1,4 @@
-"""Which layers of a model have experts: how many at the beginning have none, and then one in how many has."""
+"""Layers of a model that have experts: the number at the beginning without, and then one in how many has."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def expert_layers(keys: Keys, config: Mapping[str, Any], first: int, layers: int
 
 
 def _in_turn(keys: Keys, config: Mapping[str, Any], layers: int) -> list[bool]:
-    """Whether each layer has experts by the keys that say one in how many has."""
+    """For each layer, True if it has experts by the keys that say one in how many has."""
     if isinstance(config.get(_FROM_ZERO), list):
         listed = config[_FROM_ZERO]
         return [at < len(listed) and listed[at] == 1 for at in range(layers)]

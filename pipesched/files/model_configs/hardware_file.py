@@ -39,7 +39,7 @@ def find_device(text: str) -> NamedDevice:
 
 
 def device_text(name: str, device: Device, comments: Mapping[str, str]) -> str:
-    """A hardware file with all of a device's numbers; `comments` say what some of them rest on."""
+    """A hardware file with all of a device's numbers; `comments` name the basis of some of them."""
     lines = [f"name: {json.dumps(name)}"]
     for one in fields(Device):
         value = getattr(device, one.name)

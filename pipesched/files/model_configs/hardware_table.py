@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class Device:
-    """A data sheet, then shares of it that were reached. GB/s are each way, of one device.
+    """A data sheet, then shares of it that were reached. GB/s are those of one device in one direction.
 
     `tflops` are of dense 16-bit products, `tflops_8bit` and `tflops_4bit` of narrower ones (None: there are none);
     `memory` are GiB that a program sees, `memory_bandwidth` its GB/s; `node` devices have `in_node` GB/s among them,

@@ -13,7 +13,7 @@ from pipesched.files.schema_errors import shown
 
 
 class _Family(NamedTuple):
-    """What a model_type does not say in its file: defaults of its class in transformers."""
+    """Values of a model_type that its file leaves out: defaults of its class in transformers."""
 
     gated: bool = True
     tied: bool = False
@@ -116,7 +116,7 @@ def from_hugging_face(document: Mapping[str, Any], source: str) -> ModelConfig:
 
 
 def _family(kind: object, source: str) -> _Family:
-    """What is known of a `model_type`; `BadInput` for one that is not read, with the reason where it is known."""
+    """The defaults of a `model_type`; `BadInput` for one that is not read, with the reason where it is known."""
     name = str(kind)
     if name in FAMILIES:
         return FAMILIES[name]

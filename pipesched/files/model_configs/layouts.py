@@ -1,4 +1,4 @@
-"""The ways to spread a model over so many devices: sizes of tensor, context, pipeline, data and expert parallelism."""
+"""Layouts of a model on so many devices: sizes of tensor, context, pipeline, data and expert parallelism."""
 
 from __future__ import annotations
 

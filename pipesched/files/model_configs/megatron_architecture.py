@@ -104,7 +104,7 @@ _WITHOUT_COST = re.compile(
 
 
 def check_architecture(values: Mapping[str, Any], source: str) -> tuple[str, ...]:
-    """What is left out of the model, a line each; `BadInput` with a line for each argument that no plan can say."""
+    """Parts left out of the model, a line each; `BadInput` with a line for each argument that no plan can express."""
     pattern = bool(values.get("hybrid_layer_pattern") or values.get("hybrid_override_pattern"))
     # A hybrid model's layers are those of its pattern, whatever these say.
     said = {"spec", "is_hybrid_model", "hybrid_attention_ratio", "hybrid_mlp_ratio"} if pattern else set[str]()
@@ -142,7 +142,7 @@ def transformer_layers(pattern: str, source: str, name: str) -> tuple[int, int, 
     """Layers, the first ones without experts, one in how many of the others has, and multi-token prediction layers.
 
     Of a hybrid model's pattern, only where it is that of a transformer: an attention (`*`, latent `+`, sparse `D`) and
-    behind it an MLP `-` or experts `E`. Bars between stages are left out: the plan decides them.
+    after it an MLP `-` or experts `E`. Bars between stages are left out: the plan decides them.
     """
     main, *mtp = pattern.strip().strip("'\"").split("/")
     letters = main.replace("|", "")

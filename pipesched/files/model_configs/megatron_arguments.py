@@ -174,7 +174,7 @@ def _untied(values: Mapping[str, Any]) -> bool:
 
 
 def _expert_layers(values: Mapping[str, Any], layers: int, source: str) -> tuple[int, int]:
-    """How many of the first layers have no experts, and one in how many of the others has, the first of them.
+    """The number of first layers without experts, and one in how many of the others has, the first of them.
 
     By `moe_layer_freq`: a number, of layers counted from 0, or `([0]*3+[1]*58)`.
     """

@@ -1,4 +1,4 @@
-"""What a model configuration of another program says, in the keys of a plan file."""
+"""A model configuration of another program, in the keys of a plan file."""
 
 from __future__ import annotations
 

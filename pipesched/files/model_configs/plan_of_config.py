@@ -22,7 +22,7 @@ SIZES = ("tensor", "context", "expert", "data")
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the user says of training; None where the configuration, or else a default, decides.
+    """Training as the user wants it; None where the configuration, or else a default, decides.
 
     `devices` are pipeline ranks. `mfu` is the share of the data sheet's rate that products reach, instead of the
     device's own. `training` are further keys of the section `model` (dtype, flash, gradient_bytes, ...) and of its
@@ -50,7 +50,7 @@ class _Entry(NamedTuple):
 
     @property
     def line(self) -> str:
-        """As YAML."""
+        """The entry as YAML."""
         text = f"{self.key}: {_value(self.value)}"
         return f"{text:<27} # {self.comment}" if self.comment else text
 

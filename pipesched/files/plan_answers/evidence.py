@@ -1,4 +1,4 @@
-"""What a bound over all plans rests on, as a document, and read back."""
+"""Evidence of a bound over all plans, as a document, and read from one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pipesched.results.plan_evidence import (
 
 
 def partition_document(partition: Partition) -> dict[str, object]:
-    """Layers of each stage, and what is recomputed there: layer, way, and of how many."""
+    """Layers of each stage, and the recomputed ones: layer, mode, and of how many."""
     return {"layers": list(partition.counts), "recompute": [[list(one) for one in row] for row in partition.recompute]}
 
 

@@ -107,7 +107,7 @@ def _in_steps(plan: PlanProblem, document: object, steps: Any, source: str) -> P
 
 
 def _of_devices(cluster: Cluster) -> dict[str, object]:
-    """What depends on the order of a cluster's devices."""
+    """Keys that depend on the order of a cluster's devices."""
     capacity = None if cluster.capacity is None else list(map(str, cluster.capacity))
     slowness, links = list(map(str, cluster.slowness)), [list(map(str, row)) for row in cluster.links]
     return {"capacity": capacity, "slowness": slowness, "links": links}

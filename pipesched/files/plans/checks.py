@@ -48,7 +48,7 @@ def plan_mistakes(form: PlanFile, wrong: frozenset[str]) -> list[str]:
 
 
 def _vocabulary(form: PlanFile) -> Iterator[str]:
-    """What does not go with a vocabulary on all devices."""
+    """Mistakes in what goes with a vocabulary on all devices."""
     own = [is_vocabulary(layer.name or "") for layer in form.layers or ()]
     asked = f"with vocabulary {form.vocabulary}"
     if all(own) or not any(own):
@@ -57,7 +57,7 @@ def _vocabulary(form: PlanFile) -> Iterator[str]:
 
 
 def _encoder(form: PlanFile) -> Iterator[str]:
-    """What an encoder lacks, and what does not go with it."""
+    """Keys that an encoder lacks, and those that do not go with it."""
     own = form.encoder
     assert own is not None
     yield from own.missing("encoder")
@@ -83,7 +83,7 @@ def _encoder(form: PlanFile) -> Iterator[str]:
 
 
 def _beside_modules(form: PlanFile, asked: str) -> Iterator[str]:
-    """What does not go with modules beside the model's stages."""
+    """Keys that do not go with modules in addition to the model's stages."""
     if stream_of(form.transfer) is not None:
         yield f"transfer.on: found {asked}; allowed: transfers that occupy no stream"
     if "bidirectional" in ([form.placement] if isinstance(form.placement, str) else form.placement):
@@ -176,7 +176,7 @@ def _layer(place: str, layer: LayerEntry, unit: str) -> Iterator[str]:
 
 
 def _choices(form: PlanFile) -> Iterator[str]:
-    """Whether there is a placement at all, with a layer for every stage."""
+    """Mistakes if there is no placement with a layer for every stage."""
     assert form.devices is not None
     choices = choices_of(form)
     if not choices:

@@ -20,7 +20,7 @@ _MOST_CLASSES = 4
 
 
 def slowness_of(classes: list[DeviceClass] | None) -> tuple[Fraction, ...]:
-    """As in `Cluster`: empty where all devices take a layer's own time."""
+    """The `slowness` of `Cluster`: empty where all devices take a layer's own time."""
     found = tuple(1 / one.speed for one in classes or () for _ in range(one.devices or 0))
     return () if all(each == 1 for each in found) else found
 

@@ -34,7 +34,7 @@ class Filled(NamedTuple):
 
 
 def with_derived_layers(form: PlanFile, wrong: frozenset[str]) -> tuple[Filled, list[str]]:
-    """The file with what a model's shape comes to, and the mistakes of its sections."""
+    """The file with the layers derived from a model's shape, and the mistakes of its sections."""
     if form.model is None:
         hardware = form.hardware is not None and not any(path.split(".")[0] == "model" for path in wrong)
         return Filled(form), ["hardware: found without model; allowed: with model"] if hardware else []
@@ -77,7 +77,7 @@ def entry_of(layer: LayerType) -> LayerEntry:
 
 
 def _twice(form: PlanFile) -> Iterator[str]:
-    """What the two sections say already."""
+    """Mistakes where the two sections say a thing twice."""
     if form.layers is not None:
         yield "layers: found with model; allowed: one of the two"
     if form.memory is not None:

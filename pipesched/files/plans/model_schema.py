@@ -57,7 +57,7 @@ class ExpertsSection(Section):
 
 
 class ParallelSection(Section):
-    """How the devices of one stage share its work."""
+    """Parallelism of the devices of one stage."""
 
     tensor: field_types.Count = Field(1, description="tensor parallel size; default 1")
     context: field_types.Count = Field(1, description="context parallel size; default 1")

@@ -1,4 +1,4 @@
-"""What stages run for their parameters, in a plan file: what every stage adds, beside the keys of layers; and back."""
+"""Work of stages for their parameters in a plan file: what every stage adds to the keys of layers; and its inverse."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class PlanGatherSection(GatherSection):
 
 
 class PlanReduceSection(ReduceSection):
-    """The reduction of a stage's gradients, behind its last backward: a reduce-scatter or an all-reduce."""
+    """The reduction of a stage's gradients, after its last backward: a reduce-scatter or an all-reduce."""
 
     required = ()
 
@@ -45,7 +45,7 @@ class PlanReduceSection(ReduceSection):
 
 
 class PlanStepSection(StepSection):
-    """The optimizer's step of a stage, behind its reduction, on the first stream."""
+    """The optimizer's step of a stage, after its reduction, on the first stream."""
 
     required = ()
 
@@ -53,7 +53,7 @@ class PlanStepSection(StepSection):
 
 
 class PlanParametersSection(ParametersPart):
-    """What every stage runs once an iteration for its parameters; its layers say how long."""
+    """Work of every stage for its parameters, once an iteration; its layers say how long."""
 
     gather: PlanGatherSection | None = Field(None, description="gathering them before they are used")
     reduce: PlanReduceSection | None = Field(None, description="the reduction of its gradients")
@@ -97,7 +97,7 @@ def buckets_of(section: PlanParametersSection | None) -> int:
 def parameters_of(
     section: PlanParametersSection | None, time: Callable[[Fraction], Fraction], memory: Callable[[Fraction], Fraction]
 ) -> Parameters:
-    """What the section says, with its numbers rounded to the file's steps."""
+    """The `Parameters` of the section, with its numbers rounded to the file's steps."""
     zero = Fraction(0)
     gather, reduce, step = (getattr(section, key, None) for key in OF_LAYERS)
     return Parameters(

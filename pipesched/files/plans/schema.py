@@ -34,7 +34,7 @@ OBJECTIVES = ("makespan", "span", "iteration")
 
 
 class RecomputeEntry(Section):
-    """A way to keep less of a layer's activation, for a longer backward."""
+    """A mode that keeps less of a layer's activation, for a longer backward."""
 
     required = ("name", "time", "keeps")
 
@@ -141,7 +141,7 @@ class PlanMemory(Section):
 
 
 class DecideSection(Section):
-    """What the plan decides besides partition, placement and order."""
+    """Decisions of the plan besides partition, placement and order."""
 
     recompute: Annotated[str, field_types.one_of(*Decide)] = Field(
         "free", description="free: as many layers as is best; never; always: every layer in its first way"

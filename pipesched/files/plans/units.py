@@ -15,7 +15,7 @@ from pipesched.layers.pieces import ends_of, exact_numbers
 
 
 def every_layer(form: PlanFile) -> list[LayerEntry]:
-    """Those of the model, then the encoder's."""
+    """The layers of the model, then the encoder's."""
     return [*(form.layers or ()), *([form.encoder.as_layer] if form.encoder else ())]
 
 
@@ -33,7 +33,7 @@ def tick_of(form: PlanFile, others: list[Fraction]) -> tuple[Fraction, bool]:
 
 
 def _with_ends(form: PlanFile) -> Iterator[tuple[LayerType, tuple[Fraction, ...]]]:
-    """The times of each layer, and its activation, with the ends of pieces of each way to cut a sequence."""
+    """The times of each layer, and its activation, with the ends of pieces of each mode of cutting a sequence."""
     ways = {(choice.pieces, choice.lengths) for choice in choices_of(form) if choice.pieces > 1}
     layers = tuple(_unrounded(layer) for layer in form.layers or ())
     every = [ends_of(Model(layers), *way) for way in ways]
@@ -77,7 +77,7 @@ def memory_step_of(form: PlanFile, capacity: list[Fraction] | None) -> tuple[Fra
 
 
 def _amounts(layer: LayerType) -> list[Fraction]:
-    """What a piece holds its part of."""
+    """The amounts that a piece has a part of."""
     return [layer.activation, layer.kept_for_later, *(layer.activation * way.keeps for way in layer.recompute)]
 
 

@@ -1,1 +1,1 @@
-"""The parts of a problem file: its keys, their checks, and their way into and out of a `Problem`."""
+"""The parts of a problem file: its keys, their checks, and their conversion to and from a `Problem`."""

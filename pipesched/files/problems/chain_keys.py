@@ -1,4 +1,4 @@
-"""The keys of a problem file for micro-batches that take different ways through the stages: `chains`."""
+"""The keys of a problem file for micro-batches that take different paths through the stages: `chains`."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def _backward(form: ProblemFile) -> Iterator[str]:
 
 
 def _freed(form: ProblemFile) -> Iterator[str]:
-    """What B gives back is part of what F took."""
+    """Mistakes where B gives back what is no part of what F took."""
     if form.memory is None or form.memory.freed_by_backward is None:
         return
     freed, unit = form.memory.freed_by_backward, form.memory.unit

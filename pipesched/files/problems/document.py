@@ -1,4 +1,4 @@
-"""A problem as its file writes it: the way back from `Problem` to keys and numbers."""
+"""A problem as its file writes it: from `Problem` back to keys and numbers."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def placement_keys(where: Placement) -> dict[str, object]:
 
 
 def _chains(problem: Problem) -> dict[str, object]:
-    """The keys of micro-batches that take different ways, but for a placement whose name says so; else none."""
+    """The keys of micro-batches that take different paths, but for a placement whose name says so; else none."""
     where = problem.placement
     if len(where.chains) == 1 or not problem.chain_shares:
         return {}

@@ -58,7 +58,7 @@ class ModuleTimes(Section):
 
 
 class ModuleMemory(Section):
-    """What its passes hold, in the unit of `memory`."""
+    """Memory of its passes, in the unit of `memory`."""
 
     activation: field_types.Numbers | None = Field(None, description="taken when F starts; default 1")
     freed_by_backward: field_types.SignedNumbers | None = Field(None, description="given back when B ends; default 0")
@@ -66,7 +66,7 @@ class ModuleMemory(Section):
 
 
 class ModuleSection(Section):
-    """Stages on some devices, whose output stages of the trunk need; their backward comes after that of these."""
+    """Stages on some devices, whose output stages of the trunk need; their backward follows that of these."""
 
     placement: (
         Annotated[

@@ -28,7 +28,7 @@ class ModuleForm(NamedTuple):
 def read_modules(
     held: object, document: object, trunk: ProblemFile, wrong: frozenset[str]
 ) -> tuple[list[ModuleForm], list[str]]:
-    """The modules of a file of which `trunk` is the rest, and every mistake in them."""
+    """The modules of a file whose other keys are `trunk`, and every mistake in them."""
     if held is None:
         return [], []
     if not isinstance(held, Mapping) or not held:

@@ -29,7 +29,7 @@ class Totals(NamedTuple):
 def stage_tasks(layer: Layer, layers: int) -> StageTasks:
     """The tasks of every kind of pass of a stage of so many layers.
 
-    The backward runs the layers last to first. BW is the backward with each task of W directly behind the one it waits
+    The backward runs the layers last to first. BW is the backward with each task of W directly after the one it waits
     for, those that wait for the whole backward last. With several layers a name ends with its layer's number.
     """
     last = range(layers - 1, -1, -1)
@@ -67,7 +67,7 @@ def _with_own_names(tasks: Sequence[TaskSpec]) -> tuple[TaskSpec, ...]:
 
 
 def totals(tasks: StageTasks) -> Totals:
-    """How long whole passes take when nothing interrupts them."""
+    """Times of whole passes when nothing interrupts them."""
     ticks = {kind: sum(task.ticks for task in own) for kind, own in tasks}
     if W not in ticks:
         return Totals(ticks[F], ticks[BW], None, ticks[BW])
@@ -102,7 +102,7 @@ def tasks_section(stages: Sequence[Stage], tick: Fraction) -> dict[str, object]:
 
 
 def _layers(stage: Stage) -> int:
-    """How many layers the names of a stage's tasks tell of."""
+    """The number of layers that the names of a stage's tasks have."""
     last = stage.tasks_of(F)[-1].name.rpartition(".")
     return int(last[2]) + 1 if last[0] and last[2].isdigit() else 1
 

@@ -77,6 +77,6 @@ def per(value: Fraction | list[Fraction] | None, count: int) -> list[Fraction]:
 
 
 def layers_of(tasks: Tasks, stages: int) -> list[int]:
-    """How many layers each stage has."""
+    """The number of layers of each stage."""
     layers = tasks.layers or 1
     return layers * (stages // len(layers)) if isinstance(layers, list) else [layers] * stages

@@ -1,4 +1,4 @@
-"""What two features of a problem file may not do together, in one table that the reader asks and a page lists."""
+"""Pairs of features that a problem file may not have, in one table that the reader asks and a page lists."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ DEFAULT_FORWARD, DEFAULT_BACKWARD = 1, 2
 
 
 def looks_like_one(document: object) -> bool:
-    """Whether a document is in this older form."""
+    """True if a document is in this older form."""
     return isinstance(document, dict) and bool({"num_stages", "num_batches"} & document.keys())
 
 

@@ -40,7 +40,7 @@ class ScheduleReader:
         self._tasks = TaskReader(self.problem)
 
     def _in_fractions(self, objective: Objective, parts: int) -> bool:
-        """Whether a span's times need so many parts of a tick; a period's bound alone may."""
+        """True if a span's times need so many parts of a tick; a period's bound alone may."""
         starts, certificate = (self._document.get(key) for key in ("starts", "certificate"))
         numbers = [self._document.get(key) for key in ("value", "lower_bound")]
         numbers += [*starts.values()] if isinstance(starts, dict) else []

@@ -65,7 +65,7 @@ class TaskReader:
         return {text.partition("/")[2]: part for part, text in enumerate(texts)}
 
     def orders(self, document: object) -> TaskOrders:
-        """What `task_keys` wrote as `task_orders`."""
+        """Inverse of `task_orders` in `task_keys`."""
         devices = document if isinstance(document, list) else []
         if len(devices) != self._problem.devices or not all(isinstance(streams, dict) for streams in devices):
             raise BadInput(f"task_orders: found {shown(document)}; allowed: for each device the tasks of each stream")
@@ -82,7 +82,7 @@ class TaskReader:
         return found
 
     def waits(self, document: object) -> tuple[Wait, ...]:
-        """What `task_keys` wrote as `waits`."""
+        """Inverse of `waits` in `task_keys`."""
         pairs = document if isinstance(document, list) else []
         if not isinstance(document, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
             raise BadInput(f"waits: found {shown(document)}; allowed: pairs of tasks, of which the second waits")

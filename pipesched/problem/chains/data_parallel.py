@@ -93,6 +93,6 @@ def _shares(one: Problem, pipelines: int, left: list[Worker]) -> dict[_Path, int
 
 
 def _copies(devices: tuple[int, ...], left: list[Worker], number: Mapping[Worker, int]) -> list[tuple[int, ...]]:
-    """What some devices of a pipeline have in common, for each pipeline that has some of them left."""
+    """Common stages of some devices of a pipeline, for each pipeline that has some of them left."""
     pipelines = sorted({worker.pipeline for worker in left if worker.device in devices})
     return [tuple(number[w] for w in left if w.pipeline == n and w.device in devices) for n in pipelines]

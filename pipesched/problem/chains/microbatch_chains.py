@@ -88,13 +88,13 @@ def unequal_microbatches(problem: Problem) -> MicrobatchChains | None:
 
 
 def without_scale(problem: Problem) -> Problem:
-    """What bounds of a problem are computed of: the problem with chains for unequal micro-batches, or the problem."""
+    """The problem of which bounds are computed: with chains for unequal micro-batches, or the problem itself."""
     chains = unequal_microbatches(problem)
     return problem if chains is None else chains.problem
 
 
 def is_job_shop(chains: Problem) -> bool:
-    """Whether unequal micro-batches may pass each other, and memory limits nothing: jobs on machines and no more.
+    """True if unequal micro-batches may pass each other, and memory limits nothing: jobs on machines and no more.
 
     Nearly any two passes of a device may then come in either order. CP-SAT solves such problems best by intervals.
     """

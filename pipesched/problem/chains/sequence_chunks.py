@@ -1,8 +1,8 @@
 """Micro-batches that are several pieces each, as one problem with a chain of stages for every piece.
 
 A piece is a part of the sequence: its forward reads the keys and values of those before it, so that on every stage it
-follows theirs, and its backward comes before theirs (Seq1F1B, arXiv 2406.03488). The pieces with one number are alike
-and walk a chain of their own, as the two directions of a bidirectional placement do; arcs between the chains give the
+follows theirs, and its backward precedes theirs (Seq1F1B, arXiv 2406.03488). The pieces with one number are alike
+and walk a chain of their own, like the two directions of a bidirectional placement; arcs between the chains give the
 order of the pieces.
 """
 
@@ -65,7 +65,7 @@ def in_sequence_chunks(pieces: Sequence[Problem]) -> Problem:
 
 
 def pieces_of(problem: Problem) -> list[Problem]:
-    """The problem of each piece by itself: the way back, but for how often the parameters of a stage are gathered."""
+    """The problem of each piece by itself: the inverse, but for how often the parameters of a stage are gathered."""
     where, count = problem.placement, problem.sequence_chunks
     placement = Placement(
         where.name,

@@ -1,1 +1,1 @@
-"""What a problem may have beside its stages: modules, arcs between chains, shared resources, ways to save memory."""
+"""Features of problems besides stages: modules, arcs between chains, shared resources, modes of saving memory."""

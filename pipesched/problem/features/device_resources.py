@@ -1,4 +1,4 @@
-"""What devices have: memory of their own, memory of hosts, and streams that several of them share."""
+"""Resources of devices: memory of their own, memory of hosts, and streams that several of them share."""
 
 from __future__ import annotations
 

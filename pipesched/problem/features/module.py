@@ -10,7 +10,7 @@ class Module(NamedTuple):
 
     One pass serves so many micro-batches of the trunk as `serves` says. Copies take passes in turn; those of a `shared`
     module run a part of every pass each, joined by a collective. With `barriers` it is the head: the stage that it
-    feeds comes before it, and that stage's backward after its forwards, with two barriers after its backwards.
+    feeds precedes it, and that stage's backward its forwards' end, with two barriers after its backwards.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Which micro-batches of one stage wait for which of another, where the two belong to different chains."""
+"""Micro-batches of one stage that wait for those of another, where the two belong to different chains."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Share(NamedTuple):
     after: Sequence[int]
 
     def numbers(self, microbatch: int) -> Sequence[int]:
-        """Those of `before` that this micro-batch waits for."""
+        """The numbers of `before` that this micro-batch waits for."""
         if microbatch not in self.after:
             return ()
         place, here, there = self.after.index(microbatch), len(self.after), len(self.before)

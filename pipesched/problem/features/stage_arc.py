@@ -25,7 +25,7 @@ class StageArc(NamedTuple):
     barrier: bool = False
 
     def share(self, walks: Sequence[range]) -> Share:
-        """Which micro-batches wait for which; `walks` are those of each stage."""
+        """The micro-batches that wait for each other; `walks` are those of each stage."""
         before, after = walks[self.before], walks[self.after]
         if not self.places:
             return Share(before, after)

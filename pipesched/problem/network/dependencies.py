@@ -1,4 +1,4 @@
-"""What must precede what: the tasks of every pass, and what each pass waits for. It is said here and nowhere else."""
+"""Precedence of passes: the tasks of every pass, and the passes it waits for. It is defined here and nowhere else."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class Dependencies:
     holders: tuple[int, ...] = ()
 
     def needs(self, kind: PassKind, stage: int) -> list[Need]:
-        """What must have ended before a pass may start. This is the dependency graph, and nothing else is.
+        """Passes that must have ended before a pass may start. This is the dependency graph, and nothing else is.
 
         F needs the F of the stage before; B and BW their own F and the gradient that the next stage's backward
         sends, whichever kind that is, and the copy back or the recomputation of the activation if there is one; W its
         B; a copy out and a recomputation their F, a copy back the copy out. F and backwards need besides what arcs
-        between stages say. What a stage runs once follows all backwards for its parameters, in its order.
+        between stages say. Gradients are reduced after all backwards that compute them, and the step follows that.
         Which gathering of parameters a pass waits for depends on the order (`pipesched.schedule.gathered`).
         """
         if kind in ONCE:
@@ -91,7 +91,7 @@ class Dependencies:
         ]
 
     def _arcs_into(self, stage: int, kinds: tuple[PassKind, ...]) -> list[Need]:
-        """What passes of these kinds need of other chains."""
+        """Passes of other chains that passes of these kinds need."""
         return [
             Need(
                 tuple((kind, arc.before) for kind in ((F,) if arc.turns else kinds)),
@@ -122,12 +122,12 @@ class Dependencies:
         return self._travel(sender, receiver, sender if self.placement.next[sender] == receiver else receiver)
 
     def _travel(self, sender: int, receiver: int, first: int) -> int:
-        """Ticks between two stages; `first` is that whose forward comes first."""
+        """Ticks between two stages; `first` is that whose forward is first."""
         one, other = (self.placement.stage_device[stage] for stage in (sender, receiver))
         return 0 if one == other else self.stages[first].transfer + (self.links[one][other] if self.links else 0)
 
     def sends(self, lag: int) -> bool:
-        """Whether a tensor that takes so long is sent by a task of its own."""
+        """True if a tensor that takes so long is sent by a task of its own."""
         return lag > 0 and self.transfer_stream is not None
 
     @cached_property
@@ -143,7 +143,7 @@ class Dependencies:
         return found
 
     def ends_of(self, kind: PassKind, stage: int, bucket: tuple[int, int] | None = None) -> tuple[int, ...]:
-        """The parts of a pass after all of which it has ended; what sends its tensor on comes after that.
+        """The parts of a pass after all of which it has ended; a task that sends its tensor on follows them.
 
         Or those after which the gradients of a bucket are there: as large a share of its tasks.
         """

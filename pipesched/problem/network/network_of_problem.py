@@ -71,7 +71,7 @@ def network_of(
 
 
 def _options(stage: Stage) -> tuple[frozenset[PassKind], ...]:
-    """The sets of passes of one of which a micro-batch runs all, for each way to hold its activation."""
+    """The sets of passes of one of which a micro-batch runs all, for each activation mode."""
     of_way: dict[PassKind | None, frozenset[PassKind]] = {kind: frozenset((kind,)) for kind in stage.saving_kinds}
     of_way |= {None: frozenset(), OFFLOAD: frozenset(_COPIES)}
     return tuple(of_way[way] for way in stage.held_until_backward)

@@ -15,7 +15,7 @@ _WITH: dict[PassKind, PassKind] = {W: B, RELOAD: OFFLOAD}
 def devices_with_open_ends(network: TaskNetwork) -> frozenset[int]:
     """Where this is one device, its first task is the first of all and its last one the last, in every schedule.
 
-    For every task of another device is then behind one of this device, and ahead of one, by arcs that hold whatever
+    For every task of another device then follows one of this device, and precedes one, by arcs that apply whatever
     modes are chosen. Gatherings of parameters and what drops them are open on both sides: what they wait for depends on
     the order.
     """
@@ -29,7 +29,7 @@ def devices_with_open_ends(network: TaskNetwork) -> frozenset[int]:
 
 
 def _waits(network: TaskNetwork, task: TaskType) -> bool:
-    """Whether each copy of a task has another one before it, whatever is chosen."""
+    """True if each copy of a task has another one before it, whatever is chosen."""
     numbers = network.numbers[task.pass_type]
     return any(
         arc.after == task
@@ -40,7 +40,7 @@ def _waits(network: TaskNetwork, task: TaskType) -> bool:
 
 
 def _is_awaited(network: TaskNetwork, task: TaskType) -> bool:
-    """Whether each copy of a task has another one behind it: of a backward that is fused or split, either way."""
+    """True if each copy of a task has another one after it: of a backward both fused and split."""
     behind: set[PassType] = {arc.after.pass_type for arc in _out_of(network, task)}
     return any(
         kind in _ALWAYS

@@ -1,4 +1,4 @@
-"""What the passes of a stage take of the memory of its device and of its host, and give back."""
+"""Memory of its device and of its host that the passes of a stage take and give back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pipesched.problem.stage import Stage
 
 
 def device_change(stage: Stage, kind: PassKind) -> tuple[int, int]:
-    """What a pass takes when it starts and when it ends (negative: gives back), in the memory's integers.
+    """Memory that a pass takes when it starts and when it ends (negative: gives back), in the memory's integers.
 
     What F gives back at its end where it is recomputed is in `given_up`.
     """
@@ -46,11 +46,11 @@ def _change_of_activation(stage: Stage, kind: PassKind) -> tuple[int, int]:
 
 
 def given_up(stage: Stage, kind: PassKind) -> int:
-    """What a micro-batch's F gives back when it ends because a pass of this kind takes it again."""
+    """Memory that a micro-batch's F gives back when it ends because a pass of this kind takes it again."""
     return stage.activation - stage.recompute[RECOMPUTATIONS.index(kind)].keeps if kind in RECOMPUTATIONS else 0
 
 
 def host_change(stage: Stage, kind: PassKind) -> tuple[int, int]:
-    """What a pass takes of its host's memory when it starts and when it ends (negative: gives back)."""
+    """Host memory that a pass takes when it starts and when it ends (negative: gives back)."""
     moved = stage.offload.amount if stage.offload is not None and kind in (OFFLOAD, RELOAD) else 0
     return (moved, 0) if kind is OFFLOAD else (0, -moved)

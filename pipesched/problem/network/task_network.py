@@ -22,7 +22,7 @@ PassType = tuple[PassKind, int]
 
 
 class Mode(StrEnum):
-    """How a backward is done."""
+    """Modes of a backward."""
 
     SPLIT = "split"  # B, and a later W
     FUSED = "fused"  # BW
@@ -48,7 +48,7 @@ class TaskType(NamedTuple):
 
 
 class MemoryChange(NamedTuple):
-    """What a pass takes of a memory when it starts and when it ends (negative: gives back).
+    """Memory that a pass takes when it starts and when it ends (negative: gives back).
 
     It starts with the first of its tasks, and ends when the last of those in `TaskNetwork.ends` has ended.
     """
@@ -234,7 +234,7 @@ class TaskNetwork:
         }
 
     def _need(self, arc: Arc) -> Need:
-        """What an arc says of whole passes: a tensor that a task sends arrives as long after the pass as it takes."""
+        """An arc between whole passes: a tensor that a task sends arrives as long after the pass as it takes."""
         sender = arc.alternatives[0]
         sending = self.tasks[sender.pass_type][self.ends[sender.pass_type][-1] + 1 : sender.part + 1]
         lag = arc.lag + sum(task.ticks for task in sending)
@@ -265,17 +265,17 @@ class TaskNetwork:
 
     @property
     def has_activation_modes(self) -> bool:
-        """Whether an activation may be copied or computed again: passes run or not, as a schedule says."""
+        """True if an activation may be copied or computed again: passes run or not, as a schedule says."""
         return bool(self.options)
 
     @cached_property
     def held_in_flight(self) -> tuple[int, ...]:
-        """What a micro-batch holds on each stage from its forward's start to its backward's end."""
+        """Memory of a micro-batch on each stage from its forward's start to its backward's end."""
         return tuple(self._taken_for_later((kind, s)) for kind, s in self.change if kind is F)
 
     @cached_property
     def held_for_weight(self) -> tuple[int, ...]:
-        """What a micro-batch still holds on each stage between its B and the end of its W; 0 where none is split."""
+        """Memory of a micro-batch on each stage between its B and the end of its W; 0 where none is split."""
         stages = range(len(self.held_in_flight))
         return tuple(-self._taken_for_later((W, s)) if (W, s) in self.change else 0 for s in stages)
 
@@ -285,12 +285,12 @@ class TaskNetwork:
 
     @cached_property
     def freed_by_backward(self) -> tuple[int, ...]:
-        """What a micro-batch's B gives back on each stage; negative where it takes more."""
+        """Memory that a micro-batch's B gives back on each stage; negative where it takes more."""
         return tuple(whole - rest for whole, rest in zip(self.held_in_flight, self.held_for_weight, strict=True))
 
     @cached_property
     def backward_takes_memory(self) -> bool:
-        """Whether B takes memory on some stage, as autograd's split backward does."""
+        """True if B takes memory on some stage, like autograd's split backward."""
         return any(change.at_start > 0 for (kind, _), change in self.change.items() if kind is B)
 
     @cached_property
@@ -303,7 +303,7 @@ class TaskNetwork:
 
     @cached_property
     def one_task_each(self) -> bool:
-        """Whether every pass is one task, runs in any case and waits for passes of its own micro-batch alone.
+        """True if every pass is one task, runs in any case and waits for passes of its own micro-batch alone.
 
         One stream of a device then runs everything, and chains have nothing but devices and memory in common.
         """
@@ -321,17 +321,17 @@ class TaskNetwork:
 
     @cached_property
     def has_arcs_between_chains(self) -> bool:
-        """Whether a pass of a micro-batch waits for others."""
+        """True if a pass of a micro-batch waits for others."""
         return any(arc.share is not None and arc.after.kind not in OF_PARAMETERS for arc in self.arcs)
 
     @cached_property
     def has_collectives(self) -> bool:
-        """Whether something runs for the parameters of a stage."""
+        """True if something runs for the parameters of a stage."""
         return any(kind in OF_PARAMETERS for kind, _ in self.tasks)
 
     @property
     def what_is_not_single(self) -> str:
-        """What a problem has that is not `one_task_each`, for messages."""
+        """The features of a problem that is not `one_task_each`, for messages."""
         if self.options:
             return "offload or recomputation"
         if self.has_collectives:

@@ -1,4 +1,4 @@
-"""Relaxation: copies and recomputations of activations that take no time, each activation held as little as may be."""
+"""Relaxation: copies and recomputations of activations that take no time, each activation with the least memory."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def drop_lookups(problem: Problem) -> Problem:
 
 
 def network_without_lookups(problem: Problem) -> TaskNetwork:
-    """What the network of `drop_lookups` is."""
+    """The network of `drop_lookups`."""
     return problem.network.drop(leading={(F, s): stage.entry for s, stage in enumerate(problem.stages) if stage.entry})
 
 

@@ -27,7 +27,7 @@ def _least_of_a_device(problem: Problem) -> int:
 
 
 def _is_sent(problem: Problem, stage: int) -> bool:
-    """Whether a stream of its device sends the gradient of a stage, maybe until reduction and step have ended."""
+    """True if a stream of its device sends the gradient of a stage, maybe until reduction and step have ended."""
     to, where = problem.placement.previous[stage], problem.placement.stage_device
     return problem.transfer_stream is not None and to is not None and where[to] != where[stage]
 
@@ -52,7 +52,7 @@ def _gathering(problem: Problem, stage: int) -> int:
 
 
 def _once(problem: Problem, stage: int) -> int:
-    """Ticks behind the last task of a stage's backwards."""
+    """Ticks after the last task of a stage's backwards."""
     if problem.splittable and not _awaited(problem, stage):
         return 0
     holder = problem.holders[stage] if problem.holders else stage
@@ -64,7 +64,7 @@ def _once(problem: Problem, stage: int) -> int:
 
 
 def _awaited(problem: Problem, stage: int) -> bool:
-    """Whether any task for the weights waits for the last one of B; else B may end when reduction and step have."""
+    """True if any task for the weights waits for the last one of B; else B may end when reduction and step have."""
     last = len(problem.tasks_of(B, stage)) - 1
     return any(task.after in (None, last) for task in problem.tasks_of(W, stage))
 

@@ -17,7 +17,7 @@ class Relaxation:
     `relax` leaves a problem as it is where the feature is absent. `argument` says why no optimum rises. `added_back`
     are ticks that every schedule of the problem takes besides those of the poorer one. `note` is a sentence for
     certificates of the poorer problem, or nothing where they read as those of the problem. `drop` is what the rewrite
-    leaves out of the task network, which only relaxes (`TaskNetwork.drop`): `argument` then speaks of the rest.
+    leaves out of the task network, which only relaxes (`TaskNetwork.drop`): `argument` then speaks of what remains.
     """
 
     name: str

@@ -83,7 +83,7 @@ RELAXATIONS = (PARAMETERS, UNEQUAL_MICROBATCHES, LOOKUPS, PASS_MEMORY, ARCS_BETW
 
 
 def relaxed(problem: Problem, keeping: Collection[Relaxation] = ()) -> RelaxedProblem:
-    """What is left of a problem after all relaxations but those of which the features are kept."""
+    """The problem that remains after all relaxations but those of which the features are kept."""
     found = RelaxedProblem(problem)
     for relaxation in RELAXATIONS:
         if relaxation not in keeping:

@@ -17,9 +17,9 @@ from pipesched.results.certificate import Certificate
 class Bound:
     """A lower bound on the makespan or span of a problem: one certificate for each device that it concerns.
 
-    Of certificates of equal value the one of the lowest `rank` comes first. `several_streams` says whether it holds too
-    where passes are several tasks, which other tasks may run beside or between; `keeping` are the relaxations that it
-    does without: it reads what all others leave of a problem.
+    Of certificates of equal value the one of the lowest `rank` is first. `several_streams`: the bound is valid too
+    where passes are several tasks, which other tasks may run between or at the same time; `keeping` are the relaxations
+    that it does without: it reads what all others leave of a problem.
     """
 
     name: str

@@ -47,7 +47,7 @@ _NAME = "cool-down"
 
 
 class _Left(NamedTuple):
-    """What may be left when a device's last forward ends, by numbers of micro-batches; arrays of one length.
+    """Passes that may be left when a device's last forward ends, by numbers of micro-batches; arrays of one length.
 
     `first` of them have the gradient of the device's first stage to come, and `last` of these also that of its last
     stage, so whole backwards of all its stages. `work` is the most ticks that all micro-batches have left there.
@@ -127,7 +127,7 @@ def _left(view: PipelineView, device: int, stages: Sequence[int]) -> _Left | Non
 
 
 def _most_left(view: PipelineView, stages: Sequence[int], first: int, last: int, room: int | None) -> int:
-    """The most ticks that all micro-batches have left, with so much memory beside the backwards that are sure to be.
+    """The most ticks that all micro-batches have left, with so much memory besides the backwards that are sure.
 
     That is room for backwards of stages between the first and the last one here, and for weight passes.
     """
@@ -155,7 +155,7 @@ def _returns(paths: Paths, objective: Objective, stages: Sequence[int]) -> Itera
 
 
 def _way_back(paths: Paths, stages: Sequence[int], back: _Returns, left: _Left) -> Numbers:
-    """From the end of the last forward on: all these gradients, one at a time, and the way of the last one."""
+    """From the end of the last forward on: all these gradients, one at a time, and the path back of the last one."""
     first, last, gradient = stages[0], stages[-1], paths.gradient
     of_last = np.maximum(left.last * gradient[last], paths.round_trip[last] + gradient[last])
     of_all = left.first * gradient[first] + left.last * sum(gradient[s] for s in stages[1:])
@@ -194,7 +194,7 @@ def _begins(problem: Problem, back: _Returns, device: int) -> str:
 
 
 def _leaves(problem: Problem, work: int, idle: int, stages: Sequence[int], left: _Left, at: int) -> str:
-    """How much of its work the device has left, and what of it are backwards."""
+    """A sentence on the work that the device has left, and the backwards in it."""
     first, last = int(left.first[at]), int(left.last[at])
     some = f" and {last} at stage {stages[-1]}" if len(stages) > 1 else ""
     idles = f", and it idles {amount(problem, idle)} before" if idle else ""

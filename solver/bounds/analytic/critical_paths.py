@@ -70,7 +70,7 @@ class Paths:
 
 
 def blocks_outlast_passes(problem: Problem) -> bool:
-    """Whether no overlapped block is shorter than either of its passes alone.
+    """True if no overlapped block is shorter than either of its passes alone.
 
     Then a device relaxed to delays, on which a forward and a backward may run at once, needs no blocks.
     """

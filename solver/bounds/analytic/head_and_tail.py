@@ -30,7 +30,7 @@ class _Line(NamedTuple):
 
 
 class _Around(NamedTuple):
-    """A busy interval of a device, the way there, and the way back; `owner` is as in `AroundDevice`."""
+    """A busy interval of a device, the path to it, and the path back; `owner` is that of `AroundDevice`."""
 
     owner: int | None
     to_last_forward: bool
@@ -40,7 +40,7 @@ class _Around(NamedTuple):
 
 
 def head_and_tail(problem: Problem, objective: Objective, in_order: bool = False) -> list[Certificate]:
-    """For each device the strongest of all ways to it and back, around all that keeps it busy.
+    """For each device the strongest of all paths to it and back, around all that keeps it busy.
 
     Where `in_order`, of those that the order of queues leaves: nothing where there are none.
     """

@@ -41,8 +41,8 @@ def in_flight_limit(problem: Problem, objective: Objective) -> list[Certificate]
 def until_room(paths: Paths, stage: int, capacity: int, admitted: int) -> int:
     """From the start of a backward to room for one more forward, at least.
 
-    What B gives back makes no room where the rest of that activation still does not fit next to `admitted` whole ones:
-    then either its W must end too, or a second backward.
+    Memory that B gives back makes no room where the remainder of that activation still does not fit next to `admitted`
+    whole ones: then either its W must end too, or a second backward.
     """
     activation, freed = paths.view.held_in_flight[stage], paths.view.freed_by_backward(stage)
     if freed <= 0:

@@ -30,7 +30,7 @@ _MOST_SUMS = 10_000
 
 @dataclass(frozen=True)
 class _Head:
-    """What a device does until its first backward; times in ticks.
+    """Forwards of a device until its first backward; times in ticks.
 
     `least` is the value of a schedule in which the device idles nowhere but where it surely must after its last
     forward; what a value allows beyond that it may idle before its first backward. `way` is from its first forward
@@ -158,10 +158,10 @@ def integral_warmup(problem: Problem, objective: Objective) -> list[Certificate]
 
 
 def warm_up_forwards(problem: Problem) -> dict[int, int]:
-    """How many forwards each device runs before its first backward where all keep to what integral warm-up proves.
+    """The number of forwards of each device before its first backward where all keep to what integral warm-up proves.
 
     By stage; empty unless every device has one stage. Of a chain each has as many as the one before at most, whose
-    first backward comes later.
+    first backward is later.
     """
     if any(len(held) != 1 for held in problem.placement.stages_of):
         return {}

@@ -16,7 +16,7 @@ from solver.bounds.analytic.critical_paths import Paths, chains_on
 
 
 def load(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Span: the device's work. Makespan: the way to the device, and its work."""
+    """Span: the device's work. Makespan: the path to the device, and its work."""
     if problem.view is None:
         return [one for device in range(problem.devices) for one in _streams(problem, device)]
     paths, found = Paths(problem), []

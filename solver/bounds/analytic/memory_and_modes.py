@@ -1,7 +1,7 @@
-"""Memory and modes: passes that go through the devices fast cost them time, and slow ones hold memory for longer.
+"""Memory and modes: passes that go through the devices fast cost them time, and slow ones occupy memory for longer.
 
 Within a given time a device can run only so many passes outside of overlapped blocks and split only so many backwards.
-The others take longer, and so do the round trips of the devices before it, whose activations are held meanwhile. A
+The others take longer, and so do the round trips of the devices before it, whose activations stay meanwhile. A
 device's memory gives only so much memory over time: its capacity, and in blocks one activation more at a time than
 forwards have run outside of blocks, less what forwards leave unused that fill it one by one, and backwards that empty
 it one by one. If that is less than what the round trips need, there is no schedule of that time.
@@ -55,7 +55,7 @@ def memory_and_modes(problem: Problem, objective: Objective) -> list[Certificate
 
 
 def _limited(one: ModeValues) -> bool:
-    """Whether what the device holds at once has a limit. Gradients that take memory fill and empty it in other ways."""
+    """True if the device's memory in use has a limit. Gradients that take memory fill and empty it differently."""
     limit = len(one.counts.alone) > 1 if one.capacity is None else one.capacity > 0
     return limit and all(one.view.freed_by_backward(s) >= 0 for s in one.counts.stages)
 

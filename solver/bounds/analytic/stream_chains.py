@@ -94,12 +94,12 @@ class StreamChains:
         return found
 
     def first_tasks(self, kind: PassKind, stage: int) -> list[TaskType]:
-        """Those of a pass that wait for none of the same pass."""
+        """Tasks of a pass that wait for none of the same pass."""
         own = [task for task in self._sequence if task.pass_type == (kind, stage)]
         return [task for task in own if all(before.pass_type != (kind, stage) for before, _ in self._before[task])]
 
     def since(self, kind: PassKind, stage: int) -> dict[TaskType, int]:
-        """From the first start of a pass to the end of each task of its micro-batch that comes behind."""
+        """From the first start of a pass to the end of each later task of its micro-batch."""
         found, first = dict[TaskType, int](), self.first_tasks(kind, stage)
         for task in self._sequence:
             ways = [found[before] + lag for before, lag in self._before[task] if before in found]
@@ -127,7 +127,7 @@ class StreamChains:
         return found
 
     def _in_turn(self, task: TaskType, ways: list[NDArray[np.int64]], whose: int | None) -> NDArray[np.int64] | None:
-        """The longest of the ways, each at least the task's own length past the one before it."""
+        """The longest of the paths, each at least the task's own length past the one before it."""
         if whose in (None, self._device[task.stage]):
             ways = [*ways, np.zeros(self._count[task], np.int64)]
         if not ways:

@@ -74,7 +74,7 @@ def stream_memory(problem: Problem, objective: Objective) -> list[Certificate]:
 
 
 class _Gifts:
-    """What passes of a device give back, and the least times at which they may have."""
+    """Memory that passes of a device give back, and the least times at which they may have."""
 
     def __init__(self, problem: Problem, chains: StreamChains, heads: Ways, device: int) -> None:
         network = problem.network
@@ -155,7 +155,7 @@ class _Tasks:
 
 
 def _or_none(head: _Times | None, tail: _Times) -> _Times:
-    """Heads; where no way leads there, less than any time."""
+    """Heads; where no path leads there, less than any time."""
     return np.full(len(tail), -1, np.int64) if head is None else head
 
 

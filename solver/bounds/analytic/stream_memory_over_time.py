@@ -1,8 +1,8 @@
-"""Memory over time of a device whose passes are several tasks: what activations need of it goes into what there is.
+"""Memory over time of a device whose passes are several tasks: that of all activations is at most its capacity's.
 
-An activation is held from the start of its forward to the end of its backward, which is no sooner than the least way
-along its micro-batch allows, and what its weight tasks need to the end of these (energetic reasoning; Baptiste, Le Pape
-and Nuijten, Annals of Operations Research 92, 1999).
+An activation is in memory from the start of its forward to the end of its backward, which is no sooner than the least
+path along its micro-batch allows, and what its weight tasks need to the end of these (energetic reasoning; Baptiste, Le
+Pape and Nuijten, Annals of Operations Research 92, 1999).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def memory_over_time(problem: Problem, objective: Objective) -> list[Certificate
 
 
 def _certificate(chains: StreamChains, objective: Objective, device: int) -> Certificate:
-    """`head` before the device's first forward, `tail` behind what gives memory back last."""
+    """`head` before the device's first forward, `tail` after what gives memory back last."""
     problem = chains.problem
     whose = device if objective.by_device else None
     heads, tails = chains.heads(whose), chains.tails(whose)
@@ -61,7 +61,7 @@ def _certificate(chains: StreamChains, objective: Objective, device: int) -> Cer
 
 
 def _usable(problem: Problem, device: int) -> int:
-    """The most that can be held at once: a multiple of what all amounts are multiples of."""
+    """The most that can be in use at once: a multiple of what all amounts are multiples of."""
     room, stages = problem.room[device] or 0, problem.placement.stages_of[device]
     changes = [change for (_, stage), change in problem.network.change.items() if stage in stages]
     common = gcd(*(one for change in changes for one in change))

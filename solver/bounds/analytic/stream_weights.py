@@ -107,7 +107,7 @@ class _Stream:
         return [] if not known else sorted(set(np.concatenate(known).tolist()))
 
     def _between(self, head: int, tail: int, known: int) -> _Found | None:
-        """What runs between the head and the instant from which the tail is left; None if that proves no more."""
+        """The tasks between the head and the instant from which the tail is left; None if that proves no more."""
         others = sum(self._inside(task, head, tail) * self._ticks[task] for task in self._tasks if task.kind is not W)
         items = []
         for stage, tasks in self._weights.items():
@@ -124,7 +124,7 @@ class _Stream:
         return _Found(head, work, tail, waiting) if work > 0 else None
 
     def _inside(self, task: TaskType, head: int, tail: int) -> int:
-        """How many of a type begin no sooner than the head and leave no less than the tail."""
+        """The number of tasks of a type that begin no sooner than the head and leave no less than the tail."""
         begin, left = self._heads[task], self._tails[task]
         return 0 if begin is None or left is None else int(((begin >= head) & (left >= tail)).sum())
 

@@ -50,7 +50,7 @@ def _certificate(problem: Problem, values: ModeValues) -> Certificate:
 
 
 def _counts(problem: Problem, values: ModeValues, row: int, column: int) -> str:
-    """How many passes run how, and the work."""
+    """A sentence on the numbers of passes by mode, and the work."""
     counts = values.counts
     alone, split = int(counts.alone[row]), int(counts.split[column])
     ways = []

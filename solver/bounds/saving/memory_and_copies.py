@@ -1,12 +1,12 @@
-"""Memory and copies: each way of holding less of an activation takes memory over time, compute or copies of a device.
+"""Memory and copies: each mode of an activation takes memory over time, compute or copies of a device.
 
-A linear program over how often each way is chosen on a device's stages. Its rows say that what all micro-batches need
+A linear program over how often each mode is chosen on a device's stages. Its rows say that what all micro-batches need
 of a resource (memory times time, the compute stream, a copy stream) goes into the time that the resource has. So
 
     value >= fixed time of the resource + sum of what each activation needs of it
 
 for each row, and the least value over all choices is a bound. GLOP finds multipliers of the rows; what they prove is
-computed exactly: each micro-batch then takes the way that is cheapest under them.
+computed exactly: each micro-batch then takes the mode that is cheapest under them.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ def memory_and_copies(problem: Problem, objective: Objective) -> list[Certificat
 
 
 def proved(rows: Sequence[Row], ways: Sequence[tuple[Needs, int]], weights: Sequence[int]) -> Fraction:
-    """What the rows prove with these weights, whatever they are, if one is positive.
+    """The value that the rows prove with these weights, whatever they are, if one is positive.
 
-    The weighted mean of the rows: value >= mean of the fixed times + sum over activations of what the way needs on the
-    mean, which is no less than what the cheapest way needs.
+    The weighted mean of the rows: value >= mean of the fixed times + sum over activations of what the mode needs on the
+    mean, which is no less than what the cheapest mode needs.
     """
     fixed = sum(weight * row.fixed for weight, row in zip(weights, rows, strict=True))
     chosen = sum(

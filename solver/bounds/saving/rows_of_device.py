@@ -1,4 +1,4 @@
-"""What each way of holding an activation needs of a device's memory and streams, and how much of them there is."""
+"""Needs of each activation mode of a device's memory and streams, and the capacity of these."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def rows_of_device(
 
 
 def _compute(problem: Problem, paths: Paths, device: int, stages: Sequence[int], ends: _Ends) -> Row:
-    """All passes; or all that come before the last gradient, behind which no more weight passes fit into memory."""
+    """All passes; or all before the last gradient, after which no more weight passes fit into memory."""
     work = sum(paths.view.least_work(s) * len(problem.microbatches_of[s]) for s in stages)
     later = [
         (own.weight, own.activation - own.freed, len(problem.microbatches_of[s]))
@@ -71,9 +71,9 @@ def _compute(problem: Problem, paths: Paths, device: int, stages: Sequence[int],
 
 
 def _memory(problem: Problem, stages: Sequence[int], ends: _Ends, room: int) -> Row:
-    """Memory times time over its room. Behind the last gradient weight passes alone hold some.
+    """Memory times time over its room. After the last gradient weight passes alone occupy some.
 
-    Of each unit of memory that is held then, what is counted below and comes later is at most the longest weight pass.
+    Of each unit of memory in use then, what is counted below and is used later is at most the longest weight pass.
     At first forwards take memory one by one, so that the n-th of them takes its own after those before it have run.
     """
     own = [problem.stages[s] for s in stages]
@@ -87,7 +87,7 @@ def _memory(problem: Problem, stages: Sequence[int], ends: _Ends, room: int) -> 
 
 
 def _usable(problem: Problem, device: int, stages: Sequence[int]) -> int | None:
-    """What passes can hold of the device's memory at once: they take multiples of some amount."""
+    """The memory of the device that passes can use at once: they take multiples of some amount."""
     room = problem.room[device]
     sizes: list[int] = []
     for s in stages:
@@ -100,7 +100,7 @@ def _usable(problem: Problem, device: int, stages: Sequence[int]) -> int | None:
 
 
 def _needs(stage: Stage, round_trip: int, main: str, room: int | None, streams: Sequence[str]) -> Needs:
-    """By way: what it adds to the load of compute, its memory over time, its time on each stream."""
+    """By mode: what it adds to the load of compute, its memory over time, its time on each stream."""
     found: dict[PassKind | None, tuple[Fraction | int, ...]] = {}
     for way, (keeps, _) in stage.held_until_backward.items():
         copies = dict.fromkeys((main, *streams), 0)

@@ -85,7 +85,7 @@ class BusyIntervals:
         return BusyInterval(ticks, text)
 
     def _by_memory(self) -> BusyInterval | None:
-        """What all activations take of memory over time, but for weight passes put off."""
+        """All activations' memory over time, but for weight passes put off."""
         capacity = self._capacity_that_counts
         if not capacity:
             return None
@@ -95,7 +95,7 @@ class BusyIntervals:
         return BusyInterval(ticks, text)
 
     def _by_memory_after_last_forward(self, last: list[int]) -> BusyInterval | None:
-        """The same but for what activations held at the end of the last forward take later, and the round trip."""
+        """The same without what activations in memory at the end of the last forward take later, and the round trip."""
         capacity = self._capacity_that_counts
         if not capacity:
             return None
@@ -110,7 +110,7 @@ class BusyIntervals:
 
     @property
     def _capacity_that_counts(self) -> int | None:
-        """None where gradients take memory too, and so fill and empty it in other ways."""
+        """None where gradients take memory too, and so fill and empty it differently."""
         return self.capacity if min(map(self.view.freed_by_backward, self.stages)) >= 0 else None
 
     def _at_capacity(self, capacity: int, taken: Fraction | int) -> Value:

@@ -48,8 +48,8 @@ def head_gap(paths: Paths, device: int, chains: list[list[int]], spare: int) -> 
 def tail_gap(paths: Paths, device: int, chains: list[list[int]]) -> Gap:
     """From the end of the device's last forward to that micro-batch's last backward on it.
 
-    In between only backwards and weight passes run, of micro-batches whose activations memory held beside those of
-    the last micro-batch. The gap of the chain that leaves least idle time counts, since any may come last.
+    In between only backwards and weight passes run, of micro-batches whose activations were in memory together with
+    those of the last micro-batch. The gap of the chain that leaves least idle time counts, since any may be last.
     """
     gaps = []
     for chain in chains:
@@ -62,7 +62,7 @@ def tail_gap(paths: Paths, device: int, chains: list[list[int]]) -> Gap:
 
 
 class Between(NamedTuple):
-    """How many gaps between the first and the last are apart from these and from each other, and one of them."""
+    """The number of gaps between the first and the last, apart from these and from each other, and one of them."""
 
     trips: int
     gap: Gap
@@ -71,9 +71,9 @@ class Between(NamedTuple):
 def between(paths: Paths, device: int, chains: list[list[int]]) -> Between:
     """Round trips in a row between the first and the last, on a device that one chain visits; none counted on others.
 
-    When a micro-batch's last forward on the device ends, memory holds all its activations there, until its first
+    When a micro-batch's last forward on the device ends, memory has all its activations there, until its first
     backward has run. K micro-batches fit in so at once, and passes of a kind and stage run in micro-batch order: so the
-    last forward of j + K comes after the first backward of j, and from the one to the other the round trips of
+    last forward of j + K follows the first backward of j, and from the one to the other the round trips of
     micro-batches 0, K, 2K, ... and of the last are apart: (m - 1) // K + 1 of them. In each can run: forwards of later
     micro-batches, which stay in memory, and what earlier ones that were in memory at its beginning have left.
     """
@@ -96,8 +96,8 @@ def between(paths: Paths, device: int, chains: list[list[int]]) -> Between:
 def waiting_in_memory(view: PipelineView, device: int, chains: list[list[int]], last: list[int]) -> int:
     """The most work that other micro-batches have left when the device's last forward ends.
 
-    That forward is of the chain whose stages here are `last`: of its last stage here, so the micro-batch holds all its
-    activations. The others' must fit beside them.
+    That forward is of the chain whose stages here are `last`: of its last stage here, so all activations of the
+    micro-batch are in memory. The others' must fit in with them.
     """
     capacity = view.room[device]
     room = None if capacity is None else capacity - sum(view.held_in_flight[s] for s in last)
@@ -111,13 +111,13 @@ def waiting_in_memory(view: PipelineView, device: int, chains: list[list[int]], 
 
 
 def _pending(view: PipelineView, stage: int) -> list[tuple[int, int]]:
-    """(work still to run, memory held) of a micro-batch whose forward is done, and of one that waits for W alone."""
+    """(work still to run, memory in use) of a micro-batch whose forward is done, and of one that waits for W alone."""
     whole = [(view.least_backward(stage), view.held_in_flight[stage])]
     return [*whole, (view.ticks[W, stage], view.held_for_weight[stage])] if view.splits else whole
 
 
 def forced_apart(view: PipelineView, device: int, chains: list[list[int]]) -> bool:
-    """Whether memory forces a backward to start before the last forward, so that the two gaps are apart."""
+    """True if memory forces a backward to start before the last forward, so that the two gaps are apart."""
     capacity = view.room[device]
     stages = [stage for chain in chains for stage in chain]
     everything = sum(view.held_in_flight[s] * len(view.microbatches_of[s]) for s in stages)

@@ -34,21 +34,21 @@ def unused_at_first(paths: Paths, stages: list[int], capacity: int, taken: int |
 
 
 def held_at_last_forward(paths: Paths, stages: list[int], capacity: int) -> Fraction:
-    """The most memory times ticks that activations held at the end of a device's last forward have yet to take.
+    """The most memory times ticks that activations in memory at the end of a device's last forward have yet to take.
 
     Only for `freed` of at least 0. Forwards are over then, so each micro-batch is in one of three states. What counts
     is `area`, the least that it takes in all.
 
-    1. Nothing is held any more: all of `area` was taken.
-    2. W alone is to end, and `activation - freed` is held. What is left is `area` less what was taken until B ended, at
-       most W's duration times what is held: so by unit of memory held (not of activation) W's duration at most. Where B
-       gave all back nothing is left.
-    3. The gradient has not ended, and the whole activation is held. What is left is `area` less the activation times
+    1. Nothing is in memory any more: all of `area` was taken.
+    2. W alone is to end, and `activation - freed` is in use. What is left is `area` less what was taken until B
+       ended, at most W's duration times the memory in use: so by unit of that memory (not of activation) W's duration
+       at most. Where B gave all back nothing is left.
+    3. The gradient has not ended, and the whole activation is in use. What is left is `area` less the activation times
        the time since its forward began. Forwards run one at a time, each unit of activation takes `each` ticks of them
-       at least: of the units held, unit x as counted back from the last forward has been held for each * x ticks, and
+       at least: of the units in use, unit x as counted back from the last forward has been so for each * x ticks, and
        at most area / activation - each * x is left by unit.
 
-    No more than `capacity` is held. Units of state 3 count as long as they may have more left than those of state 2.
+    No more than `capacity` is in use. Units of state 3 count as long as they may have more left than those of state 2.
     """
     activation = paths.view.held_in_flight
     held = [s for s in stages if activation[s]]
@@ -64,7 +64,7 @@ def held_at_last_forward(paths: Paths, stages: list[int], capacity: int) -> Frac
 
 
 def _left_for_weight(paths: Paths, stage: int) -> Fraction:
-    """What is left of `area` when B ends, at most, by unit of the memory that is then still held, in ticks."""
+    """The most that is left of `area` when B ends, by unit of the memory that is then still in use, in ticks."""
     view = paths.view
     activation, still_held = view.held_in_flight[stage], view.held_for_weight[stage]
     if not view.splits or still_held == 0:

@@ -29,7 +29,7 @@ _LONGEST = 2**58
 
 
 class Durations:
-    """What a stage's passes take in each mode, in ticks; `block` is the least of a block with its forward.
+    """Times of a stage's passes in each mode, in ticks; `block` is the least of a block with its forward.
 
     `in_block` is the least of a block with its backward. Both are None where passes are not overlapped; `b` and `w` are
     None where backwards cannot be split.
@@ -44,7 +44,7 @@ class Durations:
 
 
 def modes_count(view: PipelineView) -> bool:
-    """Whether counts matter: blocks may be shorter than their passes in turn, or full backwards than their two parts.
+    """True if counts matter: blocks may be shorter than their passes in turn, or full backwards than their two parts.
 
     Not where there are too many to count.
     """
@@ -75,7 +75,7 @@ class ModeCounts:
         self.work: Numbers = self._work()
 
     def _blocks(self, view: PipelineView) -> bool:
-        """Whether blocks can run: memory must hold the activation of the backward until the end, and the forward's."""
+        """True if blocks can run: memory has room for the backward's activation until the end, and the forward's."""
         capacity = view.room[view.placement.stage_device[self.stages[0]]]
         least = min(view.held_in_flight[s] for s in self.stages)
         room = capacity is None or 2 * least <= capacity

@@ -1,6 +1,6 @@
 """Mode delays: the least time that passes of a device take, weighted by stage, if the device keeps to a value.
 
-Passes that take little time on their way through a device cost the device more: a gradient travels fastest if the
+Passes that take little time on their path through a device cost the device more: a gradient travels fastest if the
 backward is split, and both it and a forward are slow in an overlapped block.
 """
 
@@ -44,7 +44,7 @@ class Delays:
 
 
 def _less_if_split(ticks: Durations, weights: Weights) -> int:
-    """What splitting a full backward adds to its weighted time, negative; 0 where it does not lessen it."""
+    """The time that splitting a full backward adds to its weighted time, negative; 0 where it does not lessen it."""
     if ticks.b is None or ticks.w is None:
         return 0
     split = weights.gradient * ticks.b + weights.weight * ticks.w

@@ -25,7 +25,7 @@ class Held(NamedTuple):
 
 
 class Holder:
-    """A device whose activations are held for its own passes, and those on the way to the last stage and back.
+    """A device whose activations are in use for its own passes, and for those on the path to the last stage and back.
 
     `start` is when its first pass can start at the earliest, in ticks; freed memory must not be negative.
     """
@@ -80,7 +80,7 @@ class Holder:
         return Held(needed, given, capacity, alone, split)
 
     def _ramps(self, capacity: int, split: int) -> tuple[int, int]:
-        """How long forwards fill the memory and backwards empty it at least, and what is unused meanwhile."""
+        """The least times in which forwards fill the memory and backwards empty it, and the memory unused meanwhile."""
         passes = self.counts.ticks
         fill = min(min(one.forward, one.forward if one.block is None else one.block) for one in passes.values())
         whole = min(min(one.whole, one.whole if one.in_block is None else one.in_block) for one in passes.values())

@@ -17,7 +17,7 @@ from solver.bounds.analytic.modes.counts import ModeCounts, Numbers
 
 
 class Argument(NamedTuple):
-    """What one argument proves, in ticks, by counts; rows are counts outside of blocks, columns those of splits.
+    """Value that one argument proves, in ticks, by counts; rows are counts outside of blocks, columns those of splits.
 
     The device's work less `after`, the most that is left of it at an instant, begins at `start` at the earliest; from
     that instant on at least `tail` ticks pass. The instant is the end of the device's last forward, of chain `last`, or
@@ -72,7 +72,7 @@ class ModeValues:
         return reduce(np.maximum, map(_weakest, self._groups(full)))
 
     def _backwards_alone_make_room(self) -> bool:
-        """Whether no forward fits into full memory before a backward outside of blocks has run, with its W if split."""
+        """True if no forward fits into full memory before a backward outside of blocks has run, with its W if split."""
         return self.capacity is not None and all(self.view.freed_by_backward(s) <= 0 for s in self.counts.stages)
 
     def _groups(self, full: bool) -> Iterator[list[Argument]]:
@@ -113,7 +113,7 @@ class ModeValues:
         ]
 
     def _last_tail(self, chain: list[int], back: int, own: bool) -> int:
-        """From the end of the last forward, the chain's, to the end of that micro-batch's way back from its gradient.
+        """From the end of the last forward, the chain's, to the end of that micro-batch's path back from its gradient.
 
         Or to the end of its backward here, if that counts.
         """
@@ -122,7 +122,7 @@ class ModeValues:
         return max(here + back, here - paths.gradient[first] + paths.rest[first] if own else 0)
 
     def _most_before_first_backward(self, room: int | None) -> Numbers:
-        """The longest that forwards run before the first backward, by row: alone, and all held in so much memory."""
+        """The longest that forwards run before the first backward, by row: alone, and all of them in so much memory."""
         counts, view = self.counts, self.view
         ticks = {s: one.forward for s, one in counts.ticks.items()}
         most = most_value([(ticks[s], view.held_in_flight[s], n) for s, n in counts.numbers.items()], room)
@@ -163,7 +163,7 @@ class ModeValues:
         return waiting
 
     def _most_at_once(self) -> int:
-        """How many micro-batches, counted by stage, memory holds something of at once."""
+        """The number of micro-batches, counted by stage, of which memory has something at once."""
         view, counts = self.view, self.counts
         least = min(view.held_in_flight[s] - max(0, view.freed_by_backward(s)) for s in counts.stages)
         return counts.total if self.capacity is None or least == 0 else min(counts.total, self.capacity // least)
