@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from copy import copy
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil
@@ -17,11 +18,13 @@ from benchmarks.proofs.branch import Branch
 from benchmarks.proofs.exhaustive.optimum import NotTiny, compared, least_value
 from pipesched.problem import placement
 from pipesched.problem.feasibility import why_infeasible
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.passes import W
+from pipesched.problem.problem import Objective
 from solver.bounds.analytic.catalogue import certificates
-from solver.bounds.analytic.idle_time import busy_interval as stay
+from solver.bounds.analytic.critical_paths import Paths
+from solver.bounds.analytic.idle_time import busy_interval
 from tests.support.brute_force import least_span, optimum, tiny_problem
-from tests.support.columns import Costs, Memory, build, costs_of
+from tests.support.columns import Costs, Memory, build
 
 # Claims held to the optimum for each branch, and for those that take a linear program or are rare.
 COUNT, FEW = 3, 2
@@ -37,13 +40,15 @@ def test_no_claim_is_above_the_optimum(branch: Branch) -> None:
 
 def test_an_attack_finds_a_claim_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     """The mistake that the attack is for: what waits for W divided by the activation, as if it held all of that."""
-    sound = stay.held_at_last_forward
+    sound = busy_interval.held_at_last_forward
 
-    def wrong(problem: Problem, paths: object, stages: list[int], capacity: int) -> Fraction:
-        less = problem.with_stages(weight=tuple(0 for _ in costs_of(problem).forward))
-        return min(sound(problem, paths, stages, capacity), sound(less, paths, stages, capacity))  # type: ignore[arg-type]
+    def wrong(paths: Paths, stages: list[int], capacity: int) -> Fraction:
+        less = copy(paths)
+        less.view = replace(paths.view, ticks={of: 0 if of[0] is W else n for of, n in paths.view.ticks.items()})
+        less.rest = [a - paths.view.ticks.get((W, s), 0) for s, a in enumerate(paths.rest)]
+        return min(sound(paths, stages, capacity), sound(less, stages, capacity))
 
-    monkeypatch.setattr(stay, "held_at_last_forward", wrong)
+    monkeypatch.setattr(busy_interval, "held_at_last_forward", wrong)
     branch = next(one for one in BRANCHES if one.name.endswith("part freed"))
     found = attack(branch, 60, seed=0, most_wrong=1)
     assert len(found.wrong) == 1 and found.problems < 60

@@ -92,7 +92,7 @@ def test_a_schedule_that_fits_no_balanced_partition_is_not_said_to_be_infeasible
 
 
 @pytest.mark.parametrize("schedule", ["free", "1f1b", "zbv-cost-aware", "v-half", "interleaved-1f1b"])
-def test_without_any_time_a_plan_is_there_after_one_simulation_of_each_placement(
+def test_without_any_time_a_plan_is_there_after_the_balanced_and_the_even_cut_of_each_placement(
     schedule: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     times: list[Timeline] = []
@@ -104,7 +104,7 @@ def test_without_any_time_a_plan_is_there_after_one_simulation_of_each_placement
     monkeypatch.setattr(first_plans, "best_times", counted)
     found = plan(model(schedule, 60, "free"), Limits(seconds=0))
     assert found.best is not None and validate(found.best.timeline) == []
-    assert len(times) <= sum(each.best is not None for each in found.choices)
+    assert len(times) <= 2 * sum(each.best is not None for each in found.choices)
 
 
 def test_a_searched_order_is_looked_for_as_long_as_there_is_time() -> None:
