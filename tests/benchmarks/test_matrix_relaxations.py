@@ -34,6 +34,7 @@ from pipesched.problem.relaxed.relaxations import (
 from pipesched.results.solution import Solution, Status
 from solver.limits import Limits
 from solver.solve import solve
+from tests.support.wrong_relaxations import ACTIVATIONS_KEPT_WHOLE, ROOM_BESIDE_ALL_WORKSPACE
 
 # Switches of problems that a relaxation changes.
 OF = {
@@ -119,19 +120,6 @@ def _with_the_lookups(problem: Problem) -> Problem:
     return replace(plain, stages=tuple(stages))
 
 
-def _without_all_workspace(problem: Problem) -> Problem:
-    """Room beside all workspace of a device."""
-    found = PASS_MEMORY.relax(problem)
-    if found is problem:
-        return found
-    most = [sum(sum(problem.stages[s].workspace) for s in own) for own in problem.placement.stages_of]
-    return found.with_room([None if own is None else own - more for own, more in zip(problem.room, most, strict=True)])
-
-
-def _with_all_of_an_activation(problem: Problem) -> Problem:
-    return problem.keeping_activations()
-
-
 MUTANTS: dict[str, tuple[str, Callable[[], Relaxation]]] = {
     "a tick more is added back": (
         PARAMETERS.name,
@@ -152,11 +140,11 @@ MUTANTS: dict[str, tuple[str, Callable[[], Relaxation]]] = {
     ),
     "room beside all workspace": (
         PASS_MEMORY.name,
-        lambda: replace(PASS_MEMORY, relax=_without_all_workspace),
+        lambda: ROOM_BESIDE_ALL_WORKSPACE,
     ),
     "activations held whole": (
         SAVED_ACTIVATIONS.name,
-        lambda: replace(SAVED_ACTIVATIONS, relax=_with_all_of_an_activation),
+        lambda: ACTIVATIONS_KEPT_WHOLE,
     ),
 }
 

@@ -26,7 +26,6 @@ from pipesched.problem.relaxed.relaxations import (
     ARCS_BETWEEN_CHAINS,
     LOOKUPS,
     PARAMETERS,
-    PASS_MEMORY,
     RELAXATIONS,
     SAVED_ACTIVATIONS,
     UNEQUAL_MICROBATCHES,
@@ -38,6 +37,7 @@ from solver.tasks.as_stages import cut
 from tests.support.relaxed_cases import Drawn, drawn, least, of_features, raised
 from tests.support.rows_of_tasks import tiny_mirrored
 from tests.support.task_brute_force import tiny_gathers
+from tests.support.wrong_relaxations import ACTIVATIONS_KEPT_WHOLE, ROOM_BESIDE_ALL_WORKSPACE
 
 # Pairs of optima that are compared of each relaxation.
 ENOUGH = 12
@@ -136,19 +136,6 @@ def _never_given_back(problem: Problem) -> Problem:
     return found.with_room([None if own is None else own - lent for own in found.room])
 
 
-def _beside_all(problem: Problem) -> Problem:
-    """Room beside all workspace of a device, not the least of passes that take activations."""
-    found = PASS_MEMORY.relax(problem)
-    if found is problem:
-        return found
-    most = [sum(sum(problem.stages[s].workspace) for s in own) for own in problem.placement.stages_of]
-    return found.with_room([None if own is None else own - more for own, more in zip(problem.room, most, strict=True)])
-
-
-def _as_large_as_ever(problem: Problem) -> Problem:
-    return problem.keeping_activations()
-
-
 def of_gathers() -> Iterator[Drawn]:
     """Little memory for parameters that are gathered several times."""
     random = Random(1)
@@ -165,8 +152,8 @@ def of_gathers() -> Iterator[Drawn]:
         replace(UNEQUAL_MICROBATCHES, relax=_twice_as_long),
         _more(LOOKUPS, lambda problem: sum(s.tasks_of(F)[0].ticks for s in problem.stages if s.entry)),
         replace(ARCS_BETWEEN_CHAINS, relax=_never_given_back),
-        replace(PASS_MEMORY, relax=_beside_all),
-        replace(SAVED_ACTIVATIONS, relax=_as_large_as_ever),
+        ROOM_BESIDE_ALL_WORKSPACE,
+        ACTIVATIONS_KEPT_WHOLE,
     ],
     ids=lambda wrong: wrong.name,
 )

@@ -1,0 +1,22 @@
+"""Relaxations that raise some optimum, each by a mistake that tests must find."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pipesched.problem.problem import Problem
+from pipesched.problem.relaxed.relaxations import PASS_MEMORY, SAVED_ACTIVATIONS
+
+
+def _beside_all(problem: Problem) -> Problem:
+    found = PASS_MEMORY.relax(problem)
+    if found is problem:
+        return found
+    most = [sum(sum(problem.stages[s].workspace) for s in own) for own in problem.placement.stages_of]
+    return found.with_room([None if own is None else own - more for own, more in zip(problem.room, most, strict=True)])
+
+
+# Room less all workspace of a device, not the least of passes that take activations.
+ROOM_BESIDE_ALL_WORKSPACE = replace(PASS_MEMORY, relax=_beside_all)
+# Activations that may be copied or recomputed, kept whole.
+ACTIVATIONS_KEPT_WHOLE = replace(SAVED_ACTIVATIONS, relax=Problem.keeping_activations)
