@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Objective(StrEnum):
-    """What to minimise; defined in docs/concepts.md. Readers ask its properties, so that a further one is said here."""
+    """The quantity to minimise; defined in docs/concepts.md. Readers ask its properties, not which member it is."""
 
     MAKESPAN = "makespan"
     SPAN = "span"
@@ -21,7 +21,7 @@ class Objective(StrEnum):
 
     @property
     def repeats(self) -> bool:
-        """What counts is how soon a schedule repeats; else the ends of one iteration."""
+        """The time after which a schedule repeats counts; else the ends of one iteration."""
         return self is Objective.PERIOD
 
     @property

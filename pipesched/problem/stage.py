@@ -47,7 +47,7 @@ class PassMemory(NamedTuple):
     weight: int = 0
 
     def workspace(self, kind: PassKind) -> int:
-        """Held only while a pass runs; a BW never runs B and W at once."""
+        """Memory that a pass needs only while it runs; a BW never runs B and W at once."""
         both = max(self.backward, self.weight)
         return {F: self.forward, B: self.backward, W: self.weight, BW: both}.get(kind, 0)
 
@@ -65,7 +65,7 @@ class Gather(NamedTuple):
 
 
 class Once(NamedTuple):
-    """A pass that a stage runs once an iteration, behind its backwards: its task, as often in turn as it has parts."""
+    """A pass that a stage runs once an iteration, after its backwards: its task, as often in turn as it has parts."""
 
     kind: PassKind
     task: TaskSpec

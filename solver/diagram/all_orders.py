@@ -29,9 +29,9 @@ def bounds_of_all_orders(
 ) -> Iterator[Certificate]:
     """On more and more devices of each chain, while that takes no more than so much work; each above those before.
 
-    What is `done`, with its ticks, is not done again. Nothing where a pass is several tasks.
+    What is `done`, with its ticks, is not done again. Nothing where the problem is no pipeline.
     """
-    if not plain_passes(problem):
+    if problem.view is None:
         return
     best, paths, done = 0, Paths(problem), {} if done is None else done
     for trial in trials(problem, [*walked_chains(problem)]):
@@ -49,8 +49,3 @@ def bounds_of_all_orders(
             if found > best:
                 best = found
                 yield certificate_of(problem, kept, best, width)
-
-
-def plain_passes(problem: Problem) -> bool:
-    """True if each pass is one task with a single mode."""
-    return problem.network.one_task_each and not problem.network.options

@@ -13,7 +13,6 @@ import numpy as np
 
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
-from solver.diagram.all_orders import plain_passes
 from solver.diagram.modelled_stages import stages_on, walked_chains
 from solver.diagram.projected_completion import SmallerDiagram
 from solver.diagram.steps import ModelledSteps
@@ -34,11 +33,11 @@ class _Single(NamedTuple):
 def bounds_by_device(search: ThresholdSearch) -> Iterator[Certificate]:
     """Above what is proved, up to the value of a schedule: each above those before, in ticks.
 
-    Nothing for periods, or where a pass is several tasks.
+    Nothing for periods, or where the problem is no pipeline.
     """
     problem = search.problem
     chains = [*walked_chains(problem)]
-    if problem.objective is Objective.PERIOD or not plain_passes(problem):
+    if problem.objective is Objective.PERIOD or problem.view is None:
         return
     span, singles, seen = problem.objective is Objective.SPAN, list[_Single](), dict[object, int]()
     for device in range(problem.devices):

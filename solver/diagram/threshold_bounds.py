@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
-from solver.diagram.all_orders import plain_passes
 from solver.diagram.device_sets import in_even_steps
 from solver.diagram.modelled_stages import owner_of, stages_on, walked_chains
 from solver.diagram.params import DIAGRAMS
@@ -21,10 +20,10 @@ from solver.diagram.threshold_search import ThresholdSearch
 def bounds_of_devices(search: ThresholdSearch) -> Iterator[Certificate]:
     """Above what is proved, up to the value of a schedule: each above those before, in ticks.
 
-    On the first device of a chain and others in even steps. Nothing where a pass is several tasks.
+    On the first device of a chain and others in even steps. Nothing where the problem is no pipeline.
     """
     problem = search.problem
-    if not plain_passes(problem):
+    if problem.view is None:
         return
     for chain in walked_chains(problem):
         for stages in in_even_steps(problem, chain, _most_devices(problem)):
@@ -42,7 +41,7 @@ def bounds_of_stages(search: ThresholdSearch, device: int) -> Iterator[Certifica
     While a micro-batch is at later stages, the device keeps its activation; so the last stages prove most.
     """
     problem = search.problem
-    if not plain_passes(problem):
+    if problem.view is None:
         return
     for chain in walked_chains(problem):
         kept = stages_on(problem, chain, (device,))
@@ -67,7 +66,7 @@ def bounds_of_more_stages(search: ThresholdSearch, stages: tuple[int, ...]) -> I
     each remaining stage.
     """
     problem = search.problem
-    if not plain_passes(problem):
+    if problem.view is None:
         return
     for chain in walked_chains(problem):
         by = search.guiding(stages, owner_of(problem, chain, stages)) if set(stages) <= set(chain) else None

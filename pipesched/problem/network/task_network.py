@@ -122,7 +122,7 @@ class TaskNetwork:
     A forward of a stage in `blocks` may run with a full backward of its device as one block of so many ticks.
     `scale[j]` is a factor on the ticks and activations of micro-batch j; empty where all are alike. `device_of[s]` is
     the device of the passes of stage s: its memory is that which they take.
-    `until_end` is what a pass takes that no pass gives back, where it takes any.
+    `until_end` is the memory that a pass takes and no pass gives back, where there is any.
     """
 
     tasks: Mapping[PassType, tuple[TaskTemplate, ...]]
@@ -280,7 +280,7 @@ class TaskNetwork:
         return tuple(-self._taken_for_later((W, s)) if (W, s) in self.change else 0 for s in stages)
 
     def _taken_for_later(self, of: PassType) -> int:
-        """What a pass takes that others give back (negative: the reverse)."""
+        """Memory that a pass takes and a later pass gives back; negative where it gives back an earlier one's."""
         return self.change[of].total - self.until_end.get(of, 0)
 
     @cached_property
@@ -295,7 +295,7 @@ class TaskNetwork:
 
     @cached_property
     def has_pass_memory(self) -> bool:
-        """Whether a pass has workspace, or keeps something until the end: a forward gives back, or all of W takes."""
+        """True if a pass has workspace or keeps memory until the end: an F that gives back, or a W or BW that takes."""
         changes = self.change.items()
         return bool(self.until_end) or any(
             one.at_end < 0 if kind is F else one.at_start > 0 for (kind, _), one in changes if kind in (F, W, BW)
@@ -316,7 +316,7 @@ class TaskNetwork:
 
     @property
     def has_plain_chains(self) -> bool:
-        """Whether every pass, of one or several tasks, runs in any case and waits for its own micro-batch alone."""
+        """True if every pass, of one or several tasks, runs in any case and waits for its own micro-batch alone."""
         return not (self.options or self.has_collectives or self.has_arcs_between_chains)
 
     @cached_property
