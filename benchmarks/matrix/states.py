@@ -73,14 +73,17 @@ def replanned(problem: Problem, solution: Solution, random: Random) -> Iterator[
     if found.status is Status.INFEASIBLE or solution.value_ticks is None:
         yield f"wrong: infeasible from a state of a valid schedule ({document})"
         return
-    value, bound = found.value, found.lower_bound * finer.tick
+    # Where a span is a fraction of a tick, the answer is in ticks finer than those of the state.
+    value, tick = found.value, found.problem.tick
+    bound = found.lower_bound * tick
     was = solution.value_ticks * solution.problem.tick
     if bound > was:
         yield f"wrong: from a state bound {float(bound)}, where the schedule takes {float(was)} ({document})"
     if value is not None:
         assert found.tasks is not None
-        yield from (f"wrong: from a state: {one}" for one in validate_from_state(finer, state, found.tasks)[:2])
-        if solution.status is Status.OPTIMAL and value * finer.tick < was:
-            yield f"wrong: from a state value {float(value * finer.tick)} below the optimum {float(was)} ({document})"
-        if found.status is Status.OPTIMAL and value * finer.tick > was:
-            yield f"wrong: from a state optimal {float(value * finer.tick)}, where {float(was)} is there ({document})"
+        broken = validate_from_state(found.problem, found.state, found.tasks)
+        yield from (f"wrong: from a state: {one}" for one in broken[:2])
+        if solution.status is Status.OPTIMAL and value * tick < was:
+            yield f"wrong: from a state value {float(value * tick)} below the optimum {float(was)} ({document})"
+        if found.status is Status.OPTIMAL and value * tick > was:
+            yield f"wrong: from a state optimal {float(value * tick)}, where {float(was)} is there ({document})"

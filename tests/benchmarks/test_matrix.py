@@ -25,6 +25,7 @@ from benchmarks.matrix.mutations import mutated
 from benchmarks.matrix.outcome import Outcome
 from benchmarks.matrix.plan_run import plan_document
 from benchmarks.matrix.run import KINDS, run_drawn
+from benchmarks.matrix.states import replanned
 from benchmarks.matrix.store import Lines
 from benchmarks.matrix.switch import together
 from benchmarks.matrix.work import works
@@ -33,11 +34,13 @@ from pipesched.files.plans.schema import json_schema as plan_schema
 from pipesched.files.problem_file import problem_from
 from pipesched.files.problems.schema import json_schema as problem_schema
 from pipesched.files.problems.together import REFUSED
+from solver.limits import Limits
+from solver.solve import solve
 from tests.support import task_brute_force
 
 SEED = int(os.environ.get("PIPESCHED_MATRIX_SEED") or datetime.now(UTC).strftime("%Y%m%d"))
 # Cases of a run, by kind, size of the set, and whether every command runs.
-DRAWN = (("problem", 2, True, 3), ("problem", 3, False, 40), ("plan", 2, False, 6))
+DRAWN = (("problem", 2, True, 6), ("problem", 3, False, 40), ("plan", 2, False, 6))
 # What the reader refuses of drawn cases besides the table: the value of one key does not fit that of another.
 BESIDES = ("allowed: a list of", "placement:", "parameters.gather.most", "parameters.holders",
            "at most the activation", "what divides", "modules.vision.objective")  # fmt: skip
@@ -157,6 +160,17 @@ def test_a_wrong_exact_value_would_be_found() -> None:
 
     assert not run_case(case, False).faults
     assert any("below the optimum" in fault for fault in run_case(other, False).faults)
+
+
+def test_states_of_spans_in_fractions_of_a_tick_are_judged_in_the_answers_ticks() -> None:
+    """A step on every device with the next iteration overlapped: its span may be a half of a tick."""
+    document = {
+        "devices": 2, "microbatches": 2, "times": {"forward": 3, "backward": [4, 2]}, "memory": {"capacity": [6, 6]},
+        "objective": "iteration", "parameters": {"step": {"time": 1}}, "overlap_next": True,
+    }  # fmt: skip
+    problem = problem_from(document)
+    solution = solve(problem, Limits(seconds=60, deterministic=0.05, workers=1))
+    assert list(replanned(problem, solution, Random(2))) == []
 
 
 def test_mutations_change_the_file() -> None:
