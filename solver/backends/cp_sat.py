@@ -41,7 +41,6 @@ class Parameters:
     gap: float = 0.0
     first_solution: bool = False
     clauses_only: bool = False
-    symmetry: bool = True
     presolve: bool = True
     from_below: bool = False
 
@@ -122,8 +121,8 @@ def _solver(wanted: Parameters) -> cp_model.CpSolver:
     parameters.stop_after_first_solution = wanted.first_solution
     parameters.catch_sigint_signal = False  # Ctrl-C is the caller's, through `stop`
     parameters.cp_model_probing_level = 0
-    if not wanted.symmetry:
-        parameters.symmetry_level = 0
+    # Presolve of 9.15 ends the process on some models whose symmetries it has found (tests/solver/replanning).
+    parameters.symmetry_level = 0
     parameters.cp_model_presolve = wanted.presolve and not wanted.clauses_only
     if wanted.clauses_only:
         parameters.linearization_level = 0

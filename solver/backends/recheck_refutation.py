@@ -29,8 +29,8 @@ def recheck_refutation(
     """True if CP-SAT again finds no schedule below the bound (in ticks); None if it does not finish.
 
     It searches the same model, stated again, with presolve and linear relaxation (which the search for bounds leaves
-    out), without symmetries, and with another seed. `Disagreement` if it finds a schedule of all devices,
-    `NotCoveredError` if there is no such model.
+    out), and with another seed. `Disagreement` if it finds a schedule of all devices, `NotCoveredError` if there is no
+    such model.
     """
     problem = without_scale(problem)
     below = greatest_attainable_below(problem, bound)
@@ -38,9 +38,7 @@ def recheck_refutation(
         return True
     model = _model(finer(problem, below.denominator), below.numerator, evidence.devices)
     work = limits.deterministic
-    parameters = Parameters(
-        limits.seconds, work, limits.seed + 1, workers=limits.workers, first_solution=True, symmetry=False
-    )
+    parameters = Parameters(limits.seconds, work, limits.seed + 1, workers=limits.workers, first_solution=True)
     answer = solve_model(model, parameters, stop)
     if answer.has_solution and evidence.devices is None:
         found = f"a schedule of {amount(problem, below)} or less, and the file states that none is below"

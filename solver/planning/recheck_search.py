@@ -119,7 +119,7 @@ class _Answer(NamedTuple):
 
 
 def _refuted(master: Master, ticks: int, limits: Limits, stop: Event) -> _Answer:
-    """Search the master for a partition below so many ticks, with another seed and without symmetries."""
+    """Search the master for a partition below so many ticks, with another seed."""
     if ticks <= 0:
         return _Answer(True)
     master.at_most(ticks - 1)
@@ -129,7 +129,6 @@ def _refuted(master: Master, ticks: int, limits: Limits, stop: Event) -> _Answer
         limits.seed + 1,
         workers=limits.workers,
         first_solution=True,
-        symmetry=False,
     )
     answer = solve_model(master.model.cp, parameters, stop)
     if answer.has_solution:

@@ -47,7 +47,6 @@ class WindowSearch:
             deterministic,
             self._random.randrange(2**31),
             self._limits.workers,
-            symmetry=False,
         )
         answer = solve_model(model.cp, parameters, stop)
         self._size = self._size * (_PARAMS.growth if answer.complete else 1 / _PARAMS.growth)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -407,3 +409,22 @@ def test_windows_keep_no_order_of_micro_batches_where_an_iteration_is_under_way(
             assert not Operations(window.jobs).in_microbatch_order
             assert not window.jobs.alike and not window.jobs.consecutive
     assert replan(one, state, Limits(workers=1, deterministic=0.5)).notes == ()
+
+
+def test_a_model_on_which_presolve_with_symmetries_ends_the_process(tmp_path: Path) -> None:
+    """CP-SAT 9.15: "Check failed: context_->VarToConstraints(var).empty()", in a process of its own for that reason."""
+    document = {
+        "devices": 3, "microbatches": 2,
+        "times": {"forward": [1, "4/3", "2/3"], "backward": "2/3", "weight": "1/3", "fused": ["4/3", 2, 1]},
+    }  # fmt: skip
+    ran = {
+        "F0.0": (0, 1), "F0.1": (1, 2), "F1.0": (1, "7/3"), "F1.1": ("7/3", "11/3"), "B1.0": ("11/3",),
+        "F2.0": ("7/3", 3), "B2.0": (3, "11/3"), "F2.1": ("11/3",),
+    }  # fmt: skip
+    passes = [{"name": name, **dict(zip(("start", "end"), times, strict=False))} for name, times in ran.items()]
+    (tmp_path / "problem.json").write_text(json.dumps(document))
+    (tmp_path / "state.json").write_text(json.dumps({"now": 4, "passes": passes}))
+    command = [sys.executable, "-m", "pipesched", "solve", "problem.json", "--from-state", "state.json", "--json"]
+    done = subprocess.run([*command, "--workers", "1"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["value"] == pytest.approx(20 / 3)
