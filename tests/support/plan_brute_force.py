@@ -74,7 +74,10 @@ def _as_json(found: dict[Choice, Fraction | None]) -> list[Any]:
 
 
 def _of_json(found: list[Any]) -> dict[Choice, Fraction | None]:
-    return {Choice(*row[:3], Lengths[row[3]]): fraction_of_json(row[4]) for row in found}
+    return {
+        Choice(placement, chunks, pieces, Lengths[lengths]): fraction_of_json(value)
+        for placement, chunks, pieces, lengths, value in found
+    }
 
 
 @stored(_as_json, _of_json, TooManyOrdersError)
