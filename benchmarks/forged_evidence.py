@@ -42,7 +42,7 @@ from solver.diagram.all_orders import bounds_of_all_orders
 from solver.diagram.by_device import bounds_by_device
 from solver.diagram.threshold_bounds import bounds_of_devices, bounds_of_stages
 from solver.diagram.threshold_search import ThresholdSearch
-from tests.support.held_problems import held_problem
+from tests.support.mode_problems import held_problem
 from tests.support.rows_of_tasks import carried, random_rows, tiny_mirrored
 from tests.support.task_brute_force import TooManyOrdersError, optimum, tiny_gathers, tiny_reductions
 

@@ -27,10 +27,10 @@ def _end_at_once(number: int, _: FrameType | None) -> NoReturn:
 
 
 def _find_our_packages_first() -> None:
-    """`python -m` searches the caller's folder before all others, and it may hold a `solver.py`, or a `commands/`.
+    """`python -m` searches the caller's folder before all others, and it may contain a `solver.py`, or a `commands/`.
 
-    In an installed wheel all packages lie in `pipesched` and this changes nothing that matters; in a checkout they lie
-    beside it. A model of the caller's own is looked for in that folder when it is loaded.
+    In an installed wheel all packages are inside `pipesched` and this changes nothing that matters; in a checkout they
+    are its siblings. A model of the caller's own is looked for in that folder when it is loaded.
     """
     ours = str(Path(__file__).resolve().parents[1])
     if sys.path[0] == str(Path.cwd()):

@@ -1,4 +1,4 @@
-"""What a caller in Python gave instead of what a function takes, said in a sentence."""
+"""The error for a caller in Python who gives a function a value of a wrong type, in a sentence."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""How inner loops are compiled by Numba, and kept on disk until anything that they are made of changes.
+"""Compiles inner loops with Numba and caches them on disk until anything that they depend on changes.
 
 Numba finds machine code by the file of a function alone, and gives stale code where a function, a constant or a named
 tuple of another file that went into it has changed. Here the name of the file with the code is a hash of all of them.
 
-`inner` are without counts of references to the arrays that they work on. With them a call that hands on a few dozen
-arrays takes as long as the work of a small move. Even without them handing on takes time, so that parts of one loop,
-`inlined`, become part of what calls them. What is compiled so may use arrays, also in named tuples, but make none.
+`inner` functions do not count references to the arrays that they work on. With counts a call that passes a few dozen
+arrays takes as long as the work of a small move. Even without them passing arrays takes time, so that parts of one
+loop, `inlined`, become part of their callers. Code compiled so may use arrays, also in named tuples, but make none.
 
-No compiled function that Python calls returns a named tuple: its class is looked up by Python code behind the machine
+No compiled function that Python calls returns a named tuple: its class is looked up by Python code after the machine
 code, and where `run_within` has ended the thread by then, that gives nothing, and Numba calls it all the same, which
 ends the process. Plain tuples and arrays are made without Python code.
 """
@@ -54,7 +54,7 @@ def inlined(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
 
 
 def substituted(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
-    """Compiled anew in each caller, for the types and constants there, before anything is known of its own."""
+    """Compiled again in each caller, for the types and constants there, before its own optimization."""
     return _compiled(function, inline="always")
 
 
@@ -98,7 +98,7 @@ class _Dispatcher(CPUDispatcher):
 
 
 class _Caller(_Dispatcher):
-    """What Python calls. Compiled code that names it calls the other one."""
+    """The function that Python calls. Compiled code that names it calls the `_Callee`."""
 
     callee: Any
 
@@ -108,7 +108,7 @@ class _Caller(_Dispatcher):
 
 
 class _Callee(_Dispatcher):
-    """What compiled code calls: with numbers, of which Numba may know the first value, for which it compiles anew."""
+    """The function that compiled code calls: Numba may know a number's first value and compile once more for it."""
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         named = {name: _numba.types.unliteral(one) for name, one in dict(kws).items()}
@@ -162,7 +162,7 @@ def _fields_of(kinds: Iterable[Any]) -> Iterator[str]:
 
 
 def _parts(value: Any, seen: set[int]) -> Iterator[str]:
-    """What the machine code of a function depends on, or of another value that it names."""
+    """The sources and constants that the machine code of a function, or of a value that it names, depends on."""
     if isinstance(value, Dispatcher):
         yield repr(sorted(value.targetoptions.items()))
         value = value.py_func

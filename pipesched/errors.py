@@ -59,7 +59,7 @@ def defect_note(text: str, error: BaseException | None = None) -> str:
 
 
 def is_defect(note: str) -> bool:
-    """Whether a note says that a defect of this tool was met."""
+    """Return True if a note reports a defect of this tool."""
     return note.startswith(_DEFECT)
 
 

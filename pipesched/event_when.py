@@ -1,4 +1,4 @@
-"""An event that a thread sets once a condition holds, for work that can be told only by an event to end."""
+"""An event that a thread sets once a condition is true, for work that only an event can stop."""
 
 from __future__ import annotations
 

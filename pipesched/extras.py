@@ -1,4 +1,4 @@
-"""What to type to install an extra: with the interpreter that runs, since another one's pip would not serve it."""
+"""The command that installs an extra: with the interpreter that runs, since another one's pip would not serve it."""
 
 from __future__ import annotations
 

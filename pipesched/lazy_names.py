@@ -13,7 +13,7 @@ from typing import Any
 
 
 class LazyNames:
-    """The names of a package with the module that each comes from; `names` are all of them."""
+    """The names of a package with the module that defines each; `names` are all of them."""
 
     def __init__(self, package: str) -> None:
         self._package = package

@@ -1,8 +1,8 @@
-"""What compiled functions call becomes machine code as a part of what Python calls, and not also alone.
+"""Compiles a function and its callees to machine code once, together, rather than each callee alone as well.
 
 Numba optimizes each function with all that it calls, translates it, and does so again within every function that calls
-it, which is a third of the time of compiling. Here a function is linked with what it calls; where Python enters it, all
-of that is optimized and translated at once. A function that Python never enters is kept on disk as it was linked.
+it, which is a third of the time of compiling. Here a function is linked with its callees; where Python enters it, all
+of that is optimized and translated at once. A function that Python never enters is cached on disk as it was linked.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LINKED_FIRST = ContextVar("linked_first", default=False)
 
 @contextmanager
 def linked_first() -> Iterator[None]:
-    """What is compiled meanwhile is translated where Python enters it; what others compile with Numba is as it was."""
+    """Within the context, functions are translated where Python enters them; other users of Numba are not affected."""
     codegen: Any = cpu_target.target_context.codegen()
     codegen.__class__ = _Codegen
     before = _LINKED_FIRST.set(True)

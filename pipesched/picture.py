@@ -16,7 +16,7 @@ _FORMATS: dict[str, Format] = {".png": "png", ".svg": "svg", ".pdf": "pdf"}
 
 @dataclass(frozen=True)
 class Picture:
-    """What is drawn, and how: `render` gives the bytes of a format."""
+    """A drawing and its options: `render` gives the bytes of a format."""
 
     title: str
     render: Callable[[Format], bytes]

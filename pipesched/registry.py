@@ -78,5 +78,5 @@ class Registry(Generic[Item]):
 
 
 def _plain(name: str) -> str:
-    """A name without what people spell in different ways: `zb_v`, `ZBV` and `zb-v` are one."""
+    """A name in its canonical spelling: `zb_v`, `ZBV` and `zb-v` are one."""
     return name.lower().replace("-", "").replace("_", "")

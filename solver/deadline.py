@@ -30,13 +30,13 @@ class Deadline:
         return 0.0 if self.stop.is_set() else max(0.0, self.at - self.clock())
 
     def expired(self) -> bool:
-        """Whether no further step begins."""
+        """True if no further step may begin."""
         return self.left() <= 0
 
     def fits(self, seconds: float) -> bool:
-        """Whether a step that nothing interrupts, and that takes about so long, ends in time."""
+        """True if a step that nothing interrupts, and that takes about so long, ends in time."""
         return seconds < self.left()
 
     def sooner(self, seconds: float) -> Deadline:
-        """The deadline so many seconds from now, or this one where it comes first."""
+        """The deadline so many seconds from now, or this one if it is earlier."""
         return replace(self, at=min(self.at, self.clock() + seconds))

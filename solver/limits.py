@@ -1,4 +1,4 @@
-"""How long and how hard a solve may search."""
+"""Limits of a solve: time, work and processors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_WORKERS = 1024
 
 @dataclass(frozen=True)
 class Limits:
-    """How long and how hard to search; `workers` 0 means all cores.
+    """Limits of a search; `workers` 0 means all cores.
 
     `deterministic` counts CP-SAT's own units of work instead of seconds: with one worker the same problem and seed
     then give the same answer on every run. `target` (ticks) asks only whether a schedule is at or below it: the search

@@ -1,6 +1,6 @@
-"""Parameters that tune a search: each is a field of a frozen class beside its algorithm, with its unit and range.
+"""Parameters that tune a search: each is a field of a frozen class in its algorithm's module, with its unit and range.
 
-They change how soon a solve is how good, never whether what it says is right. `docs/parameters.md` lists all of them;
+They change how soon a solve is how good, never whether its claims are right. `docs/parameters.md` lists all of them;
 `python -m benchmarks.tune` searches for better ones.
 """
 
@@ -20,7 +20,7 @@ _overridden: dict[str, Any] = {}
 
 @dataclass(frozen=True)
 class Tuned:
-    """Meaning of one parameter: its unit, the range that makes sense, and the experiment that the default comes from.
+    """Meaning of one parameter: its unit, the range that makes sense, and the experiment that gave the default.
 
     `experiment` is None where the default was chosen by judgement and never measured alone.
     """

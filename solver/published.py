@@ -68,7 +68,7 @@ def _fitting(problem: Problem, schedule: Schedule, name: str) -> Candidate:
 
 
 def _with_waits(problem: Problem, schedule: Schedule) -> Iterator[Schedule]:
-    """An order of passes with the waits that memory needs; of unequal micro-batches by way of their chains."""
+    """An order of passes with the waits that memory needs; where micro-batches are unequal, by their chains."""
     chains = unequal_microbatches(problem)
     if chains is None:
         yield from expanded(jobs_of(problem), schedule)

@@ -65,7 +65,7 @@ def solve(
 
 
 def _searched(search: Search, known: Sequence[Timeline], reason: str | None) -> Solution:
-    """What the engine finds; nothing where there is a reason why there is no schedule."""
+    """The engine's solution; without a schedule where a reason is given why there is none."""
     if reason is not None:
         return search.infeasible(reason)
     if known:

@@ -13,7 +13,7 @@ from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Problem
 from solver.bounds.saving.certificates import certificates
 from solver.diagram.activation_mode_bounds import bounds_of_activation_modes
-from tests.support.held_problems import held_problem
+from tests.support.mode_problems import held_problem
 from tests.support.piece_problems import features
 
 # Labels of a bound; and how far above and below what is known is asked for, in ticks.

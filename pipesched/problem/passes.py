@@ -117,7 +117,7 @@ def kinds_pattern(kinds: Iterable[PassKind]) -> str:
 
 
 def letters_text(kinds: Iterable[PassKind]) -> str:
-    """The letters of kinds in a sentence, one for all ways to recompute: `F, B or W`."""
+    """The letters of kinds in a sentence, one for all modes of recomputation: `F, B or W`."""
     *some, last = [kind.value for kind in PassKind if kind in kinds and kind not in RECOMPUTATIONS[1:]]
     return f"{', '.join(some)} or {last}"
 

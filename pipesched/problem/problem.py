@@ -27,21 +27,23 @@ from pipesched.problem.view import PipelineView, is_pipeline, pipeline_of
 
 @dataclass(frozen=True, repr=False)
 class Problem:
-    """Everything that defines one pipeline iteration. Times are integer ticks of `tick` file units each.
+    """All data of one pipeline iteration. Times are integer ticks of `tick` file units each.
 
-    `stages[s]` is what stage s costs and holds, `pools[d]` the memory of device d, in integers of `resolution` (a
-    fraction of `memory_unit`). `links[a][b]` are the ticks that a tensor takes from device a to device b, in addition
-    to those of its stage; empty where only stages tell. Where `transfer_stream` is given, a transfer is a task of its
-    sender on that stream; else it occupies nothing. `stream_names` are the streams that every device has, as the user
-    lists them. `host_pools` are the memory of hosts; a device in none of them has one without limit of its own.
-    `shared_streams` are those that several devices have in common.
+    `stages[s]` are the times and the memory of stage s, `pools[d]` the memory of device d, in integers of `resolution`
+    (a fraction of `memory_unit`). `links[a][b]` are the ticks that a tensor takes from device a to device b, in
+    addition to those of its stage; empty where stages alone have such times. Where `transfer_stream` is given, a
+    transfer is a task of its sender on that stream; else it occupies nothing. `stream_names` are the streams that every
+    device has, as the user lists them. `host_pools` are the memory of hosts; a device in none of them has one without
+    limit of its own. `shared_streams` are those that several devices have in common.
 
-    `microbatch_scale[j]` is a factor on all times and activations of micro-batch j; empty where all are alike. Stages
-    of one number in `queues` run their forwards in the order of micro-batches, and so their backwards; empty where any
-    order may be. `chain_shares[n]` is how many micro-batches walk chain n; empty where the shares are equal. Searches
-    and bounds read chains, not factors (`pipesched.problem.chains.microbatch_chains`).
-    `stage_arcs` are precedences between chains; of `sequence_chunks` pieces of a micro-batch each has its own chain,
-    and `modules` have theirs behind that of the trunk.
+    `microbatch_scale[j]` is a factor on all times and activations of micro-batch j; empty where all are 1. Stages of
+    one number in `queues` run their forwards in the order of micro-batches, and so their backwards; empty where any
+    order may be. `chain_shares[n]` is the number of micro-batches on chain n; empty where the shares are equal.
+    Searches and bounds read chains, not factors (`pipesched.problem.chains.microbatch_chains`).
+
+    `stage_arcs` are precedences between chains. Each of `sequence_chunks` pieces of a micro-batch has its own chain,
+    and the chains of `modules` follow that of the trunk.
+
     `holders[s]` is the stage that reduces the gradients of the parameters that stage s computes with; empty where each
     stage has its own. Of all stages together parameters are gathered `most_gathers` times at most, and those of
     `gather_window` stages of a device are there at once at most.

@@ -85,19 +85,19 @@ _NO_MEMORY = PassMemory()
 
 @dataclass(frozen=True)
 class Stage:
-    """Durations of a stage's passes and what its micro-batches hold.
+    """Durations of a stage's passes, and the memory that each of its micro-batches takes.
 
-    Without `weight` the backward cannot be split: `backward` and `fused` are then the same, full backward.
-    `overlapped` is one block of this stage's forward and a full backward run together. A tensor from this stage to the
-    next, or its gradient back, takes `transfer` ticks in addition to those of the link, between two devices only.
+    Without `weight` the backward cannot be split: `backward` and `fused` are then the same, full backward. `overlapped`
+    is one block of this stage's forward and a full backward run together. A tensor from this stage to the next, or its
+    gradient back, takes `transfer` ticks in addition to those of the link, between two devices only.
 
-    F takes `activation` when it starts. B gives back `freed` when it ends, W the rest when it ends, BW all of it. A
-    negative `freed` is taken when B starts (autograd's split backward keeps more, not less). `static` is held at all
-    times (weights, gradients, optimizer). `stream` is the one that runs what names no other. `tasks` lists the tasks of
+    F takes `activation` when it starts. B gives back `freed` when it ends, W the remainder when it ends, BW all of it.
+    A negative `freed` is taken when B starts (autograd's split backward keeps more, not less). `static` is in use at
+    all times (weights, gradients, optimizer). `stream` runs the tasks that name no other. `tasks` lists the tasks of
     those passes that are not one task on it; their durations are then those of the tasks.
 
     F takes `lent` besides, which its own backward does not give back: that of another stage of the device does, which
-    gives back `collected` besides when it ends as B or BW. Each pass holds its `workspace` while it runs, and takes
+    gives back `collected` besides when it ends as B or BW. Each pass takes its `workspace` while it runs, and takes
     when it starts its part of `until_end`, which stays until the end of the iteration.
 
     From F to the backward an activation is kept if the stage `may_keep` it, or moves to the host where there is

@@ -41,7 +41,7 @@ def chromium() -> Iterator[Any]:
 
 
 def complaints_of(page: Any) -> list[str]:
-    """What the console and uncaught errors of a page say from now on, and what it asks of a network: all unwanted."""
+    """Messages of a page's console, its uncaught errors and its requests to the network from now on: all unwanted."""
     said: list[str] = []
     page.on("console", lambda message: said.append(message.text) if message.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: said.append(str(error)))

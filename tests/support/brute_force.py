@@ -105,7 +105,8 @@ def _least(
 
 
 def attained(bounds: Callable[[Problem, int], Iterable[Certificate]], objective: Objective, seeds: int) -> int:
-    """How many optima of tiny problems the bounds reach; fails if one is above. They are told of a value near it."""
+    """The number of optima of tiny problems that the bounds reach; fails if one is above. They are given a value near
+    it."""
     tight = 0
     for seed in range(seeds):
         problem = replace(tiny_problem(Random(seed)), objective=objective)
@@ -236,7 +237,7 @@ class Orders:
         return max(means, default=Fraction(0))
 
     def _sequence(self, chosen: Mapping[int, Order]) -> list[Numbers] | None:
-        """All slots, each behind what it waits for; None where they wait in a circle."""
+        """All slots, each after its predecessors; None where these form a cycle."""
         free = [((n,),) for device, own in enumerate(self.of_device) if device not in chosen for n in own]
         queues = [[*reversed(order)] for order in (*chosen.values(), *free)]
         done, sequence, before = 0, list[Numbers](), -1

@@ -1,4 +1,4 @@
-"""What holds of every certificate that a bound gives: the check proves its value from its evidence, and not a tick more."""
+"""The property of every certificate of a bound: the check proves its value from its evidence, and not a tick more."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ def verdict(one: Problem, claim: Certificate) -> Verdict:
 
 
 def attack_refutes(branch: str, count: int = 60) -> bool:
-    """Whether one of so many problems of a branch has an optimum below what is claimed of it."""
+    """True if one of so many problems of a branch has an optimum less than the claimed bound."""
     return bool(attack(next(one for one in BRANCHES if one.name == branch), count, seed=0, most_wrong=1).wrong)

@@ -26,7 +26,7 @@ class Costs(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """What stages hold, and what each device has for activations."""
+    """The memory that stages take, and that each device has for activations."""
 
     activation: tuple[int, ...]
     freed: tuple[int, ...]

@@ -1,6 +1,6 @@
-"""Drawn tiny problems of each kind whose optimum every order gives, and the claims that are held to it.
+"""Drawn tiny problems of each kind whose optimum is found by trying all orders, and the claims that are compared with it.
 
-A new bound is held to all of them; a new kind of problem is a line in `DRAWERS`.
+A new bound is compared with all of them; a new kind of problem is a line in `DRAWERS`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Drawer:
             yield from carried(one, random_rows(Random(one.microbatches), one))
 
     def compared(self) -> Iterator[tuple[Problem, Fraction | int | None]]:
-        """Those of which all orders can be tried, with their optimum; None where nothing fits."""
+        """The problems of which all orders can be tried, with their optimum; None where nothing fits."""
         for one in islice(self.draw(), self.problems):
             with suppress(TooManyOrdersError):
                 yield one, self.optimum(one)

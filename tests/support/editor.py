@@ -17,7 +17,7 @@ Schema = Callable[[], Mapping[str, Any]]
 
 
 def accepts(document: object, schema: Schema = json_schema) -> bool:
-    """Whether an editor finds nothing wrong with a file, of a problem unless it is another schema, that says this."""
+    """True if an editor finds nothing wrong with a file of this content; of a problem, unless another schema is given."""
     return _validator(schema).is_valid(json.loads(simplejson.dumps(document, use_decimal=True)))
 
 

@@ -25,7 +25,7 @@ def layers(
     weight: Sequence[Sequence[int]],
     transfer: int = 0,
 ) -> Stage:
-    """A stage of such layers; each weight gradient comes behind its own task of the backward."""
+    """A stage of such layers; each weight gradient follows its own task of the backward."""
     f = [
         TaskSpec(stream, ticks, f"{name}{n}")
         for n, layer in enumerate(forward)

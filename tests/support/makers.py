@@ -1,4 +1,4 @@
-"""What tests build with: small problems, hand-written and random orders."""
+"""Builders for tests: small problems, hand-written and random orders."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class _Stream:
 
 
 def _add_product(x: torch.Tensor, grad_output: torch.Tensor, main_grad: torch.Tensor) -> None:
-    """What Apex' kernel does: the gradient of a weight, added to what is there."""
+    """Do the work of Apex' kernel: add the gradient of a weight to the gradient so far."""
     main_grad.add_(grad_output.t().matmul(x))
 
 

@@ -160,7 +160,7 @@ def _gradient(parameter: Any) -> Any:
 
 
 def of_all_ranks(one: Any) -> list[Any]:
-    """What every rank of this pipeline has."""
+    """The values of all ranks of this pipeline."""
     group = state.get_pipeline_model_parallel_group()
     found = [None] * group.size()
     dist.all_gather_object(found, one, group=group)

@@ -55,7 +55,7 @@ def compared(right: dict[str, Any], found: dict[str, Any]) -> dict[str, float | 
 
 
 def run(case: dict[str, Any]) -> dict[str, Any]:
-    """For each schedule some steps beside one by Megatron's own, with all of them installed."""
+    """For each schedule some steps, and one by Megatron's own for comparison, with all of them installed."""
     _restore()
     devices, where = max(case["rank_of_stage"]) + 1, case["rank_of_stage"]
     loop = [stage % devices for stage in range(len(where))]
@@ -111,7 +111,7 @@ def _install(path: str) -> None:
 
 
 def _refusal(job: Job, microbatches: int, **settings: Any) -> str:
-    """What is said to a step with other settings."""
+    """The message of a step with other settings."""
     was = {name: getattr(job.config, name) for name in settings}
     vars(job.config).update(settings)
     try:

@@ -80,7 +80,7 @@ def tiny_modules(random: Random, few: bool = False) -> Problem:
 
 
 def _shared(random: Random, stages: int, microbatches: int, times: Callable[[int], dict[str, Any]]) -> dict[str, Any]:
-    """A head on all devices behind the last stage, or an embedding before the first."""
+    """A head on all devices after the last stage, or an embedding before the first."""
     common = {
         "placement": "shared",
         "times": {key: value[0] for key, value in times(1).items()} | {"transfer": random.randint(0, 2)},

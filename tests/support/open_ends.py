@@ -14,7 +14,7 @@ KINDS = ("lookups", "parameters", "weights", "two ways", "module")
 def open_ends(random: Random, kind: str | None = None) -> Problem:
     """Two devices of two micro-batches: lookups, parameters, weight passes, two directions, or a module.
 
-    One device is mostly busy with short passes for the other and, by itself, with something long before or behind.
+    One device is mostly busy with short passes for the other and, by itself, with something long before or after these.
     """
     most = random.choice((4, 10, 20))
 

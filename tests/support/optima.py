@@ -140,7 +140,7 @@ def _numbers(value: object) -> object:
 
 
 def _drawn(key: str) -> bool:
-    """Whether the share of the day has it."""
+    """True if the key is in the share of the day."""
     return int(sha256(f"{SEED} {key}".encode()).hexdigest(), 16) % SHARE == 0
 
 

@@ -14,7 +14,7 @@ from tests.support.makers import problem
 
 @dataclass(frozen=True)
 class MadePart:
-    """What serves every problem, and needs no compiled code; what it does in its slices is the tests'."""
+    """A part that serves every problem and needs no compiled code; each test says what its slices do."""
 
     name: str
     parallel: bool = True

@@ -133,7 +133,7 @@ def least_of(one: Problem) -> int | None:
 
 
 def features(one: Problem) -> tuple[str, ...]:
-    """What the problem has, by the names under which it counts."""
+    """The features of the problem, by the names under which they are counted."""
     where = one.placement
     count = one.sequence_chunks
     has = {
@@ -170,9 +170,9 @@ def features(one: Problem) -> tuple[str, ...]:
 
 
 def compared(one: Problem) -> tuple[str, ...]:
-    """What was seen; AssertionError where solve, bounds, validator or check differ from every order.
+    """The features that were seen; AssertionError where solve, bounds, validator or check differ from every order.
 
-    `TooManyOrdersError` where not all were tried: what is found is then valid, and no bound above it.
+    `TooManyOrdersError` where not all were tried: the schedule found is then valid, and no bound above its value.
     """
     found = solve(one, PROVED)
     bounds = certificates(one, one.objective)
@@ -197,7 +197,7 @@ def compared(one: Problem) -> tuple[str, ...]:
 
 
 def _not_covered(one: Problem) -> bool:
-    """Whether passes may be tasks of their own, on several streams, which not every argument is checked for."""
+    """True if passes may be tasks of their own, on several streams, for which not every argument is checked."""
     return one.network.has_collectives and (one.transfer_stream is not None or any(stage.tasks for stage in one.stages))
 
 

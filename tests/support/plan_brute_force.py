@@ -24,7 +24,7 @@ from tests.support.task_brute_force import TooManyOrdersError
 
 
 def partitions(plan: PlanProblem, choice: Choice) -> Iterator[Partition]:
-    """Every way to cut the model and to recompute its layers."""
+    """All partitions of the model, each with all recomputations of its layers."""
     stages, layers = len(choice.on(plan.cluster.devices).chains[0]), len(plan.model.sequence)
     for cuts in combinations(range(1, layers), stages - 1):
         counts = tuple(b - a for a, b in zip((0, *cuts), (*cuts, layers), strict=True))

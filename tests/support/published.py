@@ -12,7 +12,7 @@ from pipesched.problem.problem import Problem
 
 
 class Memory(NamedTuple):
-    """Of one activation: F takes 34h+5as, B gives 2h+5as back, W the rest."""
+    """The memory of one activation: F takes 34h+5as, B gives 2h+5as back, W the remainder."""
 
     activation: int
     freed: int

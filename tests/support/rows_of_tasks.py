@@ -34,7 +34,7 @@ _SHAPES: tuple[tuple[Placement, int, int, bool], ...] = (
 
 
 def tiny_mirrored(random: Random) -> Problem:
-    """Passes of tasks on one or two streams; a full backward is B with each task of W behind what it waits for."""
+    """Passes of tasks on one or two streams; a full backward is B with each task of W after its predecessors."""
     where, microbatches, parts, splits = random.choice(_SHAPES)
     stages, longest = where.stages, random.choice((1, 3, 6))
     streams = ("compute", "comm")[: random.choice((1, 2, 2))]
@@ -114,7 +114,7 @@ def proved_of(plain: Problem) -> list[Certificate]:
 
 
 def carried(one: Problem, rows: tuple[Row, ...]) -> list[Certificate]:
-    """What is proved of the problem of the rows, as certificates of the problem itself."""
+    """The bounds proved for the problem of the rows, as certificates of the problem itself."""
     held = TasksAsStages(rows, "", Refutation(None))
     return [
         replace(found, kind="tasks as stages", evidence=replace(held, kind=found.kind, evidence=found.evidence))

@@ -1,4 +1,4 @@
-"""What the tests of running execute: jobs for two, three and four processes, each group started once for all tests."""
+"""Jobs that the tests of running execute, for two, three and four processes, each group started once for all tests."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def from_rows(like: Job, rows: list[list[str]], name: str, comms: bool = True) -
 
 
 def solved(one: Problem) -> Schedule:
-    """What the solver finds in a little, counted work."""
+    """The schedule that the solver finds in a little, counted work."""
     timeline = solve(one, Limits(seconds=600, workers=1, deterministic=0.5)).timeline
     assert timeline is not None
     return timeline.schedule
@@ -119,7 +119,7 @@ def on_four_devices() -> Iterator[Job]:
 
 
 def doctored() -> Iterator[Job]:
-    """Each wrong in one way that a runtime does not complain of, or that makes it refuse the schedule."""
+    """Each with one fault that a runtime does not report, or for which it refuses the schedule."""
     one = problem(2, 3)
     order = schedule("F0.0 F0.1 F0.2 B0.0 W0.0 B0.1 W0.1 B0.2 W0.2", "F1.0 B1.0 W1.0 F1.1 B1.1 W1.1 F1.2 B1.2 W1.2")
     plain = job(one, order, "plain")
@@ -179,7 +179,7 @@ def asleep(attempt: int = 0) -> Iterator[Job]:
 
 
 def _late_weights(order: Schedule, device: int) -> list[Pass]:
-    """A device's passes with every W behind all others."""
+    """A device's passes with every W after all others."""
     return sorted(order.passes_on(device), key=lambda p: p.kind is W)
 
 

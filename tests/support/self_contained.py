@@ -1,4 +1,4 @@
-"""What a page of HTML would load, and the documents packed in it."""
+"""The files that a page of HTML would load, and the documents packed in it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def loaded_by(text: str) -> list[str]:
 
 
 def scripts_of(text: str) -> int:
-    """How many script elements a page has."""
+    """The number of script elements of a page."""
     return _Tags(text).scripts
 
 

@@ -101,7 +101,8 @@ def tiny_state_of_tasks(random: Random) -> tuple[Problem, State]:
 
 
 def tiny_state_of_memory(random: Random) -> tuple[Problem, State]:
-    """Activations that are kept, offloaded or recomputed, run for a while in one way; what is recomputed is told."""
+    """Activations that are kept, offloaded or recomputed, run for a while in one mode; the state names what is
+    recomputed."""
     one = replace(tiny_memory(random), objective=Objective.MAKESPAN)
     pairs = [(s, j) for s in range(one.placement.stages) for j in one.microbatches_of[s]]
     ways, orders = random.choice(list(savings(one, pairs))), _Orders(0)
@@ -125,7 +126,7 @@ def tiny_state_of_gathers(random: Random) -> tuple[Problem, State]:
 
 
 def _as_often(one: Problem, state: State) -> Iterator[dict[int, int]]:
-    """How often each stage may be gathered, no less than it has been."""
+    """Counts of gathers of each stage, none less than those that have run."""
     begun = {task.of for task in state.ran}
     for counts in gather_counts(one):
         if all(sum(p.kind is UNSHARD and p.stage == stage for p in begun) <= n for stage, n in counts.items()):
@@ -133,7 +134,7 @@ def _as_often(one: Problem, state: State) -> Iterator[dict[int, int]]:
 
 
 def _may_save(state: State, begun: Set[Pass], pair: tuple[int, int], way: PassKind | None) -> bool:
-    """Whether an activation may be held in this way, where these passes have begun."""
+    """True if an activation may be saved in this mode, where these passes have begun."""
     again = way if way in RECOMPUTATIONS else None
     if Pass(F, *pair) in begun and again != state.recomputed.get(pair):
         return False
@@ -241,7 +242,7 @@ class _Orders:
         return ends[begun[-1]] if len(begun) > dropped else None
 
     def _fits(self, task: Task, start: int, ends: Mapping[Task, int]) -> bool:
-        """Whether there is what a task takes, where all others have begun and some have ended."""
+        """True if there is enough memory for a task, where all others have begun and some have ended."""
         for memory, room in self._game.rooms.items():
             here = [own for own in self._game.holdings if own.memory == memory]
             takes = sum(own.takes for own in here if task in own.begins and not ends.keys() & own.begins)

@@ -37,7 +37,7 @@ EFFORT = Effort(5.0, 1, 0, 0.0)
 
 
 def outcome(value: float | None, bound: float | None = None, **more: Any) -> Outcome:
-    """What could be known of a cell; with no bound given it is optimal."""
+    """The outcome of a cell of a sweep; with no bound given it is optimal."""
     if value is None:
         return Outcome(Status.INFEASIBLE, EFFORT, reason="memory: too little", **more)
     exact, below = Fraction(str(value)), Fraction(str(value if bound is None else bound))

@@ -1,4 +1,4 @@
-"""What a problem is by the definitions alone, and exact optima by every order of every stream, mode and wait.
+"""A problem by the definitions alone, and exact optima by every order of every stream, mode and wait.
 
 Knows neither simulator nor solver, and no more of the task network than names. `brute_force.py` tries the orders of
 whole passes, which are fewer.
@@ -62,9 +62,9 @@ class _Pass(NamedTuple):
 
 
 class _Holding(NamedTuple):
-    """What is taken of a memory when one of `begins` starts, and given back when all of `ends` have ended.
+    """Memory that is taken when one of `begins` starts, and given back when all of `ends` have ended.
 
-    What is given back only for a while is taken again by another holding.
+    Memory given back only for a while is taken again by another holding.
     """
 
     memory: str
@@ -81,9 +81,9 @@ Ways = Mapping[tuple[int, int], PassKind]
 
 
 class Game:
-    """One choice of fused backwards, of ways to hold less and of blocks: durations, what waits for what, what is held.
+    """One choice of fused backwards, of activation modes and of blocks: durations, precedences, memory.
 
-    A block, of a forward and the backward in one go that runs with it, is the forward's task.
+    A block, of a forward and the full backward that runs with it, is the forward's task.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class Game:
         return Pass(BW if (stage, j) in self._fused else B, stage, j)
 
     def _lag(self, sender: int, here: int, there: int) -> int:
-        """What the transfer of a stage takes from one device to another."""
+        """The ticks of a stage's transfer from one device to another."""
         links = self.problem.links
         return self.problem.stages[sender].transfer + (links[here][there] if links else 0) if here != there else 0
 
@@ -169,7 +169,7 @@ class Game:
                 self._need(self._backward(fed, j), self._backward(last, own), lag)
 
     def _share(self, module: Module) -> None:
-        """Parts of one pass on all devices: each is needed by all that comes behind the collective."""
+        """Parts of one pass on all devices: each is needed by all that follows the collective."""
         where, (fed,) = self.problem.placement.stage_device, module.feeds
         for place in self.problem.walking[0]:
             parts = [(s, self.problem.microbatches_of[s][place // module.serves]) for (s,) in module.chains]
@@ -224,7 +224,7 @@ class Game:
         return self.problem.holders[stage] if self.problem.holders else stage
 
     def gathered(self, orders: Mapping[Any, Sequence[Task]]) -> Arcs:
-        """What passes behind a release wait for: the gathering that follows it. Of passes that are one task each."""
+        """Arcs from each gather to the passes that follow the release before it. Of passes that are one task each."""
         found = set[tuple[Task, Task]]()
         for stage, gaps in self.gaps.items():
             for end, begin in gaps:
@@ -235,7 +235,7 @@ class Game:
         return frozenset(found)
 
     def _run_once(self, stage: int) -> None:
-        """The reduction of a stage's gradients behind every backward for its parameters, and its step behind that."""
+        """The reduction of a stage's gradients after every backward for its parameters, and its step after that."""
         device, own_stage = self.problem.placement.stage_device[stage], self.problem.stages[stage]
         own = [p for p in self.passes if p.kind in (W, BW) and self.holder(p.stage) == stage]
         whole, last = [task for p in own for task in self.passes[p].ends], list[Task]()
@@ -379,7 +379,7 @@ class Game:
             yield dict(zip(held, chosen, strict=True))
 
     def _before(self, arcs: Arcs) -> dict[Task, list[tuple[Task, int]]] | None:
-        """What each task waits for and how long, behind all that it waits for; None where they wait in a cycle."""
+        """Each task's predecessors with lags, tasks in topological order; None where they wait in a cycle."""
         before: dict[Task, list[tuple[Task, int]]] = {task: [] for task in self.ticks}
         for (one, other), lag in (dict.fromkeys(arcs, 0) | self.lags).items():
             before[other].append((one, lag))
@@ -406,7 +406,7 @@ class Game:
         return None if starts is None else Fraction(max((starts[t] + own for t, own in self.ticks.items()), default=0))
 
     def _span(self, before: Mapping[Task, Sequence[tuple[Task, int]]]) -> Fraction:
-        """The greatest mean of ways round a cycle of devices, each from one's first start to the next one's last end."""
+        """The greatest mean over cycles of devices of the paths from one's first start to the next one's last end."""
         devices = sorted({device for device, _ in self.stream.values()})
         far: dict[tuple[int, int], int] = {}
         for begin in devices:
@@ -428,8 +428,9 @@ class Game:
         return max(means, default=Fraction(0))
 
     def fits(self, arcs: Arcs) -> bool:
-        """Whether memory holds on any timing: whichever passes have begun that take some, with all that has surely ended."""
-        surely = behind(self.ticks, frozenset(self.lags) | arcs)
+        """True if memory suffices on any timing: for each set of begun passes that take some, with all that has surely
+        ended."""
+        surely = ancestors(self.ticks, frozenset(self.lags) | arcs)
         for memory, room in self.rooms.items():
             here = [own for own in self.holdings if own.memory == memory]
             takers = [own for own in here if own.takes and room is not None]
@@ -462,7 +463,7 @@ class Game:
         return best
 
     def waits(self) -> list[tuple[Task, Task]]:
-        """What a pass that takes memory may wait for: the ends of passes that give some back."""
+        """Waits that passes that take memory may have: for the ends of passes that give some back."""
         found = []
         for own in self.holdings:
             if own.takes and self.rooms[own.memory] is not None:
@@ -478,12 +479,12 @@ class Game:
 
 
 def paths(tasks: Mapping[Task, object], arcs: Arcs) -> frozenset[tuple[Task, Task]]:
-    """The pairs of tasks with a way from one to the other."""
-    return frozenset((one, task) for task, before in behind(tasks, arcs).items() for one in before)
+    """The pairs of tasks with a path from one to the other."""
+    return frozenset((one, task) for task, before in ancestors(tasks, arcs).items() for one in before)
 
 
-def behind(tasks: Mapping[Task, object], arcs: Arcs) -> dict[Task, set[Task]]:
-    """From which tasks there is a way to each."""
+def ancestors(tasks: Mapping[Task, object], arcs: Arcs) -> dict[Task, set[Task]]:
+    """The tasks from which there is a path to each task."""
     before: dict[Task, list[Task]] = {task: [] for task in tasks}
     for one, other in arcs:
         before[other].append(one)
@@ -498,7 +499,7 @@ def behind(tasks: Mapping[Task, object], arcs: Arcs) -> dict[Task, set[Task]]:
 
 
 def _sorted(before: Mapping[Task, Sequence[tuple[Task, int]]]) -> list[Task] | None:
-    """Each task behind all it waits for; None where they wait in a cycle."""
+    """The tasks in topological order; None where they wait in a cycle."""
     missing = {task: len(needs) for task, needs in before.items()}
     after: dict[Task, list[Task]] = {task: [] for task in before}
     for task, needs in before.items():
@@ -517,7 +518,10 @@ def _sorted(before: Mapping[Task, Sequence[tuple[Task, int]]]) -> list[Task] | N
 def optimum(
     problem: Problem, objective: Objective, most_waits: int = MOST_WAITS, most_orders: int = MOST_ORDERS
 ) -> Fraction | None:
-    """The least value over modes, ways, orders and waits; None if nothing fits. `TooManyOrdersError` where there are too many to try."""
+    """The least value over modes, orders and waits; None if nothing fits.
+
+    `TooManyOrdersError` where there are too many to try.
+    """
     best: Fraction | None = None
     pairs = [(s, j) for s in range(problem.placement.stages) for j in problem.microbatches_of[s]]
     ways = chain.from_iterable(combinations(pairs, n) for n in range(len(pairs) + 1)) if problem.splittable else [pairs]
@@ -534,7 +538,7 @@ def optimum(
 
 
 def with_optimum(problems: Iterable[Problem], most_waits: int, most_orders: int) -> Iterator[tuple[Problem, Fraction]]:
-    """Those in which something fits and every order can be tried, with their optimum."""
+    """The problems in which something fits and every order can be tried, with their optimum."""
     for one in problems:
         with suppress(TooManyOrdersError):
             best = optimum(one, one.objective, most_waits, most_orders)
@@ -543,7 +547,7 @@ def with_optimum(problems: Iterable[Problem], most_waits: int, most_orders: int)
 
 
 def gather_counts(problem: Problem) -> Iterator[dict[int, int]]:
-    """How often each stage is gathered."""
+    """All counts of gathers of each stage."""
     most = {s: own.gather.most for s, own in enumerate(problem.stages) if own.gather is not None}
     for counts in product(*(range(1, each + 1) for each in most.values())):
         if problem.most_gathers is None or sum(counts) <= problem.most_gathers:
@@ -551,7 +555,7 @@ def gather_counts(problem: Problem) -> Iterator[dict[int, int]]:
 
 
 def savings(problem: Problem, pairs: Sequence[tuple[int, int]]) -> Iterator[Ways]:
-    """Every way for every activation: kept, offloaded, or recomputed."""
+    """All modes of all activations: kept, offloaded, or recomputed."""
     able = [
         [
             *([None] if own.may_keep else []),
@@ -565,7 +569,7 @@ def savings(problem: Problem, pairs: Sequence[tuple[int, int]]) -> Iterator[Ways
 
 
 def game_of(problem: Problem, schedule: Schedule) -> Game:
-    """What a schedule has chosen."""
+    """The choices of a schedule."""
     every = [*schedule.passes()]
     ways = {p[1:]: p.kind for p in every if p.kind in (OFFLOAD, *RECOMPUTATIONS)}
     fused = frozenset((p.stage, p.microbatch) for p in every if p.kind is BW)
@@ -575,7 +579,7 @@ def game_of(problem: Problem, schedule: Schedule) -> Game:
 
 
 def arcs_of(game: Game, schedule: Schedule) -> Arcs:
-    """Which tasks wait for each other by orders and events."""
+    """The precedences of tasks by orders and events."""
     orders = stream_orders(game.problem, schedule)
     turns = {pair for order in orders.values() for pair in pairwise(order)}
     return game.gathered(orders) | turns | {(wait.before, wait.after) for wait in schedule.waits}
@@ -614,9 +618,9 @@ def drawn(problem: Problem, rng: Random, passes: Schedule | None = None) -> Sche
 
 
 def always_fits(problem: Problem, schedule: Schedule) -> bool:
-    """Whether no order of events that the schedule allows takes more memory than there is: every state is visited.
+    """True if no order of events that the schedule allows takes more memory than there is: every state is visited.
 
-    What must have ended for a task to begin has; what else has ended only gives back.
+    The tasks that must have ended for a task to begin have; what else has ended only gives back.
     """
     game = game_of(problem, schedule)
     before: dict[Task, set[Task]] = {task: set() for task in game.ticks}

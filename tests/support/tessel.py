@@ -103,5 +103,5 @@ def shape_graph(name: str, devices: int, memory: int) -> BlockGraph:
 
 
 def load(graph: BlockGraph) -> Fraction:
-    """What the busiest device runs for each micro-batch: no period is shorter."""
+    """The busiest device's work for each micro-batch: no period is shorter."""
     return Fraction(max(sum(graph.blocks[b].ticks for b in held) for held in graph.on_device))

@@ -27,7 +27,7 @@ _STREAMS = (("d2h", "h2d"), ("copy", "copy"), ("copy", COMPUTE))
 
 
 def tiny_memory(rng: Random) -> Problem:
-    """Caps that bind, partial copies, host limits, shared links, ways to recompute, stages that must save or cannot."""
+    """Caps that bind, partial copies, host limits, shared links, recompute modes, stages that must save or cannot."""
     where, microbatches = rng.choice(SHAPES)
     out, back = rng.choice(_STREAMS)
     splits = microbatches == 1 and rng.random() < 0.5

@@ -1,4 +1,4 @@
-"""Tiny random plan problems that look like models: embedding, layers, MTP, head, several ways and placements."""
+"""Tiny random plan problems that look like models: embedding, layers, MTP, head, several modes and placements."""
 
 from __future__ import annotations
 

@@ -9,12 +9,12 @@ GOOD = "devices: 2\nmicrobatches: 3\ntimes: {forward: 1, backward: 1, weight: 1}
 
 
 def lines(response: Any) -> list[tuple[str, Any]]:
-    """What a stream of JSON lines said."""
+    """The messages of a stream of JSON lines."""
     return [pair for line in response.text.splitlines() for pair in json.loads(line).items()]
 
 
 def events(response: Any) -> list[tuple[str, Any]]:
-    """What a stream of server-sent events said."""
+    """The messages of a stream of server-sent events."""
     found = []
     for block in response.text.split("\n\n"):
         if block.startswith("event: "):
@@ -24,11 +24,11 @@ def events(response: Any) -> list[tuple[str, Any]]:
 
 
 def compared(client: Any, text: str, *edits: tuple[str, str]) -> list[tuple[str, Any]]:
-    """All that the page is told of a problem."""
+    """All messages that the page gets for a problem."""
     asked = {"text": text, "edits": [{"path": path, "typed": typed} for path, typed in edits]}
     return lines(client.post("/api/compare", json=asked))
 
 
 def of_kind(found: list[tuple[str, Any]], kind: str) -> list[Any]:
-    """What was said of one kind."""
+    """The messages of one kind."""
     return [content for one, content in found if one == kind]

@@ -54,7 +54,7 @@ def _times(form: Any) -> Iterator[Column]:
 
 
 def _memory(form: Any) -> Iterator[Column]:
-    """What copies move and recomputations keep, by column."""
+    """The amounts that copies move and recomputations keep, by column."""
     section = form.memory
     if section is None:
         return

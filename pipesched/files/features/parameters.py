@@ -1,4 +1,4 @@
-"""What stages run for their parameters: gathering them, the reduction of their gradients, the optimizer's step."""
+"""The keys of a stage's parameters: gathering them, the reduction of their gradients, the optimizer's step."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ParametersSection(ParametersPart):
 
 
 class Keys(FeatureKeys):
-    """What stages run for their parameters, and whether the next iteration overlaps with it."""
+    """The passes that stages run for their parameters, and the overlap of the next iteration with these."""
 
     parameters: ParametersSection | None = Field(
         None, description="what stages run once an iteration for their parameters; with objective iteration"

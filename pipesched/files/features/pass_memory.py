@@ -1,4 +1,4 @@
-"""Memory of passes that is not held from forward to backward: while a pass runs, or until the end of the iteration."""
+"""Memory that passes take other than activations: while a pass runs, or until the end of the iteration."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class WorkspaceKeys(Section):
 
 
 class UntilEndKeys(Section):
-    """What passes keep."""
+    """Memory that each kind of pass takes until the end of the iteration."""
 
     until_end: PassMemorySection | None = Field(
         None, description="taken when a pass starts and kept until the end of the iteration"

@@ -108,20 +108,22 @@ class HostMemory(NamedTuple):
 class TaskNetwork:
     """`tasks` and `change` have an entry for each type of pass that some mode runs, in the order F, B, W, BW.
 
-    `numbers` are the micro-batches that have such a pass; what runs once an iteration has the number 0.
+    `numbers` are the micro-batches that have such a pass; passes that run once an iteration have the number 0.
 
-    `arcs` are all precedences of one micro-batch, those inside a pass too. `room[d]` is what the memory of device d
-    leaves for activations, None where it is unlimited. Between micro-batches only resources and memory tie tasks.
-    `ends` are the parts of a pass after all of which it has ended: the last of a chain, each of a W's tasks. A task
-    that sends the pass's tensor on comes after its end.
+    `arcs` are all precedences of one micro-batch, also those inside a pass. `room[d]` is the memory of device d that is
+    left for activations, None where it is unlimited. Between micro-batches only resources and memory couple tasks.
 
-    Passes that copy or recompute an activation are there or not, as `options` says for each stage that may hold less of
-    one: the sets of kinds of which a micro-batch runs just one. `given_up` is what a recomputed micro-batch's F gives
-    back when it ends, by the pass that takes it again. `host_change` is as `change`, of the memory of `hosts`.
+    `ends` are the last tasks of a pass: it has ended when all of them have. They are the last of a chain, or each task
+    of a W. A task that sends the pass's tensor on follows its end.
+
+    Passes that copy or recompute an activation exist or not, as `options` says for each stage that may save memory: the
+    sets of kinds of which a micro-batch runs just one. `given_up` is the memory that the F of a recomputed micro-batch
+    gives back when it ends, by the pass that takes it again. `host_change` is like `change`, of the memory of `hosts`.
 
     A forward of a stage in `blocks` may run with a full backward of its device as one block of so many ticks.
-    `scale[j]` is a factor on the ticks and activations of micro-batch j; empty where all are alike. `device_of[s]` is
-    the device of the passes of stage s: its memory is that which they take.
+    `scale[j]` is a factor on the ticks and activations of micro-batch j; empty where all are 1. `device_of[s]` is the
+    device that runs the passes of stage s and whose memory they take.
+
     `until_end` is the memory that a pass takes and no pass gives back, where there is any.
     """
 

@@ -70,7 +70,7 @@ def _awaited(problem: Problem, stage: int) -> bool:
 
 
 def _parts_behind(problem: Problem, stage: int, number: int) -> int:
-    """Of so many parts the number that begin behind the last task for the weights of a stage, whichever that is."""
+    """Of so many parts the number that begin after the last weight task of a stage, whichever task that is."""
     of = problem.dependencies
     waiting = Counter[tuple[PassKind, int]]()
     kinds = [kind for kind in (W, BW) if (kind, stage) in problem.network.tasks]

@@ -13,7 +13,10 @@ ARGUMENT = (
 
 
 def drop_pass_memory(problem: Problem) -> Problem:
-    """The problem itself where there is none. Not for problems with gathers, which take memory beside no pass."""
+    """The problem without `workspace` and `until_end`; unchanged where there is none.
+
+    Not for problems with gathers, which take memory outside of all passes.
+    """
     if not problem.network.has_pass_memory:
         return problem
     room = [None if own is None else own - _least_beside(problem, d) for d, own in enumerate(problem.room)]

@@ -1,16 +1,17 @@
-"""All relaxations, in the order in which they are applied, and what is left of a problem after them.
+"""All relaxations, in the order in which they are applied, and the problem that remains after them.
 
 | relaxation | assumes | because |
 |---|---|---|
-| parameters | nothing | it comes first: chains of unequal micro-batches have no stages that share parameters |
-| unequal micro-batches | no parameters | stages are numbered anew, and `holders` would still name the old ones |
+| parameters | nothing | it is the first: chains of unequal micro-batches have no stages that share parameters |
+| unequal micro-batches | no parameters | stages get new numbers, and `holders` would still name the old ones |
 | lookups | equal micro-batches of each chain | bounds that know arcs between chains do not know lookups |
 | workspace | no parameters | gathers take memory without any; it reads the chains of unequal micro-batches |
 | arcs between chains | no lookups | bounds may read them (`keeping`); an activation then includes what it lends |
-| saved activations | nothing | it comes last: bounds of modes read all else that is left |
+| saved activations | nothing | it is the last: bounds of modes read all other features that remain |
 
-A bound names the relaxations that it can do without: it reads what the others leave. What is proved of that problem
-holds, with the ticks added back, of the problem itself. `pipesched.checking.relaxed` states all of this once more.
+A bound names the relaxations that it can do without: it reads the problem that the others give. A value proved for
+that problem is proved, with the ticks added, for the problem itself. `pipesched.checking.relaxed` states all of this
+once more.
 """
 
 from __future__ import annotations

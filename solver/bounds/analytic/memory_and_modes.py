@@ -20,7 +20,7 @@ from solver.bounds.analytic.catalogue import BOUNDS, Bound
 from solver.bounds.analytic.critical_paths import Paths, visited
 from solver.bounds.analytic.modes.counts import modes_count
 from solver.bounds.analytic.modes.delays import most_split
-from solver.bounds.analytic.modes.memory import Held, Holder
+from solver.bounds.analytic.modes.memory import DeviceMemory, MemoryTime
 from solver.bounds.analytic.modes.values import ModeValues
 
 
@@ -31,16 +31,16 @@ def memory_and_modes(problem: Problem, objective: Objective) -> list[Certificate
         return []
     devices = [ModeValues(paths, objective, device) for device, _ in visited(paths.view)]
     starts = [0 if objective.by_device else min(paths.head[chain[0]] for chain in one.chains) for one in devices]
-    holders = {at: Holder(devices, at, starts[at]) for at, one in enumerate(devices) if _limited(one)}
+    memories = {at: DeviceMemory(devices, at, starts[at]) for at, one in enumerate(devices) if _limited(one)}
 
-    def short(until: int) -> tuple[int, Held] | None:
+    def short(until: int) -> tuple[int, MemoryTime] | None:
         splits = [most_split(one, until) for one in devices]
-        every = [(at, holder.held(until, splits, at)) for at, holder in holders.items()]
+        every = [(at, memory.memory_time(until, splits, at)) for at, memory in memories.items()]
         at, worst = min(every, key=lambda pair: pair[1].given - pair[1].needed)
         return (at, worst) if worst.given < worst.needed else None
 
     low = max(one.least()[0] for one in devices) - 1
-    if not holders or short(low + 1) is None:
+    if not memories or short(low + 1) is None:
         return []
     low, step = low + 1, 1
     while short(low + step) is not None:
@@ -60,7 +60,7 @@ def _limited(one: ModeValues) -> bool:
     return limit and all(one.view.freed_by_backward(s) >= 0 for s in one.counts.stages)
 
 
-def _certificate(problem: Problem, devices: list[ModeValues], until: int, at: int, held: Held) -> Certificate:
+def _certificate(problem: Problem, devices: list[ModeValues], until: int, at: int, least: MemoryTime) -> Certificate:
     value, device = least_above(until, largest_denominator(problem)), devices[at].device
     unit = f"{problem.memory_unit} x {problem.time_unit or 'time unit'}"
 
@@ -70,9 +70,9 @@ def _certificate(problem: Problem, devices: list[ModeValues], until: int, at: in
     most = ", ".join(f"device {one.device} {_most(one, until)}" for one in devices)
     text = (
         f"In {amount(problem, until)} at most so many {_names(devices[at])}: {most}. With the least times that this "
-        f"leaves for passes, the activations of device {device} take at least {product(held.needed)} {unit} from "
-        f"forward to backward. Of the {memory_text(problem, held.capacity)} that it can hold at once it has "
-        f"{product(held.given)} in that time, since forwards fill and backwards empty it one by one: so "
+        f"leaves for passes, the activations of device {device} take at least {product(least.needed)} {unit} from "
+        f"forward to backward. Of the {memory_text(problem, least.capacity)} that it can hold at once it has "
+        f"{product(least.given)} in that time, since forwards fill and backwards empty it one by one: so "
         f"{amount(problem, value)} at least."
     )
     return Certificate("memory and modes", value, text, device, OnDevice(device))

@@ -14,8 +14,8 @@ from pipesched.checking.attainable import denominators
 from pipesched.problem.attainable_spans import largest_denominator
 from pipesched.problem.chains.microbatch_chains import without_scale
 from pipesched.problem.problem import Objective, Problem
-from tests.support.held_problems import held_problem
 from tests.support.makers import problem
+from tests.support.mode_problems import held_problem
 from tests.support.module_problems import tiny_modules
 from tests.support.open_ends import open_ends
 from tests.support.piece_problems import tiny_pieces, tiny_saving_pieces

@@ -25,7 +25,7 @@ from solver.diagram.activation_modes.relaxation import ModelledDevice, ModeRelax
 from solver.diagram.activation_modes.states import Move, State, States
 from solver.limits import Limits
 from solver.solve import solve
-from tests.support.held_problems import copying_back, putting_off
+from tests.support.mode_problems import copying_back, putting_off
 from tests.support.small_memory import small_memory
 from tests.support.tiny_memory import tiny_memory
 

@@ -11,10 +11,10 @@ from solver.bounds.analytic.modes.delays import Delays, Weights
 from solver.bounds.analytic.modes.values import ModeValues
 
 
-class Held(NamedTuple):
-    """Of a device in a given time: the memory over time that is needed at least, and that there is at most.
+class MemoryTime(NamedTuple):
+    """Memory times time of one device: the least that its activations need, the most that it has in a given time.
 
-    `capacity` is the memory that can be held at once, `alone` and `split` the counts that leave most.
+    `capacity` is the memory that can be in use at once, `alone` and `split` the counts of modes that leave most.
     """
 
     needed: int
@@ -24,7 +24,7 @@ class Held(NamedTuple):
     split: int
 
 
-class Holder:
+class DeviceMemory:
     """A device whose activations are in use for its own passes, and for those on the path to the last stage and back.
 
     `start` is when its first pass can start at the earliest, in ticks; freed memory must not be negative.
@@ -59,7 +59,7 @@ class Holder:
         self.most = self.counts.largest({s: activation[s] for s in self.counts.stages})
         self._summed = np.cumsum(self.most.astype(object))
 
-    def held(self, until: int, splits: list[Numbers], at: int) -> Held:
+    def memory_time(self, until: int, splits: list[Numbers], at: int) -> MemoryTime:
         """The counts of this device with which its memory is short by least, if all devices keep to the value."""
         elsewhere = self.lags + sum(
             int(delays.by_row(np.maximum(splits[other], 0))[splits[other] >= 0].min()) for other, delays in self.others
@@ -69,7 +69,7 @@ class Holder:
         every = (self._in(until, int(here[row]) + elsewhere, int(row), int(splits[at][row])) for row in rows)
         return max(every, key=lambda one: one.given - one.needed)
 
-    def _in(self, until: int, needed: int, row: int, split: int) -> Held:
+    def _in(self, until: int, needed: int, row: int, split: int) -> MemoryTime:
         alone = int(self.counts.alone[row])
         capacity = int(self.most[min(self.counts.total, alone + 1)])
         if self.own.capacity is not None:
@@ -77,7 +77,7 @@ class Holder:
         ticks, unused = self._ramps(capacity, split)
         time = until - self.start
         given = min(capacity * time, capacity * max(time, ticks) - unused)
-        return Held(needed, given, capacity, alone, split)
+        return MemoryTime(needed, given, capacity, alone, split)
 
     def _ramps(self, capacity: int, split: int) -> tuple[int, int]:
         """The least times in which forwards fill the memory and backwards empty it, and the memory unused meanwhile."""

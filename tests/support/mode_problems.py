@@ -1,4 +1,4 @@
-"""Small problems aimed at how activations are held on one device: V shapes, weight passes that wait, several ways."""
+"""Small problems aimed at the activations of one device: V shapes, weight passes that wait, several modes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def held_problem(rng: Random) -> Problem:
 
 
 def putting_off(rng: Random) -> Problem:
-    """Long weight passes, some of which memory lets wait until the gradients are on their way back."""
+    """Long weight passes, some of which can wait, as far as memory allows, until the gradients return."""
     forward, backward, weight = rng.randint(1, 3), rng.randint(1, 3), rng.randint(3, 9)
     again = (Recomputation("full", rng.randint(1, 3), 0),)
     stage = Stage(forward, backward, weight, backward + weight, rng.randint(0, 3), recompute=again)
@@ -42,9 +42,9 @@ def putting_off(rng: Random) -> Problem:
 
 
 def copying_back(rng: Random) -> Problem:
-    """Copies on streams of their own that come back beside long passes, as far as memory has room.
+    """Copies on streams of their own that return during long passes, as far as memory has room.
 
-    Of two devices the first one has memory and a long way back, during which weight passes of the second may run.
+    Of two devices the first one has memory and a long path back, during which weight passes of the second may run.
     """
     splits, whole = rng.random() < 0.8, rng.choice((1, 2))
     backward, weight = rng.randint(1, 4), rng.randint(1, 8)
@@ -68,7 +68,7 @@ def copying_back(rng: Random) -> Problem:
 
 
 def _tight(rng: Random) -> Problem:
-    """Room for little more than one activation of each stage, several ways, stages on the way that are delays."""
+    """Room for little more than one activation of each stage, several modes, stages that are mere delays."""
     where, most = rng.choice(_SHAPES)
     splits, longest, streams = rng.random() < 0.5, rng.choice((2, 4, 8)), rng.choice(_STREAMS)
 
