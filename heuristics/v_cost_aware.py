@@ -46,7 +46,8 @@ class _Search:
     def __init__(self, problem: Problem, published: Schedule) -> None:
         self.problem, self.graph = problem, pass_graph(problem)
         self.mirrored = self.graph.mirrored()
-        self.goal = Objective.MAKESPAN if problem.objective is Objective.MAKESPAN else Objective.SPAN
+        # Its span is the nearest to a period that a finite schedule has.
+        self.goal = Objective.MAKESPAN if problem.objective.of_passes is Objective.MAKESPAN else Objective.SPAN
         self.best, self.of_best = published, simulate(problem, published)
         found = measure(self.of_best)
         self.ceiling, self.least, self.load = found.peak_quanta, found.value_ticks(self.goal), max(found.work_ticks)

@@ -27,6 +27,6 @@ class GrowingOrders:
         self.orders[device].append(p)
 
     def value(self, objective: Objective) -> int:
-        """The makespan, or for any other objective the span, of what was put: the simulator would find the same."""
-        began = [0] * len(self.began_at) if objective is Objective.MAKESPAN else self.began_at
+        """The makespan of the passes put, or for a span or a period the span: the simulator would find the same."""
+        began = [0] * len(self.began_at) if objective.of_passes is Objective.MAKESPAN else self.began_at
         return max(end - start for start, end in zip(began, self.free_at, strict=True))

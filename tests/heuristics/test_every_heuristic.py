@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from itertools import product
 from random import Random
@@ -237,3 +238,13 @@ def test_zb_keeps_to_an_uneven_capacity(cap: int, objective: Objective) -> None:
         assert validate(simulate(problem, schedule)) == []
         held = [sum(p.kind is F for p in schedule.passes_on(d)) for d in range(problem.devices)]
         assert held == [m] * problem.devices
+
+
+@every_heuristic
+def test_the_passes_of_an_iteration_are_ordered_as_for_the_makespan(heuristic: Heuristic) -> None:
+    random = Random(4)
+    for where in placements(4, random):
+        one = uneven(where, 8, random)
+        with suppress(DoesNotApply):
+            of = [heuristic.order(replace(one, objective=aim)) for aim in (Objective.MAKESPAN, Objective.ITERATION)]
+            assert of[0].orders == of[1].orders, one
