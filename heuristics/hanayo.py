@@ -21,7 +21,7 @@ def hanayo(problem: Problem) -> Schedule:
 
 
 def _legs(problem: Problem) -> int:
-    """The chunks a device, if they lie in waves."""
+    """Chunks per device of a wave or v-shape placement; `DoesNotApply` for any other placement."""
     p, placement = problem.devices, problem.placement
     legs = placement.stages // p
     if len(placement.chains) != 1 or legs < 2 or placement.stage_device != wave(p, legs).stage_device:

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from formulations.constraints.catalogue import CONSTRAINTS, Constraint
 from formulations.variables.model_variables import Model
-from pipesched.problem.mode_gains import fused_is_dominated
+from pipesched.problem.fused_dominance import fused_is_dominated
 from pipesched.problem.passes import BW, B, Pass, PassKind, W
 from pipesched.schedule.timeline import Timeline
 

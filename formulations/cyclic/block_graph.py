@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from formulations.jobs.gathers import first_parts
 from pipesched.errors import BadInput
-from pipesched.problem.mode_gains import fused_is_dominated
+from pipesched.problem.fused_dominance import fused_is_dominated
 from pipesched.problem.network.task_network import MemoryChange, PassType, Resource, TaskNetwork, TaskType
 from pipesched.problem.passes import BW, B, F, Pass, W
 from pipesched.problem.problem import Problem

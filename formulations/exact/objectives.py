@@ -1,4 +1,4 @@
-"""The objectives that CP-SAT minimises: makespan and span."""
+"""The objectives that CP-SAT minimises: makespan, span, and iteration: the makespan with the passes `once`."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from formulations.jobs.gathers import Gathers, first_parts
 from formulations.jobs.jobs import Decision, Holding, Job, Jobs, Precedence, limited_hosts
 from pipesched.problem.attainable_spans import largest_denominator
-from pipesched.problem.mode_gains import fused_is_dominated
+from pipesched.problem.fused_dominance import fused_is_dominated
 from pipesched.problem.network.task_network import Mode
 from pipesched.problem.passes import BW, RESHARD, UNSHARD, B, F, Pass, PassKind, Task, W
 from pipesched.problem.problem import Problem

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from formulations.variables.known_order import KnownOrder
 from formulations.variables.operations import Operation, Operations
 from formulations.variables.resource_order import Pair
-from pipesched.problem.mode_gains import fused_is_dominated
+from pipesched.problem.fused_dominance import fused_is_dominated
 from pipesched.problem.passes import B, F
 from pipesched.problem.problem import Problem
 

@@ -9,7 +9,7 @@ from itertools import combinations
 from formulations.jobs.jobs_of_problem import jobs_of
 from formulations.variables.known_order import KnownOrder
 from formulations.variables.operations import Operation, Operations
-from pipesched.problem.mode_gains import fused_is_dominated
+from pipesched.problem.fused_dominance import fused_is_dominated
 from pipesched.problem.passes import BW
 from pipesched.problem.problem import Problem
 

@@ -156,7 +156,10 @@ def _work(layer: LayerType) -> Fraction:
 
 
 def _none(plan: PlanProblem, choice: Choice) -> Finding:
-    """Finding for a placement said to have no partition with as many stages as the file asks."""
+    """Recheck the claim that the model cannot be cut into the placement's number of stages.
+
+    VERIFIED if there are too few layers, or if `counts` or the even partition do not give that number; else REFUSED.
+    """
     stages = len(choice.on(plan.cluster.devices).chains[0])
     counts = even_counts(plan.model, stages) if plan.even else plan.counts
     cut = stages <= plan.model.most_stages

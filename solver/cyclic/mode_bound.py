@@ -16,7 +16,7 @@ from itertools import pairwise
 from math import gcd, inf
 from typing import NamedTuple
 
-from pipesched.problem.mode_gains import fused_is_dominated
+from pipesched.problem.fused_dominance import fused_is_dominated
 from pipesched.problem.passes import BW, B, F, Pass, W
 from pipesched.problem.problem import Problem
 from pipesched.results.evidence import ModeMultipliers

@@ -247,7 +247,7 @@ def _behind(search: Search, before: float) -> float:
 
 
 def _arms(search: Search, parts: Sequence[Part | InTurn]) -> list[Arm]:
-    """Arms for the subsolvers that serve the search's problem."""
+    """Start each subsolver that serves the search's problem, up to its first slice; one bandit arm per group."""
     begun = ([running for one in ways_of(part) if (running := _begun(one, search)) is not None] for part in parts)
     return [Arm(deque(runs)) for runs in begun if runs]
 

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from pipesched.int64_arrays import int64_array
-from pipesched.problem.mode_gains import fused_is_dominated
+from pipesched.problem.fused_dominance import fused_is_dominated
 from pipesched.problem.passes import B, F, W
 from pipesched.schedule.schedule import Schedule
 from solver.local_search.annealing_kernel import Best, Work, anneal, anneal_with_modes

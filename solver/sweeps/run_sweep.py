@@ -168,9 +168,11 @@ class _Run:
 
 
 def _ordered(cells: Iterable[Cell]) -> list[Cell]:
-    """Of each family the most memory first, whose bound is valid for all, then from the least, whose schedules fit all.
+    """Cells in an order in which solved ones help the next: of each family first the most memory, then from the least
+    up.
 
-    One cell of each family in turn: those of one family then find more of it known.
+    The bound at the most memory is valid for all cells of the family, and the schedule at the least fits them all. One
+    cell of each family in turn, so that those of one family find more of it known.
     """
     families: dict[str, list[Cell]] = {}
     for cell in cells:

@@ -13,7 +13,7 @@ from formulations.jobs.jobs_of_problem import jobs_of
 from formulations.variables.model_variables import Model
 from formulations.variables.operations import Operation
 from pipesched.errors import Deadlock
-from pipesched.problem.mode_gains import fused_is_dominated
+from pipesched.problem.fused_dominance import fused_is_dominated
 from pipesched.problem.passes import BW, B, Pass, Task, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule, schedule_of

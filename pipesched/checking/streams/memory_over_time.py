@@ -50,7 +50,7 @@ def memory_of_tasks(problem: Problem, evidence: MemoryOfDevice) -> Fraction:
 
 
 def _least(times: list[int] | None) -> int | None:
-    """The first of a task's times, which is the least; None if no path leads there."""
+    """Earliest of a task's times, one per micro-batch in ascending order; None if no path leads to the task."""
     return None if times is None else times[0]
 
 

@@ -174,9 +174,9 @@ def _untied(values: Mapping[str, Any]) -> bool:
 
 
 def _expert_layers(values: Mapping[str, Any], layers: int, source: str) -> tuple[int, int]:
-    """The number of first layers without experts, and one in how many of the others has, the first of them.
+    """Number of leading dense layers, and the period of expert layers after them, from Megatron's `moe_layer_freq`.
 
-    By `moe_layer_freq`: a number, of layers counted from 0, or `([0]*3+[1]*58)`.
+    It is a number, of layers counted from 0, or `([0]*3+[1]*58)`.
     """
     if layers > MOST_LAYERS:
         raise BadInput(f"{source}: num_layers: found {layers}; allowed: up to {MOST_LAYERS}")

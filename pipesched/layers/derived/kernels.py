@@ -145,7 +145,10 @@ ATTENTION_BACKWARD, FLASH_BACKWARD = 2.0, 2.5
 
 
 def attention_seconds(shape: Shape, training: Training, parallel: Parallel, hardware: Hardware) -> tuple[float, float]:
-    """Forward and backward of one layer's attention."""
+    """Seconds of one layer's attention products (scores and their use), forward and backward of a micro-batch.
+
+    Operations over `attention_flops`, else `flops`. Projections and memory traffic are counted elsewhere.
+    """
     rate = hardware.attention_flops or hardware.flops
     forward = float(layer_operations(shape, training, parallel, False).attention) / rate
     if not training.flash:

@@ -122,7 +122,10 @@ class Dependencies:
         return self._travel(sender, receiver, sender if self.placement.next[sender] == receiver else receiver)
 
     def _travel(self, sender: int, receiver: int, first: int) -> int:
-        """Ticks between two stages; `first` is that whose forward is first."""
+        """Ticks between two stages; `first` is that whose forward is first.
+
+        The file's key `transfer` gives either `Stage.transfer` or `links` (pipesched/files/problems/times_in_ticks.py).
+        """
         one, other = (self.placement.stage_device[stage] for stage in (sender, receiver))
         return 0 if one == other else self.stages[first].transfer + (self.links[one][other] if self.links else 0)
 

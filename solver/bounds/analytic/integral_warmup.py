@@ -147,7 +147,10 @@ class _Heads:
 
 
 def integral_warmup(problem: Problem, objective: Objective) -> list[Certificate]:
-    """For devices that one chain alone visits, each with all the devices whose first backwards precede its own."""
+    """Integral warm-up bounds by chain: a certificate for each device that improves on the devices after it.
+
+    Only for devices that exactly one chain visits; the value must also exceed what the device needs by itself.
+    """
     paths = Paths(problem)
     heads: dict[int, list[_Head]] = {}
     for device, chains in visited(paths.view):

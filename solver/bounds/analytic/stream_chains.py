@@ -9,7 +9,7 @@ from graphlib import TopologicalSorter
 import numpy as np
 from numpy.typing import NDArray
 
-from pipesched.problem.mode_gains import fused_is_dominated
+from pipesched.problem.fused_dominance import fused_is_dominated
 from pipesched.problem.network.task_network import Mode, Resource, TaskType
 from pipesched.problem.passes import BW, B, F, PassKind, W
 from pipesched.problem.problem import Problem

@@ -22,7 +22,11 @@ class PublishedClimb:
         self._seed = of.budget.limits.seed
 
     def begin(self, most: float) -> None:
-        """The first plans, for so many seconds or units; where it improves another schedule, first that one's."""
+        """First plans of the published schedule, within `most` seconds or units of counted work.
+
+        For a schedule that reorders another one (`Heuristic.improves`, such as a cost-aware ZBV), plans are made for
+        that other one; then this order is tried on the best partition found.
+        """
         late, first = self._of.budget.late(most), schedule_named(self._published.improves or self._name)
         self._best = FirstPlans(self._of, first.name, first.order, first.same_for_all_costs).run(most)
         if first is not self._published and self._best is not None and not late():

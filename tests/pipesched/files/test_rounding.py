@@ -18,7 +18,7 @@ from pipesched.files.exact_numbers import as_decimal
 from pipesched.files.problem_file import problem_from, read_problem
 from pipesched.files.problems.document import problem_document
 from pipesched.files.schedule_file import ScheduleFile, read_schedule, to_text
-from pipesched.problem.mode_gains import fused_is_dominated
+from pipesched.problem.fused_dominance import fused_is_dominated
 from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import finer
 from pipesched.simulation.simulator import simulate

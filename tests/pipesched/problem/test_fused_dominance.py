@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipesched.problem.mode_gains import fused_is_dominated
+from pipesched.problem.fused_dominance import fused_is_dominated
 from pipesched.problem.problem import Problem
 from pipesched.results.solution import Status
 from solver.limits import Limits
