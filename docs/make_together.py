@@ -1,38 +1,54 @@
-"""Writes docs/together.md: what two features of a problem file may not do together, from the reader's own table.
+"""Writes docs/together.md: pairs of features that a file may not have, from the readers' own tables.
 
 python -m docs.make_together
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+from pipesched.files.fields.together import Refused
+from pipesched.files.plans.together import REFUSED as REFUSED_IN_PLANS
 from pipesched.files.problems.together import REFUSED
 
 PAGE = Path(__file__).with_name("together.md")
 _HEAD = """# What does not go together
 
-Any features of a [problem file](problem-file.md) may be combined, but for these pairs, which are refused when the file
-is read, in one line each. Every other pair is tried by [the matrix](results/matrix.md). This page is written by
-`python -m docs.make_together` from the table that the reader asks.
+Any features of a file may be combined, but for the pairs of this page, which are refused when the file is read, in one
+line each. Every other pair is tried by [the matrix](results/matrix.md). The page is written by
+`python -m docs.make_together` from the tables that the readers ask.
 
-| found | with | allowed | because |
-|---|---|---|---|
+## In problem files
+
+Of the keys of a [problem file](problem-file.md):
+
+"""
+_PLANS = """
+A [state](replanning.md) is refused for problems with overlapped blocks, `microbatch_scale` or the objective period.
+
+## In plan files
+
+Of the keys of a [plan file](plans.md):
+
 """
 _TAIL = """
-A [state](replanning.md) is refused for problems with overlapped blocks, `microbatch_scale` or the objective period.
-What a plan file may not combine its reader says, and [limits](limits.md) say what no file can express. What a runtime
-cannot run is refused by [its export](exporting.md).
+[Limits](limits.md) say what no file can express. What a runtime cannot run is refused by [its export](exporting.md).
 """
+
+
+def table(refused: Sequence[Refused]) -> str:
+    """The rows of a table, as Markdown."""
+    rows = ["| found | with | allowed | because |", "|---|---|---|---|"]
+    for row in refused:
+        found = f"`{row.one.key}` {row.one.value}".strip()
+        rows.append(f"| {found} | {row.other.name} | {row.allowed} | {row.why} |")
+    return "\n".join(rows) + "\n"
 
 
 def page() -> str:
     """The whole page."""
-    rows = []
-    for row in REFUSED:
-        found = f"`{row.one.key}` {row.one.value}".strip()
-        rows.append(f"| {found} | {row.other.name} | {row.allowed} | {row.why} |")
-    return _HEAD + "\n".join(rows) + "\n" + _TAIL
+    return _HEAD + table(REFUSED) + _PLANS + table(REFUSED_IN_PLANS) + _TAIL
 
 
 if __name__ == "__main__":

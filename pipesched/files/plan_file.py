@@ -9,12 +9,14 @@ from pathlib import Path
 
 from pipesched.errors import BadInput
 from pipesched.files.fields.link_times import latency_of, links_of, stream_of
+from pipesched.files.fields.together import refused_together
 from pipesched.files.other_kinds import Kind, refuse_other_kinds
 from pipesched.files.plans.checks import choices_of, plan_mistakes
 from pipesched.files.plans.device_classes import orders_of, slowness_of, with_device_classes
 from pipesched.files.plans.layers import required_of, with_derived_layers
 from pipesched.files.plans.parameters import buckets_of, parameters_of, times_added
 from pipesched.files.plans.schema import LayerEntry, OverheadSection, PlanFile, PlanMemory
+from pipesched.files.plans.together import REFUSED
 from pipesched.files.plans.units import every_layer, memory_step_of, tick_of
 from pipesched.files.problem_file import ROUNDED, read_document
 from pipesched.files.problems import visualiser_file
@@ -60,6 +62,7 @@ def plan_problem_from(
         filled, broken_rules = with_derived_layers(form, wrong)
         form, of_classes = with_device_classes(filled.form, wrong)
         found += [*broken_rules, *of_classes, *plan_mistakes(form, wrong)]
+        found += refused_together(REFUSED, document, wrong)
     except BadInput as error:
         raise BadInput(*(f"{source}: {mistake}" for mistake in error.mistakes)) from None
     if found:

@@ -114,11 +114,11 @@ def _lower(problem: Problem, form: Keys) -> Problem:
 
 
 _OWN, _EITHER = given("pipelines"), "one of the two"
-_ONE_CHAIN = "micro-batches that take ways of their own through the stages are chains already"
+_ONE_CHAIN = "micro-batches with paths of their own through the stages are chains already"
 _REFUSED = (
     *(Refused(_OWN, other, _EITHER, _ONE_CHAIN) for other in (more_than_one("sequence_chunks"), given("modules"))),
     Refused(_OWN, given("chains"), _EITHER, "pipelines are chains"),
-    Refused(given("times.overlapped"), _OWN, _EITHER, "the partner of a pass may be on another way"),
+    Refused(given("times.overlapped"), _OWN, _EITHER, "the partner of a pass may be on another path"),
     Refused(of_value("objective", "period"), _OWN, "makespan or span", "no part of such a schedule repeats"),
 )
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 
-from pipesched.files.fields.link_times import is_matrix, latency_of, stream_of, wrong_size
+from pipesched.files.fields.link_times import is_matrix, latency_of, wrong_size
 from pipesched.files.limits import MOST_CELLS, MOST_LAYERS
 from pipesched.files.plans.fields import PieceChoices
 from pipesched.files.plans.parameters import parameter_mistakes
@@ -48,25 +48,21 @@ def plan_mistakes(form: PlanFile, wrong: frozenset[str]) -> list[str]:
 
 
 def _vocabulary(form: PlanFile) -> Iterator[str]:
-    """Mistakes in what goes with a vocabulary on all devices."""
+    """Mistakes in the layers of a vocabulary on all devices."""
     own = [is_vocabulary(layer.name or "") for layer in form.layers or ()]
-    asked = f"with vocabulary {form.vocabulary}"
     if all(own) or not any(own):
-        yield f"layers: found none but a vocabulary's, or none of these, {asked}; allowed: an embedding, a head, others"
-    yield from _beside_modules(form, asked)
+        yield (
+            f"layers: found none but a vocabulary's, or none of these, with vocabulary {form.vocabulary}; "
+            "allowed: an embedding, a head, others"
+        )
 
 
 def _encoder(form: PlanFile) -> Iterator[str]:
-    """Keys that an encoder lacks, and those that do not go with it."""
+    """Keys that an encoder lacks, and numbers that do not suit it."""
     own = form.encoder
     assert own is not None
     yield from own.missing("encoder")
     yield from _layer("encoder", own.as_layer, (form.memory or PlanMemory.model_validate({})).unit)
-    yield from _beside_modules(form, "with encoder")
-    if form.vocabulary != Vocabulary.ONE:
-        yield f"vocabulary: found {form.vocabulary} with encoder; allowed: one"
-    if form.schedule != "free":
-        yield "schedule: found with encoder, which no published schedule has; allowed: free"
     devices, passes = form.devices or 1, (form.microbatches or 1) // own.serves
     if own.placement in (EncoderPlacement.OWN_DEVICE, EncoderPlacement.FREE):
         capacity = form.memory.capacity if form.memory else None
@@ -80,18 +76,6 @@ def _encoder(form: PlanFile) -> Iterator[str]:
         yield f"encoder.serves: found {own.serves}; allowed: what divides the {form.microbatches} micro-batches"
     elif own.placement in (EncoderPlacement.REPLICATED, EncoderPlacement.FREE) and passes < devices:
         yield f"encoder.serves: found {passes} passes; allowed with {own.placement}: one or more for each device"
-
-
-def _beside_modules(form: PlanFile, asked: str) -> Iterator[str]:
-    """Keys that do not go with modules in addition to the model's stages."""
-    if stream_of(form.transfer) is not None:
-        yield f"transfer.on: found {asked}; allowed: transfers that occupy no stream"
-    if "bidirectional" in ([form.placement] if isinstance(form.placement, str) else form.placement):
-        yield f"placement: found bidirectional {asked}; allowed: placements that hold each stage once"
-    if isinstance(form.partition, list):
-        yield f"partition: found a list {asked}; allowed: free or even"
-    if form.sequence_chunks is not None:
-        yield f"sequence_chunks: found {asked}; allowed: one of the two"
 
 
 def choices_of(form: PlanFile) -> list[Choice]:

@@ -37,7 +37,7 @@ _LAYERS = Part("tasks.layers", "tasks.layers", _repeats)
 _PERIOD, _BOTH_WAYS = of_value("objective", "period"), of_value("placement", "bidirectional")
 
 
-_ONE_CHAIN = "micro-batches that take ways of their own through the stages are chains already"
+_ONE_CHAIN = "micro-batches with paths of their own through the stages are chains already"
 _NO_STEADY_STATE = "no part of such a schedule repeats"
 REFUSED = (
     Refused(_CHAINS, _MODULES, _EITHER, _ONE_CHAIN),
@@ -45,7 +45,7 @@ REFUSED = (
     Refused(_BLOCKS, _MODULES, _EITHER, "which passes of a module may be in a block has no key"),
     Refused(_BOTH_WAYS, _MODULES, "placements that hold each stage once", "a module feeds one copy of a stage"),
     Refused(_SENDING, _MODULES, "transfers that occupy no stream", "transfers of modules occupy none"),
-    Refused(_BLOCKS, _CHAINS, _EITHER, "the partner of a pass may be on another way"),
+    Refused(_BLOCKS, _CHAINS, _EITHER, "the partner of a pass may be on another path"),
     Refused(_LAYERS, _LOOKUPS, "1", "a lookup is of the whole stage, not of each of its layers"),
     Refused(given("times.fused"), _TASKS, "one of them, since tasks say what passes take",
             "a full backward is that of the tasks"),

@@ -1,0 +1,47 @@
+"""Pairs of features that a plan file may not have, in one table that the reader asks and a page lists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pipesched.files.fields.field import as_list
+from pipesched.files.fields.together import Part, Refused, given, of_value
+from pipesched.layers.vocabulary import Vocabulary
+
+_ENCODER = given("encoder")
+
+
+def _published(document: Mapping[str, Any]) -> bool:
+    return document.get("schedule") not in (None, "free")
+
+
+def _holds_stages_twice(document: Mapping[str, Any]) -> bool:
+    placement = document.get("placement")
+    return "bidirectional" in (as_list(placement) or [placement])
+
+
+def _fixed(document: Mapping[str, Any]) -> bool:
+    return as_list(document.get("partition")) is not None
+
+
+_VOCABULARY = [of_value("vocabulary", str(one)) for one in Vocabulary if one is not Vocabulary.ONE]
+_MODULES = (_ENCODER, *_VOCABULARY)  # of a plan: the stages that are none of the model's layers
+_SENDING = given("transfer.on")
+_BOTH_WAYS = Part("placement", "placement bidirectional", _holds_stages_twice, "bidirectional")
+_PARTITION = Part("partition", "a partition as a list", _fixed, "a list")
+_SCHEDULE = Part("schedule", "a published schedule", _published)
+_PIECES = given("sequence_chunks")
+
+REFUSED = (
+    *(Refused(one, _ENCODER, "one", "passes of an encoder and of the vocabulary have no order among them")
+      for one in _VOCABULARY),
+    Refused(_SCHEDULE, _ENCODER, "free", "no published schedule has an encoder"),
+    *(Refused(_SENDING, one, "transfers that occupy no stream", "transfers of modules occupy none")
+      for one in _MODULES),
+    *(Refused(_BOTH_WAYS, one, "placements that hold each stage once", "a module feeds one copy of a stage")
+      for one in _MODULES),
+    *(Refused(_PARTITION, one, "free or even", "a list says nothing of the stages of modules") for one in _MODULES),
+    *(Refused(_PIECES, one, "one of the two", "micro-batches whose pieces are chains have no modules")
+      for one in _MODULES),
+)  # fmt: skip
