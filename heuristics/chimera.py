@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from heuristics.building.requirements import chunk_peaks, equal_costs, two_directions
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
+from pipesched.deadline import asking
 from pipesched.problem.passes import BW, F, Pass
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule, schedule_of
@@ -35,7 +36,7 @@ def by_slots(problem: Problem, unit: int, name: str) -> Schedule:
     work = 2 * unit * (placement.stages // p)
     slots: list[list[tuple[int, Pass]]] = [[] for _ in range(p)]
     for chain in placement.chains:
-        for i, stage in enumerate(chain):
+        for i, stage in asking(enumerate(chain)):
             for turn, j in enumerate(problem.microbatches_of[stage]):
                 begin = turn // unit * work + turn % unit * 2
                 slots[placement.stage_device[stage]] += [

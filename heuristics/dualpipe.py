@@ -13,6 +13,7 @@ from typing import NamedTuple
 from heuristics.building.requirements import chunk_peaks, equal_costs, split_backward, two_directions
 from heuristics.building.task_interleaving import interleaved
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
+from pipesched.deadline import asking
 from pipesched.errors import DoesNotApply
 from pipesched.problem.passes import B, F, Pass, PassKind, Slot, W
 from pipesched.problem.problem import Problem
@@ -31,7 +32,7 @@ def dualpipe(problem: Problem) -> Schedule:
     split_backward(problem)
     half, of = _pairs_of_microbatches(problem) // 2, problem.microbatches_of
     orders: list[tuple[Slot, ...]] = []
-    for d, (down, up) in enumerate(problem.placement.stages_of):
+    for d, (down, up) in asking(enumerate(problem.placement.stages_of)):
         near, far = (down, up) if d < half else (up, down)
         rank = min(d, 2 * half - 1 - d)
         orders.append(tuple(eight_steps(Direction(near, of[near]), Direction(far, of[far]), rank, half)))

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from heuristics.building.requirements import chunk_peaks, equal_costs, split_backward, v_of_stages
 from heuristics.building.v_blocks import B_UP, F_UP, LEGS, PERIOD, V_HALF, V_MIN, Offsets, block, on_leg
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
+from pipesched.deadline import asking
 from pipesched.problem.passes import B, F, Pass, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule, schedule_of
@@ -101,7 +102,7 @@ class _Slots:
 
     def _in_turn(self) -> Iterator[tuple[int, int, Pass]]:
         """(slot, device, pass) in order of slots; passes only move to earlier slots meanwhile."""
-        for slot in range(1 + max(map(max, self.rows))):
+        for slot in asking(range(1 + max(map(max, self.rows)))):
             for device, row in enumerate(self.rows):
                 if slot in row:
                     yield slot, device, row[slot]

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from heuristics.catalogue import HEURISTICS, Heuristic
+from pipesched.deadline import SHORT, asking
 from pipesched.errors import DoesNotApply
 from pipesched.problem.passes import BW, B, F, Pass, W
 from pipesched.problem.placement import bidirectional
@@ -52,7 +53,7 @@ def recycle(problem: Problem) -> Schedule:
     kinds = (F, *problem.network.backwards[0])
     of = problem.microbatches_of
     passes = {Pass(kind, stage, j): None for stage, walk in enumerate(of) for j in walk for kind in kinds}
-    needs = {p: dict(problem.network.predecessors(p, passes)) for p in passes}
+    needs = {p: dict(problem.network.predecessors(p, passes)) for p in asking(passes, SHORT)}
     after: dict[Pass, list[Pass]] = {p: [] for p in passes}
     for p, before in needs.items():
         for q in before:
@@ -60,7 +61,7 @@ def recycle(problem: Problem) -> Schedule:
         if not before:
             devices[problem.device(p)].arrivals[p] = 0
     ends: dict[Pass, int] = {}
-    for _ in passes:
+    for _ in asking(passes, SHORT):
         start, *_, p = min(choice for device in devices if (choice := device.next()) is not None)
         ends[p] = start + problem.duration(p)
         devices[problem.device(p)].run(p, ends[p])

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from heuristics.building.interleaved_walks import Walk, one_forward_one_backward
 from heuristics.catalogue import HEURISTICS, Heuristic
+from pipesched.deadline import asking
 from pipesched.errors import DoesNotApply
 from pipesched.problem.passes import BW, F, Pass, Slot
 from pipesched.problem.problem import Problem
@@ -28,7 +29,7 @@ def slimpipe(problem: Problem) -> Schedule:
     if count % problem.devices:
         raise DoesNotApply(f"needs a multiple of {problem.devices} pieces (p); found {count}")
     lines = []
-    for device in range(problem.devices):
+    for device in asking(range(problem.devices)):
         stages = [(chunk * problem.devices + device) * count for chunk in range(chunks)]
         lines.append(_line(problem, device, [first + piece for first in stages for piece in range(count)]))
     return _in_turn(problem, lines, 2 if chunks > 1 else 1, "slimpipe")

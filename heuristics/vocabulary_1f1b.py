@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
+from pipesched.deadline import asking
 from pipesched.errors import DoesNotApply
 from pipesched.problem.features.module import Module
 from pipesched.problem.passes import BW, F, Pass, PassKind
@@ -69,7 +70,7 @@ class _Line:
             forwards = self._forward(stage, forwards)
         for _ in range(slot.warm_up):
             self._part()
-        for j in range(m):
+        for j in asking(range(m)):
             self._add(BW, stage, j)
             if slot.before_forward:
                 self._part()

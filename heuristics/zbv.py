@@ -17,6 +17,7 @@ from heuristics.building.growing_orders import GrowingOrders
 from heuristics.building.requirements import equal_costs, split_backward, v_of_stages
 from heuristics.building.v_blocks import B_DOWN, B_UP, F_DOWN, F_UP, LEGS, on_leg
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic, Standing
+from pipesched.deadline import ask
 from pipesched.problem.passes import B, F, Pass, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule, schedule_of
@@ -87,6 +88,7 @@ class _Search:
         self._fill_the_wait_for_the_first_gradient()
         self._even_out_forwards()
         while any(done[B_UP] < self.m for done in self.done):
+            ask()
             self._backwards()
             self._forwards()
         for d, weights in enumerate(self.weights):

@@ -6,10 +6,6 @@ tuple of another file that went into it has changed. Here the name of the file w
 `inner` functions do not count references to the arrays that they work on. With counts a call that passes a few dozen
 arrays takes as long as the work of a small move. Even without them passing arrays takes time, so that parts of one
 loop, `inlined`, become part of their callers. Code compiled so may use arrays, also in named tuples, but make none.
-
-No compiled function that Python calls returns a named tuple: its class is looked up by Python code after the machine
-code, and where `run_within` has ended the thread by then, that gives nothing, and Numba calls it all the same, which
-ends the process. Plain tuples and arrays are made without Python code.
 """
 
 from __future__ import annotations

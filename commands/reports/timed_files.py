@@ -11,9 +11,8 @@ from threading import Event
 
 from commands.options.search import interrupt_sets, not_interrupted
 from commands.shared.output import note
+from pipesched.deadline import Deadline, within
 from pipesched.schedule.timeline import Timeline
-from solver.backends.interruptible import run_within
-from solver.deadline import Deadline
 
 # Pictures, report and exports of so few passes take a few seconds of a processor: they are written whatever the time.
 _FEW_PASSES = 5_000
@@ -39,8 +38,7 @@ class TimedFiles:
         if self._deadline is None:
             self.must(work)
             return
-        left = self._deadline.left()
-        found = run_within(left, self._deadline.stop, lambda: list(work())) if left > 0 else None
+        found = None if self._deadline.expired() else within(self._deadline, lambda: list(work()))
         if found is None:
             self._left_out.append(name)
         else:

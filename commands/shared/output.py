@@ -7,10 +7,10 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from threading import Event
 
 import simplejson
 
+from pipesched.deadline import Deadline, within
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.formatting import amount, plain, visible
 from pipesched.problem.problem import Objective, Problem
@@ -89,9 +89,7 @@ def idle_shares(timeline: Timeline, seconds: float) -> dict[IdleCause, float] | 
     """Why devices idle, as shares of the makespan; None where that takes longer than these seconds, of many passes."""
     if len(timeline.schedule.columns) <= _FEW_PASSES:
         return idle_times(timeline).shares()
-    from solver.backends.interruptible import run_within
-
-    return run_within(seconds, Event(), lambda: idle_times(timeline).shares())
+    return within(Deadline.after(seconds), lambda: idle_times(timeline).shares())
 
 
 def idle_line(timeline: Timeline) -> str:

@@ -18,6 +18,7 @@ from formulations.constraints.catalogue import CONSTRAINTS, Constraint
 from formulations.variables.literals import Linear, Truth, negation
 from formulations.variables.model_variables import Model
 from formulations.variables.operations import Operation, OperationMemory
+from pipesched.deadline import asking
 from pipesched.problem.passes import RESHARD, UNSHARD
 from pipesched.schedule.metrics import memory_steps
 from pipesched.schedule.timeline import Timeline
@@ -61,7 +62,7 @@ def post_rows(model: Model, outside: Callable[[OperationMemory], int] = lambda _
             continue
         here = [one for one in model.operations.held if one.pool == pool]
         takers, givers = [one for one in here if one.takes], [one for one in here if one.gives]
-        for taker in takers:
+        for taker in asking(takers):
             taken = sum(other.takes * _may_have_begun(model, other, taker) for other in takers if other is not taker)
             given = sum(other.gives * _has_ended(model, other, taker) for other in givers if other is not taker)
             _add(model, taker, outside(taker) + taker.takes + taken - given, room)

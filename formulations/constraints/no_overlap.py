@@ -11,6 +11,7 @@ from formulations.variables.literals import negation
 from formulations.variables.model_variables import Model
 from formulations.variables.operations import Operation
 from formulations.variables.resource_order import ResourceOrder
+from pipesched.deadline import asking
 from pipesched.problem.network.task_network import Resource
 from pipesched.schedule.timeline import Timeline
 
@@ -32,7 +33,7 @@ def post(model: Model) -> None:
         return
     in_turn = model.operations.in_microbatch_order
     for order in model.orders:
-        for x, near in order.just_before.items():
+        for x, near in asking(order.just_before.items()):
             for earlier in near:
                 if in_turn.get(earlier) != x:  # that is the rule of micro-batch order
                     model.cp.add(model.start[x] >= model.end(earlier)).only_enforce_if(model.where(x, earlier))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from formulations.constraints.catalogue import CONSTRAINTS, Constraint
 from formulations.variables.model_variables import Model
+from pipesched.deadline import SHORT, asking
 from pipesched.schedule.timeline import Timeline
 
 
@@ -19,7 +20,7 @@ def check(timeline: Timeline) -> bool:
 
 def post(model: Model) -> None:
     """The same, operation by operation; where two modes are one operation and both wait, whatever is chosen."""
-    for before, after, lag, jobs, whole in model.operations.arcs:
+    for before, after, lag, jobs, whole in asking(model.operations.arcs, SHORT):
         later = model.start[after] >= model.end(before) + lag
         for where in [model.where(before, after)] if whole else [model.where_jobs(*pair) for pair in jobs]:
             model.cp.add(later).only_enforce_if(where)

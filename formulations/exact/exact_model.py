@@ -18,6 +18,7 @@ from formulations.jobs.schedule_of_starts import schedule_of_starts, starts_of
 from formulations.variables.literals import Literal
 from formulations.variables.model_variables import MOST_LITERALS, Model
 from formulations.variables.operations import Operation
+from pipesched.deadline import asking
 from pipesched.problem.attainable_spans import Value, least_above
 from pipesched.problem.passes import BW, W
 from pipesched.problem.problem import Problem
@@ -55,7 +56,7 @@ class ExactModel:
         # Under the span devices begin late.
         span = jobs.problem.objective.by_device
         self.model = Model(jobs, most_literals, devices, None if span else highest * jobs.scale + jobs.zeros)
-        for constraint in CONSTRAINTS:
+        for constraint in asking(CONSTRAINTS):
             constraint.post(self.model)
         post_origin(self.model)
         self.idle = post_redundant(self.model)

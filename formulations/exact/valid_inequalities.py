@@ -10,6 +10,7 @@ from formulations.variables.literals import negation
 from formulations.variables.model_variables import Model
 from formulations.variables.operations import Operation
 from formulations.variables.resource_order import ResourceOrder
+from pipesched.deadline import asking
 
 
 def post_redundant(model: Model) -> dict[Operation, cp_model.IntVar]:
@@ -46,7 +47,7 @@ def _idle(model: Model, order: ResourceOrder) -> dict[Operation, cp_model.IntVar
     """
     idle = {x: model.cp.new_int_var(0, model.horizon, f"R{x}") for x in order.operations}
     sure = [y for y in order.operations if model.shortest[y]]
-    for x in order.operations:
+    for x in asking(order.operations):
         work = [model.shortest[y] * order.before(y, x) for y in sure if y != x]
         model.cp.add(model.start[x] == idle[x] + sum(work)).only_enforce_if(model.where(x))
         for earlier in order.just_before[x]:
@@ -57,7 +58,7 @@ def _idle(model: Model, order: ResourceOrder) -> dict[Operation, cp_model.IntVar
 def _order_logic(model: Model, order: ResourceOrder) -> None:
     """If x runs before y, so does whatever is known to run before x, and x runs before whatever follows y."""
     just_after: dict[Operation, list[Operation]] = {x: [] for x in order.operations}
-    for x, near in order.just_before.items():
+    for x, near in asking(order.just_before.items()):
         for one in near:
             just_after[one].append(x)
     for x, y, ahead in order.undecided():

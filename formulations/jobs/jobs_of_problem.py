@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from formulations.jobs.gathers import Gathers, first_parts
 from formulations.jobs.jobs import Decision, Holding, Job, Jobs, Precedence, limited_hosts
+from pipesched.deadline import SHORT, asking
 from pipesched.problem.attainable_spans import largest_denominator
 from pipesched.problem.fused_dominance import fused_is_dominated
 from pipesched.problem.network.task_network import Mode
@@ -36,7 +37,7 @@ def jobs_of(
     dominated = [fused_is_dominated(problem, stage) for stage in range(problem.placement.stages)]
     held = dict.fromkeys(
         Pass(kind, stage, j)
-        for kind, stage in network.tasks
+        for kind, stage in asking(network.tasks)
         for j in network.numbers[kind, stage]
         if (passes is None or Pass(kind, stage, j) in passes)
         and not (kind is BW and dominated[stage] and (passes is None or Pass(B, stage, j) in passes))
@@ -50,7 +51,7 @@ def jobs_of(
     scale = parts * zeros + 1
     jobs = tuple(
         Job(Task(p, part), task.resource, max(1, task.ticks * scale), *chosen.decides(p))
-        for p in held
+        for p in asking(held, SHORT)
         for part, task in enumerate(types[p.kind, p.stage])
     )
     number = {job.task: n for n, job in enumerate(jobs)}
@@ -118,7 +119,7 @@ class _Chosen:
 def _of_network(problem: Problem, held: Collection[Pass], number: dict[Task, int], scale: int) -> list[Precedence]:
     """The arcs of the network between the passes that are here, for every micro-batch."""
     found = []
-    for p in held:
+    for p in asking(held, SHORT):
         for arc in problem.network.arcs_into[p.kind, p.stage]:
             for j in (p.microbatch,) if arc.share is None else arc.share.numbers(p.microbatch):
                 named = (Task(Pass(a.kind, a.stage, j), a.part) for a in arc.alternatives)
@@ -150,7 +151,7 @@ def _holdings(problem: Problem, held: Collection[Pass], number: dict[Task, int])
         begin, end = first[p.kind, p.stage], network.ends[p.kind, p.stage]
         return tuple(number[Task(p, part)] for part in begin), tuple(number[Task(p, part)] for part in end)
 
-    for p in held:
+    for p in asking(held, SHORT):
         device = problem.device(p)
         pools = [(device, network.change[p.kind, p.stage])]
         if device in hosts and p[:2] in network.host_change:

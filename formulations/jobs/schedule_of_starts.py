@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from formulations.jobs.jobs import Holding, Job, Jobs
+from pipesched.deadline import SHORT, asking
 from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import BW, B, Pass, Slot, Task, W
 from pipesched.schedule.schedule import Schedule, Wait
@@ -20,7 +21,7 @@ def schedule_of_starts(jobs: Jobs, starts: Mapping[int, int], name: str = "") ->
     running = {job.task: start for job, start in ((jobs.jobs[n], start) for n, start in starts.items())}
     orders: list[list[tuple[int, Pass]]] = [[] for _ in range(jobs.problem.devices)]
     first: dict[Pass, int] = {}
-    for task, start in running.items():
+    for task, start in asking(running.items(), SHORT):
         first[task.of] = min(start, first.get(task.of, start))
     for p, start in first.items():
         orders[jobs.problem.device(p)].append((start, p))
@@ -66,7 +67,7 @@ def starts_of(jobs: Jobs, timeline: Timeline) -> dict[int, int] | None:
     A fused backward without a job of its own becomes B and then W; None if there is no such W or it has several tasks.
     """
     parts, found = int(jobs.problem.tick / timeline.problem.tick), dict[int, int]()
-    for task, start in timeline.starts.items():
+    for task, start in asking(timeline.starts.items(), SHORT):
         steps = start // parts * jobs.scale
         if task in jobs.number:
             found[jobs.number[task]] = steps
@@ -106,7 +107,7 @@ class _Memory:
         if self._left is None:
             return []
         found, given, ended = list[Wait](), list[tuple[Holding, int]](), 0
-        for taker in self._takers:
+        for taker in asking(self._takers):
             while ended < len(self._givers) and self._end(self._givers[ended]) <= self._begin(taker):
                 given.append((self._givers[ended], self._givers[ended].gives))
                 ended += 1

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.variables.operations import Operation, OperationMemory, Operations
+from pipesched.deadline import asking
 
 Array = NDArray[np.int64]
 
@@ -37,7 +38,7 @@ def forced_by_memory(
 ) -> Iterator[tuple[Operation, Operation]]:
     """(x, y) where x must end before y starts. `before` is all that is known to precede each operation, as bits."""
     names = list(operations.jobs_of)
-    for pool in pools:
+    for pool in asking(pools):
         room = operations.jobs.room[pool]
         if room is not None:
             held = _activations(operations, before, pool)

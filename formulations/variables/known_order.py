@@ -8,6 +8,7 @@ from graphlib import CycleError, TopologicalSorter
 
 from formulations.variables.forced_by_memory import forced_by_memory
 from formulations.variables.operations import Operation, Operations
+from pipesched.deadline import SHORT, asking
 
 
 class KnownOrder:
@@ -94,7 +95,7 @@ class KnownOrder:
             {one for groups in self._into[n] for group in groups for one in group}.union(also, further)
             for n, (also, further) in enumerate(zip(self._if_it_runs, self._further, strict=True))
         ]
-        for n in TopologicalSorter(dict(enumerate(direct))).static_order():
+        for n in asking(TopologicalSorter(dict(enumerate(direct))).static_order(), SHORT):
             x = self._names[n]
             if ops.is_empty_if_fused(x):
                 backward = self._backward[ops.choice(x)]

@@ -11,6 +11,7 @@ from ortools.sat.python import cp_model
 from formulations.variables.known_order import KnownOrder
 from formulations.variables.literals import Literal, Truth, negation
 from formulations.variables.operations import Operation
+from pipesched.deadline import SHORT, asking
 
 # A forward and a backward, both of one device.
 Pair = tuple[Operation, Operation]
@@ -29,7 +30,7 @@ class ResourceOrder:
         self.operations, self._known = operations, known
         self._truth: dict[Pair, Truth] = {}
         self.together: dict[Pair, cp_model.IntVar] = {}
-        for y, x in combinations(operations, 2):
+        for y, x in asking(combinations(operations, 2), SHORT):
             if known.knows(x, y):
                 self._truth[x, y], self._truth[y, x] = known.precedes(x, y), known.precedes(y, x)
                 continue
@@ -48,14 +49,14 @@ class ResourceOrder:
 
     def undecided(self) -> Iterator[tuple[Operation, Operation, Literal]]:
         """(x, y, literal) for every ordered pair that CP-SAT decides."""
-        for (x, y), truth in self._truth.items():
+        for (x, y), truth in asking(self._truth.items(), SHORT):
             if not isinstance(truth, bool):
                 yield x, y, truth
 
     @cached_property
     def just_before(self) -> Mapping[Operation, Sequence[Operation]]:
         """By operation, those known to run before it; what follows from others between is left out."""
-        return {x: self._known.just_before(x, self.operations) for x in self.operations}
+        return {x: self._known.just_before(x, self.operations) for x in asking(self.operations)}
 
 
 def _name(x: Operation) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from pipesched.deadline import SHORT, asking
 from pipesched.problem.passes import B, F, Pass
 from pipesched.problem.problem import Problem
 
@@ -28,7 +29,7 @@ def draw_together(
     held = [_DisplacedWeights(row) if displace_weights else _AsTheyAre(row) for row in rows]
     cap = max(one.peak() for one in held)
     slot = {p: t for row in rows for t, p in enumerate(row) if p is not None}
-    for t, d in sorted((t, d) for d, row in enumerate(rows) for t, p in enumerate(row) if p is not None):
+    for t, d in asking(sorted((t, d) for d, row in enumerate(rows) for t, p in enumerate(row) if p is not None), SHORT):
         p = rows[d][t]
         if p is None or not moves((t, d)):
             continue

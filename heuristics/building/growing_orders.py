@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipesched.deadline import ask
 from pipesched.problem.passes import Pass
 from pipesched.problem.problem import Objective
 
@@ -18,6 +19,7 @@ class GrowingOrders:
 
     def put(self, device: int, p: Pass, arrival: int, ticks: int) -> None:
         """A pass of so many ticks, whose inputs are there at `arrival`."""
+        ask()
         start = max(self.free_at[device], arrival)
         if self.orders[device]:
             self.waited[device] += start - self.free_at[device]

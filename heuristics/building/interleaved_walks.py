@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from heuristics.building.requirements import one_stage_a_device, round_robin
+from pipesched.deadline import asking
 from pipesched.errors import DoesNotApply
 from pipesched.problem.passes import BW, B, F, Pass, Slot, W
 from pipesched.problem.problem import Problem
@@ -54,7 +55,7 @@ def walks(problem: Problem, groups: Sequence[range], hop: int, extra: int = 0) -
     v, p = round_robin(problem), problem.devices
     turns = [(chunk, j) for group in groups for chunk in range(v) for j in group]
     found = []
-    for d in range(p):
+    for d in asking(range(p)):
         forwards = [Pass(F, chunk * p + d, j) for chunk, j in turns]
         backwards = [Pass(BW, (v - 1 - chunk) * p + d, j) for chunk, j in turns]
         warm_up = (v - 1) * len(groups[0]) + hop * (p - 1 - d) + extra
@@ -65,7 +66,7 @@ def walks(problem: Problem, groups: Sequence[range], hop: int, extra: int = 0) -
 def lines(problem: Problem, warm_up: Callable[[int], int]) -> list[tuple[int, Walk]]:
     """With one stage a device: of every device its place i in the pipeline, and its walk with `warm_up(i)` forwards."""
     found, m = dict[int, tuple[int, Walk]](), problem.microbatches
-    for i, stage in enumerate(one_stage_a_device(problem)):
+    for i, stage in asking(enumerate(one_stage_a_device(problem))):
         forwards, backwards = ([Pass(kind, stage, j) for j in range(m)] for kind in (F, BW))
         found[problem.placement.stage_device[stage]] = i, Walk(forwards, backwards, min(m, warm_up(i)))
     return [found[d] for d in range(problem.devices)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from heuristics.building.requirements import all_may_offload
+from pipesched.deadline import asking
 from pipesched.errors import DoesNotApply
 from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, Pass, PassKind, Task
 from pipesched.problem.problem import Problem
@@ -67,7 +68,7 @@ def _saved(problem: Problem, schedule: Schedule, way: PassKind, chosen: Chosen, 
     """The order with the passes of a mode for the chosen activations, `ahead` passes before their backward."""
     orders: list[list[Pass]] = []
     waits: list[Wait] = []
-    for device in range(problem.devices):
+    for device in asking(range(problem.devices)):
         passes = schedule.passes_on(device)
         backward = {p[1:]: n for n, p in enumerate(passes) if p.kind in (B, BW)}
         saved = {p[1:]: n for n, p in enumerate(passes) if p.kind is F and chosen(p)}

@@ -12,6 +12,7 @@ from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from heuristics.building.patience import impatient
+from pipesched.deadline import SHORT, ask, asking
 from pipesched.problem.passes import B, F, Pass, W
 from pipesched.problem.problem import Problem
 
@@ -47,7 +48,7 @@ def pass_graph(problem: Problem) -> PassGraph:
     number = {p: n for n, p in enumerate(passes)}
     before: list[tuple[Edge, ...]] = []
     after: list[list[Edge]] = [[] for _ in passes]
-    for n, p in enumerate(passes):
+    for n, p in asking(enumerate(passes), SHORT):
         before.append(tuple((number[q], lag) for q, lag in problem.network.predecessors(p, number)))
         for other, lag in before[-1]:
             after[other].append((n, lag))
@@ -128,6 +129,7 @@ def insert_all(
     while heap:
         if impatient():
             return None
+        ask()
         entry = heappop(heap)
         n = entry[1]
         row, ticks, kept = rows[graph.device[n]], graph.ticks[n], graph.kept[n]

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from enum import Enum, auto
 from itertools import zip_longest
 
+from pipesched.deadline import SHORT, asking
 from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import BW, RELOAD, B, F, Pass, Slot, Task, W
 from pipesched.problem.problem import Problem
@@ -50,7 +51,7 @@ def interleaved(
         slots = [_split(problem, slot) for slot in order]
         orders.append(tuple((p,) for slot in slots for p in slot))
         events = _Events(problem, limited=bool(copied) or problem.room[device] is not None)
-        for slot in slots:
+        for slot in asking(slots, SHORT):
             launched = _launched(problem, slot, weights)
             waits += events.before(slot, launched)
             waits += [Wait(Task(back), Task(slot[0])) for p in slot[1:2] if (back := p._replace(kind=RELOAD)) in copied]

@@ -11,6 +11,7 @@ from itertools import product
 
 from heuristics.building.drawing_together import Row, draw_together, most_live
 from heuristics.building.requirements import split_backward, v_of_stages
+from pipesched.deadline import SHORT, asking
 from pipesched.errors import DoesNotApply
 from pipesched.problem.passes import B, F, Pass, W
 from pipesched.problem.placement import v_shape
@@ -90,7 +91,7 @@ def block(p: int, down: int, up: int) -> list[list[int]]:
     such waits, those that hold the fewest activations, then the shortest; these are the published ones.
     """
     found: list[tuple[int, int, list[list[int]]]] = []
-    for waits in product(range(1, PERIOD + 1), repeat=3):
+    for waits in asking(product(range(1, PERIOD + 1), repeat=3)):
         turns = [0]  # where each leg begins
         for leg, wait in enumerate(waits):
             turns.append(turns[-1] + (p - 1) * (down, up)[leg % 2] + wait)
@@ -109,7 +110,7 @@ def _repeated(starts: list[list[int]], m: int) -> list[Row]:
     """The block of every micro-batch, one period after the one before."""
     p = len(starts)
     rows: list[Row] = [[None] * (max(slots) + PERIOD * m) for slots in starts]
-    for d, leg, j in product(range(p), LEGS, range(m)):
+    for d, leg, j in asking(product(range(p), LEGS, range(m)), SHORT):
         rows[d][starts[d][leg] + PERIOD * j] = on_leg(p, leg, d, j)
     return rows
 

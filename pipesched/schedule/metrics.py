@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pipesched.arguments import A_TIMELINE, refuse_other
+from pipesched.deadline import asking
 from pipesched.problem.passes import F, PassKind
 from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.microbatch_factors import by_microbatch
@@ -103,13 +104,13 @@ def measure(timeline: Timeline) -> Metrics:
     """Read everything off a timeline."""
     refuse_other("measure", timeline, Timeline, A_TIMELINE)
     devices = range(timeline.problem.devices)
-    reach = [device_reach(timeline, device) for device in devices]
+    reach = [device_reach(timeline, device) for device in asking(devices)]
     return Metrics(
         timeline.problem,
         makespan_ticks=Objective.MAKESPAN.value_of(reach),
         span_ticks=Objective.SPAN.value_of(reach),
         work_ticks=_work(timeline),
-        peak_quanta=tuple(int(_memory(timeline, device)[1].max()) for device in devices),
+        peak_quanta=tuple(int(_memory(timeline, device)[1].max()) for device in asking(devices)),
     )
 
 

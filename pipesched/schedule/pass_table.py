@@ -11,6 +11,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from pipesched.deadline import SHORT, asking
 from pipesched.problem.passes import Pass, PassKind, Slot
 
 Ints = NDArray[np.int64]
@@ -40,7 +41,7 @@ class PassTable:
     @classmethod
     def of(cls, orders: Sequence[Sequence[Slot]]) -> PassTable:
         """The columns of these orders, one order a device."""
-        passes = [p for order in orders for slot in order for p in slot]
+        passes = [p for order in asking(orders) for slot in order for p in slot]
         widths = [len(slot) for order in orders for slot in order]
         lengths = list(map(len, orders))
         device = np.repeat(np.repeat(np.arange(len(orders)), lengths), widths)
@@ -59,12 +60,13 @@ class PassTable:
     def passes(self) -> list[Pass]:
         """Every row's pass."""
         rows = zip(self.pass_type.tolist(), self.microbatch.tolist(), strict=True)
-        return [Pass(kind, stage, j) for pass_type, j in rows for kind, stage in (self.pass_types[pass_type],)]
+        of = self.pass_types
+        return [Pass(kind, stage, j) for pass_type, j in asking(rows, SHORT) for kind, stage in (of[pass_type],)]
 
     def orders(self) -> tuple[tuple[Slot, ...], ...]:
         """The slots of every device in their order."""
         passes, found = iter(self.passes), []
-        for device in range(self.devices):
+        for device in asking(range(self.devices)):
             widths = np.bincount(self.slot[self.on(device)]).tolist()
             found.append(tuple([cast(Slot, tuple(islice(passes, width))) for width in widths]))
         return tuple(found)

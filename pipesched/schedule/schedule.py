@@ -8,6 +8,7 @@ from types import NoneType
 from typing import NamedTuple
 
 from pipesched.arguments import refuse_other
+from pipesched.deadline import asking
 from pipesched.errors import BadInput
 from pipesched.html_of import html_of
 from pipesched.problem.network.task_network import Resource
@@ -103,7 +104,7 @@ def schedule_of(orders: Iterable[Iterable[Pass]], name: str = "") -> Schedule:
     """A schedule with no overlapped pairs, of the passes of each device in turn; `BadInput` for anything else."""
     refuse_other("schedule_of", orders, Iterable, _PASSES_OF_DEVICES)
     rows = []
-    for order in orders:
+    for order in asking(orders):
         refuse_other("schedule_of", order, Iterable, _PASSES_OF_DEVICES)
         rows.append(tuple((p,) for p in order))
         refuse_other("schedule_of", rows[-1][0][0] if rows[-1] else None, (Pass, NoneType), _PASSES_OF_DEVICES)

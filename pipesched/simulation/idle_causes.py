@@ -10,6 +10,7 @@ from enum import StrEnum
 from fractions import Fraction
 from itertools import accumulate, pairwise
 
+from pipesched.deadline import SHORT, asking
 from pipesched.problem.passes import REDUCE, UNSHARD
 from pipesched.schedule.metrics import measure, memory_steps
 from pipesched.schedule.timeline import Timeline
@@ -70,7 +71,7 @@ class _Nodes:
         self._rows: list[list[int]] = [[] for _ in range(problem.devices)]
         collective = [node for node, of in enumerate(tasks) if of[0].of.kind in _COLLECTIVES]
         self._collective = frozenset(collective)
-        for node in sorted(range(len(tasks)), key=lambda node: (self._start[node], self._end[node])):
+        for node in asking(sorted(range(len(tasks)), key=lambda node: (self._start[node], self._end[node])), SHORT):
             if resources[node].stream == problem.streams[0]:
                 self._rows[self._device[node]].append(node)
         at_start = {of: max(0, change.at_start) for of, change in problem.network.change.items()}
@@ -82,12 +83,12 @@ class _Nodes:
                 for (kind, stage, microbatch), part in of
                 if part == 0
             )
-            for of in tasks
+            for of in asking(tasks, SHORT)
         ]
         self._arrives = [0] * len(tasks)
         self._last = [-1] * len(tasks)  # what is needed and there last; -1 for nothing
         self._turns = {other: one for row in self._rows for one, other in pairwise(row)}
-        for node in range(len(tasks)):
+        for node in asking(range(len(tasks)), SHORT):
             needed = self._needed(node)
             if needed:
                 self._arrives[node], self._last[node] = max(needed)
@@ -127,7 +128,7 @@ class _Nodes:
         for ticks, cause in self._outside(device, makespan):
             found[cause] += ticks
         steps, waiting = memory_steps(self._timeline, device), _Waiting(row, self._arrives, self._takes)
-        for at, (one, other) in enumerate(pairwise(row), start=1):
+        for at, (one, other) in asking(enumerate(pairwise(row), start=1), SHORT):
             since, until = self._end[one], self._start[other]
             if since < until:
                 for ticks, cause in self._in_gap(device, since, until, waiting.after(at), steps):

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from pipesched.deadline import SHORT, ask, asking
 from pipesched.errors import BadInput
 from pipesched.problem.network.task_network import TaskType
 from pipesched.problem.pass_names import pass_text
@@ -125,7 +126,7 @@ class Graph:
     def _precedences(self, problem: Problem) -> Iterator[Arcs]:
         """The arcs of the network, for every micro-batch."""
         columns = self._columns
-        for pass_type in columns.pass_types:
+        for pass_type in asking(columns.pass_types):
             for after, alternatives, lag, optional, share in problem.network.arcs_into[pass_type]:
                 later = self._nodes(after)
                 # Of alternatives the schedule holds one.
@@ -205,7 +206,7 @@ class Graph:
     def waits(self) -> list[list[tuple[int, int]]]:
         """The (node, lag) that each node waits for."""
         waits: list[list[tuple[int, int]]] = [[] for _ in self.ticks]
-        for node, (begin, end) in enumerate(pairwise(self.at)):
+        for node, (begin, end) in asking(enumerate(pairwise(self.at)), SHORT):
             for k in range(begin, end):
                 waits[self.after[k]].append((node, self.lag[k]))
         return waits
@@ -214,7 +215,8 @@ class Graph:
     def tasks(self) -> list[tuple[Task, ...]]:
         """The tasks of each node."""
         tasks: list[list[Task]] = [[] for _ in self.ticks]
-        for p, first, last in zip(self._columns.passes, self._first.tolist(), self._last.tolist(), strict=True):
+        rows = zip(self._columns.passes, self._first.tolist(), self._last.tolist(), strict=True)
+        for p, first, last in asking(rows, SHORT):
             for node in range(first, last + 1):
                 tasks[node].append(Task(p, node - first))
         return list(map(tuple, tasks))
@@ -232,6 +234,7 @@ class Graph:
 
     def run(self, kernel: Callable[..., int], *columns: Numbers) -> int:
         """A function of longest_path over this graph."""
+        ask()
         function = compiled(kernel) if self.long else kernel
         return function(self.at, self.after, self.lag, self.ticks, *columns)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pipesched.arguments import A_TIMELINE, refuse_other
+from pipesched.deadline import asking
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
@@ -15,6 +16,8 @@ from pipesched.validation.pass_rules import own_tasks
 from pipesched.validation.task_order_rules import task_orders
 from pipesched.validation.time_rules import begins, between_chains, inside, precedence, streams, times, waits
 from pipesched.validation.violation import Violation
+
+_OF_TIMES = (precedence, between_chains, inside, around_gathers, waits, streams, begins)
 
 
 def validate(timeline: Timeline) -> list[Violation]:
@@ -30,11 +33,10 @@ def validate(timeline: Timeline) -> list[Violation]:
     violations = list(times(timeline))
     if violations:
         return violations
-    violations = [*precedence(timeline), *between_chains(timeline), *inside(timeline)]
-    violations += [*around_gathers(timeline), *waits(timeline), *streams(timeline), *begins(timeline)]
+    violations = [one for rule in asking(_OF_TIMES) for one in rule(timeline)]
     # What is too early or too many at once says more than the cycle it is part of.
     violations += [] if violations or not _has_no_length(timeline) else cycles(timeline)
-    above = [*memory(timeline), *host_memory(timeline)]
+    above = [one for rule in asking((memory, host_memory)) for one in rule(timeline)]
     # What orders and waits let happen is judged of those that can run, and is worth saying where the times do not.
     return [*violations, *above, *([] if violations or above else memory_by_order(timeline))]
 
@@ -53,7 +55,7 @@ def validate_schedule(problem: Problem, schedule: Schedule) -> list[Violation]:
     if schedule.columns.devices != problem.devices:
         text = f"the schedule has {schedule.columns.devices} devices, the problem {problem.devices}"
         return [Violation("placement", (), text)]
-    violations = [*complete(problem, schedule), *placement(problem, schedule), *slots(problem, schedule)]
+    violations = [one for rule in asking((complete, placement, slots)) for one in rule(problem, schedule)]
     violations = violations or list(gathers(problem, schedule))
     if not violations and (schedule.task_orders or schedule.waits):
         violations = list(task_orders(problem, schedule))

@@ -10,11 +10,11 @@ from math import inf
 from threading import Event
 
 from heuristics.catalogue import HEURISTICS, Heuristic, schedule_named
+from pipesched.deadline import Deadline, within
 from pipesched.problem.problem import Problem
 from pipesched.results.candidate import Candidate
 from pipesched.results.comparison import OURS, Comparison, with_solution
 from pipesched.results.solution import Solution, Status
-from solver.backends.interruptible import run_within
 from solver.cyclic.extended_candidate import beats, extended_candidate
 from solver.engine.search import SEARCH
 from solver.limits import Limits
@@ -71,7 +71,7 @@ def all_tried(solution: Solution, names: Sequence[str], limits: Limits, stop: Ev
     for name in untried:
         # For the period the solution's problem has finer ticks.
         work = partial(_tried, solution, schedule_named(name))
-        found = None if stop.is_set() else run_within(until - time.monotonic(), stop, work)
+        found = None if stop.is_set() else within(Deadline.after(until - time.monotonic(), stop), work)
         published.append(found or Candidate(name, None, None, False, "time limit reached", tried=False))
     return _with_best_published(replace(solution, candidates=(*solution.candidates, *published)))
 

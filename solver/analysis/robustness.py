@@ -11,6 +11,7 @@ from math import inf, sqrt
 from threading import Event
 
 from pipesched.arguments import A_SOLUTION, refuse_other
+from pipesched.deadline import Deadline, within
 from pipesched.problem.chains.microbatch_chains import MicrobatchChains, unequal_microbatches
 from pipesched.results.analysis.robustness import Rival, Robustness
 from pipesched.results.candidate import Candidate
@@ -20,7 +21,6 @@ from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.noise import BATCH, Noise, under_noise
 from pipesched.simulation.sampled_durations import Floats
 from pipesched.simulation.simulator import simulate
-from solver.backends.interruptible import run_within
 from solver.construction.timing import best_times
 from solver.engine.kernels import kernels_for
 from solver.limits import Limits
@@ -63,7 +63,7 @@ def robustness(solution: Solution, noise: Noise = USUAL, seconds: float = inf) -
     or takes more than these seconds.
     """
     refuse_other("robustness", solution, Solution, A_SOLUTION)
-    return run_within(seconds, Event(), lambda: _robustness(solution, noise))
+    return within(Deadline.after(seconds), lambda: _robustness(solution, noise))
 
 
 def _robustness(solution: Solution, noise: Noise) -> Robustness | None:

@@ -10,6 +10,7 @@ from threading import Event
 from ortools.sat.python import cp_model
 from ortools.sat.python.cp_model import IntVar, NotBooleanVariable
 
+from pipesched.deadline import TimeLimitReached
 from pipesched.errors import Disagreement
 from solver.backends.interruptible import run_until
 
@@ -141,13 +142,13 @@ class _Listener(cp_model.CpSolverSolutionCallback):
     def __init__(self, callbacks: Callbacks) -> None:
         super().__init__()
         self._callbacks = callbacks
-        self.error: Exception | None = None
+        self.error: Exception | TimeLimitReached | None = None
 
     def on_solution_callback(self) -> None:
         """Called by CP-SAT for every better solution."""
         try:
             self._callbacks.on_solution(self.value, self.objective_value)
-        except Exception as error:
+        except (Exception, TimeLimitReached) as error:
             self.error = error
             self.stop_search()
 
@@ -155,5 +156,5 @@ class _Listener(cp_model.CpSolverSolutionCallback):
         """Called by CP-SAT for every better bound, possibly on another thread."""
         try:
             self._callbacks.on_bound(bound)
-        except Exception as error:
+        except (Exception, TimeLimitReached) as error:
             self.error = error

@@ -7,7 +7,11 @@ its next slice begins. So whatever it has come to stays on its stack.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from math import inf
 from threading import Event, Thread, current_thread
+
+from pipesched.deadline import Deadline, ask, within
 
 _POLL = 0.05  # seconds between looks at what may end a slice
 
@@ -35,6 +39,7 @@ class Paced(Event):
         if self._thread.ident is None:
             self._thread.start()
         while not self._paused.wait(_POLL):
+            ask()
             if self._stop.is_set() or late():
                 return False
         if self._error is not None:
@@ -68,7 +73,7 @@ class Paced(Event):
 
     def _run(self) -> None:
         try:
-            self._work(self)
+            within(Deadline(inf, self.at_once), partial(self._work, self))
         except BaseException as error:
             self._error = error
         finally:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product, zip_longest
 
+from pipesched.deadline import asking
 from pipesched.problem.chains.chain_groups import chain_groups
 from pipesched.problem.chains.microbatch_chains import unequal_microbatches
 from pipesched.problem.passes import BW, B, F, Pass
@@ -34,7 +35,7 @@ def list_schedules(problem: Problem, compiled: bool = False) -> Iterator[Schedul
         yield from (schedule_back(chains, schedule) for schedule in list_schedules(chains.problem, compiled))
         return
     some = False
-    for policy in policies(problem):
+    for policy in asking(policies(problem)):
         schedule = list_schedule(problem, policy, compiled)
         if schedule is not None:
             some = True
@@ -123,7 +124,7 @@ def sequential(problem: Problem) -> Schedule:
     for group in chain_groups(problem):
         after = {n: 0 for n in reversed(group) if n in feeding}
         last = [n for n in group if n not in feeding]
-        for row in zip(*(problem.walking[n] for n in last), strict=True):
+        for row in asking(zip(*(problem.walking[n] for n in last), strict=True)):
             for kind, end in ((F, -1), (BW, 0)):
                 for n, j in zip(last, row, strict=True):
                     run.to(Pass(kind, chains[n][end], j))

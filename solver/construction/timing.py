@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from pipesched.deadline import asking
 from pipesched.problem.attainable_spans import Value, simplest
 from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import finer
@@ -92,10 +93,10 @@ def greatest_mean(paths: _PathLengths) -> Value:
     n = len(paths)
     # The longest walks of k paths that end on a device, wherever they begin.
     walks: list[list[int | None]] = [[0] * n]
-    for _ in range(n):
+    for _ in asking(range(n)):
         walks.append([_longest(walks[-1], paths, e) for e in range(n)])
     means: list[Fraction] = []
-    for e, end in enumerate(walks[n]):
+    for e, end in asking(enumerate(walks[n])):
         if end is not None:
             shorter = ((k, walks[k][e]) for k in range(n))
             means.append(min(Fraction(end - begin, n - k) for k, begin in shorter if begin is not None))
@@ -111,7 +112,7 @@ def _times(problem: Problem, schedule: Schedule, paths: _PathLengths, span: Valu
     """Times of this span: every device begins as soon as that lets all end within the span of their begin."""
     parts, begins = span.denominator, [0] * problem.devices
     devices = range(problem.devices)
-    for _ in devices:
+    for _ in asking(devices):
         for d in devices:
             for e in devices:
                 path = paths[d][e]

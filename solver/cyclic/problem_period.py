@@ -16,6 +16,7 @@ from formulations.cyclic.pattern import Copy, Pattern
 from formulations.jobs.jobs_of_problem import jobs_of
 from formulations.jobs.schedule_of_starts import schedule_of_starts
 from heuristics.catalogue import HEURISTICS
+from pipesched.deadline import Deadline, within
 from pipesched.errors import Disagreement, DoesNotApply, left_out_note
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.passes import BW, B, Pass, Slot, Task
@@ -25,7 +26,6 @@ from pipesched.schedule.rescale import value_of
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
-from solver.backends.interruptible import run_within
 from solver.construction.list_scheduling import families
 from solver.construction.timing import best_times
 from solver.cyclic.pattern_extraction import read_pattern
@@ -111,7 +111,7 @@ def best_period(
     # One schedule of a large problem may take longer than all the time there is.
     until = inf if limits.deterministic is not None else started + limits.seconds
     try:
-        run_within(until - time.monotonic(), stop, read)
+        within(Deadline.after(until - time.monotonic(), stop), read)
     except Exception as error:
         notes.append(left_out_note("patterns of known schedules", error))
 

@@ -15,6 +15,7 @@ from formulations.cyclic.pattern import Pattern
 from heuristics.catalogue import HEURISTICS, Heuristic
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
+from pipesched.deadline import Deadline, within
 from pipesched.errors import DoesNotApply, defect_note, left_out_note
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Problem
@@ -27,7 +28,6 @@ from pipesched.schedule.metrics import Metrics, measure
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
-from solver.backends.interruptible import run_within
 from solver.cyclic.pattern_extraction import is_order_of, read_pattern
 from solver.cyclic.period_bounds import PeriodCertificate, period_certificates
 from solver.cyclic.problem_period import best_period, best_unrolled, long_run
@@ -219,7 +219,7 @@ def _published(problem: Problem, fine: Problem, parts: int, until: float, stop: 
 
     def in_time(heuristic: Heuristic) -> Candidate:
         try:
-            found = run_within(until - time.monotonic(), stop, partial(periodic, heuristic))
+            found = within(Deadline.after(until - time.monotonic(), stop), partial(periodic, heuristic))
         except Exception as error:
             return Candidate(heuristic.name, None, None, False, left_out_note(heuristic.name, error), defect=True)
         return found or Candidate(heuristic.name, None, None, False, "time limit reached", tried=False)

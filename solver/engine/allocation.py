@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import inf
 
-from solver.backends.interruptible import run_within
+from pipesched.deadline import Deadline, within
 from solver.engine.background_search import BackgroundLocalSearch
 from solver.engine.clock import BESIDE
 from solver.engine.dedicated_worker import DedicatedWorker
@@ -217,7 +217,7 @@ class Allocation:
         search, more = self.search, None
         search.incumbent.enter(running.part.name)
         with search.incumbent.defects_noted(running.part.name), search.times.of(running.part.name):
-            more = run_within(search.clock.allowed(), search.stop, partial(_more, running.work, slice_))
+            more = within(Deadline.after(search.clock.allowed(), search.stop), partial(_more, running.work, slice_))
             if self._relaxed is not None and running.search is not search:
                 self._relaxed.pass_on()
         return bool(more)

@@ -10,9 +10,9 @@ from threading import Event
 from typing import NamedTuple
 
 from pipesched.checking.check import check_bound
+from pipesched.deadline import Deadline, within
 from pipesched.results.certificate import Certificate
 from pipesched.results.gap import gap
-from solver.backends.interruptible import run_within
 from solver.diagram.params import DIAGRAMS
 from solver.engine.search import Search
 from solver.engine.slices import Work, in_slices
@@ -110,7 +110,7 @@ def claim(search: Search, found: Sequence[Certificate]) -> None:
     finding = None
     if strongest.value_ticks > incumbent.lower_bound:
         check = partial(check_bound, search.problem, strongest)
-        finding = run_within(search.clock.allowed() + _PARAMS.extra_seconds, search.stop, check)
+        finding = within(Deadline.after(search.clock.allowed() + _PARAMS.extra_seconds, search.stop), check)
         if finding is None:
             return
     for certificate in found:

@@ -8,6 +8,7 @@ from functools import partial
 from math import inf
 
 from heuristics.catalogue import HEURISTICS, Heuristic
+from pipesched.deadline import Deadline, within
 from pipesched.errors import left_out_note
 from pipesched.problem.formatting import counted
 from pipesched.results.candidate import Candidate
@@ -15,7 +16,6 @@ from pipesched.results.solution import Solution
 from pipesched.schedule.metrics import Metrics, measure
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.noise import Noise, under_noise
-from solver.backends.interruptible import run_within
 from solver.construction.timing import best_times
 from solver.cyclic.extended_candidate import beats, extended_candidate
 from solver.engine.search import SEARCH, Search
@@ -65,8 +65,8 @@ def finished(search: Search) -> Solution:
     if not solution.interrupted:
         try:
             # A moment more than the walks in it have, which end by themselves.
-            within = max(search.clock.allowed(), 0.0) + _PARAMS.extra_seconds
-            solution = run_within(within, search.stop, lambda: refined(solution, search)) or solution
+            seconds = max(search.clock.allowed(), 0.0) + _PARAMS.extra_seconds
+            solution = within(Deadline.after(seconds, search.stop), lambda: refined(solution, search)) or solution
         except Exception as error:
             solution = replace(solution, notes=(*solution.notes, left_out_note(_REFINING, error)))
     return replace(solution, wall_seconds=search.clock.seconds, interrupted=search.stop.is_set())
@@ -105,12 +105,14 @@ def _compared(search: Search, heuristic: Heuristic, until: float) -> Candidate |
     clock, known = search.clock, search.incumbent.value
     if search.very_long and search.chains is None:
         work = partial(extended_candidate, search.problem, heuristic)
-        found = run_within(until - clock.seconds, search.stop, work)
+        found = within(Deadline.after(until - clock.seconds, search.stop), work)
         if found is not None and not (found.fits and beats(found, known)):
             return found
     if clock.seconds + SEARCH.seconds_per_task * search.passes > until:
         return None
-    return run_within(until - clock.seconds, search.stop, partial(candidate, search.problem, heuristic, search.chains))
+    return within(
+        Deadline.after(until - clock.seconds, search.stop), partial(candidate, search.problem, heuristic, search.chains)
+    )
 
 
 def refined(solution: Solution, search: Search) -> Solution:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from pipesched.deadline import Deadline, within
 from pipesched.problem.attainable_spans import Value, largest_denominator, least_above
 from solver.backends.destructive_bound import RefutedValue, destructive_bounds
-from solver.backends.interruptible import run_within
 from solver.engine.search import Search
 from solver.engine.slices import Slice
 
@@ -26,9 +26,8 @@ def refute(search: Search, slice_: Slice, by: str | None = None) -> bool:
     every = fraction_left(search)
     seconds = min(slice_.left(), search.clock.left())
     found = destructive_bounds(search.problem, slice_.limits(search.limits), seconds, open_, search.stop, every=every)
-    # On a thread of its own, and one step after the other, so that signals are heard and counted work stays the same.
     while not search.done():
-        one = run_within(slice_.left(), search.stop, lambda: next(found, None))
+        one = within(Deadline.after(slice_.left(), search.stop), lambda: next(found, None))
         if one is None:
             break
         if isinstance(one, RefutedValue):

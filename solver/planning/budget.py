@@ -10,8 +10,8 @@ from itertools import count, repeat
 from math import inf
 from threading import Event
 
+from pipesched.deadline import Deadline, within
 from solver.backends.cp_sat import Parameters
-from solver.backends.interruptible import run_within
 from solver.limits import Limits
 from solver.parameters import tunable, tuned
 
@@ -74,7 +74,7 @@ class Budget:
         if self._units is not None:
             work()
         else:
-            run_within(max(self.left, least) if self.whole > 0 else inf, self.stop, work)
+            within(Deadline.after(max(self.left, least) if self.whole > 0 else inf, self.stop), work)
 
     def over(self) -> bool:
         """True if nothing is left, or the user has stopped the search."""

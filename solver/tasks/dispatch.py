@@ -14,6 +14,7 @@ from formulations.jobs.gathers import grouped_as
 from formulations.jobs.jobs import Holding, Jobs
 from formulations.jobs.jobs_of_problem import jobs_of
 from formulations.jobs.schedule_of_starts import schedule_of_starts
+from pipesched.deadline import ask
 from pipesched.errors import Deadlock
 from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import B, Pass, W
@@ -36,6 +37,7 @@ def dispatched(graph: JobGraph, rank: Mapping[int, float]) -> dict[int, int]:
     events: list[tuple[int, int, int | Resource]] = [(0, 0, n) for n in graph.running if missing[n] == 0]
     starts: dict[int, int] = {}
     while events:
+        ask()
         now = events[0][0]
         touched: set[Resource] = set()
         while events and events[0][0] == now:

@@ -9,6 +9,7 @@ from itertools import chain, pairwise
 
 from formulations.jobs.gathers import gaps_without_end
 from formulations.jobs.jobs import Jobs
+from pipesched.deadline import SHORT, asking
 from pipesched.errors import Deadlock
 from pipesched.problem.network.task_network import Resource
 from pipesched.schedule.schedule import Schedule
@@ -57,7 +58,7 @@ def graph_of(jobs: Jobs, running: Collection[int], further: Iterable[JobArc] = (
         if alternative in before
     )
     dropped = ((one, other, 0) for one, other in gaps_without_end(jobs, before))
-    for one, other, lag in chain(arcs, dropped, further):
+    for one, other, lag in asking(chain(arcs, dropped, further), SHORT):
         before[other].append((one, lag))
         after[one].append((other, lag))
     try:

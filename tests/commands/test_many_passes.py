@@ -12,7 +12,6 @@ import pytest
 from commands.main import main
 from commands.shared import output
 from solver.analysis.published_comparison import all_tried, search_limits
-from solver.backends import interruptible
 from solver.engine.search import SEARCH
 from solver.limits import Limits
 from solver.solve import solve
@@ -35,7 +34,7 @@ def test_causes_of_idle_time_that_take_too_long_are_left_out(
     assert whole.timeline is not None
     assert output.idle_shares(whole.timeline, 0.0)
     monkeypatch.setattr(output, "_FEW_PASSES", 0)
-    monkeypatch.setattr(interruptible, "run_within", lambda *_: None)
+    monkeypatch.setattr(output, "within", lambda *_: None)
     assert output.idle_shares(whole.timeline, 0.0) is None
     assert main(["solve", path]) == 0
     assert "why devices idle: no time to say of so many passes" in capsys.readouterr().out

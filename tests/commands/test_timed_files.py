@@ -7,6 +7,7 @@ import signal
 import time
 from argparse import Namespace
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from threading import Event
 
@@ -15,9 +16,9 @@ import pytest
 from commands.reports import timed_files as module
 from commands.reports.timed_files import TimedFiles, timed_files
 from heuristics.catalogue import HEURISTICS
+from pipesched.deadline import Deadline, asking
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
-from solver.deadline import Deadline
 from tests.support.makers import problem
 
 ONE, OTHER = Path("one"), Path("other")
@@ -57,8 +58,9 @@ def test_ctrl_c_ends_what_is_written_and_leaves_out_the_rest(monkeypatch: pytest
     def endless() -> list[Path]:
         begun.append("endless")
         os.kill(os.getpid(), signal.SIGINT)
-        while True:
+        for _ in asking(count()):
             time.sleep(0.01)
+        raise AssertionError
 
     with timed_files(args, small(), interrupted=False) as files:
         files.must(written(begun, "schedule"))

@@ -16,6 +16,7 @@ from pipesched.checking.devices.head_and_tail import way_back
 from pipesched.checking.devices.least_times import least_backward
 from pipesched.checking.devices.one_device import Item, OneDevice, most_in
 from pipesched.checking.finding import RefusedEvidenceError
+from pipesched.deadline import asking
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.evidence import ReturnTo
 
@@ -97,7 +98,7 @@ def _left(here: OneDevice) -> Iterator[tuple[int, int, int]]:
     """Numbers of backwards of the first and of the last stage, and the most work that is left with them."""
     stages, numbers = [here.problem.stages[s] for s in here.stages], 0
     everything = here.count[here.stages[0]]
-    for early in range(1, everything + 1):
+    for early in asking(range(1, everything + 1)):
         for late in range(1, early + 1) if len(stages) > 1 else (early,):
             taken = early * stages[0].activation + late * sum(stage.activation for stage in stages[1:])
             if here.room is not None and taken > here.room:

@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from pipesched.checking.devices.one_device import OneDevice, most_in
 from pipesched.checking.finding import RefusedEvidenceError
+from pipesched.deadline import asking
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.evidence import OnDevice
 
@@ -34,7 +35,7 @@ def integral_warm_up(problem: Problem, evidence: OnDevice, bound: Fraction | int
     # From where the chain turns back to where it begins: each waits for those before it here.
     alone.sort(key=lambda here: -place[here.stages[0]])
     started: dict[int, int] = {}
-    for here in alone:
+    for here in asking(alone):
         ready = here.until_first_backward()
         for inner in (one for one in alone if one.device in started):
             if place[inner.stages[0]] > place[here.stages[0]] and place[inner.stages[-1]] > place[here.stages[-1]]:

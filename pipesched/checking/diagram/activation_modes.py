@@ -32,6 +32,7 @@ from pipesched.checking.coverage import require_covered
 from pipesched.checking.diagram.mode_steps import END, FREE, RUN, Label, Orders, State, Times, sum_over
 from pipesched.checking.diagram.mode_times import run
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
+from pipesched.deadline import asking
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.diagram_evidence import Diagram
 
@@ -83,7 +84,7 @@ def _least_end(orders: Orders, below: int) -> int:
     ranks[0][orders.first] = [orders.begin()]
     seen = 0
     for rank in ranks[:-1]:
-        for state, labels in rank.items():
+        for state, labels in asking(rank.items()):
             moves = [(move, _Left(orders, move.state)) for move in orders.moves(state)]
             cuts = orders.cuts(state)
             for label in labels:

@@ -17,6 +17,7 @@ from pipesched.checking.diagram.moves import LONG_AGO, Labels, Layer, moves_from
 from pipesched.checking.diagram.walk import Numbers, Steps, Walk, runs_of
 from pipesched.checking.finding import NotCoveredError
 from pipesched.compiled import compiled, inner
+from pipesched.deadline import ask, asking
 
 # What follows a time that holds nothing up; numbers of more digits; the most numbers there may be.
 NEVER, FOREVER, _MOST_NUMBERS = -(2**29), 2**29, 60_000_000
@@ -27,6 +28,7 @@ def reachable(steps: Steps) -> list[Layer]:
     none, left = np.zeros(0, np.int64), _MOST_NUMBERS
     keys, waits, layers = np.zeros(1, np.int64), none, list[Layer]()
     while len(keys) or len(waits):
+        ask()
         layers.append(Layer(keys, none, np.zeros((0, steps.columns + 2 * len(steps.room)), np.int32)))
         moves = moves_from(keys, runs_of(keys, len(layers) - 1, steps), steps)
         moves, left = moves[moves[:, 4] == 0], left - layers[-1].labels.shape[1] * len(keys)
@@ -44,7 +46,7 @@ def completions(walk: Walk, layers: Sequence[Layer], rows: int = 1, below: int =
         raise NotCoveredError("numbers of too many digits")
     nothing = Layer(np.zeros(0, np.int64), np.zeros(1, np.int64), layers[0].labels[:0])
     found = [nothing, nothing]
-    for done in reversed(range(len(layers))):
+    for done in asking(reversed(range(len(layers)))):
         keys, at, labels = layers[done]
         run = runs_of(keys, done, steps)
         least = np.minimum.reduceat(labels, at[:-1], axis=0) if len(labels) else labels

@@ -17,6 +17,7 @@ from pipesched.checking.diagram.projected_completion import SmallerBounds, ask
 from pipesched.checking.diagram.walk import NONE, Numbers, Steps, Walk, runs_of
 from pipesched.checking.finding import NotCoveredError
 from pipesched.compiled import compiled
+from pipesched.deadline import ask as ask_for_time
 
 # Labels beyond which the check would take minutes, and at once, gigabytes.
 _MOST, _MOST_AT_ONCE = 150_000_000, 4_000_000
@@ -43,6 +44,7 @@ def least_end(
     reached = Layer(np.zeros(1, np.int64), np.array([0, 1]), label)
     waits = none = reached.keys[:0], label[:0]
     while len(reached.keys) or len(waits[0]):
+        ask_for_time()
         if layers is not None:
             layers.append(reached)
         run = runs_of(reached.keys, done, steps)

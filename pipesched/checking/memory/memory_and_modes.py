@@ -19,6 +19,7 @@ from pipesched.checking.attainable import greatest_attainable_below
 from pipesched.checking.devices.one_device import OneDevice
 from pipesched.checking.devices.unpaired import LARGEST, ModeNumbers, Table, values_by_numbers
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
+from pipesched.deadline import SHORT, asking
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.evidence import OnDevice
 
@@ -54,7 +55,7 @@ def memory_and_modes(problem: Problem, evidence: OnDevice, bound: Fraction | int
     assert own is not None
     numbers, splits = own
     delays = _delays(numbers, splits, weights)
-    for row in np.flatnonzero(splits >= 0):
+    for row in asking(np.flatnonzero(splits >= 0), SHORT):
         if _given(numbers, until, int(row), int(splits[row])) >= needed + int(delays[row]):
             raise RefusedEvidenceError(f"the memory of device {held.device} may last for less than the bound")
     return bound

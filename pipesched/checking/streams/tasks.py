@@ -14,6 +14,7 @@ from graphlib import TopologicalSorter
 
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.checking.streams.task_paths import Needed, Node, TaskPaths
+from pipesched.deadline import SHORT, asking
 from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.stage import Stage, TaskSpec
@@ -111,7 +112,7 @@ def _times(
 ) -> dict[Node, list[int] | None]:
     """For each task the times of its first, second, ... start (or end, backwards); None if no path leads there."""
     found: dict[Node, list[int] | None] = {}
-    for node in sequence:
+    for node in asking(sequence, SHORT):
         count = len(paths.problem.microbatches_of[node.stage])
         each = [
             [known[-(-k * len(known) // count) - 1] + way for k in range(1, count + 1)]

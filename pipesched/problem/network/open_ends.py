@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from pipesched.deadline import SHORT, asking
 from pipesched.problem.network.task_network import Arc, PassType, TaskNetwork, TaskType
 from pipesched.problem.passes import BW, OFFLOAD, ONCE, RELOAD, B, F, PassKind, W
 
@@ -21,7 +22,7 @@ def devices_with_open_ends(network: TaskNetwork) -> frozenset[int]:
     """
     return frozenset(
         network.device_of[of[1]]
-        for of, tasks in network.tasks.items()
+        for of, tasks in asking(network.tasks.items(), SHORT)
         if network.numbers[of]
         for part in range(len(tasks))
         if not _waits(network, TaskType(*of, part)) or not _is_awaited(network, TaskType(*of, part))

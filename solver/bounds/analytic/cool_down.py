@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pipesched.deadline import asking
 from pipesched.problem.attainable_spans import largest_denominator, least_from
 from pipesched.problem.formatting import amount, counted
 from pipesched.problem.passes import W
@@ -93,7 +94,7 @@ def _of_device(
         return
     busy = BusyIntervals(problem, paths, device, [stages])
     idle = (busy.idle if busy.apart else 0) + busy.between.trips * busy.between.gap.idle
-    for back in _returns(paths, objective, stages):
+    for back in asking(_returns(paths, objective, stages)):
         way, work = _way_back(paths, stages, back, left), _work_there(paths, stages, back, left)
         values = back.head + busy.work + idle - left.work + np.maximum(way, work)
         at = int(np.argmin(values))

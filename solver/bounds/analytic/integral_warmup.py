@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from pipesched.deadline import asking
 from pipesched.problem.formatting import amount
 from pipesched.problem.passes import F
 from pipesched.problem.problem import Objective, Problem
@@ -85,7 +86,7 @@ class _Heads:
         In ticks after each device's first forward; ends with None at the first device that cannot meet it.
         """
         found: list[int | None] = []
-        for at, head in enumerate(self.heads[:count]):
+        for at, head in asking(enumerate(self.heads[:count])):
             idle = value - head.least
             found.append(head.first_backward(self._ready(at, found), idle) if idle >= 0 else None)
             if found[-1] is None:

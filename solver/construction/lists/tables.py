@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pipesched.deadline import ask
 from pipesched.int64_arrays import int64_array
 from pipesched.problem.passes import BW, B, F, Pass, W
 from pipesched.problem.problem import Objective, Problem
@@ -168,12 +169,27 @@ class ListRun(NamedTuple):
         return self.spans if objective.by_device else self.ends
 
 
+class _Deadline:
+    """Stands for the `halt` of a run: each look at it asks for the deadline."""
+
+    def __getitem__(self, _: int) -> int:
+        ask()
+        return 0
+
+
 def list_run(shop: Shop, rules: Rules, halt: Array | None = None, compiled: bool = True) -> ListRun | None:
-    """One run; None if memory locks, or where another thread sets `halt[0]`. The same, `compiled` or not."""
+    """One run; None if memory locks, or where another thread sets `halt[0]`. The same, `compiled` or not.
+
+    Without a `halt` one that is not compiled asks for the deadline before each pass.
+    """
     passes = int((shop.stages[:, STOP] - shop.stages[:, FIRST]).sum())
     put = np.empty(((3 if rules.flags[SPLIT] else 2) * passes, 3), np.int64)
-    run: Any = compiled_run if compiled and shop.stages.dtype == np.int64 else run_list
-    done, *times = run(shop, rules, put, np.zeros(1, np.int64) if halt is None else halt)
+    if compiled and shop.stages.dtype == np.int64:
+        run: Any = compiled_run
+        looks: Any = np.zeros(1, np.int64) if halt is None else halt
+    else:
+        run, looks = run_list, _Deadline() if halt is None else halt
+    done, *times = run(shop, rules, put, looks)
     whole = done >= 0 and (done == len(put) or rules.flags[BLOCKS] >= 0)
     return ListRun(put[:done], *map(int, times)) if whole else None
 

@@ -30,7 +30,7 @@ class Incumbent:
 
     A schedule that breaks a rule, and a bound above a schedule, are defects of this tool: they are left out with all
     bounds of that kind, and a note tells the user. All that is known is one immutable record, replaced in a single
-    assignment, since work on another thread may be ended between any two steps (`run_within`).
+    assignment, since threads read it at any moment.
 
     `certificates` are those known at the start, strongest first; `phase` names what is under way in reports.
     """

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from math import inf
 from threading import Event
 
+from pipesched.deadline import Deadline, within
 from pipesched.errors import left_out_note
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
-from solver.backends.interruptible import run_within
 from solver.bounds.analytic.catalogue import Certify
 from solver.bounds.saving.certificates import certificates
 from solver.engine.clock import Clock
@@ -40,7 +40,7 @@ class AnalyticBounds:
             if none or name in self.left_out:
                 return []
             try:
-                found = run_within(until - clock.seconds, stop, certify)
+                found = within(Deadline.after(until - clock.seconds, stop), certify)
             except Exception as error:
                 notes.append(left_out_note(f"the bound {name!r}", error))
                 return []

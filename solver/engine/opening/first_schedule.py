@@ -9,9 +9,9 @@ from formulations.exact.exact_model import ExactModel
 from formulations.jobs.jobs import Jobs
 from formulations.jobs.jobs_of_problem import jobs_of
 from formulations.variables.literals import TooLong
+from pipesched.deadline import Deadline, within
 from pipesched.problem.problem import Problem
 from solver.backends.exact_search import first
-from solver.backends.interruptible import run_within
 from solver.engine.search import Search
 from solver.parameters import tunable, tuned
 
@@ -29,7 +29,7 @@ class FirstSchedule:
 
     def run(self, search: Search) -> None:
         seconds = max(self.least_seconds, search.clock.left())
-        run_within(seconds, search.stop, partial(self._solve, search, seconds))
+        within(Deadline.after(seconds, search.stop), partial(self._solve, search, seconds))
 
     def _solve(self, search: Search, seconds: float) -> None:
         jobs = jobs_of(search.problem)

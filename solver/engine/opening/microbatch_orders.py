@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from heuristics.building.microbatch_orders import orders, renumbered
+from pipesched.deadline import Deadline, within
 from pipesched.problem.chains.microbatch_chains import MicrobatchChains
 from pipesched.schedule.chain_timelines import timeline_back, timeline_into
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
-from solver.backends.interruptible import run_within
 from solver.engine.search import Search
 from solver.parameters import tunable, tuned
 
@@ -30,7 +30,10 @@ class MicrobatchOrders:
         return chains is not None and not chains.of.queues and len(chains.of.placement.chains) == 1
 
     def run(self, search: Search) -> None:
-        run_within(max(self.least_seconds, search.clock.allowed(self.share)), search.stop, lambda: self._try(search))
+        within(
+            Deadline.after(max(self.least_seconds, search.clock.allowed(self.share)), search.stop),
+            lambda: self._try(search),
+        )
 
     def _try(self, search: Search) -> None:
         assert search.chains is not None

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from heuristics.catalogue import HEURISTICS, Heuristic
+from pipesched.deadline import Deadline, within
 from pipesched.results.candidate import Candidate
-from solver.backends.interruptible import run_within
 from solver.engine.search import SEARCH, Search
 from solver.parameters import tunable, tuned
 from solver.published import candidate
@@ -46,10 +46,10 @@ class Published:
             part = 1 if search.very_long and heuristic.standing.written is not None else 2
             seconds = max(clock.allowed(self.share) / part, self.first_seconds if incumbent.timeline is None else 0.0)
             with incumbent.defects_noted(heuristic.name):
-                found = run_within(seconds, search.stop, partial(_try, search, heuristic))
+                found = within(Deadline.after(seconds, search.stop), partial(_try, search, heuristic))
                 if found is not None and found.fits:
                     offer = partial(_offer, search, found)
-                    offer() if incumbent.timeline is None else run_within(seconds, search.stop, offer)
+                    offer() if incumbent.timeline is None else within(Deadline.after(seconds, search.stop), offer)
             late = clock.seconds > clock.share(self.share)
             proved = search.done() and search.passes > self.compare_up_to_passes
             if search.stop.is_set() or late or proved:

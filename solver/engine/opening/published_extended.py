@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from heuristics.catalogue import HEURISTICS, Heuristic
+from pipesched.deadline import Deadline, within
 from pipesched.problem.problem import Problem
-from solver.backends.interruptible import run_within
 from solver.cyclic.replication import best_stretch, repeated_note, shortened
 from solver.engine.search import Search
 from solver.parameters import tunable, tuned
@@ -44,7 +44,9 @@ class PublishedExtended:
             before, offered = incumbent.timeline, None
             incumbent.enter(self.name)
             with incumbent.defects_noted(heuristic.name):
-                offered = run_within(end - clock.seconds, search.stop, partial(_offer, search, short, heuristic))
+                offered = within(
+                    Deadline.after(end - clock.seconds, search.stop), partial(_offer, search, short, heuristic)
+                )
             if search.done() and incumbent.timeline is not before:
                 incumbent.note(repeated_note(short))
                 search.end()

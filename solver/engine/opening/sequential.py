@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pipesched.deadline import Deadline, within
 from pipesched.validation.validator import validate
-from solver.backends.interruptible import run_within
 from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
 from solver.engine.search import Search
@@ -25,7 +25,7 @@ class Sequential:
 
     def run(self, search: Search) -> None:
         seconds = max(self.least_seconds, search.clock.allowed())
-        run_within(seconds, search.stop, lambda: self._offer(search))
+        within(Deadline.after(seconds, search.stop), lambda: self._offer(search))
 
     def _offer(self, search: Search) -> None:
         """Offer it where it is valid: pieces keep memory for later ones, and gathered parameters want passes of theirs.

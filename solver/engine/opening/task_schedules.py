@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from formulations.jobs.jobs_of_problem import jobs_of
 from heuristics.building.memory_saving import full_offload, half_offload, uniform_recompute
+from pipesched.deadline import Deadline, within
 from pipesched.errors import Deadlock, DoesNotApply
 from pipesched.problem.passes import SAVING
 from pipesched.problem.passes_alone import passes_alone
 from pipesched.problem.problem import Problem
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule
-from solver.backends.interruptible import run_within
 from solver.construction.grouped import in_groups
 from solver.construction.list_scheduling import list_schedules, sequential
 from solver.engine.search import Search
@@ -46,7 +46,7 @@ class TaskSchedules:
 
     def run(self, search: Search) -> None:
         seconds = search.clock.allowed(self.share)
-        run_within(max(seconds, self.least_seconds), search.stop, lambda: self._try(search))
+        within(Deadline.after(max(seconds, self.least_seconds), search.stop), lambda: self._try(search))
 
     def _try(self, search: Search) -> None:
         jobs = jobs_of(search.problem)

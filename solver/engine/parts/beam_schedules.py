@@ -9,7 +9,7 @@ from math import inf
 
 import numpy as np
 
-from solver.backends.interruptible import run_within
+from pipesched.deadline import Deadline, within
 from solver.beam.completion import CompletionBounds, completion_bounds
 from solver.beam.nodes import offsets
 from solver.beam.openings import openings
@@ -77,7 +77,9 @@ class BeamSchedules:
             best = sorted(range(len(runs)), key=values.__getitem__)[: max(1, len(runs) // self.fewer_runs)]
             runs = [runs[one] for one in best]
             if width == self.width and not problem.objective.by_device:
-                below = run_within(slice_.left(), search.stop, partial(completion_bounds, problem, search.stop))
+                below = within(
+                    Deadline.after(slice_.left(), search.stop), partial(completion_bounds, problem, search.stop)
+                )
                 below = None if below is None else _below_best(search, below)
             width *= self.width_growth
 

@@ -19,10 +19,11 @@ from threading import Event
 
 from formulations.variables.literal_count import literal_count
 from formulations.variables.literals import TooLong
+from pipesched.deadline import Deadline, within
 from pipesched.problem.attainable_spans import Value
 from pipesched.schedule.timeline import Timeline
 from solver.backends.exact_search import Callback, improve
-from solver.backends.interruptible import Asking, run_within
+from solver.backends.interruptible import Asking
 from solver.backends.paced import Paced
 from solver.engine.exact_model import model_below, most_literals, take
 from solver.engine.kernels import Kernels
@@ -151,7 +152,7 @@ def _from_what_is_proved(part: CoreGuided, search: Search, slice_: Slice) -> Gen
 
 def _improve(search: Search, limits: Limits, stop: Event, callback: Callback) -> bool:
     """With what is left of the time to state the model, and to search; whether that came to its end."""
-    model = run_within(search.clock.left(), stop, partial(model_below, search))
+    model = within(Deadline.after(search.clock.left(), stop), partial(model_below, search))
     if model is not None:
         limits = replace(limits, workers=1)
         outcome = improve(model, limits, search.clock.left(), stop, callback, from_below=True)

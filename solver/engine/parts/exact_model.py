@@ -9,8 +9,8 @@ from formulations.exact.exact_model import ExactModel as Model
 from formulations.jobs.jobs import restricted_to_microbatch_order
 from formulations.jobs.jobs_of_problem import jobs_of
 from formulations.variables.literals import TooLong
+from pipesched.deadline import Deadline, within
 from solver.backends.exact_search import improve
-from solver.backends.interruptible import run_within
 from solver.engine.exact_model import model_below, most_literals, take
 from solver.engine.kernels import Kernels
 from solver.engine.search import Search
@@ -48,7 +48,10 @@ class ExactModel:
             slice_ = yield
             try:
                 # Stating a large model takes seconds of its own.
-                run_within(slice_.left() + self.extra_seconds, search.stop, partial(self._solve, search, slice_))
+                within(
+                    Deadline.after(slice_.left() + self.extra_seconds, search.stop),
+                    partial(self._solve, search, slice_),
+                )
             except TooLong as reason:
                 search.incumbent.note(f"CP-SAT was not asked for a better schedule: {reason}")
                 return

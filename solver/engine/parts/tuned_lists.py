@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from pipesched.deadline import Deadline, within
 from pipesched.problem.problem import Problem
-from solver.backends.interruptible import run_within
 from solver.construction.lists.tables import covers
 from solver.construction.tuned_lists import TunedLists, until
 from solver.engine.kernels import LIST_KERNELS, Kernels
@@ -126,7 +126,7 @@ class RulesOfShorter:
             if schedule is not None:
                 search.offer_order(schedule)
 
-        run_within(search.clock.allowed(), search.stop, whole)
+        within(Deadline.after(search.clock.allowed(), search.stop), whole)
 
 
 def _ways(search: Search) -> Iterator[bool]:

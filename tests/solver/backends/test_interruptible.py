@@ -1,47 +1,75 @@
-"""Work that is ended in the middle, on threads that wait for other threads."""
+"""Solvers on a thread of their own: interrupted at a stop, at a deadline and at an error, and ended before the caller."""
 
 from __future__ import annotations
 
-import time
 from math import inf
 from threading import Event
+from typing import NoReturn
 
-from solver.backends.interruptible import OutOfTime, run_until, run_within
+import pytest
 
-
-def _stubborn(seconds: float, over: Event) -> None:
-    """Work that goes on for so long, however often it is ended."""
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        try:
-            time.sleep(0.01)
-        except OutOfTime:
-            continue
-    over.set()
+from pipesched.deadline import Deadline, ask, expired, within
+from solver.backends import interruptible
+from solver.backends.interruptible import run_until
 
 
-def test_nothing_goes_on_behind_work_that_was_ended_however_often_its_thread_is() -> None:
-    """The inner work ends after the thread that waits for it was ended twice."""
-    stop, over, seen = Event(), Event(), list[bool]()
+class _Solver:
+    """Runs until it is interrupted; the first interrupts come before it has begun, and are lost."""
 
-    def outer() -> None:
-        try:
-            run_within(inf, stop, lambda: _stubborn(1.8, over))
-        finally:
-            seen.append(over.is_set())
+    def __init__(self, lost: int = 0) -> None:
+        self._lost, self._interrupted, self.over = lost, Event(), False
 
-    assert run_within(0.1, stop, outer) is None
-    assert seen == [True]
+    def run(self) -> str:
+        self._interrupted.wait()
+        self.over = True
+        return "best"
+
+    def interrupt(self) -> None:
+        self._lost -= 1
+        if self._lost < 0:
+            self._interrupted.set()
 
 
-def test_a_solver_has_ended_when_the_work_that_runs_it_has() -> None:
-    stop, over, seen = Event(), Event(), list[bool]()
+def test_a_stop_interrupts_a_solver_whose_result_counts() -> None:
+    solver, stop = _Solver(lost=2), Event()
+    stop.set()
+    assert run_until(stop, solver.run, solver.interrupt) == "best"
 
-    def outer() -> None:
-        try:
-            run_until(stop, lambda: _stubborn(1.8, over), lambda: None)
-        finally:
-            seen.append(over.is_set())
 
-    assert run_within(0.1, stop, outer) is None
-    assert seen == [True]
+def test_the_deadline_of_what_is_under_way_interrupts_a_solver() -> None:
+    solver = _Solver()
+    assert within(Deadline(0.0, clock=lambda: 1.0), lambda: run_until(Event(), solver.run, solver.interrupt)) == "best"
+
+
+def test_the_work_of_the_thread_is_under_the_same_deadline() -> None:
+    moment = [0.0]
+
+    def work() -> NoReturn:
+        assert not expired()
+        moment[0] = 2.0
+        ask()
+        raise AssertionError
+
+    deadline = Deadline(1.0, clock=lambda: moment[0])
+    assert within(deadline, lambda: run_until(Event(), work, lambda: None)) is None
+
+
+def test_a_solver_has_ended_when_an_error_of_the_waiting_thread_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    solver, waits = _Solver(lost=2), interruptible.wait
+
+    def interrupted(*given: object) -> object:
+        monkeypatch.setattr(interruptible, "wait", waits)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(interruptible, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_until(Event(), solver.run, solver.interrupt)
+    assert solver.over
+
+
+def test_what_the_work_raises_is_raised() -> None:
+    def work() -> NoReturn:
+        raise TimeoutError("of the work, not of a wait for it")
+
+    with pytest.raises(TimeoutError, match="of the work"):
+        within(Deadline(inf), lambda: run_until(Event(), work, lambda: None))

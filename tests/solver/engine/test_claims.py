@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from threading import Event
-from time import monotonic, sleep, thread_time
+from time import monotonic, sleep
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from pipesched.checking.check import check_bound
+from pipesched.deadline import ask
 from pipesched.results.certificate import Certificate
 from solver.bounds.analytic.catalogue import certificates
 from solver.construction.list_scheduling import sequential
@@ -45,6 +46,7 @@ def test_a_bound_whose_check_does_not_end_in_time_is_not_claimed(late: bool, mon
 
     def check(*given: Any) -> Any:
         while late:
+            ask()
             sleep(0.01)
         return check_bound(*given)
 
@@ -57,12 +59,9 @@ def test_a_bound_whose_check_does_not_end_in_time_is_not_claimed(late: bool, mon
     assert not search.incumbent.state.notes
 
 
-def _bounds_of(*values: int, seconds: float = 0.0) -> Iterator[Certificate]:
-    """Made up: claims of these values, the last of which takes so long to find."""
-    for number, value in enumerate(values):
-        until = thread_time() + (seconds if number == len(values) - 1 else 0)
-        while thread_time() < until:
-            pass
+def _bounds_of(*values: int) -> Iterator[Certificate]:
+    """Made up: claims of these values."""
+    for value in values:
         yield Certificate(f"bound {value}", value, "made up")
 
 
@@ -83,9 +82,16 @@ def test_no_bound_is_looked_for_within_the_gap_asked_for(
 
 
 def test_a_bound_whose_check_would_take_too_long_leaves_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    search = _search(Limits(seconds=2, workers=1))
+    search, now = _search(Limits(seconds=60, workers=1)), [0.0]
     claimed = _claimed(search, monkeypatch)
-    claims.claim_found(search, _bounds_of(1, 2, 3, seconds=0.8))
+
+    def bounds() -> Iterator[Certificate]:
+        for certificate, seconds in zip(_bounds_of(1, 2, 3), (0.0, 0.0, 24.0), strict=True):
+            now[0] += seconds
+            yield certificate
+
+    monkeypatch.setattr(claims, "time", SimpleNamespace(monotonic=lambda: now[0], thread_time=lambda: now[0]))
+    claims.claim_found(search, bounds())
     assert claimed == [1, 2]
 
 

@@ -1,16 +1,15 @@
-"""The time limit and a stop end whatever is under way, also loops that look at neither."""
+"""The time limit and a stop end whatever is under way, as deep as the loop is that asks."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-import threading
 import time
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from threading import Event, Timer
+from threading import Event
 from types import SimpleNamespace
 from typing import NoReturn
 
@@ -18,11 +17,11 @@ import pytest
 
 from commands.shared import not_applicable
 from heuristics.catalogue import HEURISTICS
+from pipesched.deadline import asking
 from pipesched.results.solution import Status
 from pipesched.schedule.timeline import Timeline
 from pipesched.validation.violation import Violation
 from solver.analysis import published_comparison, robustness
-from solver.backends.interruptible import OutOfTime, end_thread, run_until, run_within
 from solver.bounds.analytic.catalogue import BOUNDS
 from solver.construction import list_scheduling
 from solver.cyclic import problem_period
@@ -40,23 +39,10 @@ LIMITS = Limits(seconds=1.0, workers=1)
 
 
 def forever(*_: object) -> NoReturn:
-    for _ in count():
+    """A loop that asks, and comes to no end."""
+    for _ in asking(count()):
         pass
     raise AssertionError
-
-
-def test_work_that_takes_longer_is_ended() -> None:
-    ended = Event()
-
-    def work() -> None:
-        try:
-            forever()
-        except OutOfTime:
-            ended.set()
-            raise
-
-    assert run_within(0.1, Event(), work) is None
-    assert ended.is_set()
 
 
 def test_patterns_are_read_within_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,32 +50,6 @@ def test_patterns_are_read_within_the_limit(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(problem_period, "_schedules", forever)
     found = problem_period.best_period(problem(devices=2, microbatches=4), LIMITS)
     assert found.pattern is not None  # one micro-batch after another
-
-
-def test_a_stop_ends_work() -> None:
-    stop = Event()
-    Timer(0.1, stop.set).start()
-    assert run_within(float("inf"), stop, forever) is None
-
-
-def test_work_in_time_gives_its_result_or_its_error() -> None:
-    assert run_within(60, Event(), lambda: 7) == 7
-    with pytest.raises(ValueError, match="no seven"):
-        run_within(60, Event(), lambda: int("no seven"))
-
-
-def test_work_within_work_and_solvers_end_too() -> None:
-    stop, interrupted = Event(), Event()
-
-    def solver() -> None:
-        stop.set()
-        interrupted.wait()
-
-    def nested() -> None:
-        run_within(60, Event(), lambda: run_until(Event(), solver, interrupted.set))
-
-    assert run_within(60, stop, nested) is None
-    assert interrupted.is_set()
 
 
 def test_a_published_schedule_that_takes_forever_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,65 +176,6 @@ def test_a_bound_that_takes_forever_is_left_out_and_named(monkeypatch: pytest.Mo
     found = solve(problem(2, 3), LIMITS)
     assert found.status in (Status.OPTIMAL, Status.FEASIBLE)
     assert any("head and tail" in note for note in found.notes)
-
-
-_STARTS_THREADS = """
-from threading import Event
-from solver.backends.interruptible import run_until, run_within
-
-def work():
-    while True:
-        run_until(Event(), lambda: None, lambda: None)
-
-for _ in range(12):
-    assert run_within(0.0, Event(), work) is None
-"""
-
-
-def test_work_that_starts_threads_is_ended_too() -> None:
-    """Ended while it starts one, it would wait for a thread that had got the exception in its place."""
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
-    command = [sys.executable, "-c", _STARTS_THREADS]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stderr
-
-
-def test_a_thread_that_is_ended_after_its_work_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The exception may come when what catches it is behind, and Python would print where."""
-    reported: list[object] = []
-    monkeypatch.setattr(threading, "excepthook", reported.append)
-
-    def nothing_catches() -> None:
-        while True:
-            time.sleep(0.01)
-
-    thread = threading.Thread(target=nothing_catches)
-    thread.start()
-    end_thread(thread)
-    assert not thread.is_alive() and reported == []
-
-
-def test_work_that_is_ended_in_a_finalizer_ends_all_the_same_and_nothing_is_reported(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Python drops an exception in a finalizer, and reports it where nobody asked."""
-    reported: list[object] = []
-    monkeypatch.setattr(sys, "unraisablehook", reported.append)
-    stop = Event()
-
-    class Finalized:
-        def __del__(self) -> None:
-            stop.set()
-            while True:
-                time.sleep(0.01)
-
-    def work() -> None:
-        Finalized()
-        while True:
-            time.sleep(0.01)
-
-    assert run_within(60, stop, work) is None
-    assert reported == []
 
 
 def test_all_kernels_have_a_call_that_compiles_them() -> None:

@@ -8,6 +8,7 @@ from threading import Event
 
 import pytest
 
+from pipesched.deadline import asking
 from pipesched.files.plan_file import read_plan
 from pipesched.results.solution import Status
 from solver.limits import Limits
@@ -17,11 +18,11 @@ from solver.planning.search.free_orders import FreeOrders
 
 
 def endless() -> None:
-    for _ in count():
+    for _ in asking(count()):
         time.sleep(0.001)
 
 
-def test_work_that_does_not_ask_is_ended_where_the_time_or_the_user_says_so() -> None:
+def test_work_that_asks_is_ended_where_the_time_or_the_user_says_so() -> None:
     Budget(Limits(seconds=0.05), Event()).within(endless, 0.0)
     stop = Event()
     stop.set()

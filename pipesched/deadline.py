@@ -1,0 +1,121 @@
+"""Deadlines: a moment of the clock, or a stop by the user, after which work ends.
+
+They are asked, never thrown: `within` runs work under a deadline, and loops of that work call `ask` between their
+steps, at whatever depth. So functions that know nothing of a search (a simulator, a drawing) end within it, and cost
+nothing outside. Work that asks before each step is late by one step at most; work that never asks is not ended.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from threading import Event
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+SHORT = 256  # steps of a few microseconds each between two looks at the deadline, which takes about as long as one
+_GRACE = 0.5  # seconds that work has after a stop, to come to an end by itself with what it has found
+
+
+class TimeLimitReached(BaseException):
+    """Raised by a loop that asks once its deadline is over.
+
+    No error, as `asyncio.CancelledError` is none: what notes the defects of a component must not note it as one.
+    """
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """Expired from `at` on, in seconds of `clock`, and once `stop` is set.
+
+    Seconds are those of a clock on the wall: on a machine that others share a step takes longer by it, and fewer steps
+    fit.
+    """
+
+    at: float
+    stop: Event = field(default_factory=Event)
+    clock: Callable[[], float] = time.monotonic
+
+    @staticmethod
+    def after(seconds: float, stop: Event | None = None, clock: Callable[[], float] = time.monotonic) -> Deadline:
+        """The deadline so many seconds from now."""
+        return Deadline(clock() + seconds, stop or Event(), clock)
+
+    def left(self) -> float:
+        """Seconds, none after a stop."""
+        return 0.0 if self.stop.is_set() else max(0.0, self.at - self.clock())
+
+    def expired(self) -> bool:
+        """True once no further step may begin."""
+        return self.left() <= 0
+
+    def fits(self, seconds: float) -> bool:
+        """True if a step that nothing interrupts, and that takes about so long, ends in time."""
+        return seconds < self.left()
+
+    def sooner(self, seconds: float) -> Deadline:
+        """The deadline so many seconds from now, or this one where it is sooner."""
+        return replace(self, at=min(self.at, self.clock() + seconds))
+
+
+class _Scope:
+    """A deadline that work is under way within, and those around it, any of which ends the work."""
+
+    __slots__ = ("_around", "_at", "_clock", "_stop")
+
+    def __init__(self, deadline: Deadline, around: _Scope | None) -> None:
+        self._at, self._stop, self._clock, self._around = deadline.at, deadline.stop, deadline.clock, around
+
+    def expired(self) -> bool:
+        """True once any is over. After a stop work has a moment, from the first time that it asks."""
+        if self._stop.is_set():
+            self._at = min(self._at, self._clock() + _GRACE)
+        return self._clock() >= self._at or (self._around is not None and self._around.expired())
+
+
+_CURRENT: ContextVar[_Scope | None] = ContextVar("deadline", default=None)
+
+
+def within(deadline: Deadline, work: Callable[[], Result]) -> Result | None:
+    """The result of the work, or None where one of its loops asked after the deadline.
+
+    Work within work ends at the sooner deadline. It is in the thread of the caller; threads that the work starts are
+    under no deadline but in a copy of its context (`contextvars.copy_context`).
+    """
+    token = _CURRENT.set(_Scope(deadline, _CURRENT.get()))
+    try:
+        return work()
+    except TimeLimitReached:
+        pass
+    finally:
+        _CURRENT.reset(token)
+    ask()  # the work around this may have to end, too
+    return None
+
+
+def expired() -> bool:
+    """True once the work under way is to end; never outside of `within`."""
+    scope = _CURRENT.get()
+    return scope is not None and scope.expired()
+
+
+def ask() -> None:
+    """Between two steps of a long loop: go on, or raise `TimeLimitReached` where the work under way is to end."""
+    scope = _CURRENT.get()
+    if scope is not None and scope.expired():
+        raise TimeLimitReached
+
+
+def asking(items: Iterable[Item], every: int = 1) -> Iterator[Item]:
+    """The items of a loop, which asks at the first and before every so many more: a step is what it does with one."""
+    left = 1
+    for item in items:
+        left -= 1
+        if not left:
+            ask()
+            left = every
+        yield item
