@@ -18,6 +18,7 @@ from solver.beam.schedules import schedule_of_moves
 from solver.beam.search import best_order, ended
 from solver.beam.tables import walks_of
 from solver.construction.list_scheduling import list_schedules
+from solver.diagram.activation_mode_bounds import bounds_of_activation_modes
 from solver.diagram.all_orders import bounds_of_all_orders
 from solver.diagram.threshold_bounds import bounds_of_devices
 from solver.diagram.threshold_search import ThresholdSearch
@@ -93,6 +94,19 @@ def compile_long_diagrams() -> None:
     compile_bounds(bounds_of_all_orders, _PROBLEM | {"times": {"forward": 2**25, "backward": 2**25, "weight": 1}})
 
 
+def compile_labels() -> None:
+    """Bound a small problem whose activations may be recomputed, and check that."""
+    memory = {
+        "activation": 1,
+        "capacity": 2,
+        "recompute": [{"name": "full", "time": 1, "keeps": 0}],
+        "decide": {"recompute": "free"},
+    }
+    problem = problem_from(_PROBLEM | {"memory": memory})
+    for certificate in bounds_of_activation_modes(problem, Event(), lambda: (1, 100), 10_000):
+        check_bound(problem, certificate)
+
+
 def compile_orders() -> None:
     """An order of steps, and the schedule that it stands for."""
     problem = problem_from(_PROBLEM | {"memory": {"capacity": 2}})
@@ -125,6 +139,7 @@ CALLS: dict[str, Callable[[], None]] = {
     "tasks": partial(compile_kernels, "tasks"),
     "diagrams": compile_diagrams,
     "long-diagrams": compile_long_diagrams,
+    "labels": compile_labels,
     "orders": compile_orders,
     "tabu": compile_tabu,
     "beam": compile_beam,

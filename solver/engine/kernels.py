@@ -15,9 +15,9 @@ from pathlib import Path
 from subprocess import DEVNULL, Popen
 from typing import Any, ClassVar
 
+from pipesched.checking.diagram.chain_steps import expand as expand_diagram
 from pipesched.checking.diagram.completion import rows_before
 from pipesched.checking.diagram.labels import told_apart
-from pipesched.checking.diagram.replay import expand as expand_diagram
 from pipesched.compiled import cache_folder, fingerprint
 from pipesched.problem.problem import Problem
 from solver.beam.children import expand
@@ -121,12 +121,13 @@ KERNELS = Kernels("search", anneal, settle)
 MODE_KERNELS = Kernels("modes", anneal_with_modes, settle)
 DIAGRAM_KERNELS = Kernels("diagrams", *_DIAGRAMS)
 LONG_DIAGRAM_KERNELS = Kernels("long-diagrams", *_DIAGRAMS)  # with times that do not fit into 32 bits, too
+LABEL_KERNELS = Kernels("labels", told_apart)  # of the check of activation modes, all else of which is interpreted
 ORDER_KERNELS = Kernels(*("orders", keys_after, rests_before, longer, best_of, advance_whole, settle_step))
 BEAM_KERNELS = Kernels("beam", expand, take, rank_children, keys_after, rests_before)
 TABU_KERNELS = Kernels("tabu", tabu_search)
 TASK_KERNELS = Kernels("tasks", anneal, settle, generate, dispatch)
 ALL_KERNELS = (
-    *(LIST_KERNELS, KERNELS, MODE_KERNELS, DIAGRAM_KERNELS, LONG_DIAGRAM_KERNELS),
+    *(LIST_KERNELS, KERNELS, MODE_KERNELS, DIAGRAM_KERNELS, LONG_DIAGRAM_KERNELS, LABEL_KERNELS),
     *(ORDER_KERNELS, BEAM_KERNELS, TABU_KERNELS, TASK_KERNELS),
 )
 

@@ -16,7 +16,7 @@ stream was in use for so long, from the start of any of its steps on. The same h
 starts after the end of the last step of the compute stream, or while that runs: then memory has what a gradient running
 there has, and all weight passes but its own and those deferred end before it does.
 
-With times that are nowhere later nothing that follows is later: of each state only non-dominated times are kept.
+With times that are nowhere later nothing that follows is later.
 
 For the makespan time 0 is its start: a chain's first modelled forward waits for the path to it, and the path back
 follows its last gradient. For a span time 0 is the start of the first modelled pass on the device. Nothing precedes it
@@ -25,20 +25,21 @@ if all stages there are modelled, or if it is the first forward of the only chai
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from itertools import chain, pairwise
-from operator import le
 
 from pipesched.checking.coverage import require_covered
-from pipesched.checking.diagram.mode_steps import END, FREE, RUN, Label, Orders, State, Times, sum_over
+from pipesched.checking.diagram.by_state import ByState, Label
+from pipesched.checking.diagram.mode_steps import END, FREE, RUN, Orders, State, Times, sum_over
 from pipesched.checking.diagram.mode_times import run
+from pipesched.checking.diagram.replay import least_end
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
-from pipesched.deadline import asking
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.diagram_evidence import Diagram
 
 # What problems may use besides that activations are offloaded or recomputed.
 _KNOWN = frozenset(("offload", "recompute", "may_keep", "host_pools", "shared_streams"))
-_MOST_BELOW, _MOST_LABELS = 2**50, 3_000_000
+_MOST_BELOW = 2**50
 
 
 def held_activations(problem: Problem, evidence: Diagram) -> int:
@@ -47,8 +48,8 @@ def held_activations(problem: Problem, evidence: Diagram) -> int:
     if any(stage.overlapped is not None for stage in problem.stages):
         raise NotCoveredError("the check does not cover offload and recomputation with overlapped blocks")
     _require(problem, evidence)
-    assert evidence.below is not None
-    return _least_end(Orders(problem, evidence.stages, evidence.device), evidence.below)
+    orders = Orders(problem, evidence.stages, evidence.device)
+    return least_end(ByState(ActivationModes(orders)), None, evidence.below)
 
 
 def _require(problem: Problem, evidence: Diagram) -> None:
@@ -78,44 +79,39 @@ def _require(problem: Problem, evidence: Diagram) -> None:
             raise RefusedEvidenceError(f"{why}: {evidence}")
 
 
-def _least_end(orders: Orders, below: int) -> int:
-    """State by state, as far as micro-batches have come: from those before it all labels of a state are known."""
-    ranks = [dict[State, list[Label]]() for _ in range(sum_over(orders.rank, orders.last) + 1)]
-    ranks[0][orders.first] = [orders.begin()]
-    seen = 0
-    for rank in ranks[:-1]:
-        for state, labels in asking(rank.items()):
-            moves = [(move, _Left(orders, move.state)) for move in orders.moves(state)]
-            cuts = orders.cuts(state)
-            for label in labels:
-                times = [list(label[start:end]) for start, end in pairwise(cuts)]
-                over = min((times[way.ran][0] for way in orders.ways if way.ran and times[way.ran]), default=None)
-                for move, left in moves:
-                    found = run(orders, times, move, over)
-                    if found is None or left.least_end(found) >= below:
-                        continue
-                    seen += 1
-                    if seen > _MOST_LABELS:
-                        raise NotCoveredError("too many orders to try them all")
-                    _keep(ranks[left.rank].setdefault(move.state, []), tuple(chain.from_iterable(found)))
-        rank.clear()
-    return min((max(label) for label in ranks[-1].get(orders.last, ())), default=below)
+class ActivationModes:
+    """The orders of the steps of modelled stages; layers are ranks, as far as micro-batches have come."""
 
+    def __init__(self, orders: Orders) -> None:
+        self._orders, self.first, self.last = orders, orders.first, orders.last
 
-def _keep(labels: list[Label], new: Label) -> None:
-    """Among the labels of a state, unless one is nowhere later; without those that are nowhere sooner."""
-    for one in labels:
-        if all(map(le, one, new)):
-            return
-    labels[:] = [one for one in labels if not all(map(le, new, one))]
-    labels.append(new)
+    def begin(self) -> Label:
+        """All times are 0."""
+        return self._orders.begin()
+
+    def layer_of(self, state: State) -> int:
+        """The number of steps that micro-batches have run, a gradient being the fifth of each."""
+        return sum_over(self._orders.rank, state)
+
+    def children(self, state: State, labels: Sequence[Label], below: int) -> Iterator[tuple[State, Label, int]]:
+        """After each move the state, the times, and the least end."""
+        orders = self._orders
+        moves = [(move, _Left(orders, move.state)) for move in orders.moves(state)]
+        cuts = orders.cuts(state)
+        for label in labels:
+            times = [list(label[start:end]) for start, end in pairwise(cuts)]
+            over = min((times[way.ran][0] for way in orders.ways if way.ran and times[way.ran]), default=None)
+            for move, left in moves:
+                found = run(orders, times, move, over)
+                if found is not None and (end := left.least_end(found)) < below:
+                    yield move.state, tuple(chain.from_iterable(found)), end
 
 
 class _Left:
     """Remaining work of a state: for each device, and the stream that waits for each queue's times."""
 
     def __init__(self, orders: Orders, state: State) -> None:
-        self._orders, self.rank = orders, sum_over(orders.rank, state)
+        self._orders = orders
         # By device: whether its end counts, whether it has steps left, their ticks, those of them behind gradients.
         self._left = list[tuple[bool, bool, int, int, int]]()
         for device, own in enumerate(orders.of_device):

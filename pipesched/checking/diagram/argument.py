@@ -26,13 +26,14 @@ from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.diagram_evidence import Diagram
 
-_MOST_TOLD_APART, _NO_WIDTH, _MOST_BELOW = 1024, 2**40, 2**50
+_MOST_TOLD_APART, _MOST_BELOW = 1024, 2**50
 
 
 def decision_diagram(problem: Problem, evidence: Diagram) -> int:
     """The least end of the orders that are followed, or the value that the others do not end before."""
+    from pipesched.checking.diagram.chain_steps import ChainSteps
     from pipesched.checking.diagram.completion import completions, reachable
-    from pipesched.checking.diagram.moves import Layer
+    from pipesched.checking.diagram.model import Layer
     from pipesched.checking.diagram.projected_completion import SmallerBounds, smaller_bounds
     from pipesched.checking.diagram.replay import least_end
     from pipesched.checking.diagram.walk import walk_along
@@ -41,7 +42,7 @@ def decision_diagram(problem: Problem, evidence: Diagram) -> int:
     where, rows, below, owner = problem.placement.stage_device, evidence.rows, evidence.below, evidence.device
     walk, width, guides = (
         walk_along(problem, evidence.stages, owner),
-        evidence.width or _NO_WIDTH,
+        evidence.width,
         list[SmallerBounds](),
     )
     # One of all stages, or of each device by itself, but of a span: others would have another time 0.
@@ -52,10 +53,10 @@ def decision_diagram(problem: Problem, evidence: Diagram) -> int:
         layers = completions(fewer, reachable(fewer.steps))
         if rows is not None:  # of the ways on from what its own orders come to
             reached = list[Layer]()
-            least_end(fewer, width, [smaller_bounds(fewer, fewer, layers)], below, reached)
+            least_end(ChainSteps(fewer, [smaller_bounds(fewer, fewer, layers)]), width, below, reached)
             layers = completions(fewer, reached, rows, below or 0)
         guides.append(smaller_bounds(walk, fewer, layers))
-    return least_end(walk, width, guides, below)
+    return least_end(ChainSteps(walk, guides), width, below)
 
 
 def _require(problem: Problem, evidence: Diagram) -> None:

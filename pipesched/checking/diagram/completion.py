@@ -13,8 +13,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from pipesched.checking.diagram.labels import told_apart
-from pipesched.checking.diagram.moves import LONG_AGO, Labels, Layer, moves_from, place_of
-from pipesched.checking.diagram.walk import Numbers, Steps, Walk, runs_of
+from pipesched.checking.diagram.model import Labels, Layer, Numbers
+from pipesched.checking.diagram.moves import LONG_AGO, moves_from, place_of
+from pipesched.checking.diagram.walk import Steps, Walk, runs_of
 from pipesched.checking.finding import NotCoveredError
 from pipesched.compiled import compiled, inner
 from pipesched.deadline import ask, asking

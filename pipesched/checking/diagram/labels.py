@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipesched.checking.diagram.moves import Labels
-from pipesched.checking.diagram.walk import Numbers
+from pipesched.checking.diagram.model import Labels, Numbers
 from pipesched.compiled import compiled, inner
 
 # Binary digits of a number in all; numbers that are compared before any of the times behind them are.

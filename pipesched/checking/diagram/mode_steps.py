@@ -16,7 +16,6 @@ ANY, _DONE = -1, 5
 FORWARD, COPIED, _BACK = -1, 1, 2
 
 State = tuple[int, ...]
-Label = tuple[int, ...]
 # Free times by stream, compute streams first; when each device has run all it could; the end so far; then queues of
 # times, oldest first.
 Times = list[list[int]]
@@ -195,7 +194,7 @@ class Orders:
                 lengths[one.turns] = 0, [*one.left[1], *((n, -each) for n, each in self.kept[one.after].left[1])]
         self._lengths = lengths
 
-    def begin(self) -> Label:
+    def begin(self) -> tuple[int, ...]:
         return (0,) * (len(self._streams) + len(self.devices) + 1)
 
     def cuts(self, state: State) -> list[int]:

@@ -6,26 +6,15 @@ can start its next step; when it has run all that it could, including weight pas
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
-from pipesched.checking.diagram.walk import NONE, NOTHING, Numbers, Steps, weights_of
+from pipesched.checking.diagram.model import Labels, Numbers
+from pipesched.checking.diagram.walk import NONE, NOTHING, Steps, weights_of
 from pipesched.compiled import inner
-
-Labels = np.ndarray[Any, np.dtype[Any]]
 
 # No step, or one that cannot be next; one elsewhere before the owner's first; any number of weight passes may be open.
 _NO, LONG_AGO, _ANY = -3, -2, -1
 _LATE = 2**62
-
-
-class Layer(NamedTuple):
-    """The keys of states, sorted, and the labels of each: `labels[at[n]:at[n + 1]]`."""
-
-    keys: Numbers
-    at: Numbers
-    labels: Labels
 
 
 def moves_from(keys: Numbers, run: Numbers, steps: Steps) -> Numbers:

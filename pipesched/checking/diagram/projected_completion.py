@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipesched.checking.diagram.moves import Labels, Layer, waiting
-from pipesched.checking.diagram.walk import NONE, Numbers, Steps, Walk, weights_of
+from pipesched.checking.diagram.model import Labels, Layer, Numbers
+from pipesched.checking.diagram.moves import waiting
+from pipesched.checking.diagram.walk import NONE, Steps, Walk, weights_of
 from pipesched.compiled import compiled, inner
 from pipesched.int64_arrays import int64_array
 

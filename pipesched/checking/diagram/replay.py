@@ -1,138 +1,86 @@
-"""The layers of a diagram, from nothing run to all: every move of every label, then pruning and merging.
+"""The replay of any model of a decision diagram, layer by layer: expand, exclude, prune, merge.
 
-Where rounds of steps repeat, in each of which every step runs once, the orders of many more are not tried.
+All moves of all labels are made. Labels that a completion bound excludes end at the threshold or later. Of each state
+dominated labels are pruned, and beyond the width the others merged to the earliest of each time (`labels.py`). So the
+least end is no more than that of any order, or the threshold if that is less.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
-from fractions import Fraction
 
 import numpy as np
 
-from pipesched.checking.diagram.completion import FOREVER
 from pipesched.checking.diagram.labels import told_apart
-from pipesched.checking.diagram.moves import Labels, Layer, moves_from, raise_times, run_move, waiting
-from pipesched.checking.diagram.projected_completion import SmallerBounds, ask
-from pipesched.checking.diagram.walk import NONE, Numbers, Steps, Walk, runs_of
+from pipesched.checking.diagram.model import Labels, Layer, Model, Numbers, Reached
 from pipesched.checking.finding import NotCoveredError
-from pipesched.compiled import compiled
-from pipesched.deadline import ask as ask_for_time
+from pipesched.deadline import ask
 
-# Labels beyond which the check would take minutes, and at once, gigabytes.
-_MOST, _MOST_AT_ONCE = 150_000_000, 4_000_000
-_LATE = 2**60
-# Rounds, in each of which every step runs once, until repetitions are looked for, and of how many rounds.
-_ROUNDS, _LOOK_BACK = 96, (*range(1, 17), 24, 32, 48, 64, 80)
+# Labels at once, which have gigabytes; more than any end.
+_MOST_AT_ONCE, _LATE = 4_000_000, 2**60
+# A width that no state has.
+_NO_WIDTH = 2**40
 
 
-def least_end(
-    walk: Walk,
-    width: int,
-    guides: Sequence[SmallerBounds] = (),
-    below: int | None = None,
-    layers: list[Layer] | None = None,
-) -> int:
-    """The earliest end of the objective, or the threshold up to which labels are followed; records layers."""
-    steps, done, looked, rounds = walk.steps, 0, 0, list[Layer]()
-    # What ran before a later step's time 0 is not repeated.
-    one_chain, from_start = steps.last[0] + 1 == len(steps.ticks), steps.owner in (NONE, steps.device[0])
-    skips = not guides and one_chain and from_start and bool((steps.together < 0).all())
+def least_end(model: Model, width: int | None, below: int | None, layers: list[Layer] | None = None) -> int:
+    """The least end of all orders, in ticks, or of those that end before `below`, or that; records the layers.
+
+    No label is merged without a width. Raises `NotCoveredError` where there are too many labels.
+    """
     least = limit = _LATE if below is None else below
-    label = np.zeros((1, steps.columns + 2 * len(steps.room)), np.int32 if walk.longest < FOREVER else np.int64)
-    label[:, steps.columns :] = steps.past
-    reached = Layer(np.zeros(1, np.int64), np.array([0, 1]), label)
-    waits = none = reached.keys[:0], label[:0]
-    while len(reached.keys) or len(waits[0]):
-        ask_for_time()
+    reached, ahead, done, tried = model.root, deque[list[Reached]](), 0, 0
+    while len(reached.keys) or ahead:
+        ask()
         if layers is not None:
             layers.append(reached)
-        run = runs_of(reached.keys, done, steps)
-        moves = moves_from(reached.keys, run, steps)
-        blocks = moves[:, 2] >= 0
-        near = expand(run, reached, moves[~blocks], steps, limit)
-        far = expand(run, reached, moves[blocks], steps, limit) if blocks.any() else (*none, limit, 0)
-        keys, labels = np.concatenate([near[0], waits[0]]), np.concatenate([near[1], waits[1]])
-        waits, least, looked, done = far[:2], min(least, near[2], far[2]), looked + near[3] + far[3], done + 1
-        if looked > _MOST or len(keys) + len(waits[0]) > _MOST_AT_ONCE:
-            raise NotCoveredError("too many orders to try them all")
-        reached = _reduced(keys, labels, done, width, steps, guides, limit)
-        if skips and done % len(steps.ticks) == 0 and len(rounds) < _ROUNDS:
-            rounds.append(reached)
-            if len(rounds) == _ROUNDS:
-                skipped, later = _repeated(rounds, done, steps)
-                reached, done = reached._replace(labels=reached.labels + later), done + skipped * len(steps.ticks)
+        for part in model.successors(reached, done, limit):
+            tried += part.tried
+            least = least if part.end is None else min(least, part.end)
+            for further, found in enumerate(part.ahead):
+                if len(found.keys):
+                    while len(ahead) <= further:
+                        ahead.append([])
+                    ahead[further].append(found)
+            if tried > model.most or sum(len(one.keys) for later in ahead for one in later) > _MOST_AT_ONCE:
+                raise NotCoveredError("too many orders to try them all")
+        done += 1
+        reached = _reduced(model, _joined(ahead.popleft() if ahead else ()), done, width or _NO_WIDTH, limit)
+        reached, skipped = model.repeated(reached, done)
+        done += skipped
     return least
 
 
-def _reduced(
-    keys: Numbers, labels: Labels, done: int, width: int, steps: Steps, guides: Sequence[SmallerBounds], below: int
-) -> Layer:
-    """Labels that completion bounds do not exclude, after pruning and merging."""
+def _reduced(model: Model, found: Reached, done: int, width: int, limit: int) -> Layer:
+    """The labels that completion bounds admit, after pruning and merging."""
+    keys, labels = found
     order = np.argsort(keys, kind="stable")
-    since = np.flatnonzero(np.diff(keys[order], prepend=-1))
-    if guides:
-        run, stay = runs_of(keys[order[since]], done, steps), np.ones(len(keys), np.bool_)
-        for guide in guides:
-            ask(run, np.append(since, len(keys)), order, labels, stay, below, steps, guide)
-        order = order[stay[order]]
-        since = np.flatnonzero(np.diff(keys[order], prepend=-1))
+    since = _starts(keys[order])
+    admitted = model.admitted(Layer(keys[order[since]], np.append(since, len(keys)), labels), order, done, limit)
+    if admitted is not None:
+        order = order[admitted[order]]
+        since = _starts(keys[order])
     counts, kept = told_apart(labels, order, np.append(since, len(order)), width)
     return Layer(keys[order[since]], np.append(0, np.cumsum(counts)), kept)
 
 
-@compiled
-def expand(run: Numbers, reached: Layer, moves: Numbers, steps: Steps, below: int) -> tuple[Numbers, Labels, int, int]:
-    """The keys and labels after these moves, the least end of orders that are over, and how many were tried.
-
-    Without those of which a micro-batch that is through its chain is not done below the value.
-    """
-    at, labels, found, looked, least = reached.at, reached.labels, 0, 0, _LATE
-    keys, new = np.empty(2 * len(labels) + 1, np.int64), np.empty((2 * len(labels) + 1, labels.shape[1]), labels.dtype)
-    after, looks = np.empty(run.shape[1], np.int64), np.empty((2, labels.shape[1]), np.int64)
-    for one, n, g, may, over, key, behind in moves:
-        for step in range(len(after)):
-            after[step] = run[one, step] + (1 if step in (n, g) else 0)
-        under_way = waiting(after, looks, steps)
-        for k in range(at[one], at[one + 1]):
-            if found == len(keys):
-                keys, new = np.concatenate((keys, keys)), np.concatenate((new, new))
-            looked, new[found], keys[found] = looked + 1, labels[k], key
-            done = run_move(new[found], n, g, run[one], may, steps) + behind
-            if over:
-                for device in steps.counted:
-                    done = max(done, np.int64(new[found, steps.columns + len(steps.room) + device]))
-                least = min(least, max(0, done))
-            elif done < below:
-                raise_times(new[found], after, looks, under_way, steps)
-                found += 1
-    return keys[:found].copy(), new[:found].copy(), least, looked
+def _starts(keys: Numbers) -> Numbers:
+    """The first place of each of the sorted keys."""
+    return np.flatnonzero(np.diff(keys, prepend=-1))
 
 
-def _repeated(rounds: list[Layer], done: int, steps: Steps) -> tuple[int, int]:
-    """Number of rounds to skip, and how much later all times are after them.
-
-    Moves are monotone in times. So if all labels of each state are later by some time than labels that it had a number
-    of rounds before, they are later by as much again after as many further rounds.
-    """
-    best, most = (Fraction(0), 0, 0, 0), int(steps.number[0] - done // len(steps.ticks) - steps.admitted[0] - 1)
-    run = runs_of(rounds[-1].keys, done, steps)
-    for back in (back for back in _LOOK_BACK if back <= min(most, len(rounds) - 1)):
-        later = _later(rounds[-1 - back], rounds[-1], run[:, 0] - run[:, -1], steps.columns)
-        repeats = most // back
-        best = max(best, (Fraction(later, back), -back, repeats * back, repeats * later))
-    return best[2:] if best[0] > 0 else (0, 0)
+def _joined(parts: Sequence[Reached]) -> Reached:
+    """All labels reached; shorter rows end with zeros."""
+    if not parts:
+        return Reached(np.zeros(0, np.int64), np.zeros((0, 0), np.int32))
+    columns = max(part.labels.shape[1] for part in parts)
+    return Reached(
+        np.concatenate([part.keys for part in parts]),
+        np.concatenate([_widened(part.labels, columns) for part in parts]),
+    )
 
 
-def _later(before: Layer, after: Layer, under_way: Numbers, columns: int) -> int:
-    """By how much all labels after are later than some before, at least; 0 where a state had none."""
-    found = list[int]()
-    for n, key in enumerate(after.keys):
-        at = int(np.searchsorted(before.keys, key))
-        if at == len(before.keys) or before.keys[at] != key:
-            return 0
-        counted = [*range(under_way[n]), *range(columns, after.labels.shape[1])]
-        old = before.labels[before.at[at] : before.at[at + 1], counted]
-        new = after.labels[after.at[n] : after.at[n + 1], counted]
-        found.append(min(max(int((row - one).min()) for one in old) for row in new))
-    return min(found)
+def _widened(labels: Labels, columns: int) -> Labels:
+    """Rows of so many columns."""
+    lacking = columns - labels.shape[1]
+    return np.pad(labels, ((0, 0), (0, lacking))) if lacking else labels

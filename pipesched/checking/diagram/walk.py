@@ -7,16 +7,15 @@ is in no such block takes its own.
 from __future__ import annotations
 
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from pipesched.checking.devices.least_times import least_durations, least_times
+from pipesched.checking.diagram.model import Numbers
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.int64_arrays import int64_array
 from pipesched.problem.problem import Objective, Problem
-
-Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
 MOST_TICKS, _MOST_STATES = 2**50, 2**62
 # No device; and what follows an end that nothing that counts waits for.

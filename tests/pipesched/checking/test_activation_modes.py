@@ -12,8 +12,8 @@ import pytest
 
 from benchmarks.proofs.memory_options import exact
 from pipesched.checking.check import check_bound
-from pipesched.checking.diagram import activation_modes as check
 from pipesched.checking.diagram.activation_modes import held_activations
+from pipesched.checking.diagram.by_state import ByState
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError, Verdict
 from pipesched.problem import placement
 from pipesched.problem.chains.microbatch_chains import without_scale
@@ -216,7 +216,7 @@ def test_what_the_check_has_not_heard_of_is_not_covered(monkeypatch: pytest.Monk
     for other in (lent, both_ways(2, 2, 2)):
         with pytest.raises(NotCoveredError):
             held_activations(other, ways(*other.placement.chains[0]))
-    monkeypatch.setattr(check, "_MOST_LABELS", 3)
+    monkeypatch.setattr(ByState, "most", 3)
     with pytest.raises(NotCoveredError, match="too many orders"):
         held_activations(one, ways(0))
 

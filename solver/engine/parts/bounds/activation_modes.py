@@ -13,6 +13,7 @@ from pipesched.results.certificate import Certificate
 from solver.bounds.analytic.catalogue import of_original
 from solver.diagram.activation_mode_bounds import bounds_of_activation_modes, is_covered
 from solver.engine.diagram_bounds import DiagramBounds
+from solver.engine.kernels import LABEL_KERNELS, Kernels
 from solver.engine.search import Search
 
 
@@ -25,8 +26,8 @@ class ActivationModes(DiagramBounds):
     def serves(self, search: Search) -> bool:
         return search.engine.raise_bounds and _passes_of(search.problem) is not None
 
-    def kernels(self, _: Search) -> None:
-        return None
+    def kernels(self, _: Search) -> Kernels:
+        return LABEL_KERNELS
 
     def bounds(self, search: Search, stop: Event, work: int, /) -> Iterator[Certificate]:
         poorer = _passes_of(search.problem)

@@ -1,0 +1,97 @@
+"""Models in plain Python, state by state, as the replay takes them: states get numbers, rows of times become arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+
+from pipesched.checking.diagram.model import Labels, Layer, Numbers, Reached, Successors
+from pipesched.deadline import asking
+from pipesched.int64_arrays import int64_array
+
+Label = tuple[int, ...]
+State = TypeVar("State", bound=Hashable)
+# Times up to which arrays have 32 bits; labels turned into arrays at once.
+_SHORT, _AT_ONCE = 2**29, 100_000
+
+
+class StateModel(Protocol[State]):
+    """States of orders, each of a rank; the last one has run all. Labels of a state have the same number of times."""
+
+    first: State
+    last: State
+
+    def begin(self) -> Label:
+        """The times before the first move."""
+
+    def layer_of(self, state: State) -> int:
+        """Number of the layer of a state: more after each move, by few."""
+
+    def children(self, state: State, labels: Sequence[Label], below: int) -> Iterator[tuple[State, Label, int]]:
+        """After each move the state, the times, and the least end of any completion, which is less than `below`.
+
+        Rows of labels may end with zeros after their own times.
+        """
+
+
+class ByState(Generic[State]):
+    """A model of states whose labels are all distinguished: no completion bounds from others, no repetition."""
+
+    most = 3_000_000
+
+    def __init__(self, model: StateModel[State]) -> None:
+        self._model = model
+        # The numbers given to states that have not been expanded.
+        self._numbers, self._states, self._given = {model.first: 0}, {0: model.first}, 1
+        self.root = Layer(np.zeros(1, np.int64), np.array([0, 1]), _rows([model.begin()]))
+
+    def successors(self, layer: Layer, done: int, below: int) -> Iterator[Successors]:
+        """State by state, many labels at a time."""
+        ahead, tried, end = dict[int, tuple[list[int], list[Label]]](), 0, None
+        rows = list(map(tuple, layer.labels.tolist()))
+        at = layer.at.tolist()
+        for key, since, until in asking(zip(layer.keys.tolist(), at[:-1], at[1:], strict=True)):
+            state = self._states.pop(key)
+            del self._numbers[state]
+            for after, label, least in self._model.children(state, rows[since:until], below):
+                tried += 1
+                if after == self._model.last:
+                    end = least if end is None else min(end, least)
+                    continue
+                keys, labels = ahead.setdefault(self._model.layer_of(after) - done - 1, ([], []))
+                keys.append(self._number(after))
+                labels.append(label)
+            if tried >= _AT_ONCE:
+                yield Successors(_arrays(ahead), tried, end)
+                ahead, tried, end = {}, 0, None
+        yield Successors(_arrays(ahead), tried, end)
+
+    def admitted(self, found: Layer, order: Numbers, done: int, below: int) -> None:
+        """None: the model itself leaves out what ends late."""
+
+    def repeated(self, layer: Layer, done: int) -> tuple[Layer, int]:  # noqa: ARG002 - as a model is asked
+        """No layer is skipped."""
+        return layer, 0
+
+    def _number(self, state: State) -> int:
+        number = self._numbers.get(state)
+        if number is None:
+            number, self._given = self._given, self._given + 1
+            self._numbers[state], self._states[number] = number, state
+        return number
+
+
+def _arrays(ahead: dict[int, tuple[list[int], list[Label]]]) -> list[Reached]:
+    """By number of layers further, less one."""
+    nothing = list[int](), list[Label]()
+    columns = [ahead.get(further, nothing) for further in range(1 + max(ahead, default=-1))]
+    return [Reached(np.array(keys, np.int64), _rows(labels)) for keys, labels in columns]
+
+
+def _rows(labels: Sequence[Label]) -> Labels:
+    """Labels as rows; shorter ones end with zeros."""
+    size = max(map(len, labels), default=0)
+    rows: Labels = int64_array([label + (0,) * (size - len(label)) for label in labels]).reshape(len(labels), size)
+    return rows.astype(np.int32) if not rows.size or rows.max() < _SHORT else rows

@@ -1,0 +1,126 @@
+"""Model: the steps of some stages' chains, and blocks of a forward and a gradient, compiled for thousands of labels.
+
+Where rounds of steps repeat, in each of which every step runs once, the orders of many more are not tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from pipesched.checking.diagram.completion import FOREVER
+from pipesched.checking.diagram.model import Labels, Layer, Numbers, Reached, Successors
+from pipesched.checking.diagram.moves import moves_from, raise_times, run_move, waiting
+from pipesched.checking.diagram.projected_completion import SmallerBounds, ask
+from pipesched.checking.diagram.walk import NONE, Steps, Walk, runs_of
+from pipesched.compiled import compiled
+
+_LATE = 2**60
+# Rounds, in each of which every step runs once, until repetitions are looked for, and of how many rounds.
+_ROUNDS, _LOOK_BACK = 96, (*range(1, 17), 24, 32, 48, 64, 80)
+
+
+class ChainSteps:
+    """The orders along a walk that completion bounds of fewer stages admit; a block leads two layers further."""
+
+    most = 150_000_000  # labels beyond which the check would take minutes
+
+    def __init__(self, walk: Walk, bounds: Sequence[SmallerBounds] = ()) -> None:
+        steps = self._steps = walk.steps
+        self._bounds, self._rounds = bounds, list[Layer]()
+        label = np.zeros((1, steps.columns + 2 * len(steps.room)), np.int32 if walk.longest < FOREVER else np.int64)
+        label[:, steps.columns :] = steps.past
+        self.root = Layer(np.zeros(1, np.int64), np.array([0, 1]), label)
+        # What ran before a later step's time 0 is not repeated.
+        one_chain, from_start = steps.last[0] + 1 == len(steps.ticks), steps.owner in (NONE, steps.device[0])
+        self._repeats = not bounds and one_chain and from_start and bool((steps.together < 0).all())
+
+    def successors(self, layer: Layer, done: int, below: int) -> Iterator[Successors]:
+        """The steps of all labels, then the blocks."""
+        run = runs_of(layer.keys, done, self._steps)
+        moves = moves_from(layer.keys, run, self._steps)
+        blocks = moves[:, 2] >= 0
+        for n, own in enumerate((moves[~blocks], moves[blocks])):
+            if len(own):
+                keys, labels, end, tried = expand(run, layer, own, self._steps, below)
+                nothing = Reached(keys[:0], labels[:0])
+                yield Successors((*[nothing] * n, Reached(keys, labels)), tried, end)
+
+    def admitted(self, found: Layer, order: Numbers, done: int, below: int) -> Labels | None:
+        """By number of a label whether every smaller diagram has a completion of it that ends before the value."""
+        if not self._bounds:
+            return None
+        run, stay = runs_of(found.keys, done, self._steps), np.ones(len(order), np.bool_)
+        for bound in self._bounds:
+            ask(run, found.at, order, found.labels, stay, below, self._steps, bound)
+        return stay
+
+    def repeated(self, layer: Layer, done: int) -> tuple[Layer, int]:
+        """After enough rounds those of one chain are skipped that only repeat."""
+        size = len(self._steps.ticks)
+        if not self._repeats or done % size or len(self._rounds) == _ROUNDS:
+            return layer, 0
+        self._rounds.append(layer)
+        if len(self._rounds) < _ROUNDS:
+            return layer, 0
+        skipped, later = _repeated(self._rounds, done, self._steps)
+        return layer._replace(labels=layer.labels + later), skipped * size
+
+
+@compiled
+def expand(run: Numbers, reached: Layer, moves: Numbers, steps: Steps, below: int) -> tuple[Numbers, Labels, int, int]:
+    """The keys and labels after these moves, the least end of orders that are over, and how many were tried.
+
+    Without those of which a micro-batch that is through its chain is not done below the value.
+    """
+    at, labels, found, looked, least = reached.at, reached.labels, 0, 0, _LATE
+    keys, new = np.empty(2 * len(labels) + 1, np.int64), np.empty((2 * len(labels) + 1, labels.shape[1]), labels.dtype)
+    after, looks = np.empty(run.shape[1], np.int64), np.empty((2, labels.shape[1]), np.int64)
+    for one, n, g, may, over, key, behind in moves:
+        for step in range(len(after)):
+            after[step] = run[one, step] + (1 if step in (n, g) else 0)
+        under_way = waiting(after, looks, steps)
+        for k in range(at[one], at[one + 1]):
+            if found == len(keys):
+                keys, new = np.concatenate((keys, keys)), np.concatenate((new, new))
+            looked, new[found], keys[found] = looked + 1, labels[k], key
+            done = run_move(new[found], n, g, run[one], may, steps) + behind
+            if over:
+                for device in steps.counted:
+                    done = max(done, np.int64(new[found, steps.columns + len(steps.room) + device]))
+                least = min(least, max(0, done))
+            elif done < below:
+                raise_times(new[found], after, looks, under_way, steps)
+                found += 1
+    return keys[:found].copy(), new[:found].copy(), least, looked
+
+
+def _repeated(rounds: list[Layer], done: int, steps: Steps) -> tuple[int, int]:
+    """Number of rounds to skip, and how much later all times are after them.
+
+    Moves are monotone in times. So if all labels of each state are later by some time than labels that it had a number
+    of rounds before, they are later by as much again after as many further rounds.
+    """
+    best, most = (Fraction(0), 0, 0, 0), int(steps.number[0] - done // len(steps.ticks) - steps.admitted[0] - 1)
+    run = runs_of(rounds[-1].keys, done, steps)
+    for back in (back for back in _LOOK_BACK if back <= min(most, len(rounds) - 1)):
+        later = _later(rounds[-1 - back], rounds[-1], run[:, 0] - run[:, -1], steps.columns)
+        repeats = most // back
+        best = max(best, (Fraction(later, back), -back, repeats * back, repeats * later))
+    return best[2:] if best[0] > 0 else (0, 0)
+
+
+def _later(before: Layer, after: Layer, under_way: Numbers, columns: int) -> int:
+    """By how much all labels after are later than some before, at least; 0 where a state had none."""
+    found = list[int]()
+    for n, key in enumerate(after.keys):
+        at = int(np.searchsorted(before.keys, key))
+        if at == len(before.keys) or before.keys[at] != key:
+            return 0
+        counted = [*range(under_way[n]), *range(columns, after.labels.shape[1])]
+        old = before.labels[before.at[at] : before.at[at + 1], counted]
+        new = after.labels[after.at[n] : after.at[n + 1], counted]
+        found.append(min(max(int((row - one).min()) for one in old) for row in new))
+    return min(found)
