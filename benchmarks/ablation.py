@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from benchmarks.cases.drawn_tasks import drawn_tasks
-from benchmarks.cases.engine_parts import PARTS, Part, plain
+from benchmarks.cases.engine_subsolvers import COMPONENTS, Component, plain
 from benchmarks.cases.profiles import PROFILES
 from benchmarks.cases.random_problems import random_problems
 from benchmarks.growth import problem_of
@@ -81,7 +81,7 @@ def run(args: Namespace) -> int:
     found = {
         problem.name: {
             variant: known[name]
-            for variant in (WHOLE, PLAIN, *(part.variant for part in PARTS))
+            for variant in (WHOLE, PLAIN, *(part.variant for part in COMPONENTS))
             for name in [_key(problem.name, variant)]
             if name in known
         }
@@ -91,13 +91,13 @@ def run(args: Namespace) -> int:
     return 1 if any(one.error for variants in found.values() for one in variants.values()) else 0
 
 
-def wanted(names: Sequence[str] | None) -> Sequence[Part]:
+def wanted(names: Sequence[str] | None) -> Sequence[Component]:
     """The parts of these names; all of them where none is given."""
-    known = {part.name: part for part in PARTS}
+    known = {part.name: part for part in COMPONENTS}
     for name in names or ():
         if name not in known:
             raise BadInput(f"--parts: found {name!r}; allowed: parts of the engine{did_you_mean(name, list(known))}")
-    return PARTS if names is None else [known[name] for name in names]
+    return COMPONENTS if names is None else [known[name] for name in names]
 
 
 def _key(name: str, variant: str) -> str:
@@ -116,7 +116,7 @@ def _measure(
             print(f"{name}: {said(store.records[name])}", file=sys.stderr, flush=True)
 
 
-def left_out_on(part: Part, wholes: Mapping[str, Record]) -> list[str]:
+def left_out_on(part: Component, wholes: Mapping[str, Record]) -> list[str]:
     """The problems on which to leave a part out: where its bound is the one that proves, then where it takes most."""
 
     def rank(name: str) -> tuple[bool, float]:
@@ -128,7 +128,7 @@ def left_out_on(part: Part, wholes: Mapping[str, Record]) -> list[str]:
     return sorted(tells, key=rank, reverse=True)[:_MOST]
 
 
-def markdown(parts: Sequence[Part], records: Mapping[str, Mapping[str, Record]]) -> str:
+def markdown(parts: Sequence[Component], records: Mapping[str, Mapping[str, Record]]) -> str:
     """The results of the whole engine, then the loss without each part, then the parts left out on none."""
     numbers = {name: str(number) for number, name in enumerate(records, 1)}
     whole = [[numbers[name], name, said(found[WHOLE]), said(found[PLAIN])] for name, found in records.items()]

@@ -27,7 +27,7 @@ from pipesched.results.gap import gap
 from pipesched.results.solution import Progress, Solution
 from pipesched.schedule.timeline import Timeline
 from solver.engine.kernels import compiling
-from solver.engine.parts.exact_model import EXACT_MODEL
+from solver.engine.subsolvers.exact_model import EXACT_MODEL
 from solver.limits import Limits
 from solver.solve import solve
 

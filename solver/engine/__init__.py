@@ -1,1 +1,1 @@
-"""The engine of one solve: parts that share the time around the incumbent and the lower bound."""
+"""The engine of one solve: subsolvers that share the time around the incumbent and the lower bound."""

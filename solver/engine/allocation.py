@@ -20,12 +20,12 @@ from math import inf
 
 from pipesched.deadline import Deadline, within
 from solver.engine.background_search import BackgroundLocalSearch
-from solver.engine.clock import BESIDE
+from solver.engine.clock import BACKGROUND
 from solver.engine.dedicated_worker import DedicatedWorker
 from solver.engine.incumbent.state import State
 from solver.engine.kernels import Kernels, compiling
 from solver.engine.relaxed import Relaxed, relaxed_search
-from solver.engine.search import InTurn, Part, Search, ways_of
+from solver.engine.search import RoundRobin, Search, Subsolver, members_of
 from solver.engine.slices import Slice, Work
 from solver.parameters import tunable, tuned
 
@@ -59,7 +59,7 @@ class SubsolverRun:
     """A subsolver's work in a search; `spent` is the share of the limit that it took."""
 
     search: Search
-    part: Part
+    subsolver: Subsolver
     kernels: Kernels | None
     work: Work
     spent: float = 0.0
@@ -67,15 +67,16 @@ class SubsolverRun:
     @property
     def next_slice(self) -> float:
         """Length of the next slice as a share of the limit; longer than all before if slices restart."""
-        return self.spent * (ALLOCATION.restart_growth if self.part.restarts else 1)
+        return self.spent * (ALLOCATION.restart_growth if self.subsolver.restarts else 1)
 
 
 @dataclass
 class Arm:
-    """A part; times are shares of the limit. Its `runs` that are not over have a slice each in turn, the first is next.
+    """A subsolver or a group, whose `runs` that are not over have a slice each in turn, the first is next.
 
-    `spent` is what it took in all; `closed` and `taken` are discounted: the shares of the gap that its slices closed,
-    and their times. `behind` is by how much of the gap its last schedule or bound was worse than those known.
+    Times are shares of the limit.     `spent` is what it took in all; `closed` and `taken` are discounted: the shares
+    of the gap that its slices closed, and their times. `behind` is by how much of the gap its last schedule or bound
+    was worse than those known.
     """
 
     runs: deque[SubsolverRun]
@@ -99,21 +100,21 @@ class Arm:
 
 
 class Allocation:
-    """The time of a search among the parts that can serve its problem, and those that serve what it is relaxed to."""
+    """The time of a search among the subsolvers that serve its problem, and those that serve its relaxation."""
 
-    def __init__(self, search: Search, parts: Sequence[Part | InTurn]) -> None:
+    def __init__(self, search: Search, subsolvers: Sequence[Subsolver | RoundRobin]) -> None:
         self.search = search
         self._relaxed: Relaxed | None = None
         with search.incumbent.defects_noted("the search of plain passes alone"):
             self._relaxed = relaxed_search(search)
-        self.arms = _arms(search, parts)
+        self.arms = _arms(search, subsolvers)
         if self._relaxed is not None:
             within = self._relaxed.search
-            self.arms += _arms(within, within.engine.parts)
+            self.arms += _arms(within, within.engine.subsolvers)
         self._beside, self._own = BackgroundLocalSearch(search), DedicatedWorker(search)
 
     def run(self) -> None:
-        """Slice after slice until the search is done, the time is over, or no part has anything left to do."""
+        """Slice after slice until the search is done, the time is over, or no subsolver has anything left to do."""
         search = self.search
         try:
             self.go_on()
@@ -121,7 +122,9 @@ class Allocation:
         finally:
             self._own.close()
             self.close()
-        waiting = [arm.runs[0].part.name for arm in self.arms if not (arm.spent or not arm.runs or self._compiled(arm))]
+        waiting = [
+            arm.runs[0].subsolver.name for arm in self.arms if not (arm.spent or not arm.runs or self._compiled(arm))
+        ]
         if waiting and not search.done():
             search.incumbent.note(
                 f"still being compiled, as on a first run: {', '.join(waiting)}; the same solve may now find more"
@@ -144,10 +147,10 @@ class Allocation:
 
     def _is_alone(self, running: SubsolverRun) -> bool:
         """True if the subsolver has a dedicated worker, and no slices."""
-        return running.search is self.search and self._own.is_for(running.part)
+        return running.search is self.search and self._own.is_for(running.subsolver)
 
     def close(self) -> None:
-        """No part has another slice."""
+        """Give no subsolver another slice."""
         for running in (running for arm in self.arms for running in arm.runs):
             running.work.close()
 
@@ -192,7 +195,7 @@ class Allocation:
         # Counted work is used up when the first slice was doubled a few times.
         least = ALLOCATION.first_counted_slice if clock.counts_work else ALLOCATION.first_slice
         share = max(least, running.next_slice)
-        if running.part.parallel:
+        if running.subsolver.parallel:
             self._beside.pause()
         else:
             self._beside.go_on()
@@ -215,8 +218,8 @@ class Allocation:
     def _run(self, running: SubsolverRun, slice_: Slice) -> bool:
         """Run one slice; True if more may follow, False after the time limit or a defect."""
         search, more = self.search, None
-        search.incumbent.enter(running.part.name)
-        with search.incumbent.defects_noted(running.part.name), search.times.of(running.part.name):
+        search.incumbent.enter(running.subsolver.name)
+        with search.incumbent.defects_noted(running.subsolver.name), search.times.of(running.subsolver.name):
             more = within(Deadline.after(search.clock.allowed(), search.stop), partial(_more, running.work, slice_))
             if self._relaxed is not None and running.search is not search:
                 self._relaxed.pass_on()
@@ -226,15 +229,15 @@ class Allocation:
         """The share of the gap that the current subsolver closed, without background and dedicated workers."""
         if before.value is None or before.value <= before.lower_bound:
             return 0.0
-        beside = {BESIDE, self._own.part and self._own.part.name}
+        background = {BACKGROUND, self._own.subsolver and self._own.subsolver.name}
         moments = after.history[len(before.history) - 1 :]
         gaps = [float((one.value or 0) - one.lower_bound) for one in moments]
         steps = zip(gaps, gaps[1:], moments[1:], strict=False)
-        return max(0.0, sum(last - left for last, left, one in steps if one.phase not in beside) / gaps[0])
+        return max(0.0, sum(last - left for last, left, one in steps if one.phase not in background) / gaps[0])
 
 
 def _behind(search: Search, before: float) -> float:
-    """By how much of the gap what a part found was worse than what is known; as before where it found nothing."""
+    """By how much of the gap a subsolver's finding was worse than what is known; as before where it found nothing."""
     state = search.incumbent.state
     if state.value is None or state.value <= state.lower_bound:
         return before
@@ -246,19 +249,22 @@ def _behind(search: Search, before: float) -> float:
     return max(0.0, float(min(worse) / (state.value - state.lower_bound))) if worse else before
 
 
-def _arms(search: Search, parts: Sequence[Part | InTurn]) -> list[Arm]:
+def _arms(search: Search, subsolvers: Sequence[Subsolver | RoundRobin]) -> list[Arm]:
     """Start each subsolver that serves the search's problem, up to its first slice; one bandit arm per group."""
-    begun = ([running for one in ways_of(part) if (running := _begun(one, search)) is not None] for part in parts)
+    begun = (
+        [running for one in members_of(subsolver) if (running := _begun(one, search)) is not None]
+        for subsolver in subsolvers
+    )
     return [Arm(deque(runs)) for runs in begun if runs]
 
 
-def _begun(part: Part, search: Search) -> SubsolverRun | None:
+def _begun(subsolver: Subsolver, search: Search) -> SubsolverRun | None:
     """Up to its first slice; None where it cannot serve the problem."""
-    with search.incumbent.defects_noted(part.name):
-        if part.serves(search):
-            kernels, work = part.kernels(search), part.work(search)
+    with search.incumbent.defects_noted(subsolver.name):
+        if subsolver.serves(search):
+            kernels, work = subsolver.kernels(search), subsolver.work(search)
             next(work, None)
-            return SubsolverRun(search, part, kernels, work)
+            return SubsolverRun(search, subsolver, kernels, work)
     return None
 
 

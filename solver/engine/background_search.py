@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from threading import Event
 
-from solver.engine.clock import BESIDE
+from solver.engine.clock import BACKGROUND
 from solver.engine.search import Search
 
 
@@ -19,7 +19,7 @@ class BackgroundLocalSearch:
 
     def __init__(self, search: Search) -> None:
         self._search, self._paused = search, Event()
-        self._wanted = search.engine.beside and not search.clock.counts_work and search.can_improve_orders
+        self._wanted = search.engine.background and not search.clock.counts_work and search.can_improve_orders
         self._running: tuple[ThreadPoolExecutor, Future[None]] | None = None
 
     def go_on(self) -> None:
@@ -37,12 +37,12 @@ class BackgroundLocalSearch:
         pool, found = self._running
         self._running = None
         self._paused.set()
-        with pool, self._search.incumbent.defects_noted(BESIDE):
+        with pool, self._search.incumbent.defects_noted(BACKGROUND):
             found.result()
 
     def _improve(self) -> None:
         search = self._search
         limits = replace(search.limits, workers=search.workers - 1, seconds=search.clock.left())
-        offer = partial(search.offer_order, by=BESIDE)
-        with search.times.of(BESIDE):
+        offer = partial(search.offer_order, by=BACKGROUND)
+        with search.times.of(BACKGROUND):
             search.improve_orders(limits, lambda: self._paused.is_set() or search.done(), offer)

@@ -9,8 +9,8 @@ from math import inf
 
 from solver.limits import Limits
 
-# What is no part or opening; these have their own names.
-ANALYTIC, BESIDE = "analytic bounds", "local search beside others"
+# Phases that are no subsolver or construction heuristic; these have their own names.
+ANALYTIC, BACKGROUND = "analytic bounds", "local search in the background"
 
 
 class Clock:

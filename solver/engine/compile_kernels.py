@@ -22,15 +22,15 @@ from solver.diagram.activation_mode_bounds import bounds_of_activation_modes
 from solver.diagram.all_orders import bounds_of_all_orders
 from solver.diagram.threshold_bounds import bounds_of_devices
 from solver.diagram.threshold_search import ThresholdSearch
+from solver.engine.construction.analytic_bounds import AnalyticBounds
+from solver.engine.construction.published import Published
 from solver.engine.finish import finished
 from solver.engine.kernels import ALL_KERNELS
-from solver.engine.opening.analytic_bounds import AnalyticBounds
-from solver.engine.opening.published import Published
-from solver.engine.parts.local_search import LocalSearch
-from solver.engine.parts.tasks.policies import TaskPolicies
-from solver.engine.parts.tasks.ranks import TaskRanks
 from solver.engine.run import run
 from solver.engine.search import Engine, Search
+from solver.engine.subsolvers.local_search import LocalSearch
+from solver.engine.subsolvers.tasks.policies import TaskPolicies
+from solver.engine.subsolvers.tasks.ranks import TaskRanks
 from solver.limits import Limits
 from solver.step_orders.schedules import schedule_with
 from solver.step_orders.search import diagram_of, step_order

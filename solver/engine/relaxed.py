@@ -2,7 +2,7 @@
 
 Diagrams, beam search and the exact model of plain passes prove and find much that they cannot say where there is more
 to order. What they prove without it holds with it; where nothing has to be chosen besides, orders of the one give
-orders of the other. The parts of that search share the time with those of the problem (`solver.engine.allocation`).
+orders of the other. Subsolvers of that search share the time with those of the problem (`solver.engine.allocation`).
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Relaxed:
 
 
 def relaxed_search(search: Search) -> Relaxed | None:
-    """None where the engine has no parts for it, passes are plain already, or no such problem or schedule is known."""
+    """None where the engine has no subsolvers for it, passes are plain already, or no such problem is known."""
     if search.problem.view is not None or search.problem.network.scale:
         return None
     poorer = relaxed(search.problem)

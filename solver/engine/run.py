@@ -8,13 +8,13 @@ from solver.engine.search import Search
 
 
 def run(search: Search) -> None:
-    """Every opening, then the parts until nothing is open or the time is over."""
+    """Run every construction heuristic, then the subsolvers until the gap is closed or the time is over."""
     engine = search.engine
-    if engine.parts and not search.clock.counts_work:
+    if engine.subsolvers and not search.clock.counts_work:
         # Of what is compiled in turn, list scheduling takes least, and gives the first schedules.
         for kernels in (LIST_KERNELS, search.kernels) if search.problem.view else (search.kernels,):
             kernels.begin(search.workers)
     search.open()
-    if engine.parts and search.incumbent.timeline is not None and not search.over():
-        with search.stopping_when_done(), search.incumbent.defects_noted("the parts of the search"):
-            Allocation(search, engine.parts).run()
+    if engine.subsolvers and search.incumbent.timeline is not None and not search.over():
+        with search.stopping_when_done(), search.incumbent.defects_noted("the subsolvers"):
+            Allocation(search, engine.subsolvers).run()

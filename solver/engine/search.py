@@ -53,21 +53,21 @@ class SearchParams:
 SEARCH = SearchParams()
 
 
-class Opening(Protocol):
+class ConstructionHeuristic(Protocol):
     """A construction heuristic for first schedules, with the name shown in progress; frozen, with its parameters."""
 
     @property
     def name(self) -> str: ...
 
     def applies(self, search: Search, /) -> bool:
-        """True if the opening can contribute."""
+        """True if it can contribute."""
 
     def run(self, search: Search) -> None:
         """Offer schedules to the incumbent, or claim bounds, and keep to the time. May be ended between two steps."""
 
 
-class Part(Protocol):
-    """A subsolver that shares the time of a search slice by slice. Frozen data, as an opening."""
+class Subsolver(Protocol):
+    """A subsolver that shares the time of a search slice by slice. Frozen data, as a construction heuristic."""
 
     @property
     def name(self) -> str: ...
@@ -90,24 +90,24 @@ class Part(Protocol):
         """Offer schedules to the incumbent, or claim bounds, within one slice after the other."""
 
 
-class DedicatedPart(Part, Protocol):
-    """A part that may have a core of its own instead of slices."""
+class DedicatedSubsolver(Subsolver, Protocol):
+    """A subsolver that may have a core of its own instead of slices."""
 
     def alone(self, search: Search, /) -> None:
         """Until nothing is left to do, or the search is over; what it finds is said to be by its name."""
 
 
 @dataclass(frozen=True)
-class InTurn:
+class RoundRobin:
     """A round-robin group of subsolvers, which get slices in turn."""
 
     name: str
-    ways: tuple[Part, ...]
+    members: tuple[Subsolver, ...]
 
 
-def ways_of(part: Part | InTurn) -> tuple[Part, ...]:
+def members_of(one: Subsolver | RoundRobin) -> tuple[Subsolver, ...]:
     """The subsolvers of a group; a single one is its own group."""
-    return part.ways if isinstance(part, InTurn) else (part,)
+    return one.members if isinstance(one, RoundRobin) else (one,)
 
 
 class Bounding(Protocol):
@@ -121,28 +121,29 @@ class Bounding(Protocol):
 class Engine:
     """The components of a solve. A subsolver may be replaced or left out; the result is still correct, only weaker.
 
-    The `opening` heuristics run first, one after the other, within their own time; then the `parts` that serve the
-    problem share the time while the gap is open (`Allocation`). With several cores the `dedicated_part` has one of its
-    own, once it would have its first slice. `raise_bounds` lets subsolvers look for lower bounds besides schedules.
-    `beside` runs local search in the background of subsolvers that use one core. `finish` turns a finished search into
-    its solution. For a problem with more than plain passes, its relaxation is searched by the parts of `relaxed`, and
-    the plain problem whose stages are its tasks by those of `as_stages`; they share the time with the others.
+    The heuristics of `construction` run first, one after the other, within their own time; then the `subsolvers` that
+    serve the problem share the time while the gap is open (`Allocation`). With several cores the `dedicated_subsolver`
+    has one of its own, once it would have its first slice. `raise_bounds` lets subsolvers look for lower bounds besides
+    schedules. `background` runs local search in the background of subsolvers that use one core. `finish` turns a
+    finished search into its solution. For a problem with more than plain passes, its relaxation is searched by the
+    subsolvers of `relaxed`, and the plain problem whose stages are its tasks by those of `as_stages`; they share the
+    time with the others.
     """
 
     bounds: Bounding
-    opening: tuple[Opening, ...]
-    parts: tuple[Part | InTurn, ...]
+    construction: tuple[ConstructionHeuristic, ...]
+    subsolvers: tuple[Subsolver | RoundRobin, ...]
     finish: Callable[[Search], Solution]
     raise_bounds: bool = True
-    beside: bool = True
-    dedicated_part: DedicatedPart | None = None
+    background: bool = True
+    dedicated_subsolver: DedicatedSubsolver | None = None
     relaxed: Engine | None = None
     as_stages: Engine | None = None
 
     @property
-    def ways(self) -> list[Part]:
-        """The subsolvers of all parts."""
-        return [way for part in self.parts for way in ways_of(part)]
+    def members(self) -> list[Subsolver]:
+        """All subsolvers, also those of groups."""
+        return [one for each in self.subsolvers for one in members_of(each)]
 
 
 class Search:
@@ -175,7 +176,7 @@ class Search:
         self.orders: OrderSearch | None = None
         self._starts: dict[Value, Timeline] = {}
         self.kernels = kernels_for(problem)
-        # The best value of the schedules, and bound, that the part under way has found, better than those known or not.
+        # The best value of schedules, and bound, that the running subsolver has found, better than those known or not.
         self.own_value: Value | None = None
         self.own_bound: Value | None = None
         self._over, self.ended = over, False
@@ -231,13 +232,13 @@ class Search:
         return self.ended or self.done() or self.clock.left() <= 0
 
     def open(self) -> None:
-        """Every opening of the engine."""
-        for opening in self.engine.opening:
-            with self.incumbent.defects_noted(opening.name):
-                if not self.ended and opening.applies(self):
-                    self.incumbent.enter(opening.name)
-                    with self.times.of(opening.name):
-                        opening.run(self)
+        """Run every construction heuristic of the engine."""
+        for heuristic in self.engine.construction:
+            with self.incumbent.defects_noted(heuristic.name):
+                if not self.ended and heuristic.applies(self):
+                    self.incumbent.enter(heuristic.name)
+                    with self.times.of(heuristic.name):
+                        heuristic.run(self)
 
     @contextmanager
     def stopping_when_done(self) -> Iterator[None]:
@@ -251,7 +252,7 @@ class Search:
             self.stop = stop
 
     def end(self) -> None:
-        """No more parts: what was found will do."""
+        """Run no more subsolvers: what was found will do."""
         self.ended = True
 
     def compiled(self, kernels: Kernels | None) -> bool:
@@ -289,7 +290,7 @@ class Search:
         self.own_value = value if self.own_value is None else min(value, self.own_value)
 
     def found_bound(self, bound: Value) -> None:
-        """A bound of the part under way, which need not be better than those known."""
+        """A bound of the running subsolver, which need not be better than those known."""
         self.own_bound = bound if self.own_bound is None else max(bound, self.own_bound)
 
     def improve_orders(

@@ -45,8 +45,8 @@ class Slice:
         return replace(limits, seconds=self.left())
 
 
-# What a part does: it gets a slice, yields when that is over, and gets the next one; it returns when nothing is left
-# to do.
+# The work of a subsolver: it gets a slice, yields when that is over, and gets the next one; it returns when nothing is
+# left to do.
 Work = Generator[None, Slice, None]
 
 

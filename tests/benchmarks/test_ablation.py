@@ -10,7 +10,7 @@ from threading import Event
 import pytest
 
 from benchmarks import ablation
-from benchmarks.cases.engine_parts import NO_PARTS, PARTS, plain
+from benchmarks.cases.engine_subsolvers import COMPONENTS, NO_PARTS, plain
 from benchmarks.cases.profiles import unit
 from benchmarks.reporting.page import END, begin
 from pipesched.errors import BadInput
@@ -23,19 +23,19 @@ from solver.engine.search import SEARCH, Engine
 from solver.limits import Limits
 from solver.solve import solve
 
-BY_NAME = {part.name: part for part in PARTS}
+BY_NAME = {part.name: part for part in COMPONENTS}
 
 
 def names_of(engine: Engine) -> set[str]:
-    return {one.name for one in engine.opening} | {one.name for one in engine.ways}
+    return {one.name for one in engine.construction} | {one.name for one in engine.members}
 
 
 def test_every_opening_part_and_bound_is_left_out_once() -> None:
-    assert {name for part in PARTS for name in part.takes} >= names_of(ENGINE) - {*NO_PARTS}
+    assert {name for part in COMPONENTS for name in part.takes} >= names_of(ENGINE) - {*NO_PARTS}
     assert {bound.name for bound in BOUNDS if not bound.several_streams} <= {
-        kind for part in PARTS for kind in part.kinds
+        kind for part in COMPONENTS for kind in part.kinds
     }
-    assert len({part.variant for part in PARTS}) == len(PARTS)
+    assert len({part.variant for part in COMPONENTS}) == len(COMPONENTS)
 
 
 def test_the_ablation_takes_problems_of_every_kind() -> None:
@@ -99,4 +99,4 @@ def test_a_family_of_bounds_can_be_left_out() -> None:
 def test_a_part_that_is_not_there_is_refused() -> None:
     with pytest.raises(BadInput, match=r"found 'windowz'.*did you mean 'windows'"):
         ablation.wanted(["windowz"])
-    assert ablation.wanted(None) == PARTS and [part.name for part in ablation.wanted(["windows"])] == ["windows"]
+    assert ablation.wanted(None) == COMPONENTS and [part.name for part in ablation.wanted(["windows"])] == ["windows"]

@@ -33,7 +33,7 @@ def test_other_values_reach_what_is_imported_later() -> None:
     code = """
 from solver.parameters import override
 override({"BeamSchedules.width": 7, "PoolParams.size": 3, "MoveParams.several": 0.25})
-from solver.engine.parts.beam_schedules import BeamSchedules
+from solver.engine.subsolvers.beam_schedules import BeamSchedules
 from solver.local_search import moves, pool
 print(BeamSchedules().width, pool.POOL.size, moves._SEVERAL)
 """

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from solver.engine.search import Part, Search
+from solver.engine.search import Search, Subsolver
 from solver.engine.slices import Slice
 
 
-def run_slice(part: Part, search: Search, slices: int = 1) -> None:
+def run_slice(part: Subsolver, search: Search, slices: int = 1) -> None:
     """So many slices of a minute each, or of all the units that are counted."""
     work = part.work(search)
     next(work)

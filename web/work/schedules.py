@@ -31,7 +31,7 @@ from web.work.channel import Channel
 _SKETCHED = 3_000
 # Of the time that all may take, for the bounds.
 _BOUND_SHARE = 0.25
-_BOUNDS_ALONE = replace(WITHOUT_SEARCH, opening=())
+_BOUNDS_ALONE = replace(WITHOUT_SEARCH, construction=())
 
 
 def compare(channel: Channel, text: str, edits: Sequence[tuple[str, str | None]], settings: Settings) -> None:

@@ -145,19 +145,19 @@ class Incumbent:
         self._replace(change)
 
     @contextmanager
-    def defects_noted(self, part: str | None = None) -> Iterator[None]:
-        """Any error ends the `part` under way, by default the phase, and is noted: the search goes on without it."""
+    def defects_noted(self, subsolver: str | None = None) -> Iterator[None]:
+        """Note any error, which ends the `subsolver` under way, by default the phase: the search goes on without it."""
         try:
             yield
         except Exception as error:
-            self.left_out(part or self.phase, error)
+            self.left_out(subsolver or self.phase, error)
 
-    def left_out(self, part: str, error: Exception) -> None:
-        """Note a part that an error ended, and go on without the kind of argument that is to blame, if one is."""
+    def left_out(self, subsolver: str, error: Exception) -> None:
+        """Note a subsolver that an error ended, and go on without the kind of argument that is to blame, if one is."""
         if isinstance(error, Disagreement):
             self.distrust(error)
         else:
-            self.note(left_out_note(part, error))
+            self.note(left_out_note(subsolver, error))
 
     def _replace(self, change: Callable[[State], State], report: bool = False, by: str | None = None) -> None:
         """The state after a change; reported where value or bound have changed."""

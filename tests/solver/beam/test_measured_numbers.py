@@ -13,9 +13,9 @@ from solver.beam.ranks import Preference
 from solver.beam.search import best_order, ended
 from solver.beam.tables import walks_of
 from solver.engine.engine import ENGINE
-from solver.engine.parts.beam_schedules import BeamSchedules
 from solver.engine.search import Search
 from solver.engine.slices import Slice
+from solver.engine.subsolvers.beam_schedules import BeamSchedules
 from solver.limits import Limits
 
 

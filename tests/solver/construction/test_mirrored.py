@@ -15,12 +15,12 @@ from pipesched.validation.validator import validate
 from solver.construction.list_scheduling import list_schedules, sequential
 from solver.construction.mirrored import folded, unfolded
 from solver.construction.timing import best_times
+from solver.engine.construction.sequential import Sequential
 from solver.engine.engine import ENGINE
-from solver.engine.opening.sequential import Sequential
-from solver.engine.parts.mirrored_schedules import MirroredSchedules
-from solver.engine.parts.tuned_lists import TunedListSchedules
 from solver.engine.run import run
 from solver.engine.search import Search
+from solver.engine.subsolvers.mirrored_schedules import MirroredSchedules
+from solver.engine.subsolvers.tuned_lists import TunedListSchedules
 from solver.limits import Limits
 from tests.support.makers import problem
 
@@ -83,9 +83,9 @@ def test_the_search_goes_on_from_the_best_mirrored_schedule(microbatches: int) -
     half = folded(one)
     assert half is not None
     best = min(value_of(half, best_times(half, schedule)) for schedule in list_schedules(half))
-    part = next(part for part in ENGINE.ways if isinstance(part, MirroredSchedules))
-    short = replace(part, engine=replace(part.engine, parts=(TunedListSchedules(),)))
-    engine = replace(ENGINE, opening=(Sequential(),), parts=(short,))
+    part = next(part for part in ENGINE.members if isinstance(part, MirroredSchedules))
+    short = replace(part, engine=replace(part.engine, subsolvers=(TunedListSchedules(),)))
+    engine = replace(ENGINE, construction=(Sequential(),), subsolvers=(short,))
     search = Search(one, Limits(workers=1, deterministic=1), lambda _: None, Event(), engine)
     run(search)
     assert search.incumbent.value is not None

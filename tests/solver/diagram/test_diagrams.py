@@ -46,12 +46,12 @@ from solver.diagram.projected_completion import SmallerDiagram, projected_comple
 from solver.diagram.steps import ModelledSteps, without_blocks
 from solver.diagram.threshold_bounds import bounds_of_devices, bounds_of_more_stages, bounds_of_stages
 from solver.diagram.threshold_search import ThresholdSearch
+from solver.engine.construction.analytic_bounds import AnalyticBounds
+from solver.engine.construction.sequential import Sequential
 from solver.engine.finish import finished
-from solver.engine.opening.analytic_bounds import AnalyticBounds
-from solver.engine.opening.sequential import Sequential
-from solver.engine.parts.bounds.thresholds import ThresholdsOnDevices, ThresholdsOnStages
 from solver.engine.run import run
 from solver.engine.search import Engine, Search
+from solver.engine.subsolvers.bounds.thresholds import ThresholdsOnDevices, ThresholdsOnStages
 from solver.limits import Limits
 from solver.solve import solve
 from tests.support.certified import assert_proved_and_no_more, attack_refutes, verdict

@@ -15,18 +15,18 @@ from solver.construction.list_scheduling import list_schedules
 from solver.engine import allocation as allocation_module
 from solver.engine import search as search_module
 from solver.engine.allocation import Allocation
-from solver.engine.clock import BESIDE
+from solver.engine.clock import BACKGROUND
 from solver.engine.engine import ENGINE
-from solver.engine.search import InTurn, Search
+from solver.engine.search import RoundRobin, Search
 from solver.engine.slices import Work
 from solver.limits import Limits
-from tests.support.parts import MadePart, open_search
+from tests.support.subsolvers import MadeSubsolver, open_search
 
 Run = Callable[[Any, float, Any], None]
 
 
 @dataclass(frozen=True)
-class Made(MadePart):
+class Made(MadeSubsolver):
     """It raises the lower bound by so many ticks a slice, and ends after so many slices."""
 
     raises: float = 0
@@ -82,7 +82,7 @@ def test_a_part_that_meets_a_defect_is_over_and_others_go_on() -> None:
 
 def test_parts_that_cannot_serve_a_problem_have_no_slice() -> None:
     search = open_search(COUNTED, ENGINE)
-    served = {run.part.name for arm in Allocation(search, ENGINE.parts).arms for run in arm.runs}
+    served = {run.subsolver.name for arm in Allocation(search, ENGINE.subsolvers).arms for run in arm.runs}
     assert "local search" in served
     assert not served & {"annealing of tasks", "diagrams of held activations"}
 
@@ -103,7 +103,7 @@ def _fake(search_orders: Run) -> type:
 
 
 @dataclass(frozen=True)
-class Waiting(MadePart):
+class Waiting(MadeSubsolver):
     """It waits, on one core, for an event in its only slice."""
 
     name: str = "waiting"
@@ -134,7 +134,7 @@ def test_what_local_search_finds_beside_is_kept(monkeypatch: pytest.MonkeyPatch)
     assert search.incumbent.value is not None
     assert search.incumbent.value < before
     assert workers == [2]
-    assert BESIDE in dict(search.times.taken())
+    assert BACKGROUND in dict(search.times.taken())
 
 
 @pytest.mark.parametrize(
@@ -152,9 +152,9 @@ def test_not_with_one_worker_or_counted_work_or_where_it_is_left_out(
         raise AssertionError("begun")
 
     monkeypatch.setattr(search_module, "OrderSearch", _fake(run))
-    search = open_search(limits, replace(ENGINE, beside=beside))
+    search = open_search(limits, replace(ENGINE, background=beside))
     Allocation(search, (Waiting(seconds=0.2),)).run()
-    assert BESIDE not in dict(search.times.taken())
+    assert BACKGROUND not in dict(search.times.taken())
 
 
 @pytest.mark.meets_defects
@@ -194,7 +194,7 @@ def test_what_had_a_slice_waits_for_some_of_the_time_until_what_had_none_is_comp
 
 
 def test_of_several_ways_the_first_that_is_compiled_is_next() -> None:
-    ways = InTurn("both", (Made("waits"), Made("ready")))
+    ways = RoundRobin("both", (Made("waits"), Made("ready")))
     search = open_search(Limits(seconds=60.0, workers=1), ENGINE)
     allocation = Allocation(search, (ways,))
     (arm,) = allocation.arms

@@ -17,8 +17,8 @@ from pipesched.results.certificate import Certificate
 from solver.bounds.analytic.catalogue import certificates
 from solver.construction.list_scheduling import sequential
 from solver.engine import claims
+from solver.engine.construction.analytic_bounds import AnalyticBounds
 from solver.engine.engine import ENGINE
-from solver.engine.opening.analytic_bounds import AnalyticBounds
 from solver.engine.search import Search
 from solver.engine.slices import Slice
 from solver.limits import Limits

@@ -25,14 +25,14 @@ from solver.bounds.analytic.catalogue import certificates
 from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
 from solver.engine import exact_model
+from solver.engine.construction.sequential import Sequential
 from solver.engine.engine import ENGINE
-from solver.engine.opening.sequential import Sequential
-from solver.engine.parts import core_guided
-from solver.engine.parts.core_guided import CoreGuided
-from solver.engine.parts.destructive import DestructiveBounds
 from solver.engine.run import run
 from solver.engine.search import Search
 from solver.engine.slices import Slice
+from solver.engine.subsolvers import core_guided
+from solver.engine.subsolvers.core_guided import CoreGuided
+from solver.engine.subsolvers.destructive import DestructiveBounds
 from solver.limits import Limits
 from tests.support.brute_force import optimum, tiny_problem
 from tests.support.makers import problem
@@ -85,7 +85,7 @@ def test_what_is_proved_from_below_is_the_optimum(seed: int) -> None:
 
 def test_with_destructive_bounds_it_proves_what_is_left() -> None:
     """From one micro-batch after the other; the fraction of a tick that the model leaves is refuted."""
-    engine = replace(ENGINE, opening=(Sequential(),), parts=(CoreGuided(), DestructiveBounds()))
+    engine = replace(ENGINE, construction=(Sequential(),), subsolvers=(CoreGuided(), DestructiveBounds()))
     search = Search(OPEN, SURE, lambda _: None, Event(), engine)
     run(search)
     state = search.incumbent.state

@@ -19,23 +19,23 @@ from solver.backends.exact_search import Callback, CpSatResult
 from solver.construction.list_scheduling import sequential
 from solver.engine import allocation
 from solver.engine.allocation import Allocation
+from solver.engine.construction.sequential import Sequential
 from solver.engine.engine import ENGINE
-from solver.engine.opening.sequential import Sequential
-from solver.engine.parts import core_guided
-from solver.engine.parts.core_guided import CoreGuided
 from solver.engine.run import run
 from solver.engine.search import Engine, Search
 from solver.engine.slices import Work
+from solver.engine.subsolvers import core_guided
+from solver.engine.subsolvers.core_guided import CoreGuided
 from solver.limits import Limits
 from tests.support.brute_force import optimum, tiny_problem
 from tests.support.makers import problem
-from tests.support.parts import MadePart, open_search
+from tests.support.subsolvers import MadeSubsolver, open_search
 
 TWO = Limits(seconds=60.0, workers=2)
 
 
 @dataclass(frozen=True)
-class Made(MadePart):
+class Made(MadeSubsolver):
     """It does the same in each of its slices, and something else on a core of its own."""
 
     each: Callable[[Search], object] = lambda _: None
@@ -52,7 +52,7 @@ class Made(MadePart):
 
 
 def opened(limits: Limits, own: Made) -> Search:
-    return open_search(limits, replace(ENGINE, dedicated_part=own, beside=False))
+    return open_search(limits, replace(ENGINE, dedicated_subsolver=own, background=False))
 
 
 def raised(search: Search, by: str | None = None) -> None:
@@ -124,7 +124,7 @@ def test_what_it_closes_is_not_what_the_part_under_way_closed() -> None:
     own, idle, little = Made("own", own=alone), Made("idle", each=wait), Made("little", each=raised)
     search = opened(TWO, own)
     shared = Allocation(search, (own, idle, little))
-    first, second = (arm for arm in shared.arms if arm.runs[0].part != own)
+    first, second = (arm for arm in shared.arms if arm.runs[0].subsolver != own)
     shared.run()
     assert first.closed == 0 < second.closed
     assert [moment.phase for moment in search.incumbent.state.history].count("own") == 5
@@ -143,7 +143,7 @@ def test_others_stop_once_it_has_closed_the_gap_and_it_stops_once_they_have() ->
     for each, alone in ((wait, close), (close, wait)):
         own, other = Made("own", own=alone), Made("other", each=each)
         search = opened(TWO, own)
-        search.engine = replace(search.engine, parts=(own, other), opening=())
+        search.engine = replace(search.engine, subsolvers=(own, other), construction=())
         run(search)
         assert search.done() and search.clock.seconds < 30
         assert not search.stop.is_set()  # nobody has asked for that
@@ -245,7 +245,7 @@ def test_it_ends_where_it_has_brought_nothing_for_as_long_as_is_left(monkeypatch
 
 def alone(one: Problem, limits: Limits = TWO) -> Search:
     """From one micro-batch after the other, with nothing but CP-SAT from the bound up on a core of its own."""
-    engine = Engine(ENGINE.bounds, (Sequential(),), (CoreGuided(),), Search.solution, dedicated_part=CoreGuided())
+    engine = Engine(ENGINE.bounds, (Sequential(),), (CoreGuided(),), Search.solution, dedicated_subsolver=CoreGuided())
     search = Search(one, limits, lambda _: None, Event(), engine)
     run(search)
     return search
@@ -265,6 +265,6 @@ def test_a_fraction_of_a_tick_is_refuted_in_finer_ticks(monkeypatch: pytest.Monk
     found = search.solution()
     assert found.status is Status.OPTIMAL
     proved = search.incumbent.lower_bound
-    monkeypatch.setattr("solver.engine.parts.core_guided.refute", lambda *_: False)
+    monkeypatch.setattr("solver.engine.subsolvers.core_guided.refute", lambda *_: False)
     less = alone(OPEN).incumbent.lower_bound
     assert proved - 1 < less < proved

@@ -48,5 +48,5 @@ def test_no_bound_of_the_plain_relaxation_is_above_the_optimum(draw: Callable[[R
 
 def test_it_proves_more_than_arguments_about_one_device() -> None:
     one = next(problem for problem in drawn_tasks(2) if problem.name.startswith("2-18 "))
-    found = solve(one, Limits(workers=1, deterministic=0.5), engine=replace(ENGINE, parts=ENGINE.parts[-1:]))
+    found = solve(one, Limits(workers=1, deterministic=0.5), engine=replace(ENGINE, subsolvers=ENGINE.subsolvers[-1:]))
     assert found.lower_bound_ticks > certificates(one, one.objective)[0].value_ticks

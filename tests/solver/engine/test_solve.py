@@ -17,10 +17,10 @@ from pipesched.validation.validator import validate
 from solver.backends.cp_sat import EXHAUSTIVE
 from solver.bounds.analytic.catalogue import certificates
 from solver.engine import exact_model as shared_model
+from solver.engine.construction import analytic_bounds, sequential
 from solver.engine.engine import ENGINE
-from solver.engine.opening import analytic_bounds, sequential
-from solver.engine.parts import exact_model
 from solver.engine.search import Search
+from solver.engine.subsolvers import exact_model
 from solver.limits import Limits
 from solver.solve import solve, without_search
 from tests.support.brute_force import optimum, tiny_problem

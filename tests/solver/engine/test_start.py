@@ -26,7 +26,7 @@ from tests.support.makers import gpt_1_5b, problem, schedule
 ROOT = Path(__file__).parents[3]
 NO_TIME = Limits(seconds=0, workers=1)
 # Neither published schedules nor any phase: what comes out is what was started from.
-NOTHING = replace(ENGINE, opening=(), parts=(), finish=Search.solution)
+NOTHING = replace(ENGINE, construction=(), subsolvers=(), finish=Search.solution)
 SEARCH = replace(ENGINE, finish=Search.solution)
 TIGHT = gpt_1_5b(4, 8, 3)
 

@@ -26,11 +26,11 @@ from solver.bounds.analytic.catalogue import BOUNDS
 from solver.construction import list_scheduling
 from solver.cyclic import problem_period
 from solver.engine import compile_kernels, finish, kernels, search
+from solver.engine.construction import published
 from solver.engine.engine import ENGINE
 from solver.engine.incumbent import incumbent
-from solver.engine.opening import published
-from solver.engine.parts.local_search import LocalSearch
 from solver.engine.run import run
+from solver.engine.subsolvers.local_search import LocalSearch
 from solver.limits import Limits
 from solver.solve import solve, without_search
 from tests.support.makers import problem
@@ -70,7 +70,7 @@ def test_the_first_that_fits_is_not_lost_for_want_of_time(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(incumbent, "validate", slowly)
     opening = published.Published(share=0.2, first_seconds=0.2)
-    engine = replace(ENGINE, opening=(opening,), parts=(), finish=search.Search.solution)
+    engine = replace(ENGINE, construction=(opening,), subsolvers=(), finish=search.Search.solution)
     found = search.Search(problem(2, 3), Limits(seconds=5), lambda *_: None, Event(), engine)
     run(found)
     assert found.incumbent.timeline is not None
@@ -121,7 +121,7 @@ def test_kernels_are_compiled_by_another_process_which_no_one_waits_for_too_long
     assert kernels.compiling().startswith("one, ")
     # Local search is left out meanwhile, and it is said.
     monkeypatch.setattr(search, "kernels_for", lambda _: slow)
-    engine = replace(ENGINE, opening=(), parts=(LocalSearch(),))
+    engine = replace(ENGINE, construction=(), subsolvers=(LocalSearch(),))
     # Round trips decide, so that something is open.
     one = problem(3, 5, memory={"capacity": 2})
     begun = search.Search(one, Limits(seconds=0.5, workers=1), lambda _: None, Event(), engine)

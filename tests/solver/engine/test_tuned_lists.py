@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from solver.engine.opening.analytic_bounds import AnalyticBounds
-from solver.engine.opening.sequential import Sequential
-from solver.engine.parts.tuned_lists import RulesOfShorter, TunedListSchedules
+from solver.engine.construction.analytic_bounds import AnalyticBounds
+from solver.engine.construction.sequential import Sequential
 from solver.engine.search import Engine, Search
+from solver.engine.subsolvers.tuned_lists import RulesOfShorter, TunedListSchedules
 from solver.limits import Limits
 from solver.solve import solve
 from tests.support.makers import problem

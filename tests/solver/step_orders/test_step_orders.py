@@ -18,8 +18,8 @@ from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
 from solver.diagram.moves import may_wait
 from solver.engine.engine import ENGINE
-from solver.engine.parts.step_orders import StepOrders
 from solver.engine.search import Search
+from solver.engine.subsolvers.step_orders import StepOrders
 from solver.limits import Limits
 from solver.step_orders.schedules import schedule_with
 from solver.step_orders.search import Diagram, Taken, diagram_of, order_count, step_order

@@ -15,11 +15,11 @@ from pipesched.problem.problem import Problem
 from pipesched.schedule.rescale import value_of
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
-from solver.engine.opening.analytic_bounds import AnalyticBounds
-from solver.engine.opening.sequential import Sequential
-from solver.engine.parts.tasks.policies import TaskPolicies
+from solver.engine.construction.analytic_bounds import AnalyticBounds
+from solver.engine.construction.sequential import Sequential
 from solver.engine.run import run
 from solver.engine.search import Engine, Search
+from solver.engine.subsolvers.tasks.policies import TaskPolicies
 from solver.limits import Limits
 from solver.tasks.job_graph import with_modes
 from solver.tasks.policy.dispatcher import Dispatcher

@@ -13,12 +13,12 @@ from pipesched.problem.chains.microbatch_chains import without_scale
 from pipesched.schedule.rescale import value_of
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
+from solver.engine.construction.analytic_bounds import AnalyticBounds
+from solver.engine.construction.sequential import Sequential
 from solver.engine.finish import finished
-from solver.engine.opening.analytic_bounds import AnalyticBounds
-from solver.engine.opening.sequential import Sequential
-from solver.engine.parts.tasks.critical_blocks import CriticalBlocks
 from solver.engine.run import run
 from solver.engine.search import Engine, Search
+from solver.engine.subsolvers.tasks.critical_blocks import CriticalBlocks
 from solver.limits import Limits
 from solver.tasks.job_graph import graph_of, with_modes
 from solver.tasks.tabu.search import TabuSearch, limits_nothing
@@ -67,8 +67,8 @@ def test_a_job_shop_gets_shorter_by_it_alone() -> None:
     job_shop = without_scale(problem(placement="interleaved", chunks=2, times=times, **given))
     engine = Engine(AnalyticBounds(load_only=True), (Sequential(),), (CriticalBlocks(),), finished)
     values = []
-    for parts in ((), engine.parts):
-        own = Engine(engine.bounds, engine.opening, parts, finished, raise_bounds=False)
+    for parts in ((), engine.subsolvers):
+        own = Engine(engine.bounds, engine.construction, parts, finished, raise_bounds=False)
         search = Search(job_shop, Limits(workers=1, deterministic=1), lambda _: None, Event(), own)
         run(search)
         assert search.incumbent.timeline is not None

@@ -12,9 +12,9 @@ from pipesched.results.solution import Solution, Status
 from pipesched.validation.validator import validate
 from solver.cyclic.solve_period import solve_period
 from solver.engine.clock import Clock, PartTimes
-from solver.engine.opening.analytic_bounds import AnalyticBounds
-from solver.engine.opening.published import Published
-from solver.engine.opening.published_extended import PublishedExtended
+from solver.engine.construction.analytic_bounds import AnalyticBounds
+from solver.engine.construction.published import Published
+from solver.engine.construction.published_extended import PublishedExtended
 from solver.engine.search import Engine, Search
 from solver.limits import Limits
 from solver.planning.budget import Budget

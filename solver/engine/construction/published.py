@@ -1,4 +1,4 @@
-"""Opening: the published schedules; the best that fits is the first incumbent."""
+"""Construction heuristic: the published schedules; the best that fits is the first incumbent."""
 
 from __future__ import annotations
 

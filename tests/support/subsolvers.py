@@ -13,7 +13,7 @@ from tests.support.makers import problem
 
 
 @dataclass(frozen=True)
-class MadePart:
+class MadeSubsolver:
     """A part that serves every problem and needs no compiled code; each test says what its slices do."""
 
     name: str

@@ -61,7 +61,7 @@ class TunedListSchedules:
 @dataclass(frozen=True)
 @tunable
 class RulesOfShorter:
-    """An opening of very long problems: rules do not depend on the number of micro-batches, so that those of fewer do.
+    """A construction heuristic of very long problems, by the rules found for fewer micro-batches.
 
     Found on a problem of a few micro-batches a device, or of as many more as few passes allow, for a share of the time,
     and up to twice that while what was found in the last third of it is better. Where work is counted, so many runs

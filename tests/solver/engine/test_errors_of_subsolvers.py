@@ -18,15 +18,15 @@ from solver import published
 from solver.cyclic import period_search, problem_period, solve_period
 from solver.engine import finish, relaxed
 from solver.engine.allocation import Allocation
+from solver.engine.construction import analytic_bounds
 from solver.engine.engine import ENGINE
 from solver.engine.incumbent import incumbent
-from solver.engine.opening import analytic_bounds
-from solver.engine.search import Opening, Part, Search, ways_of
+from solver.engine.search import ConstructionHeuristic, Search, Subsolver, members_of
 from solver.engine.slices import Work
 from solver.limits import Limits
 from solver.solve import solve
 from tests.support.makers import problem
-from tests.support.parts import MadePart, open_search
+from tests.support.subsolvers import MadeSubsolver, open_search
 
 pytestmark = pytest.mark.meets_defects
 
@@ -68,12 +68,14 @@ def answered(found: Solution, noted: str = "ZeroDivisionError") -> None:
 
 
 @pytest.mark.parametrize("method", ["serves", "kernels", "work"])
-@pytest.mark.parametrize("part", [way for part in ENGINE.parts for way in ways_of(part)], ids=lambda part: part.name)
-def test_of_a_part(part: Part, method: str) -> None:
+@pytest.mark.parametrize(
+    "part", [way for part in ENGINE.subsolvers for way in members_of(part)], ids=lambda part: part.name
+)
+def test_of_a_part(part: Subsolver, method: str) -> None:
     search, units = open_search(Limits(workers=1, deterministic=4), ENGINE), list[float | None]()
 
     @dataclass(frozen=True)
-    class Other(MadePart):
+    class Other(MadeSubsolver):
         def work(self, _: Search) -> Work:
             while True:
                 units.append((yield).units)
@@ -84,10 +86,10 @@ def test_of_a_part(part: Part, method: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["applies", "run"])
-@pytest.mark.parametrize("opening", ENGINE.opening[2:], ids=lambda opening: opening.name)
-def test_of_an_opening(opening: Opening, method: str) -> None:
-    openings = Broken(opening, method), *ENGINE.opening
-    found = solve(PLAIN, COUNTED, engine=replace(ENGINE, opening=openings, parts=()))
+@pytest.mark.parametrize("opening", ENGINE.construction[2:], ids=lambda opening: opening.name)
+def test_of_an_opening(opening: ConstructionHeuristic, method: str) -> None:
+    openings = Broken(opening, method), *ENGINE.construction
+    found = solve(PLAIN, COUNTED, engine=replace(ENGINE, construction=openings, subsolvers=()))
     answered(found)
 
 
@@ -108,7 +110,7 @@ def test_of_what_all_parts_share(module: Any, name: str, monkeypatch: pytest.Mon
 def test_of_the_search_of_plain_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(relaxed, "relaxed", fails)
     search = Search(TASKS, COUNTED, lambda _: None, Event(), ENGINE)
-    allocation = Allocation(search, ENGINE.parts)
+    allocation = Allocation(search, ENGINE.subsolvers)
     assert allocation.arms and any("ZeroDivisionError" in note for note in search.incumbent.state.notes)
 
 

@@ -1,4 +1,4 @@
-"""Opening for unequal micro-batches in any order: published schedules, their micro-batches entering in other orders."""
+"""Construction heuristic for unequal micro-batches: published schedules that these enter in other orders."""
 
 from __future__ import annotations
 

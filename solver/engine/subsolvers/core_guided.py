@@ -117,7 +117,7 @@ def _improve_alone(search: Search, by: str) -> bool:
     return complete or in_vain()
 
 
-def _from_what_is_proved(part: CoreGuided, search: Search, slice_: Slice) -> Generator[None, Slice, Slice | None]:
+def _from_what_is_proved(own: CoreGuided, search: Search, slice_: Slice) -> Generator[None, Slice, Slice | None]:
     """Search from the proved bound, slice after slice, until others have proved more; yields the slice to restart."""
     clock, reached = search.clock, search.incumbent.lower_bound
     began, stated, heard, least = clock.seconds, False, 0.0, 0.0  # the last report, and the shortest slice then
@@ -129,7 +129,7 @@ def _from_what_is_proved(part: CoreGuided, search: Search, slice_: Slice) -> Gen
         heard = clock.seconds
         stating = 0.0 if stated else heard - began
         paced.is_set()
-        stated, least = True, max(least, min(stating / part.stating_share, clock.share(part.longest_share)))
+        stated, least = True, max(least, min(stating / own.stating_share, clock.share(own.longest_share)))
 
     def over() -> bool:
         return clock.seconds > slice_.began + max(slice_.seconds, least)

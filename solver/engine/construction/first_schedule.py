@@ -1,4 +1,4 @@
-"""Opening: CP-SAT on the exact model, for a first schedule where no rule gives one, or the proof that there is none."""
+"""Construction heuristic: CP-SAT on the exact model where no rule gives a schedule, or the proof that none exists."""
 
 from __future__ import annotations
 

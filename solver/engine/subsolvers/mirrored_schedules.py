@@ -38,10 +38,10 @@ class MirroredSchedules:
         search.incumbent.note_defects_of(one.incumbent)
         if one.incumbent.timeline is None:
             return
-        parts = Allocation(one, self.engine.parts)
+        allocation = Allocation(one, self.engine.subsolvers)
         try:
             while True:
-                more = parts.go_on(slice_.share(limits))
+                more = allocation.go_on(slice_.share(limits))
                 search.incumbent.note_defects_of(one.incumbent)
                 for timeline in (one.incumbent.timeline, *one.starts()):
                     if timeline is not None:
@@ -50,4 +50,4 @@ class MirroredSchedules:
                     return
                 slice_ = yield
         finally:
-            parts.close()
+            allocation.close()

@@ -1,4 +1,4 @@
-"""Opening for passes of several tasks: orders of passes become orders of tasks, interleaved as they get ready."""
+"""Construction heuristic for passes of several tasks: orders of passes, their tasks interleaved as they get ready."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opening for very long problems: published schedules of fewer micro-batches, whose steady state is repeated.
+"""Construction heuristic for very long problems: published schedules whose steady state is repeated.
 
 To write one of them down for all passes takes seconds where there are hundreds of thousands, and what it runs in its
 middle is the same period again and again.

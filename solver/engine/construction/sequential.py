@@ -1,4 +1,4 @@
-"""Opening: one micro-batch after the other, a schedule that always fits, where no published one does."""
+"""Construction heuristic: one micro-batch after the other, a schedule that always fits, where no published one does."""
 
 from __future__ import annotations
 

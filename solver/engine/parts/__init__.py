@@ -1,1 +1,0 @@
-"""The parts of the engine, one a file: each a frozen dataclass whose fields are its settings."""

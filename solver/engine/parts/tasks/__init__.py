@@ -1,1 +1,0 @@
-"""The parts for passes of several tasks, and for activations that may be offloaded or recomputed."""

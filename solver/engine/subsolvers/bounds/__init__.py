@@ -1,0 +1,1 @@
+"""The subsolvers that look for lower bounds, one a file."""
