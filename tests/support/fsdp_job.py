@@ -38,10 +38,11 @@ def expected() -> dict[int, list[Tensor]]:
     return {n: [p.grad for p in one.parameters() if p.grad is not None] for n, one in enumerate(stages)}
 
 
-def main(rank: int, store: str, csv: str, out: str) -> None:
+def main(csv: str, folder: str) -> None:
     """Two steps; the largest difference of a gradient of this rank, and how often it gathered, go into a file."""
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=WORLD)
+    dist.init_process_group("gloo")
+    rank = dist.get_rank()
     mesh = init_device_mesh("cpu", (PIPELINE, REPLICAS), mesh_dim_names=("pp", "dp"))
     place, replica = divmod(rank, REPLICAS)
     modules = {n: fully_shard(stage(n), mesh=mesh["dp"], reshard_after_forward=False) for n in range(place, STAGES, 2)}
@@ -76,9 +77,9 @@ def main(rank: int, store: str, csv: str, out: str) -> None:
             for mine, theirs in zip(modules[n].parameters() if n in modules else (), grads, strict=False):
                 assert mine.grad is not None
                 worst = max(worst, float((mine.grad.full_tensor() - theirs).abs().max()))
-    Path(out).write_text(f"{worst} {gathered}")
+    Path(folder, f"rank{rank}").write_text(f"{worst} {gathered}")
     dist.destroy_process_group()
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), *sys.argv[2:])
+    main(*sys.argv[1:])

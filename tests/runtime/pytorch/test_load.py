@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import socket
-import subprocess
-import sys
 from pathlib import Path
 from random import Random
 
@@ -17,6 +13,7 @@ from commands.shared.file_arguments import write_schedule
 from pipesched.files.schedule_file import ScheduleFile
 from pipesched.simulation.simulator import simulate
 from runtime.running.torch_version import csv_version
+from tests.support.forked_ranks import run_ranks
 from tests.support.makers import problem, random_order
 
 pytest.importorskip("torch.distributed.pipelining.schedules")
@@ -97,17 +94,7 @@ def test_a_loop_of_ones_own_gets_the_right_gradients(tmp_path: Path) -> None:
 
 def assert_it_runs(folder: Path, code: str, *arguments: Path) -> None:
     (folder / "loop.py").write_text(code)
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = str(found.getsockname()[1])
-    ranks = []
-    for rank in range(2):
-        own = {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-        environment = os.environ | own | {"PYTHONPATH": str(ROOT), "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
-        command = [sys.executable, "loop.py", *map(str, arguments)]
-        ranks.append(subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True))
-    said = [one.communicate(timeout=120)[1] for one in ranks]
-    assert [one.returncode for one in ranks] == [0, 0], said
+    run_ranks(2, folder / "loop.py", arguments, folder)
 
 
 BIDIRECTIONAL = """

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ from pipesched.problem.passes import UNSHARD
 from pipesched.simulation.simulator import simulate
 from runtime.exporters.catalogue import EXPORTERS
 from runtime.running.torch_version import csv_version
+from tests.support.forked_ranks import ROOT, run_ranks
 from tests.support.makers import problem
 
 pytest.importorskip("torch.distributed.pipelining.schedules")
@@ -21,6 +20,7 @@ pytest.importorskip("torch.distributed.fsdp")
 
 from tests.support.fsdp_job import MICROBATCHES, PIPELINE, REPLICAS, WORLD
 
+JOB = ROOT / "tests" / "support" / "fsdp_job.py"
 FUSED, SPLIT = {"forward": 1, "backward": 2}, {"forward": 1, "backward": 1, "weight": 1}
 
 
@@ -38,17 +38,7 @@ def test_every_gradient_is_that_of_one_process(name: str, times: Any, gather: di
     path = tmp_path / "schedule.csv"
     path.write_text(EXPORTERS["torch-csv-comms"].export(timeline, {"torch": csv_version()})[".comms.csv"])
     outs = [tmp_path / f"rank{rank}" for rank in range(WORLD)]
-    start = [sys.executable, "-m", "tests.support.fsdp_job"]
-    ranks = [
-        subprocess.Popen([*start, str(rank), str(tmp_path / "store"), str(path), str(out)], stderr=subprocess.PIPE)
-        for rank, out in enumerate(outs)
-    ]
-    try:
-        ended = [rank.communicate(timeout=300)[1].decode() for rank in ranks]
-    finally:
-        for process in ranks:
-            process.kill()
-    assert [process.returncode for process in ranks] == [0] * WORLD, "\n".join(ended)
+    run_ranks(WORLD, JOB, [path, tmp_path], ROOT)
     for rank, out in enumerate(outs):
         worst, gathered = out.read_text().split()
         assert float(worst) < 1e-12

@@ -1,0 +1,49 @@
+"""A program in several processes of PyTorch, forked from one that has loaded it: loading takes four processor seconds."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+# No tensor is made before the fork, so that none of PyTorch's threads has started.
+_FORKS = """
+import os, runpy, sys
+import torch.distributed.fsdp
+import torch.distributed.pipelining.schedules
+
+world, port, program, *arguments = sys.argv[1:]
+children = []
+for rank in range(int(world)):
+    children.append(os.fork())
+    if not children[-1]:
+        os.environ |= {"RANK": str(rank), "WORLD_SIZE": world, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        sys.argv = [program, *arguments]
+        runpy.run_path(program, run_name="__main__")
+        sys.exit()
+codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+sys.exit(f"the ranks ended with {codes}" if any(codes) else 0)
+"""
+
+
+def run_ranks(world: int, program: Path, arguments: Sequence[object], folder: Path) -> None:
+    """Run the program as so many ranks over gloo in a folder; AssertionError with what they said if one fails."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", _FORKS, str(world), port, str(program), *map(str, arguments)]
+    with subprocess.Popen(
+        command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            said = process.communicate(timeout=300)[1]
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)  # the ranks, too
+            raise
+    assert process.returncode == 0, said
