@@ -28,12 +28,18 @@ from tests.support.columns import Costs, Memory, build
 
 # Claims held to the optimum for each branch, and for those that take a linear program or are rare.
 COUNT, FEW = 3, 2
+# Seeds that find their problems at once, of branches of which others draw for seconds.
+SEEDS = {
+    "cool-down, work there, several stages": 3,
+    "decision diagram of some stages, blocks, V": 6,
+    "decision diagram guided by fewer stages, room after B": 2,
+}
 
 
 @pytest.mark.parametrize("branch", BRANCHES, ids=lambda branch: branch.name)
 def test_no_claim_is_above_the_optimum(branch: Branch) -> None:
     few = branch.name == "integral warm-up, one waits"
-    found = attack(branch, FEW if few else COUNT, seed=1)
+    found = attack(branch, FEW if few else COUNT, SEEDS.get(branch.name, 1))
     assert found.wrong == []
     assert found.problems == (FEW if few else COUNT)
 

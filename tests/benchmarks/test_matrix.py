@@ -40,7 +40,7 @@ from tests.support import task_brute_force
 
 SEED = int(os.environ.get("PIPESCHED_MATRIX_SEED") or datetime.now(UTC).strftime("%Y%m%d"))
 # Cases of a run, by kind, size of the set, and whether every command runs.
-DRAWN = (("problem", 2, True, 6), ("problem", 3, False, 40), ("plan", 2, False, 6))
+DRAWN = (("problem", 2, True, 3), ("problem", 3, False, 20), ("plan", 2, False, 4))
 # What the reader refuses of drawn cases besides the table: the value of one key does not fit that of another.
 BESIDES = ("allowed: a list of", "placement:", "parameters.gather.most", "parameters.holders",
            "at most the activation", "what divides", "modules.vision.objective")  # fmt: skip
