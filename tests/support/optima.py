@@ -36,7 +36,8 @@ RECORD = "PIPESCHED_OPTIMA_RECORD"
 SHARE = 20
 # Tests that compare with optima, by what they import.
 _USES = re.compile(
-    r"brute_force|piece_problems|relaxed_cases|proofs\.(attack|arguments|memory_options|plan_attack|spans)"
+    r"brute_force|exact_optimum|piece_problems|relaxed_cases|support\.drawers|benchmarks\.(forged_evidence|proofs\.(arguments|attack|"
+    r"memory_options|plan_attack|spans))"
 )
 
 Asked = ParamSpec("Asked")
@@ -73,7 +74,8 @@ class Optima:
         if self.record is not None:
             self.record[key] = found
         elif known is MISSING:
-            warnings.warn("an optimum is not stored: python -m tests.support.optima", stacklevel=3)
+            file = os.environ.get("PYTEST_CURRENT_TEST", "").partition("::")[0]
+            warnings.warn(f"an optimum is not stored: python -m tests.support.optima {file}", stacklevel=3)
         else:
             assert known == found, (
                 f"PIPESCHED_OPTIMA_SEED={SEED}: {key} is stored as {known}, every order gives {found}"

@@ -13,7 +13,7 @@ from heuristics.catalogue import HEURISTICS
 from pipesched.problem.passes import BW, B, W
 from runtime.pytorch.run import measured_of
 from runtime.running.torch_timing import predicted
-from tests.support.run_jobs import GROUPS, SPLITS, UNIT, asleep, on_four_devices, on_two_devices, ran, run_all
+from tests.support.run_jobs import GROUPS, SEED, SPLITS, UNIT, asleep, on_four_devices, on_two_devices, ran, run_all
 
 pytest.importorskip("torch.distributed.pipelining.schedules")
 
@@ -35,7 +35,7 @@ def test_every_gradient_is_the_reference_s_and_the_order_the_file_s(devices: int
         assert len(outcome.steps) == one.steps
         checked += 1
     assert checked >= 9
-    assert not wrong, "\n".join(wrong)
+    assert not wrong, "\n".join([f"PIPESCHED_JOBS_SEED={SEED}", *wrong])
 
 
 def test_the_schedules_run_are_those_that_are_meant() -> None:

@@ -11,7 +11,6 @@ from threading import Event
 import pytest
 
 from benchmarks.cases.drawn_tasks import drawn_tasks
-from benchmarks.proofs.memory_options import exact
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
 from pipesched.problem.feasibility import why_infeasible
@@ -23,8 +22,11 @@ from solver.diagram import activation_mode_bounds
 from solver.diagram.activation_mode_bounds import bounds_of_activation_modes
 from solver.diagram.activation_modes.relaxation import ModelledDevice, ModeRelaxation
 from solver.diagram.activation_modes.states import Move, State, States
+from solver.engine.engine import ENGINE
+from solver.engine.opening.sequential import Sequential
 from solver.limits import Limits
 from solver.solve import solve
+from tests.support.exact_optimum import exact_optimum
 from tests.support.mode_problems import copying_back, putting_off
 from tests.support.small_memory import small_memory
 from tests.support.tiny_memory import tiny_memory
@@ -45,8 +47,12 @@ def _small(count: int) -> list[tuple[Problem, float, float]]:
 def _draw(count: int) -> Iterator[tuple[Problem, float, float]]:
     for number in range(count):
         problem = (small_memory, tiny_memory, putting_off, copying_back)[number % 4](Random(number))
-        if not problem.microbatch_scale and why_infeasible(problem) is None and (known := exact(problem)) is not None:
-            yield problem, float(certificates(problem, problem.objective)[0].value_ticks), float(known[0])
+        if (
+            not problem.microbatch_scale
+            and why_infeasible(problem) is None
+            and (known := exact_optimum(problem)) is not None
+        ):
+            yield problem, float(certificates(problem, problem.objective)[0].value_ticks), float(known)
 
 
 def _too_high(count: int) -> bool:
@@ -92,7 +98,10 @@ def test_two_devices_prove_more_than_one() -> None:
 
 
 def test_a_solve_proves_what_no_bound_in_words_does() -> None:
-    found = solve(drawn_tasks(13)[9], Limits(seconds=600, deterministic=12, workers=1))
+    """By the engine's turns of diagrams, alone."""
+    diagrams = tuple(part for part in ENGINE.parts if part.name == "diagrams below a value")
+    engine = replace(ENGINE, opening=(Sequential(),), parts=diagrams)
+    found = solve(drawn_tasks(13)[9], Limits(seconds=600, deterministic=2, workers=1), engine=engine)
     assert found.lower_bound == 404
 
 
@@ -145,9 +154,9 @@ def test_copies_back_run_beside_what_memory_has_room_for(part: str, monkeypatch:
                 yield move._replace(slack=slack)
 
     problem = copying_back(Random({"beside": 37, "put off": 538, "its own": 712}[part]))
-    optimum = exact(problem)
+    optimum = exact_optimum(problem)
     assert optimum is not None
-    claims = _claims(problem, 0, float(optimum[0]) + 4)
-    assert claims[-1].value_ticks <= optimum[0]
+    claims = _claims(problem, 0, float(optimum) + 4)
+    assert claims[-1].value_ticks <= optimum
     monkeypatch.setattr(States, "moves", stricter)
-    assert _claims(problem, 0, float(optimum[0]) + 4)[-1].value_ticks > optimum[0]
+    assert _claims(problem, 0, float(optimum) + 4)[-1].value_ticks > optimum

@@ -47,9 +47,9 @@ def model(
     )
 
 
-@pytest.mark.parametrize(("schedule", "capacity"), [("zbv", 28), ("v-half", 21), ("dualpipe-v", 19), ("v-min", 15)])
-def test_free_recomputation_has_a_plan_where_all_recomputed_or_none_has(schedule: str, capacity: int) -> None:
-    free = model(schedule, capacity)
+@pytest.mark.parametrize(("schedule", "capacity"), [("zbv", 14), ("v-half", 11), ("dualpipe-v", 10), ("v-min", 8.5)])
+def test_free_recomputation_has_a_plan_where_all_recomputed_or_none_has(schedule: str, capacity: float) -> None:
+    free = model(schedule, capacity, layers=10, microbatches=8)
     for decide in (Decide.ALWAYS, Decide.FREE):
         assert plan(replace(free, recompute=decide), Limits(seconds=0)).best is not None
     values = {decide: at_once(replace(free, recompute=decide)).value for decide in Decide}
@@ -64,7 +64,7 @@ RULES = [
     (placement, rule)
     for placement in ("linear", "interleaved", "v-shape", "wave", "bidirectional")
     for rule in RecomputeRule
-    if rule in (RecomputeRule.ANY, RecomputeRule.ALL) or placement in ("linear", "interleaved", "bidirectional")
+    if rule in (RecomputeRule.ANY, RecomputeRule.ALL) or placement in ("linear", "interleaved")
 ]
 
 

@@ -13,7 +13,7 @@ from tests.support.piece_problems import PROVED, compared, features
 from tests.support.task_brute_force import TooManyOrdersError, tiny_tasks, with_lookups
 
 # How many problems of each kind, and how many at a time.
-NUMBERS = {"modules": (200, 20), "pieces": (200, 20), "saving": (60, 30), "collectives": (100, 20)}
+NUMBERS = {"modules": (80, 20), "pieces": (80, 20), "saving": (30, 30), "collectives": (60, 20)}
 
 
 @pytest.mark.parametrize(
