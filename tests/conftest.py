@@ -65,7 +65,7 @@ _CALLED_BY_MOST, _CALLED_BY_SOME = ("search modes", "lists"), ("tasks tabu", "di
 
 def pytest_configure(config: pytest.Config) -> None:
     """Read the stored optima; before several workers start, compile what they call: else each would, at the same time."""
-    optima.OPTIMA.use(record=optima.RECORD in os.environ)
+    optima.OPTIMA.use(os.environ.get(optima.RECORD))
     if getattr(config.option, "dist", "no") == "no" or hasattr(config, "workerinput") or config.option.collectonly:
         return
     from solver.engine.kernels import ALL_KERNELS

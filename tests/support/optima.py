@@ -53,11 +53,11 @@ class Optima:
         self.record: dict[str, Any] | None = None
         self._inside = False
 
-    def use(self, record: bool) -> None:
-        """Read the table from now on, or write down what is computed."""
-        self.record = {} if record else None
-        self.stored = {} if record or not TABLE.exists() else json.loads(TABLE.read_text(encoding="utf-8"))
-        self.read = not record
+    def use(self, record: str | None) -> None:
+        """Read the table from now on; "more" also writes down what it lacks, and "all" starts from an empty one."""
+        self.record = None if record is None else {}
+        self.stored = {} if record == "all" or not TABLE.exists() else json.loads(TABLE.read_text(encoding="utf-8"))
+        self.read = record is None
 
     def find(self, key: str, compute: Callable[[], Any]) -> Any:
         """The value of a key as JSON has it: the stored one, or that of the computation, which has to be the same."""
@@ -71,7 +71,7 @@ class Optima:
             found = compute()
         finally:
             self._inside = False
-        if self.record is not None:
+        if known is MISSING and self.record is not None:
             self.record[key] = found
         elif known is MISSING:
             file = os.environ.get("PYTEST_CURRENT_TEST", "").partition("::")[0]
