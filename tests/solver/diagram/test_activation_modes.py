@@ -23,7 +23,7 @@ from solver.diagram.activation_mode_bounds import bounds_of_activation_modes
 from solver.diagram.activation_modes.relaxation import ModelledDevice, ModeRelaxation
 from solver.diagram.activation_modes.states import Move, State, States
 from solver.engine.engine import ENGINE
-from solver.engine.opening.sequential import Sequential
+from solver.engine.construction.sequential import Sequential
 from solver.limits import Limits
 from solver.solve import solve
 from tests.support.exact_optimum import exact_optimum

@@ -15,6 +15,7 @@ from pipesched.validation.validator import validate
 from solver.bounds.saving.certificates import certificates
 from solver.construction.timing import best_times
 from solver.engine.engine import ENGINE
+from solver.engine.construction.sequential import Sequential
 from solver.engine.search import Search
 from solver.limits import Limits
 from solver.solve import solve
@@ -49,8 +50,8 @@ def test_the_check_makes_the_same_plain_problem() -> None:
 
 def test_more_is_proved_of_it_than_of_single_streams() -> None:
     one = next(problem for problem in drawn_tasks(61) if problem.name.startswith("61-6 "))
-    engine = replace(ENGINE, subsolvers=ENGINE.subsolvers[-1:], finish=Search.solution)
-    found = solve(one, Limits(workers=1, deterministic=0.1), engine=engine)
+    engine = replace(ENGINE, construction=(Sequential(),), subsolvers=ENGINE.subsolvers[-1:], finish=Search.solution)
+    found = solve(one, Limits(seconds=600, workers=1, deterministic=0.1), engine=engine)
     assert isinstance(found.certificate.evidence, TasksAsStages)
     assert found.lower_bound_ticks > 1.05 * certificates(one, one.objective)[0].value_ticks
 
