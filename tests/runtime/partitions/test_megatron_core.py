@@ -70,7 +70,7 @@ def test_a_block_recomputes_what_the_hook_says(monkeypatch: pytest.MonkeyPatch) 
     try:
         parallel_state.initialize_model_parallel(1, 1)
         config = core("transformer.transformer_config").TransformerConfig(
-            num_layers=4, hidden_size=16, num_attention_heads=2, use_cpu_initialization=True,
+            num_layers=4, hidden_size=16, ffn_hidden_size=64, num_attention_heads=2, use_cpu_initialization=True,
             recompute_granularity="full", recompute_method="block", recompute_num_layers=3,
             masked_softmax_fusion=False, bias_dropout_fusion=False, persist_layer_norm=False, apply_rope_fusion=False,
             gradient_accumulation_fusion=False,
