@@ -22,8 +22,8 @@ from solver.diagram import activation_mode_bounds
 from solver.diagram.activation_mode_bounds import bounds_of_activation_modes
 from solver.diagram.activation_modes.relaxation import ModelledDevice, ModeRelaxation
 from solver.diagram.activation_modes.states import Move, State, States
-from solver.engine.engine import ENGINE
 from solver.engine.construction.sequential import Sequential
+from solver.engine.engine import ENGINE
 from solver.limits import Limits
 from solver.solve import solve
 from tests.support.exact_optimum import exact_optimum
@@ -99,8 +99,8 @@ def test_two_devices_prove_more_than_one() -> None:
 
 def test_a_solve_proves_what_no_bound_in_words_does() -> None:
     """By the engine's turns of diagrams, alone."""
-    diagrams = tuple(part for part in ENGINE.parts if part.name == "diagrams below a value")
-    engine = replace(ENGINE, opening=(Sequential(),), parts=diagrams)
+    diagrams = tuple(one for one in ENGINE.subsolvers if one.name == "diagrams below a value")
+    engine = replace(ENGINE, construction=(Sequential(),), subsolvers=diagrams)
     found = solve(drawn_tasks(13)[9], Limits(seconds=600, deterministic=1, workers=1), engine=engine)
     assert found.lower_bound == 404
 

@@ -14,8 +14,8 @@ from pipesched.schedule.rescale import value_of
 from pipesched.validation.validator import validate
 from solver.bounds.saving.certificates import certificates
 from solver.construction.timing import best_times
-from solver.engine.engine import ENGINE
 from solver.engine.construction.sequential import Sequential
+from solver.engine.engine import ENGINE
 from solver.engine.search import Search
 from solver.limits import Limits
 from solver.solve import solve
