@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from commands.reports.solved.atlas import nearest_cell
 from commands.reports.solved.robustness import mean_text, noise_text
 from commands.shared.output import percent
 from commands.shared.output import time as time_text
@@ -13,17 +14,23 @@ from pipesched.results.solution import Solution
 
 
 class Recommendation(NamedTuple):
-    """The schedule's name and the reason, which goes on from the name."""
+    """The schedule's name, the reason, which goes on from the name, and the nearest cell of the atlas, if any."""
 
     name: str
     reason: str
+    atlas: str | None = None
 
     def __str__(self) -> str:
-        return f"recommended: {self.name}, {self.reason}"
+        return f"recommended: {self.name}, {self.reason}" + (f"; {self.atlas}" if self.atlas else "")
 
 
 def recommendation(solution: Solution, found: Robustness | None, robust: bool = False) -> Recommendation | None:
     """None without a schedule; `robust`: the schedule was searched for its mean under noise."""
+    chosen, cell = _recommendation(solution, found, robust), nearest_cell(solution.problem)
+    return None if chosen is None else chosen._replace(atlas=None if cell is None else str(cell))
+
+
+def _recommendation(solution: Solution, found: Robustness | None, robust: bool) -> Recommendation | None:
     problem, value, best = solution.problem, solution.value_ticks, solution.best_candidate
     if value is None:
         return None

@@ -1,0 +1,65 @@
+"""The atlas of published schedules: `python -m benchmarks.atlas [--devices 4,8] [--again --units 2] [--draw]`.
+
+Solves the cells that the file of rows does not have, each checked and stored as it ends, so that the same command goes
+on where it stopped; then draws the maps and writes docs/atlas.md and the table that `solve` reads. With --again the
+cells that are not proved are searched on, where --units is more than they had.
+"""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.atlas.grid import DEVICES
+from benchmarks.atlas.page import write_all
+from benchmarks.atlas.row import read_rows
+from benchmarks.atlas.settle import Effort
+from benchmarks.atlas.survey import survey
+from benchmarks.reporting.page import exit_code
+from pipesched.errors import BadInput
+
+COMMAND = "python -m benchmarks.atlas"
+ROWS = Path(__file__).resolve().parents[1] / "data" / "atlas.jsonl"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """0; 2 for a wrong argument, 130 where it was interrupted."""
+    parser = ArgumentParser(COMMAND, description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    parser.add_argument("--devices", default=",".join(map(str, DEVICES)), metavar="P,…", help="numbers of devices")
+    parser.add_argument("--units", type=float, default=0.2, help="of CP-SAT's work for each search (default 0.2)")
+    parser.add_argument(
+        "--processor-seconds", type=float, default=10, metavar="S", help="most for each search (default 10)"
+    )
+    parser.add_argument("--again", action="store_true", help="search on in cells that are not proved")
+    parser.add_argument("--draw", action="store_true", help="search nothing; write maps, page and table of the rows")
+    parser.add_argument("--rows", type=Path, default=ROWS, metavar="FILE", help="the file of rows")
+    parser.add_argument("--store", type=Path, default=Path("results/atlas.sqlite"), metavar="FILE", help="schedules")
+    return exit_code(lambda: _run(parser.parse_args(arguments)))
+
+
+def _run(args: Namespace) -> int:
+    if not args.units > 0 or not args.processor_seconds > 0:
+        raise BadInput("--units, --processor-seconds: found a number that is not above 0; allowed: above 0")
+    if not args.draw:
+        try:
+            devices = [int(p) for p in args.devices.split(",")]
+        except ValueError:
+            raise BadInput(f"--devices: found {args.devices!r}; allowed: numbers such as 4,8") from None
+        effort = Effort(args.units, args.processor_seconds)
+        try:
+            survey(devices, effort, args.again, args.rows, args.store, lambda line: print(line, flush=True))
+        except KeyboardInterrupt:
+            print("interrupted: the same command goes on from here", file=sys.stderr)
+            return 130
+    rows = read_rows(args.rows)
+    if not rows:
+        raise BadInput(f"{args.rows}: found no rows; allowed: a file that this command wrote")
+    for path in write_all([*rows.values()]):
+        print(f"wrote {path}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""The run of the atlas: point by point, each checked and stored before the next begins."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from benchmarks.atlas.grid import MEMORIES, Family, Point, families, points
+from benchmarks.atlas.row import Placed, Published, Row, read_rows, write_rows
+from benchmarks.atlas.settle import Effort, Settling
+from benchmarks.reporting.page import machine
+from commands.reports.checks.cell_check import check_cell
+from pipesched.checking.finding import Verdict
+from pipesched.errors import Disagreement
+from pipesched.files.exact_numbers import write_json
+from pipesched.sweeps.cells import Cell
+from pipesched.sweeps.outcome import Outcome
+from pipesched.sweeps.store import Store
+from pipesched.sweeps.stored import StoredCell
+
+
+def survey(
+    devices: Sequence[int], effort: Effort, again: bool, path: Path, store: Path, say: Callable[[str], None]
+) -> dict[Point, Row]:
+    """Every point of these numbers of devices that `path` does not have; with `again` open ones of less work too."""
+    rows, made_by = read_rows(path), f"{machine(0, 1)}; commit {_commit()}"
+    wanted = [family for family in families(devices) if any(_open(rows, point, effort, again) for point in _of(family))]
+    with Store(store) as known:
+        for family in wanted:
+            sweep = family.sweep
+            known.enter(sweep)
+            settling = Settling(sweep.cells, known, effort)
+            for point, cells in points(family, sweep):
+                if not _open(rows, point, effort, again):
+                    continue
+                began = time.process_time()
+                settling.settle(cells)
+                # What was found with this memory may settle points of other memory of the family.
+                made = {point} | {other for other in _of(family) if other in rows and not rows[other].proved}
+                for each, own in points(family, sweep):
+                    if each in made:
+                        seconds = time.process_time() - began if each == point else rows[each].seconds
+                        work = effort.units if each == point else rows[each].units
+                        rows[each] = Row(each, _placed(own, settling.known), work, seconds, made_by)
+                write_rows(path, rows.values())
+                say(said(rows[point], len(rows)))
+    return rows
+
+
+def _open(rows: Mapping[Point, Row], point: Point, effort: Effort, again: bool) -> bool:
+    row = rows.get(point)
+    return row is None or (again and not row.proved and row.units < effort.units)
+
+
+def _of(family: Family) -> list[Point]:
+    return [Point(family, memory) for memory in MEMORIES]
+
+
+def said(row: Row, number: int) -> str:
+    """A point in one line."""
+    best = row.fitting[0] if row.fitting else None
+    published = "no published schedule fits" if best is None else f"{best.schedule} on {best.placement} {best.value}"
+    state = "optimal" if row.proved else f"none below {row.lower_bound}"
+    found = f"{row.value} on {', '.join(row.placements)}, {state}; {published}"
+    return f"{number}: {row.point.key}: {found}; {row.seconds:.1f} s"
+
+
+def _placed(cells: Mapping[str, Cell], known: Mapping[str, Outcome]) -> dict[str, Placed]:
+    return {name: _one(cell, known[cell.key]) for name, cell in cells.items()}
+
+
+def _one(cell: Cell, known: Outcome) -> Placed:
+    """The outcome of a cell as `check` verifies it; `Disagreement` where it refuses the schedule or the bound."""
+    stored = StoredCell(cell.name, cell.number, cell.place, cell.key, "", write_json(cell.document), known)
+    found = check_cell(stored)
+    if not found.holds:
+        raise Disagreement(f"{cell.name}, cell {cell.number}: {'; '.join(found.wrong) or found.findings[0].text}")
+    counts = found.verdict in (Verdict.VERIFIED, Verdict.TRUSTED)
+    published = {
+        one.name: Published(int(one.value), int(one.memory or 0), one.fits)
+        for one in known.published
+        if one.value is not None
+    }
+    return Placed(
+        None if known.value is None else int(known.value),
+        int(known.lower_bound) if counts and known.lower_bound is not None else None,
+        known.kind if counts else "",
+        "" if found.verdict is None else found.verdict.value,
+        published,
+    )
+
+
+def _commit() -> str:
+    """The commit of this checkout; `unknown` outside of one."""
+    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"

@@ -1,0 +1,150 @@
+"""The atlas: fair cells, points settled over all placements, rows that go on where they stopped, and its page."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from benchmarks.atlas import page, survey
+from benchmarks.atlas.__main__ import ROWS, main
+from benchmarks.atlas.grid import LENGTHS, MEMORIES, PLACEMENTS, RATIOS, TRANSFERS, Family, Point, families, points
+from benchmarks.atlas.maps import said
+from benchmarks.atlas.row import IMPROVED, Placed, Published, Row, read_rows, write_rows
+from benchmarks.atlas.sentences import sentences
+from benchmarks.atlas.settle import Effort
+from commands.main import main as pipesched
+from pipesched import Limits, solve
+from pipesched.problem.problem import Problem
+
+SMALL = Family(4, 1, "2:2:1", Fraction("1/20"))
+
+
+def row(value: int | None, bound: int, published: dict[str, Published], memory: str = "1", **others: Placed) -> Row:
+    placed = {"linear": Placed(value, bound, "load", "verified", published)} | others
+    return Row(Point(SMALL, Fraction(memory)), placed, 0.2, 1.0, "test")
+
+
+def test_a_device_has_the_same_work_and_memory_on_every_placement() -> None:
+    family = Family(4, 2, "2:2:1", Fraction("1/5"))
+    for point, cells in points(family, family.sweep):
+        assert {*cells} == {*PLACEMENTS}
+        for cell in cells.values():
+            problem = cell.problem
+            assert isinstance(problem, Problem)
+            assert (problem.devices, problem.microbatches) == (4, 8)
+            for stages in problem.placement.stages_of:
+                work = [problem.stages[s] for s in stages]
+                assert sum(stage.forward for stage in work) * problem.tick == 20
+                assert sum(stage.weight or 0 for stage in work) * problem.tick == 10
+            whole = sum(problem.network.held_in_flight) * problem.resolution / 4
+            assert problem.room[0] is not None
+            assert problem.room[0] * problem.resolution == point.memory * 4 * whole
+            assert {stage.transfer * problem.tick for stage in problem.stages[:-1]} == {4}
+
+
+def test_a_backward_that_does_not_split_has_no_weight_pass() -> None:
+    family = Family(4, 1, "1:2", Fraction(0))
+    problems = [cell.problem for cell in family.sweep.cells]
+    assert not any(isinstance(one, Problem) and one.splittable for one in problems)
+
+
+def test_the_families_are_all_combinations_with_the_fewest_passes_first() -> None:
+    found = families([8, 4])
+    assert len(found) == 2 * len(LENGTHS) * len(RATIOS) * len(TRANSFERS)
+    assert [one.passes for one in found] == sorted(one.passes for one in found)
+
+
+@pytest.fixture(scope="module")
+def surveyed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, list[str]]:
+    folder, lines = tmp_path_factory.mktemp("atlas"), list[str]()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(survey, "families", lambda _: [SMALL])
+
+        def stop_after_two(line: str) -> None:
+            lines.append(line)
+            if len(lines) == 2:
+                raise KeyboardInterrupt
+
+        files = folder / "rows.jsonl", folder / "store.sqlite"
+        with pytest.raises(KeyboardInterrupt):
+            survey.survey([4], Effort(0.2, 10), False, *files, stop_after_two)
+        assert len(read_rows(files[0])) == 2
+        survey.survey([4], Effort(0.2, 10), False, *files, lines.append)
+        survey.survey([4], Effort(0.2, 10), False, *files, lines.append)
+    return *files, lines
+
+
+def test_a_run_goes_on_where_it_stopped_and_does_nothing_twice(surveyed: tuple[Path, Path, list[str]]) -> None:
+    rows, _, lines = surveyed
+    assert len(lines) == len(read_rows(rows)) == len(MEMORIES)
+
+
+def test_the_best_of_all_placements_is_that_of_full_searches(surveyed: tuple[Path, Path, list[str]]) -> None:
+    rows = read_rows(surveyed[0])
+    for point, cells in points(SMALL, SMALL.sweep):
+        found = rows[point]
+        assert found.proved
+        full = {
+            name: solve(cell.problem, Limits(seconds=60, deterministic=2, workers=1)) for name, cell in cells.items()
+        }
+        assert found.value == min(one.value for one in full.values() if one.value is not None)
+        assert all(found.placed[name].value == full[name].value for name in found.placements)
+        assert all((found.placed[name].lower_bound or 0) <= (full[name].value or 0) for name in cells)
+
+
+def test_check_verifies_the_store(surveyed: tuple[Path, Path, list[str]], capsys: pytest.CaptureFixture[str]) -> None:
+    assert pipesched(["check", str(surveyed[1])]) == 0
+    assert ", 0 wrong; bounds: " in capsys.readouterr().out
+
+
+def test_published_schedules_of_a_row_are_without_our_improvements(surveyed: tuple[Path, Path, list[str]]) -> None:
+    for found in read_rows(surveyed[0]).values():
+        names = {name for one in found.placed.values() for name in one.published}
+        assert {"1f1b", "zb", "interleaved-1f1b"} <= names
+        assert not {one.schedule for one in found.fitting} & {*IMPROVED}
+        assert found.excess is not None
+        assert found.excess >= 0
+
+
+def test_rows_are_read_as_they_were_written(surveyed: tuple[Path, Path, list[str]], tmp_path: Path) -> None:
+    rows = read_rows(surveyed[0])
+    write_rows(tmp_path / "again.jsonl", rows.values())
+    assert (tmp_path / "again.jsonl").read_bytes() == surveyed[0].read_bytes()
+    (tmp_path / "again.jsonl").write_text("{}\n")
+    assert main(["--draw", "--rows", str(tmp_path / "again.jsonl")]) == 2
+
+
+def test_a_row_takes_the_least_bound_and_the_best_value_of_all_placements() -> None:
+    other = Placed(90, 85, "load", "trusted", {"zbv": Published(95, 4, True), "v-min": Published(80, 9, False)})
+    found = row(100, 95, {"zb-h1": Published(100, 4, True), "gpipe": Published(95, 3, True)}, **{"v-shape": other})
+    assert (found.value, found.lower_bound, found.proved, found.trusted) == (90, 85, False, True)
+    assert found.placements == ["v-shape"]
+    assert [one.schedule for one in found.fitting] == ["gpipe", "zbv", "zb-h1"]
+    assert said(found) == "gpipe\n≥ +5.6 %"
+    assert said(row(100, 100, {"zb-h1": Published(100, 4, True)})) == "zb-h1\noptimal"
+    assert said(row(100, 100, {"zb-h1": Published(90, 9, False)})) == "none fits"
+    assert row(None, 95, {}).placements == []
+
+
+def test_ten_sentences() -> None:
+    rows = [row(100, 100, {"zb": Published(110, 1, True)}, str(memory)) for memory in MEMORIES]
+    found = sentences(rows)
+    assert len(found) == 10
+    assert found[0] == "In 5 of 5 cells (100 %) the optimum over the three placements is proved."
+    assert "is best as zb (1): proved optimal in 0, 10.0 % longer than the best order in the mean" in found[3]
+
+
+def test_the_page_is_that_of_the_rows() -> None:
+    rows = read_rows(ROWS)
+    shown = sorted({point.family.devices for point in rows})
+    assert page.text([*rows.values()], shown) in (page.DOCS / "atlas.md").read_text(encoding="utf-8")
+    for p in shown:
+        assert (page.DOCS / "images" / f"atlas-p{p}.png").is_file()
+
+
+@pytest.mark.parametrize("arguments", [["--devices", "5"], ["--devices", "four"], ["--units", "0"]])
+def test_wrong_arguments_are_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    assert "allowed" in capsys.readouterr().err
