@@ -40,6 +40,7 @@ _NEITHER = frozenset(
         "follows",
         "barriers",
         "serves",
+        "frozen",
         "placement",
         "stages",
         "holders",

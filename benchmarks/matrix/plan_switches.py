@@ -161,6 +161,18 @@ def _keep(draft: Draft) -> None:
     draft.section("parameters", "gather")["keep"] = draft.random.choice(("always", {"window": 1}))
 
 
+def _frozen(draft: Draft) -> None:
+    """Layers before the first that trains, or others, or all of them."""
+    layers = _layers(draft)
+    chosen = draft.random.choice((layers[:1], layers[:2], layers[:2], layers[1:2], layers[::2], layers))
+    for layer in chosen:
+        layer["frozen"] = True
+
+
+def _frozen_encoder(draft: Draft) -> None:
+    draft.section("encoder")["frozen"] = True
+
+
 def _encoder(draft: Draft) -> None:
     where = draft.random.choice(("first-stage", "own-device", "in-the-bubbles", "replicated"))
     own: Document = {"placement": where, "count": 2, "forward": 1, "backward": 2, "activation": 1}
@@ -219,11 +231,13 @@ SWITCHES = (
     Switch("step", ("parameters.step", "layers.step"), _collective("step")),
     Switch("gather", ("parameters.gather", "layers.gather", "layers.gathered"), _collective("gather", "gathered")),
     Switch("keep", ("parameters.gather.keep",), _keep, "", ("gather",)),
+    Switch("frozen", ("layers.frozen",), _frozen),
     Switch("overlap next", ("overlap_next",), _set("overlap_next", True), "", ("step",)),
     Switch("span", ("objective",), _set("objective", "span")),
     Switch("cluster", ("cluster",), _cluster),
     Switch("free cluster", ("decide.cluster",), _cluster_free, "", ("cluster",)),
     Switch("encoder", ("encoder",), _encoder),
+    Switch("frozen encoder", ("encoder.frozen",), _frozen_encoder, "", ("encoder",)),
     Switch("vocabulary", ("vocabulary",), _set("vocabulary", "shared", "free")),
     Switch("labels", ("name", "time_unit", "memory.unit"), _labels),
     Switch("model", ("model", "hardware"), _model),

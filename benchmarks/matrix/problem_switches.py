@@ -340,6 +340,24 @@ def _module_parameters(draft: Draft) -> None:
     own["parameters"] = {"step": {"time": 1}}
 
 
+def _frozen(draft: Draft) -> None:
+    """Some of the first stages of every chain, and the modules that they need."""
+    chains = draft.document.get("chains")
+    shortest = min(len(chain["stages"]) for chain in chains) if chains else draft.stages
+    if draft.document.get("placement") == "bidirectional":
+        shortest //= 2
+    draft.document["frozen"] = draft.random.randint(1, shortest)
+    frozen = set(range(draft.document["frozen"]))
+    for keys in draft.document.get("modules", {}).values():
+        fed = keys.get("feeds", 0)
+        if "follows" not in keys and frozen & {*(fed if isinstance(fed, list) else [fed])}:
+            keys["frozen"] = True
+
+
+def _frozen_module(draft: Draft) -> None:
+    draft.section("modules", "vision")["frozen"] = True
+
+
 def _iteration(draft: Draft) -> Document:
     draft.document["objective"] = "iteration"
     return draft.section("parameters")
@@ -475,6 +493,8 @@ SWITCHES = (
     Switch("replicated", ("modules",), _replicated),
     Switch("shared embedding", ("modules",), _shared_embedding),
     Switch("shared head", ("modules",), _head),
+    Switch("frozen", ("frozen",), _frozen),
+    Switch("frozen module", ("modules",), _frozen_module, "", ("encoder",)),
     Switch("reduce", ("parameters.reduce.time", "parameters.reduce.on"), _reduce),
     Switch("holders", ("parameters.holders",), _holders, "", ("chains", "reduce")),
     Switch("buckets", ("parameters.reduce.buckets",), _buckets, "", ("reduce",)),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
 
 from formulations.partition.partition_model import PartitionModel
 from formulations.partition.stage_terms import Linear, StageTerms
@@ -30,7 +29,7 @@ class ChainPaths:
 
     def __init__(self, model: PartitionModel, choice: Choice) -> None:
         plan = model.plan
-        self.model, self.plan = model, plan
+        self.model, self.plan, self._choice = model, plan, choice
         self.placement = choice.on(plan.cluster.devices)
         self.chains = self.placement.chains
         self.one_chain = len(self.chains) == 1
@@ -103,12 +102,8 @@ class ChainPaths:
         return variable
 
     def _lags(self) -> list[tuple[int, int]]:
-        """Ticks from each stage of the chain to the next, and of the gradient back."""
-        where, cluster, tick = self.placement.stage_device, self.plan.cluster, self.plan.tick
-        return [
-            (int(cluster.lag(where[a], where[b]) / tick), int(cluster.lag(where[b], where[a]) / tick))
-            for a, b in pairwise(self.chains[0])
-        ]
+        """Ticks from each stage of the chain to the next, and of the gradient back, at the least."""
+        return self.plan.least_lags(self._choice)
 
 
 def _longest(layer: LayerType) -> Fraction:

@@ -78,6 +78,7 @@ class ExtraLoads:
         first, last = chains[0], chains[(passes - 1) % copies]
         there = [(a.device, b.device) for a, b in pairwise(first)] + [(first[-1].device, fed)]
         back = [(b.device, a.device) for a, b in pairwise(last)] + [(fed, last[-1].device)]
+        back = [] if last[-1].costs.forward_only else back
         self.head = self._ticks(first[0].costs.gather)
         self.head += sum(self._ticks(stage.costs.forward) for stage in first) + self._lags(there)
         after_gradient = self._work(last[0].costs) - self._ticks(last[0].costs.forward)
@@ -93,7 +94,10 @@ class ExtraLoads:
         ahead = (self._ticks(part.gather + part.forward) for part in parts)
         self.head = max(self.head, max(ahead) + self._joining)
         after_gradient = (
-            self._work(parts[d]) - self._ticks(parts[d].forward) + self._lags([(fed, d)]) + self._after(parts[d])
+            self._work(parts[d])
+            - self._ticks(parts[d].forward)
+            + (0 if parts[d].forward_only else self._lags([(fed, d)]))
+            + self._after(parts[d])
             for d in ends
         )
         self.tail = max(self.tail, *after_gradient)

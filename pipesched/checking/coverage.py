@@ -16,6 +16,7 @@ _PROBLEM = {
 }  # fmt: skip
 _STAGE = {
     "forward", "backward", "weight", "fused", "transfer", "overlapped", "activation", "freed", "static", "stream",
+    "forward_only",
 }  # fmt: skip
 _POOL = {"capacity", "static"}
 

@@ -37,6 +37,8 @@ def _entry(layer: LayerType, timed: bool) -> Iterator[tuple[str, str]]:
         yield "freed_by_backward", number_text(layer.freed_by_backward, up=False)
     if layer.recompute:
         yield "recompute", f"[{', '.join(map(_way, layer.recompute))}]"
+    if layer.forward_only:
+        yield "frozen", "true"
     if layer.with_previous:
         yield "with_previous", "true"
 

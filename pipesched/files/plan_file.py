@@ -13,6 +13,7 @@ from pipesched.files.fields.together import refused_together
 from pipesched.files.other_kinds import Kind, refuse_other_kinds
 from pipesched.files.plans.checks import choices_of, plan_mistakes
 from pipesched.files.plans.device_classes import orders_of, slowness_of, with_device_classes
+from pipesched.files.plans.frozen import notes_on_frozen, with_frozen_layers
 from pipesched.files.plans.layers import required_of, with_derived_layers
 from pipesched.files.plans.parameters import buckets_of, parameters_of, times_added
 from pipesched.files.plans.schema import LayerEntry, OverheadSection, PlanFile, PlanMemory
@@ -67,7 +68,9 @@ def plan_problem_from(
         raise BadInput(*(f"{source}: {mistake}" for mistake in error.mistakes)) from None
     if found:
         raise BadInput(*(f"{source}: {mistake}" for mistake in found))
-    plan = replace(_build(form, default_name, steps), assumptions=filled.assumptions, step=filled.step)
+    notes = notes_on_frozen(form)
+    plan = _build(with_frozen_layers(form), default_name, steps)
+    plan = replace(plan, assumptions=filled.assumptions, step=filled.step, notes=(*plan.notes, *notes))
     broken = mistakes(plan.model, Partition(plan.counts)) if plan.counts else []
     if broken:
         raise BadInput(*(f"{source}: partition: {mistake}" for mistake in broken))
@@ -196,4 +199,5 @@ def _layer(entry: LayerEntry, tick: Fraction, step: Fraction, splits: bool, buck
         floor((entry.gathered or zero) / step) * step,
         time((entry.reduce or zero) / buckets) * buckets,
         time(entry.step or zero),
+        entry.frozen,
     )

@@ -32,6 +32,8 @@ class LayerType:
     is before, `attention_backward` that of the full backward; `kept_for_later` is the part of the activation (keys and
     values) that stays to the end of the first piece's backward, recomputed or not.
 
+    A layer that is `forward_only` is frozen, and so is all before it: no gradient reaches it, and it has no backward.
+
     For its parameters a stage takes the sums over its layers: `gather` and `reduce` are times of collectives, `step`
     that of the optimizer, `gathered` the memory of gathered parameters.
     """
@@ -54,6 +56,7 @@ class LayerType:
     gathered: Fraction = Fraction(0)
     reduce: Fraction = Fraction(0)
     step: Fraction = Fraction(0)
+    forward_only: bool = False
 
     @property
     def full_backward(self) -> Fraction:

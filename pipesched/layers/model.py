@@ -46,6 +46,11 @@ class Model:
         """The types of layers, each once, in the order in which they appear."""
         return tuple({layer.name: layer.alone for layer in self.layers}.values())
 
+    @cached_property
+    def before_training(self) -> int:
+        """Layers before the first one that needs a gradient of its output."""
+        return sum(layer.forward_only for layer in self.sequence)
+
     @property
     def splittable(self) -> bool:
         """True if backwards may run as B and a later W."""

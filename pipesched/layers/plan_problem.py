@@ -213,6 +213,19 @@ class PlanProblem:
         devices = placement.stage_device
         return [where[stage].slowed(self.cluster.slowness_of(devices[stage])) for stage in range(placement.stages)]
 
+    def least_lags(self, choice: Choice) -> list[tuple[int, int]]:
+        """Ticks from each stage of a chain to the next, and of the gradient back, at the least of all partitions.
+
+        A stage of frozen layers alone, with none that trains before it, gets no gradient.
+        """
+        where, frozen = choice.on(self.cluster.devices), self.model.before_training
+        lags = self.cluster.lag
+        devices = [where.stage_device[stage] for stage in where.chains[0]]
+        return [
+            (self._ticks(lags(a, b)), 0 if place < frozen else self._ticks(lags(b, a)))
+            for place, (a, b) in enumerate(pairwise(devices))
+        ]
+
     def slowness_of_places(self, placement: Placement) -> tuple[Fraction, ...]:
         """Of each place on a chain: that of its device, which is the same in all chains."""
         return tuple(self.cluster.slowness_of(placement.stage_device[stage]) for stage in placement.chains[0])
@@ -232,6 +245,7 @@ class PlanProblem:
             lent=self._whole_memory(costs.lent) if in_pieces else 0,
             gather=None if own.gather is None else self._gather(costs, own.gather, stages, passes),
             once=tuple(self._once(costs, own)),
+            forward_only=costs.forward_only,
         )
 
     def _once(self, costs: StageCosts, own: Parameters) -> Iterator[Once]:

@@ -61,5 +61,6 @@ def part_of(layer: LayerType, cluster: Cluster, device: int, splits: bool) -> St
         gathered=layer.gathered / parts,
         reduce=layer.reduce / parts,
         step=layer.step / parts,
+        forward_only=layer.forward_only,
     )
     return costs.slowed(cluster.slowness_of(device))

@@ -100,6 +100,8 @@ class Stage:
     gives back `collected` besides when it ends as B or BW. Each pass takes its `workspace` while it runs, and takes
     when it starts its part of `until_end`, which stays until the end of the iteration.
 
+    A stage that is `forward_only` is before all that trains: its backwards take no time, and no gradient is sent to it.
+
     From F to the backward an activation is kept if the stage `may_keep` it, or moves to the host where there is
     `offload`, or is computed again on `stream` by one of `recompute`.
 
@@ -128,6 +130,7 @@ class Stage:
     until_end: PassMemory = _NO_MEMORY
     once: tuple[Once, ...] = ()
     gather: Gather | None = None
+    forward_only: bool = False
 
     @property
     def kinds(self) -> tuple[PassKind, ...]:

@@ -38,7 +38,7 @@ def all_tasks(problem: Problem, kind: PassKind, stage: int) -> tuple[TaskSpec, .
     place = chain.index(stage) + (1 if kind is F else -1)
     if not 0 <= place < len(chain):
         return own
-    ticks = _travel(problem, stage, chain[place], stage if kind is F else chain[place])
+    ticks = _travel(problem, stage, chain[place], kind is not F)
     return (*own, TaskSpec(stream, ticks, "transfer")) if ticks else own
 
 
@@ -60,10 +60,10 @@ def needed(problem: Problem, kind: PassKind, stage: int) -> Iterator[tuple[PassK
     if kind in (B, BW):
         yield from ((other, stage, 0) for ways in ways_to_save(problem, stage) for other in ways - {OFFLOAD})
     if kind is F and place > 0:
-        yield F, chain[place - 1], _travel(problem, chain[place - 1], stage, chain[place - 1])
+        yield F, chain[place - 1], _travel(problem, chain[place - 1], stage, False)
     if kind in (B, BW) and place + 1 < len(chain):
         for sender in (B, BW):
-            yield sender, chain[place + 1], _travel(problem, chain[place + 1], stage, stage)
+            yield sender, chain[place + 1], _travel(problem, chain[place + 1], stage, True)
 
 
 def needed_of_others(problem: Problem, p: Pass) -> Iterator[tuple[Pass, int]]:
@@ -74,7 +74,8 @@ def needed_of_others(problem: Problem, p: Pass) -> Iterator[tuple[Pass, int]]:
     for before, after, backward, places, turns, barrier in problem.stage_arcs:
         if after == p.stage and p.kind in ((B, BW) if backward else (F,)):
             own = problem.stages[before].transfer
-            ticks = own if barrier else _travel(problem, before, after, after if backward else before)
+            joined = barrier and not (backward and problem.stages[after].forward_only)
+            ticks = own if joined else _travel(problem, before, after, backward)
             for j, i in met(problem, before, after, backward, places):
                 if i == p.microbatch:
                     kinds = (B, BW) if backward and not turns else (F,)
@@ -152,11 +153,15 @@ def for_each(problem: Problem, numbers: Whole, microbatches: Ints) -> Whole:
     return whole([int(number * scale[j]) for number, j in pairs], 2 * len(numbers) + 2)
 
 
-def _travel(problem: Problem, sender: int, receiver: int, lower: int) -> int:
-    """Ticks from one stage to another: those of the stage that is first on the chain, and those of the link."""
+def _travel(problem: Problem, sender: int, receiver: int, back: bool) -> int:
+    """Ticks from one stage to another: those of the stage that is first on the chain, and those of the link.
+
+    Nothing is sent back to a stage that runs forwards alone.
+    """
     here, there = problem.placement.stage_device[sender], problem.placement.stage_device[receiver]
-    if here == there:
+    if here == there or (back and problem.stages[receiver].forward_only):
         return 0
+    lower = receiver if back else sender
     return problem.stages[lower].transfer + (problem.links[here][there] if problem.links else 0)
 
 

@@ -138,6 +138,10 @@ class Game:
         links = self.problem.links
         return self.problem.stages[sender].transfer + (links[here][there] if links else 0) if here != there else 0
 
+    def _back(self, receiver: int, here: int, there: int) -> int:
+        """Ticks of a gradient to a stage; none is sent to one that runs forwards alone."""
+        return 0 if self.problem.stages[receiver].forward_only else self._lag(receiver, here, there)
+
     def _need(self, one: Pass, other: Pass, lag: int) -> None:
         """The second one begins so long after the first one has ended."""
         pair = self.passes[one].ends[-1], self.passes[other].begins[0]
@@ -165,7 +169,7 @@ class Game:
             own = self.problem.microbatches_of[last][n // module.copies]
             for fed, j in product(module.feeds, trunk[n * module.serves : (n + 1) * module.serves]):
                 self._need(Pass(F, last, own), Pass(F, fed, j), self._lag(last, where[last], where[fed]))
-                lag = self._lag(last, where[fed], where[last])
+                lag = self._back(last, where[fed], where[last])
                 self._need(self._backward(fed, j), self._backward(last, own), lag)
 
     def _share(self, module: Module) -> None:
@@ -182,13 +186,14 @@ class Game:
                 )
                 if module.barriers == 0:
                     self._need(forward, Pass(F, fed, place), collective)
-                    lag = self._lag(stage, where[fed], where[stage])
+                    lag = self._back(stage, where[fed], where[stage])
                     self._need(self._backward(fed, place), back, lag)
                     continue
                 self._need(Pass(F, fed, place), forward, sent)
                 for other, i in parts:
                     self._need(Pass(F, other, i), back, collective)
-                self._need(forward if module.barriers == 1 else back, self._backward(fed, place), collective)
+                joined = 0 if self.problem.stages[fed].forward_only else collective
+                self._need(forward if module.barriers == 1 else back, self._backward(fed, place), joined)
 
     def _gather(self, stage: int, count: int) -> None:
         """So many gatherings of a stage's parameters, each followed by its release."""
@@ -330,7 +335,7 @@ class Game:
         if problem.transfer_stream is None or not 0 <= place < len(walked):
             return None
         here, there = (problem.placement.stage_device[s] for s in (p.stage, walked[place]))
-        ticks = self._lag(p.stage if p.kind is F else walked[place], here, there)
+        ticks = self._lag(p.stage, here, there) if p.kind is F else self._back(walked[place], here, there)
         if not ticks:
             return None
         task = Task(p, part)
@@ -356,7 +361,9 @@ class Game:
             if place:
                 before = walked[place - 1]
                 tie(Pass(F, before, j), Pass(F, stage, j), self._lag(before, where[before], where[stage]))
-                tie(self._backward(stage, j), self._backward(before, j), self._lag(before, where[stage], where[before]))
+                tie(
+                    self._backward(stage, j), self._backward(before, j), self._back(before, where[stage], where[before])
+                )
 
     def orders(self, most: int = MOST_ORDERS) -> Iterator[dict[Stream, tuple[Task, ...]]]:
         """Every order of every stream that what tasks wait for does not forbid."""

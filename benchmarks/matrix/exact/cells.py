@@ -54,6 +54,7 @@ class Cell:
     copies: Copies | None = None
     ways: list[Recomputation] = field(default_factory=list)
     may_keep: bool = True
+    frozen: bool = False
     # Of F, B and W: held while the pass runs, and kept until the end.
     workspace: tuple[Fraction, Fraction, Fraction] = (Fraction(0), Fraction(0), Fraction(0))
     until_end: tuple[Fraction, Fraction, Fraction] = (Fraction(0), Fraction(0), Fraction(0))

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from benchmarks.matrix.exact.cells import BACKWARD, FORWARD, Cell, Shape, Spec, Tie
+from benchmarks.matrix.exact.frozen import freeze, untrained
 from benchmarks.matrix.exact.once import once_of
 from benchmarks.matrix.exact.values import of_stage
 
@@ -45,7 +46,8 @@ def add_modules(  # noqa: PLR0912 - one rule a key
                 for s, device in enumerate(copy):
                     passed = sum(cell.holder == (name, device, (c, s)) for line in cells.values() for cell in line)
                     own = once_of(keys["parameters"], shape.first_stream, device, s, Fraction(1), passed)
-                    shape.once.append(own._replace(holder=(name, device, (c, s))))
+                    own = own._replace(holder=(name, device, (c, s)))
+                    shape.once.append(untrained(own) if keys.get("frozen") else own)
     if in_line:
         lines: dict[tuple[object, ...], list[Cell]] = {}
         for cell in (cell for row in trunk for cell in row):
@@ -79,11 +81,14 @@ def _cell(name: str, keys: Mapping[str, Any], shape: Shape, device: int, place: 
     weight = None if times.get("weight") is None else time("weight")
     whole = time("fused") if times.get("fused") is not None else time("backward") + (weight or 0)
     first = shape.first_stream
-    return Cell(
+    found = Cell(
         device, (name, device, place), n, [Spec(first, time("forward"))], [Spec(first, time("backward"))],
         None if weight is None else [Spec(first, weight)], [Spec(first, whole)], None,
         of_stage(memory.get("activation", 1), s), of_stage(memory.get("freed_by_backward", 0), s),
     )  # fmt: skip
+    if keys.get("frozen"):
+        freeze(found)
+    return found
 
 
 def _lag(document: Mapping[str, Any], keys: Mapping[str, Any], s: int, one: Cell, other: Cell) -> Fraction:

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from benchmarks.matrix.exact.cells import BACKWARD, FORWARD, Cell, Copies, Host, Recomputation, Shape, Spec, Tie
+from benchmarks.matrix.exact.frozen import freeze, frozen_stages, untrained, without_gradients
 from benchmarks.matrix.exact.modules import add_modules
 from benchmarks.matrix.exact.once import once_of
 from benchmarks.matrix.exact.values import of_device, of_stage
@@ -41,6 +42,7 @@ def shape_of(document: Document) -> Shape:
     _once(document, shape)
     if document.get("modules"):
         add_modules(document, shape, [row[0] for row in rows])
+    without_gradients(shape)
     shape.span = document.get("objective") == "span" or bool(document.get("overlap_next"))
     return shape
 
@@ -91,6 +93,8 @@ def _cell(document: Document, step: Step, j: int, piece: int, pieces: int, scale
     found.workspace, found.until_end = (
         _of_passes(memory.get(key) or {}, s, scale) for key in ("workspace", "until_end")
     )
+    if s in frozen_stages(document):
+        freeze(found)
     words = {key: _word(document, key, s) for key in ("offload", "recompute")}
     if words["offload"] != "never" and words["recompute"] != "always":
         own = memory["offload"]
@@ -276,7 +280,9 @@ def _once(document: Document, shape: Shape) -> None:
         slow |= {(step.device, step.stage): step.slow for step in walk}
     for device, s in sorted(key for key in slow if _holder(document, key[1]) == key[1]):
         passes = sum(cell.holder == (device, s) for cell in shape.cells)
-        shape.once.append(once_of(section, first, device, s, slow[device, s], passes))
+        own = once_of(section, first, device, s, slow[device, s], passes)
+        trained = any(cell.holder == (device, s) and not cell.frozen for cell in shape.cells)
+        shape.once.append(own if trained else untrained(own))
     gather = section.get("gather") or {}
     shape.most_gathers = gather.get("most")
     keep = gather.get("keep")

@@ -66,6 +66,7 @@ def _document(layer: LayerType) -> dict[str, object]:
             {"name": way.name, "time": float(way.time), "keeps": float(way.keeps)} for way in layer.recompute
         ],
         "with_previous": layer.with_previous,
+        "frozen": layer.forward_only,
     }
 
 

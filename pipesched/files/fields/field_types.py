@@ -51,6 +51,7 @@ def _factor(value: object) -> Fraction | None:
 
 Text = Annotated[str, field("text", _text, {"type": "string"})]
 Count = Annotated[int, field(A_COUNT, whole_number(1), {"type": "integer", "minimum": 1})]
+Natural = Annotated[int, field("a whole number of at least 0", whole_number(0), {"type": "integer", "minimum": 0})]
 YesOrNo = Annotated[
     bool, field("true or false", lambda value: value if isinstance(value, bool) else None, {"type": "boolean"})
 ]

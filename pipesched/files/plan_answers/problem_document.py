@@ -137,6 +137,7 @@ def _layer(layer: LayerType) -> dict[str, object]:
     ways = [{"name": way.name, "time": str(way.time), "keeps": str(way.keeps)} for way in layer.recompute]
     given = {key: str(value) for key, value in numbers.items() if value is not None}
     more: dict[str, object] = {"recompute": ways} if ways else {}
+    more |= {"frozen": True} if layer.forward_only else {}
     return {"name": layer.name, "count": layer.count, **given, **more, "with_previous": layer.with_previous}
 
 

@@ -9,6 +9,7 @@ from fractions import Fraction
 from pipesched.files.fields.link_times import is_matrix, latency_of, wrong_size
 from pipesched.files.limits import MOST_CELLS, MOST_LAYERS
 from pipesched.files.plans.fields import PieceChoices
+from pipesched.files.plans.frozen import frozen_mistakes
 from pipesched.files.plans.parameters import parameter_mistakes
 from pipesched.files.plans.schema import LayerEntry, PlanFile, PlanMemory
 from pipesched.files.schema_errors import shown, shown_amount
@@ -28,6 +29,8 @@ def plan_mistakes(form: PlanFile, wrong: frozenset[str]) -> list[str]:
     found = [] if any(path.split(".")[0] == "layers" for path in wrong) else [*_layers(form)]
     if form.devices is not None and not wrong & {"placement", "chunks"}:
         found += [*_choices(form)]
+    if not any(path.split(".")[0] in ("layers", "encoder") for path in wrong):
+        found += frozen_mistakes(form)
     found += parameter_mistakes(form, [] if wrong & {"placement", "chunks"} else choices_of(form), wrong)
     capacity = form.memory.capacity if form.memory else None
     if isinstance(capacity, list) and form.devices is not None and len(capacity) != form.devices:

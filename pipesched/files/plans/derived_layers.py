@@ -71,6 +71,7 @@ def derived_from(
         model.fused_activation,
         model.fused_accumulation,
         Loss(model.loss),
+        frozenset(model.frozen or ()),
     )
     shared = _parallel(model.parallel or ParallelSection.model_validate({}))
     device = _hardware(hardware)

@@ -46,6 +46,10 @@ def with_derived_layers(form: PlanFile, wrong: frozenset[str]) -> tuple[Filled, 
     scheduled = form.parameters is not None and form.parameters.reduce is not None
     derived, step = derived_from(form.model, form.hardware, hide_exchange=not scheduled)
     layers = derived.layers
+    names = [layer.name for layer in layers]
+    if unknown := [name for name in form.model.frozen or () if name not in names]:
+        allowed = ", ".join(dict.fromkeys(names))
+        return Filled(form), [f"model.frozen: found {unknown[0]}; allowed: the model's layers, {allowed}"]
     if form.parameters and form.parameters.step is not None:
         layers = tuple(replace(one, step=step.optimizer.get(one.name, Fraction(0))) for one in layers)
         step = replace(step, optimizer={})
@@ -55,7 +59,10 @@ def with_derived_layers(form: PlanFile, wrong: frozenset[str]) -> tuple[Filled, 
         step = replace(step, reduction={})
     try:
         filled = {
-            "layers": [entry_of(layer) for layer in layers],
+            "layers": [
+                entry_of(layer).model_copy(update={"frozen": layer.name in (form.model.frozen or ())})
+                for layer in layers
+            ],
             "memory": PlanMemory(unit=MEMORY_UNIT, capacity=derived.capacity),
             "time_unit": TIME_UNIT,
             "transfer": derived.transfer if form.transfer is None else form.transfer,
@@ -72,7 +79,8 @@ def entry_of(layer: LayerType) -> LayerEntry:
     """A layer type as an entry of the file."""
     return LayerEntry(
         recompute=[RecomputeEntry(**way._asdict()) for way in layer.recompute] or None,
-        **{key: getattr(layer, key) for key in LayerEntry.model_fields if key != "recompute"},
+        frozen=layer.forward_only,
+        **{key: getattr(layer, key) for key in LayerEntry.model_fields if key not in ("recompute", "frozen")},
     )
 
 

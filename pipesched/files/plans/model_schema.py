@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from pipesched.files.fields import field_types
-from pipesched.files.fields.field import field, list_of, whole_number
+from pipesched.files.fields.field import field, list_of
 from pipesched.files.fields.section import Section
 from pipesched.files.plans.fields import ShareField
 from pipesched.layers.derived.shape import PRECISIONS, Loss, Sharding
@@ -27,7 +27,6 @@ def _ways(value: object) -> list[str] | None:
 
 
 _WAYS = field(f"a list of {_A_WAY}", _ways, {"type": "array", "items": {"type": "string"}})
-_Natural = Annotated[int, field("a whole number of at least 0", whole_number(0), {"type": "integer", "minimum": 0})]
 
 
 class AttentionSection(Section):
@@ -52,7 +51,7 @@ class ExpertsSection(Section):
 
     number: field_types.Count | None = Field(None, description="experts of a layer")
     per_token: field_types.Count | None = Field(None, description="experts that a token uses, shared ones apart")
-    shared: _Natural = Field(0, description="experts that every token uses; default 0")
+    shared: field_types.Natural = Field(0, description="experts that every token uses; default 0")
     ffn: field_types.Count | None = Field(None, description="width of one expert")
 
 
@@ -83,15 +82,18 @@ class ModelSection(Section):
     attention: AttentionSection | None = None
     ffn: field_types.Count | None = Field(None, description="width of the feed-forward block of a dense layer")
     gated: field_types.YesOrNo = Field(True, description="two projections up and one down (SwiGLU), not one of each")
-    dense_layers: _Natural | None = Field(
+    dense_layers: field_types.Natural | None = Field(
         None, description="the first layers, without experts; default: 0 with experts"
     )
     experts: ExpertsSection | None = None
     experts_every: field_types.Count = Field(
         1, description="after the first, dense layers, one layer in so many has experts, the first of them; default 1"
     )
-    mtp_layers: _Natural = Field(0, description="multi-token prediction layers; default 0")
+    mtp_layers: field_types.Natural = Field(0, description="multi-token prediction layers; default 0")
     tied: field_types.YesOrNo = Field(False, description="the head has the embedding's parameters")
+    frozen: field_types.Names | None = Field(
+        None, description="layers by name (embedding, layer, dense, moe, mtp, head) whose weights are not trained"
+    )
     sequence: field_types.Count | None = Field(None, description="tokens of a sequence")
     max_position_embeddings: field_types.Count | None = Field(
         None, description="tokens of the longest sequence in the model's own configuration; settings raise it if needed"
@@ -146,7 +148,7 @@ class HardwareSection(Section):
     attention_tflops: field_types.PlainNumber | None = Field(
         None, description="the same of attention; default sustained_tflops"
     )
-    multiprocessors: _Natural = Field(
+    multiprocessors: field_types.Natural = Field(
         0, description="of a device, which run tiles of products in waves; default 0, products of all sizes at one rate"
     )
     memory_bandwidth: field_types.PlainNumber | None = Field(

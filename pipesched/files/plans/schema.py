@@ -67,6 +67,11 @@ class _Costs(Section):
     freed_by_backward: field_types.Number | None = Field(
         None, description="part of it that B gives back, W the rest; default 0"
     )
+    frozen: field_types.YesOrNo = Field(
+        False,
+        description="its weights are not trained: no W, no reduce, no step; and where all layers before it are frozen "
+        "too, no backward and no activation held",
+    )
     gather: field_types.Number | None = Field(
         None, description="with parameters.gather: time to gather its parameters; default 0"
     )

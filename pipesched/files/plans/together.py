@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pipesched.files.fields.field import as_list
-from pipesched.files.fields.together import Part, Refused, given, of_value
+from pipesched.files.fields.field import as_list, finite_number
+from pipesched.files.fields.together import Part, Refused, at, given, of_value
 from pipesched.layers.vocabulary import Vocabulary
 
 _ENCODER = given("encoder")
@@ -25,6 +25,23 @@ def _fixed(document: Mapping[str, Any]) -> bool:
     return as_list(document.get("partition")) is not None
 
 
+def _runs_forwards_alone(document: Mapping[str, Any]) -> bool:
+    """Frozen layers with none before them that train: an encoder is before all of them."""
+    encoder = document.get("encoder")
+    if isinstance(encoder, Mapping):
+        return encoder.get("frozen") is True
+    first, names = (as_list(document.get("layers")) or [None])[0], as_list(at(document, "model.frozen")) or ()
+    return (isinstance(first, Mapping) and first.get("frozen") is True) or "embedding" in names
+
+
+def _above_zero(path: str) -> Part:
+    return Part(path, path, lambda document: (finite_number(at(document, path)) or 0) > 0)
+
+
+_FROZEN = Part("layers.frozen", "frozen layers before all that train", _runs_forwards_alone)
+_OVERLAPS = Part("overlap_next", "overlap_next", lambda document: document.get("overlap_next") is True)
+_SPANS = "passes without length of frozen stages end a device's span only when gradients are back at its place"
+_NONE_THERE = "stages of frozen layers have none"
 _VOCABULARY = [of_value("vocabulary", str(one)) for one in Vocabulary if one is not Vocabulary.ONE]
 _MODULES = (_ENCODER, *_VOCABULARY)  # of a plan: the stages that are none of the model's layers
 _SENDING = given("transfer.on")
@@ -36,6 +53,10 @@ _PIECES = given("sequence_chunks")
 REFUSED = (
     *(Refused(one, _ENCODER, "one", "passes of an encoder and of the vocabulary have no order among them")
       for one in _VOCABULARY),
+    Refused(of_value("objective", "span"), _FROZEN, "makespan", _SPANS),
+    Refused(_OVERLAPS, _FROZEN, "one of the two", _SPANS),
+    *(Refused(_above_zero(path), _FROZEN, "0", _NONE_THERE)
+      for path in ("stage_overhead.backward", "parameters.reduce.time", "parameters.step.time")),
     Refused(_SCHEDULE, _ENCODER, "free", "no published schedule has an encoder"),
     *(Refused(_SENDING, one, "transfers that occupy no stream", "transfers of modules occupy none")
       for one in _MODULES),

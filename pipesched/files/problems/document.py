@@ -69,6 +69,7 @@ def _module(problem: Problem, module: Module) -> dict[str, object]:
         "placement": "shared" if module.shared else places if module.copies > 1 else places[0],
         **(head if module.barriers else {"feeds": list(module.feeds)}),
         "serves": module.serves,
+        **({"frozen": True} if stages[0].forward_only else {}),
         "times": {key: as_numbers(values, problem.tick) for key, values in times.items() if None not in values},
         "memory": {
             "activation": as_numbers([s.activation for s in stages], step),

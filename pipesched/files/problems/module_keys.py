@@ -107,6 +107,9 @@ class ModuleSection(Section):
         "compute the gradient of the input, too",
     )
     serves: field_types.Count = Field(1, description="micro-batches of the trunk that one pass is for")
+    frozen: field_types.YesOrNo = Field(
+        False, description="its stages run forwards alone; needed where it feeds frozen stages; default false"
+    )
     times: ModuleTimes | None = None
     memory: ModuleMemory | None = None
     parameters: ParametersSection | None = Field(

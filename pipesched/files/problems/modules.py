@@ -103,6 +103,7 @@ def _wrong(keys: ModuleSection, copies: list[list[int]], trunk: ProblemFile, fir
     for key, fed in (("feeds", max(keys.feeds)), ("follows", keys.follows)):
         if fed is not None and fed >= stages:
             yield f"{key}: found stage {fed}; allowed: 0 to {stages - 1}, the stages of the trunk"
+    yield from _wrongly_frozen(keys, trunk)
     shared = keys.placement == SHARED
     if (keys.follows is None) != (keys.barriers is None):
         yield "follows, barriers: found one of the two; allowed: both, of a head, or none"
@@ -118,6 +119,15 @@ def _wrong(keys: ModuleSection, copies: list[list[int]], trunk: ProblemFile, fir
         yield f"serves: found {keys.serves}; allowed: what divides the {trunk.microbatches} micro-batches"
     elif not shared and len(copies) > trunk.microbatches // keys.serves:
         yield f"placement: found {len(copies)} copies; allowed: up to {trunk.microbatches // keys.serves}, one a pass"
+
+
+def _wrongly_frozen(keys: ModuleSection, trunk: ProblemFile) -> Iterator[str]:
+    """A module that frozen stages need trains nothing either; a head always needs its backward."""
+    frozen = placement_of(trunk).chains[0][: getattr(trunk, "frozen", None) or 0]
+    if keys.frozen and keys.follows is not None:
+        yield "frozen: found true with follows; allowed: false, since gradients begin at a head"
+    elif keys.follows is None and not keys.frozen and (fed := sorted({*keys.feeds} & {*frozen})):
+        yield f"feeds: found stage {fed[0]}, which is frozen; allowed: a stage that trains, or frozen: true"
 
 
 def _wrong_parameters(keys: ModuleSection, trunk: ProblemFile) -> Iterator[str]:
@@ -159,5 +169,6 @@ def _form(keys: ModuleSection, copies: list[list[int]], trunk: ProblemFile, pass
             **held,
         ),
         parameters=keys.parameters,
+        frozen=sum(map(len, copies)) if keys.frozen else None,
         objective=trunk.objective if keys.parameters else "makespan",
     )

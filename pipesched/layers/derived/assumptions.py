@@ -10,7 +10,10 @@ from pipesched.problem.formatting import plain
 def assumptions(shape: Shape, training: Training, parallel: Parallel, hardware: Hardware) -> tuple[str, ...]:
     """All of them, in the order: model, computation, communication, memory."""
     computation, communication = _computation(training, hardware), _communication(parallel, hardware)
-    return (*_model(shape), *computation, *communication, *_memory(training, parallel))
+    frozen = ", ".join(sorted(training.frozen))
+    weights = f"frozen: {frozen}: weights alone, without gradients and the optimizer's state; with a backward, all of"
+    told = [f"{weights} the activation until then"] if frozen else []
+    return (*_model(shape), *told, *computation, *communication, *_memory(training, parallel))
 
 
 def _model(shape: Shape) -> list[str]:

@@ -88,7 +88,7 @@ def derive(shape: Shape, training: Training, parallel: Parallel, hardware: Hardw
     kinds = _kinds(shape, training, parallel)
     zero, weight = Fraction(0), Fraction(0) if training.weight_split else None
     vocabulary = Parameters(vocabulary_parameters(shape), 0, 0)
-    state = state_bytes(vocabulary, parallel, training.precision) / _GIB
+    state = state_bytes(vocabulary, parallel, training.precision, "embedding" in training.frozen) / _GIB
     found = [LayerType("embedding", zero, zero, weight=weight, memory=state), *map(rates.layer, kinds)]
     found[-1] = replace(found[-1], recompute=())  # the head's
     working = zero
@@ -108,7 +108,7 @@ def derive(shape: Shape, training: Training, parallel: Parallel, hardware: Hardw
         steps.nearest(_ms(float(hidden_bytes(shape, training, parallel)) / hardware.pipeline)),
         assumptions(shape, training, parallel, hardware),
         {layer.name: time for layer in found if (time := rates.exposed(layer, held[layer.name]))},
-        {name: time for name, one in held.items() if (time := rates.step(one))},
+        {name: time for name, one in held.items() if name not in training.frozen and (time := rates.step(one))},
         model_operations(shape, training),
     )
 
@@ -150,6 +150,8 @@ class _Rates:
     def layer(self, kind: _Kind) -> LayerType:
         """A layer type: the time of its kernels and exchanges in each direction, and its memory."""
         forward, to_input, to_weight = products_seconds(kind.products, self.training, self.parallel, self.hardware)
+        frozen = kind.name in self.training.frozen
+        to_weight = 0.0 if frozen else to_weight
         attention = back = 0.0
         if kind.attends:
             attention, back = attention_seconds(self.shape, self.training, self.parallel, self.hardware)
@@ -160,11 +162,11 @@ class _Rates:
         launch = (self.hardware.moe_launch if kind.moe else self.hardware.dense_launch) if kind.attends else 0.0
         forward = max(forward, launch) + exchanged
         to_input = max(to_input, launch - to_weight) + exchanged
-        gathered = exchanged_bytes(kind.parameters, self.parallel, self.training.precision).each
+        gathered = exchanged_bytes(kind.parameters, self.parallel, self.training.precision, frozen).each
         if gathered and self.hardware.data:
-            # The forward hides one gather of weights; B and W the other, and the reduction of gradients.
-            one = float(gathered) / self.hardware.data / 3
-            forward, to_input = max(forward, one), max(to_input, 2 * one - to_weight)
+            # The forward hides one gather of weights; B and W the other, and the reduction of gradients, if any.
+            one = float(gathered) / self.hardware.data / (2 if frozen else 3)
+            forward, to_input = max(forward, one), max(to_input, one if frozen else 2 * one - to_weight)
         split, whole = self.training.weight_split, to_input + to_weight
         activation = kind.activation
         return LayerType(
@@ -173,7 +175,7 @@ class _Rates:
             _ms(to_input if split else whole),
             kind.number,
             weight=_ms(to_weight) if split else None,
-            memory=state_bytes(kind.parameters, self.parallel, self.training.precision) / _GIB,
+            memory=state_bytes(kind.parameters, self.parallel, self.training.precision, frozen) / _GIB,
             activation=activation.total / _GIB,
             freed_by_backward=activation.freed_by_backward / _GIB if split else Fraction(0),
             recompute=tuple(self._ways(kind, forward)),
@@ -226,7 +228,8 @@ class _Rates:
         """Once a step and layer: the exchange not hidden by its last backward (gradients) or a forward (weights)."""
         if self.hardware.data is None:
             return Fraction(0)
-        sent, hidden = exchanged_bytes(parameters, self.parallel, self.training.precision), self.hardware.data_hidden
+        frozen, hidden = layer.name in self.training.frozen, self.hardware.data_hidden
+        sent = exchanged_bytes(parameters, self.parallel, self.training.precision, frozen)
         reduced, gathered = (amount / Fraction(self.hardware.data) * 1000 for amount in sent[:2])
         share = _exact(hidden)
         return max(Fraction(0), reduced - share * layer.full_backward) + max(

@@ -80,8 +80,10 @@ def active_parameters(shape: Shape) -> int:
     return total_parameters(shape) - shape.layers_of.get(True, 0) * idle
 
 
-def state_bytes(parameters: Parameters, parallel: Parallel, precision: Precision) -> Fraction:
+def state_bytes(parameters: Parameters, parallel: Parallel, precision: Precision, frozen: bool = False) -> Fraction:
     """Bytes that a device holds at all times for a layer: weights, gradients and the optimizer's state.
+
+    Of a frozen layer weights alone.
 
     Each is divided among the devices that hold the same parameters where these share it. Every device of a tensor
     parallel group has the norms.
@@ -91,7 +93,7 @@ def state_bytes(parameters: Parameters, parallel: Parallel, precision: Precision
         (precision.number, (Sharding.PARAMETERS,)),
         (precision.gradient, (Sharding.PARAMETERS, Sharding.GRADIENTS)),
         (precision.optimizer, (Sharding.PARAMETERS, Sharding.GRADIENTS, Sharding.OPTIMIZER)),
-    )
+    )[: 1 if frozen else None]
     return sum(
         (own * Fraction(size, same if sharing in shared else 1)
          for own, same in _on_a_device(parameters, parallel) for size, shared in parts),
@@ -118,11 +120,13 @@ class Exchanged(NamedTuple):
     each: Fraction
 
 
-def exchanged_bytes(parameters: Parameters, parallel: Parallel, precision: Precision) -> Exchanged:
+def exchanged_bytes(
+    parameters: Parameters, parallel: Parallel, precision: Precision, frozen: bool = False
+) -> Exchanged:
     """A reduce-scatter of the gradients, and an all-gather of the weights, or without a sharded optimizer of gradients.
 
     Each sends all but a device's own part (arXiv 1910.02054, section 7). With shared gradients every micro-batch
-    reduces its own, with shared parameters it also gathers weights twice, in 16 bits.
+    reduces its own, with shared parameters it also gathers weights twice, in 16 bits. A frozen layer gathers alone.
     """
     number, gradient, _ = precision[:3]
     once = sum(
@@ -130,7 +134,9 @@ def exchanged_bytes(parameters: Parameters, parallel: Parallel, precision: Preci
         Fraction(0),
     )
     if parallel.sharding is Sharding.PARAMETERS:
-        return Exchanged(Fraction(0), Fraction(0), once * (2 * number + min(number, gradient)))
+        return Exchanged(Fraction(0), Fraction(0), once * (2 * number + (0 if frozen else min(number, gradient))))
+    if frozen:
+        return Exchanged(Fraction(0), Fraction(0), Fraction(0))
     return Exchanged(once * gradient, once * (number if parallel.sharded_optimizer else gradient), Fraction(0))
 
 

@@ -129,6 +129,7 @@ class Training:
     `fused_norms`: a normalization is one kernel; else several in 32 bits, like in eager PyTorch. `fused_activation`: so
     are a gated activation function and its product with the other half. `fused_accumulation`: products of W add to the
     gradients of earlier micro-batches; else kernels after them do.
+    Of `frozen` layers, by name, no gradient of weights is computed, kept or exchanged, and no optimizer has a state.
     """
 
     sequence: int
@@ -142,6 +143,7 @@ class Training:
     fused_activation: bool = True
     fused_accumulation: bool = True
     loss: Loss = Loss.PARALLEL
+    frozen: frozenset[str] = frozenset()
 
 
 class Sharding(StrEnum):

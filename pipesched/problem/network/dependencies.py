@@ -95,14 +95,18 @@ class Dependencies:
         return [
             Need(
                 tuple((kind, arc.before) for kind in ((F,) if arc.turns else kinds)),
-                self.stages[arc.before].transfer
-                if arc.barrier
-                else self._travel(arc.before, arc.after, arc.after if arc.backward else arc.before),
+                self._along(arc),
                 share=arc.share(self.walks),
             )
             for arc in self.stage_arcs
             if arc.after == stage and arc.backward == (F not in kinds)
         ]
+
+    def _along(self, arc: StageArc) -> int:
+        """Ticks of an arc between chains; no collective joins gradients that no stage needs."""
+        if not arc.barrier or (arc.backward and self.stages[arc.after].forward_only):
+            return self._travel(arc.before, arc.after, arc.backward)
+        return self.stages[arc.before].transfer
 
     def computing_with(self, stage: int) -> list[int]:
         """The stages that compute with the parameters of this one."""
@@ -119,15 +123,18 @@ class Dependencies:
 
     def lag(self, sender: int, receiver: int) -> int:
         """Ticks from a pass's end to its tensor's arrival at a neighbour on the chain: activation, or gradient back."""
-        return self._travel(sender, receiver, sender if self.placement.next[sender] == receiver else receiver)
+        return self._travel(sender, receiver, self.placement.next[sender] != receiver)
 
-    def _travel(self, sender: int, receiver: int, first: int) -> int:
-        """Ticks between two stages; `first` is that whose forward is first.
+    def _travel(self, sender: int, receiver: int, gradient: bool) -> int:
+        """Ticks between two stages of an activation, or of a gradient, which goes to the stage whose F is first.
 
         The file's key `transfer` gives either `Stage.transfer` or `links` (pipesched/files/problems/times_in_ticks.py).
         """
+        first = self.stages[receiver if gradient else sender]
         one, other = (self.placement.stage_device[stage] for stage in (sender, receiver))
-        return 0 if one == other else self.stages[first].transfer + (self.links[one][other] if self.links else 0)
+        if one == other or (gradient and first.forward_only):
+            return 0
+        return first.transfer + (self.links[one][other] if self.links else 0)
 
     def sends(self, lag: int) -> bool:
         """True if a tensor that takes so long is sent by a task of its own."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from pipesched.problem.passes import Pass, PassKind
+from pipesched.problem.passes import F, Pass, PassKind
 from pipesched.schedule.timeline import Timeline
 
 
@@ -21,8 +21,11 @@ class CriticalPath:
     lags: int
 
 
-def critical_path(timeline: Timeline, device: int | None = None) -> CriticalPath:
-    """Of the pass that ends last, on this device or anywhere; ties are broken by the order of passes."""
+def critical_path(timeline: Timeline, before_training: int = 0, device: int | None = None) -> CriticalPath:
+    """Of the pass that ends last, on this device or anywhere; ties are broken by the order of passes.
+
+    With so many layers `before_training` the first stages of some partitions get no gradient: none is counted there.
+    """
     problem, schedule = timeline.problem, timeline.schedule
     present = set(schedule.passes())
     before: dict[Pass, Pass] = {}
@@ -35,7 +38,7 @@ def critical_path(timeline: Timeline, device: int | None = None) -> CriticalPath
     last = present if device is None else set(schedule.passes_on(device))
     here = max(last, key=lambda p: (timeline.end(p), p))
     counts: Counter[tuple[PassKind, int]] = Counter()
-    lags = 0
+    lags, place = 0, {stage: at for chain in problem.placement.chains for at, stage in enumerate(chain)}
     while True:
         counts[here.kind, here.stage] += 1
         waits = [*problem.network.predecessors(here, present)]
@@ -44,5 +47,5 @@ def critical_path(timeline: Timeline, device: int | None = None) -> CriticalPath
         binding = [(p, lag) for p, lag in waits if timeline.end(p) + lag == timeline.start(here)]
         if timeline.start(here) == 0 or not binding:
             return CriticalPath(tuple(sorted(counts.items())), lags)
-        here, lag = min(binding, key=lambda wait: (wait[1], wait[0]))
-        lags += lag
+        after, (here, lag) = here, min(binding, key=lambda wait: (wait[1], wait[0]))
+        lags += 0 if after.kind is not F and place[after.stage] < before_training else lag

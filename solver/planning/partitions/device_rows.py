@@ -7,7 +7,6 @@ are split, memory that B does not give back is occupied to the end of W.
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -52,10 +51,7 @@ class DeviceRows:
         placement = choice.on(plan.cluster.devices)
         where = [placement.stage_device[stage] for stage in placement.chains[0]]
         self._fastest = min(tables.slower[device] for device in where)
-        ways = [
-            (int(plan.cluster.lag(a, b) / plan.tick), int(plan.cluster.lag(b, a) / plan.tick))
-            for a, b in pairwise(where)
-        ]
+        ways = plan.least_lags(choice)
         self._there, self._back = (np.array([0, *(way[n] for way in ways)]).cumsum() for n in (0, 1))
 
     def most_work(self, devices: list[int], value: int) -> int:

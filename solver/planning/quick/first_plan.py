@@ -79,6 +79,8 @@ def first_plan(plan: PlanProblem) -> FirstPlan | None:
     own = plan.model.parameters
     if own.gather or own.reduce or own.step or plan.cluster.slowness:
         return None
+    if plan.model.before_training and plan.cluster.transfer:
+        return None  # its formulas send a gradient to every stage
     sums = LayerSums(plan)
     found = [_Orders(plan, sums, choice).best() for choice in plan.choices]
     return min((one for one in found if one is not None), key=lambda one: one.step.total, default=None)

@@ -1,0 +1,86 @@
+"""Frozen stages: the first stages of every chain, without anything that trains, run forwards alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import Field
+
+from pipesched.files.features.catalogue import FEATURES, Feature, FeatureKeys
+from pipesched.files.fields import field_types
+from pipesched.files.fields.stage_placement import placement_of
+from pipesched.files.fields.together import Part, Refused, at, given, of_value
+from pipesched.problem.frozen_stages import with_frozen_stages
+from pipesched.problem.problem import Problem
+
+_KEY = "frozen"
+
+
+class Keys(FeatureKeys):
+    """The number of stages before all that trains."""
+
+    frozen: field_types.Natural | None = Field(
+        None,
+        description="the first stages of every micro-batch that run forwards alone, whatever times and memory "
+        "say of their backwards; no gradient is sent to them; default 0",
+    )
+
+
+def _mistakes(form: Any, stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
+    """No more of them than the shortest chain has."""
+    if not form.frozen or stages is None or form.devices is None or wrong & {"placement", "chunks", "chains"}:
+        return
+    most = min(map(len, placement_of(form).chains))
+    if form.frozen > most:
+        yield f"{_KEY}: found {form.frozen}; allowed: 0 to {most}, the stages that a micro-batch passes"
+
+
+def _lower(problem: Problem, form: Any) -> Problem:
+    count = form.frozen or 0
+    return with_frozen_stages(problem, {s for chain in problem.placement.chains for s in chain[:count]})
+
+
+def _written(problem: Problem) -> dict[str, object]:
+    frozen = [stage for stage in problem.placement.chains[0] if problem.stages[stage].forward_only]
+    return {_KEY: len(frozen)} if frozen else {}
+
+
+def _has_frozen_module(document: Mapping[str, Any]) -> bool:
+    modules = document.get("modules")
+    held = modules.values() if isinstance(modules, Mapping) else ()
+    return any(isinstance(keys, Mapping) and keys.get(_KEY) is True for keys in held)
+
+
+_MODULE = Part(f"modules.{_KEY}", "a frozen module", _has_frozen_module)
+_OVERLAPS = Part("overlap_next", "overlap_next", lambda document: document.get("overlap_next") is True)
+_SPANS = "passes without length of frozen stages end a device's span only when gradients are back at their place"
+_OWN = Part(_KEY, _KEY, lambda document: bool(at(document, _KEY)))
+_EITHER = "one of the two"
+_NOTHING_HELD = "a frozen stage holds no activation to save"
+_REFUSED = (
+    *(Refused(of_value("objective", "span"), one, "makespan or period", _SPANS) for one in (_OWN, _MODULE)),
+    *(Refused(_OVERLAPS, one, _EITHER, _SPANS) for one in (_OWN, _MODULE)),
+    Refused(given("times.overlapped"), _OWN, _EITHER, "a frozen stage has no backward for a block"),
+    Refused(_OWN, given("memory.offload"), _EITHER, _NOTHING_HELD),
+    Refused(_OWN, given("memory.recompute"), _EITHER, _NOTHING_HELD),
+    Refused(
+        _OWN,
+        given("memory.kept_for_later"),
+        _EITHER,
+        "keys and values of a frozen stage stay to the forward of the last piece, not to a backward",
+    ),
+)
+
+FEATURES.register(
+    Feature(
+        name=_KEY,
+        keys=Keys,
+        lower=_lower,
+        mistakes=_mistakes,
+        written=_written,
+        refused=_REFUSED,
+        in_form=(_KEY,),
+        there=lambda problem: any(stage.forward_only for stage in problem.stages),
+    )
+)
