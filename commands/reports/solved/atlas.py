@@ -157,7 +157,7 @@ def _alike(numbers: Iterable[int]) -> bool:
 def _distance(own: _Measures, cell: Cell) -> float | None:
     """Sum of the differences, each as a share of what is near; None where one of them is too large."""
     backward, weight = _RATIOS[cell.times]
-    if (own.weight is None) != (weight is None) or own.memory == 0:
+    if (own.weight is None) != (weight is None) or (own.memory is not None and own.memory <= 0):
         return None
     # More memory than the most of the atlas is as good as that.
     most = max(one.memory for one in cells())

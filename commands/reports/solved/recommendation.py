@@ -26,8 +26,10 @@ class Recommendation(NamedTuple):
 
 def recommendation(solution: Solution, found: Robustness | None, robust: bool = False) -> Recommendation | None:
     """None without a schedule; `robust`: the schedule was searched for its mean under noise."""
-    chosen, cell = _recommendation(solution, found, robust), nearest_cell(solution.problem)
-    return None if chosen is None else chosen._replace(atlas=None if cell is None else str(cell))
+    chosen = _recommendation(solution, found, robust)
+    if chosen is None or (cell := nearest_cell(solution.problem)) is None:
+        return chosen
+    return chosen._replace(atlas=str(cell))
 
 
 def _recommendation(solution: Solution, found: Robustness | None, robust: bool) -> Recommendation | None:
