@@ -127,6 +127,7 @@ def test_pairs_are_refused_as_the_table_says() -> None:
             assert not expected, (names, expected)
 
 
+@pytest.mark.filterwarnings("ignore:an optimum is not stored")  # each new switch draws other pairs
 @pytest.mark.parametrize("seed", range(25))
 def test_the_exact_model_is_that_of_every_order(seed: int) -> None:
     """Two models of the same documents, of which neither knows the other."""

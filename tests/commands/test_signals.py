@@ -11,8 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from pipesched.files.schedule_file import read_schedule
+from commands.shared.file_arguments import write_schedule
+from pipesched.files.schedule_file import ScheduleFile, read_schedule
+from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
+from solver.construction.list_scheduling import sequential
+from tests.support.makers import problem
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
@@ -144,13 +148,8 @@ def test_a_reader_that_went_away_is_no_error_and_costs_no_file(tmp_path: Path) -
 
 def test_sigterm_of_run_leaves_no_folder_and_no_process(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    body = (
-        "import sys; from pathlib import Path; from tests.support.makers import problem\n"
-        "from pipesched.files.schedule_file import ScheduleFile, to_text; from pipesched.simulation.simulator import simulate\n"
-        "from solver.construction.list_scheduling import sequential\n"
-        "one = problem(2, 4); Path('s.json').write_text(to_text(ScheduleFile(simulate(one, sequential(one)))))"
-    )
-    assert ended(start("-c", body, folder=tmp_path))[0] == 0
+    one = problem(2, 4)
+    write_schedule(tmp_path / "s.json", ScheduleFile(simulate(one, sequential(one))))
     process = start("-m", "commands.main", "run", "s.json", "--sleep-unit", "5s", folder=tmp_path)
     until = time.monotonic() + 60
     while not list(tmp_path.glob("pipesched-run-*/state.*")) and time.monotonic() < until:

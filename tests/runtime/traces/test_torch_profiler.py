@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +9,7 @@ import pytest
 from pipesched.problem.passes import BW, F
 from runtime.traces.catalogue import read_traces
 from runtime.traces.pipeline_trace import PipelineTrace
+from tests.support.forked_ranks import run_ranks
 
 pytest.importorskip("torch.distributed.pipelining.schedules")
 
@@ -26,8 +24,9 @@ from torch.distributed.pipelining import PipelineStage
 from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime
 from torch.profiler import ProfilerActivity, profile
 
-rank, seconds = int(sys.argv[1]), float(sys.argv[2])
-dist.init_process_group("gloo", init_method=f"file://{sys.argv[3]}/store", rank=rank, world_size=2)
+dist.init_process_group("gloo")
+rank, folder = dist.get_rank(), sys.argv[1]
+seconds = float(sys.argv[2 + rank])
 
 
 class Sleep(torch.autograd.Function):
@@ -55,7 +54,7 @@ class Stage(nn.Module):
 
 stage = PipelineStage(Stage(), rank, 2, torch.device("cpu"))
 runtime = _PipelineScheduleRuntime([stage], 2, loss_fn=nn.functional.mse_loss)
-runtime._load_csv(f"{sys.argv[3]}/schedule.csv")
+runtime._load_csv(f"{folder}/schedule.csv")
 x, y = torch.randn(2, 4, 3)
 
 
@@ -67,7 +66,7 @@ step()  # finds out the shapes
 with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:
     for _ in range(2):
         step()
-recorded.export_chrome_trace(f"{sys.argv[3]}/rank{rank}.json")
+recorded.export_chrome_trace(f"{folder}/rank{rank}.json")
 dist.destroy_process_group()
 """
 
@@ -75,16 +74,7 @@ dist.destroy_process_group()
 def test_a_wait_inside_a_pass_is_no_work(tmp_path: Path) -> None:
     (tmp_path / "schedule.csv").write_text("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n")
     (tmp_path / "ranks.py").write_text(SCRIPT)
-    environment = os.environ | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, "ranks.py", str(rank), str(seconds), str(tmp_path)],
-            cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True,
-        )
-        for rank, seconds in enumerate((LONG, SHORT))
-    ]  # fmt: skip
-    said = [one.communicate(timeout=120)[1] for one in ranks]
-    assert [one.returncode for one in ranks] == [0, 0], said
+    run_ranks(2, tmp_path / "ranks.py", [tmp_path, LONG, SHORT], tmp_path)
     trace = read_traces([tmp_path / "rank0.json", tmp_path / "rank1.json"])
     assert isinstance(trace, PipelineTrace)
     assert (trace.stage_device, trace.microbatches, len(trace.steps)) == ((0, 1), 2, 2)

@@ -65,7 +65,7 @@ def published_values(problem: PlanProblem, name: str) -> Iterator[Fraction]:
                 yield max(timeline.end(p) for p in timeline.schedule.passes()) * one.tick
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_no_bound_is_above_any_plan_of_its_schedule(seed: int) -> None:
     problem = model(Random(seed))
     rows = {
