@@ -78,7 +78,7 @@ def _most_in_flight(problem: Problem) -> list[int]:
     places = [Counter(chain.index(s) for chain in where.chains for s in chain if s in held) for held in where.stages_of]
     lengths = {len(chain) for chain in where.chains}
     both_ways = where == bidirectional(where.devices)
-    apart = len(where.chains) > 1 and not (problem.stage_arcs or both_ways)
+    apart = len(where.chains) > 1 and not (problem.chain_arcs.arcs or both_ways)
     if not apart or len(lengths) > 1 or any(len(own) != 1 for own in places):
         raise DoesNotApply(f"needs pipelines side by side (pipelines: ...); the placement is {where.name}")
     (length,) = lengths

@@ -25,7 +25,7 @@ def slimpipe(problem: Problem) -> Schedule:
     The i-th of p devices runs vc-1 forwards first, and 2(p-i) more, so that it keeps little more than one sequence;
     with one chunk p-i more, as Seq1F1B. Slices are a multiple of the devices: those of a chunk fill the round trip.
     """
-    count, chunks = problem.sequence_chunks, _round_robin(problem)
+    count, chunks = problem.chain_arcs.pieces, _round_robin(problem)
     if count % problem.devices:
         raise DoesNotApply(f"needs a multiple of {problem.devices} pieces (p); found {count}")
     lines = []
@@ -72,7 +72,7 @@ def _in_turn(problem: Problem, lines: Sequence[_Line], hop: int, name: str) -> S
 
 def _one_stage(problem: Problem) -> list[_Line]:
     """The lines of devices that hold one stage each."""
-    count, where = problem.sequence_chunks, problem.placement
+    count, where = problem.chain_arcs.pieces, problem.placement
     _of_pieces(problem)
     if len(where.chains) > count or where.stages != problem.devices * count:
         raise DoesNotApply(f"needs one stage on each device; found {where.stages // count} on {problem.devices}")
@@ -82,7 +82,7 @@ def _one_stage(problem: Problem) -> list[_Line]:
 
 def _round_robin(problem: Problem) -> int:
     """Stage s on device s mod p; the number of chunks a device."""
-    count, where = problem.sequence_chunks, problem.placement
+    count, where = problem.chain_arcs.pieces, problem.placement
     _of_pieces(problem)
     alike = all(device == s // count % where.devices for s, device in enumerate(where.stage_device))
     if len(where.chains) > count or not alike or where.stages % (count * where.devices):
@@ -91,7 +91,7 @@ def _round_robin(problem: Problem) -> int:
 
 
 def _of_pieces(problem: Problem) -> None:
-    if problem.sequence_chunks == 1:
+    if problem.chain_arcs.pieces == 1:
         raise DoesNotApply("needs micro-batches of several pieces: give sequence_chunks")
 
 

@@ -51,7 +51,7 @@ class _Line:
     """The order of a device while it grows, with how many of each kind of part it has."""
 
     def __init__(self, problem: Problem, model: _Model, device: int, longest: int) -> None:
-        self.problem, self.microbatches, self.longest = problem, problem.chain_shares[0], longest
+        self.problem, self.microbatches, self.longest = problem, problem.walks.shares[0], longest
         self.barriers, self.order = model.head.barriers, list[Pass]()
         self.head, self.parts, self.embedded, self.returned = model.head.first + device, 0, 0, 0
         self.embedding = None if model.embedding is None else model.embedding.first + device
@@ -143,7 +143,7 @@ def _slots(problem: Problem, chain: tuple[int, ...]) -> list[_Slot]:
 
 def _model_of(problem: Problem) -> _Model:
     """`DoesNotApply` unless there are one stage a device and parts of a head, and perhaps of an embedding, on all."""
-    where, modules = problem.placement, problem.modules
+    where, modules = problem.placement, problem.chain_arcs.modules
     heads = [one for one in modules if one.shared and one.barriers]
     embeddings = [one for one in modules if one.shared and not one.barriers and one.feeds == where.chains[0][:1]]
     if len(heads) != 1 or len(embeddings) > 1 or len(heads) + len(embeddings) < len(modules):
@@ -162,7 +162,7 @@ def _closed_form(problem: Problem) -> ClosedForm | None:
         return None
     if embedding is not None:
         return None
-    m, held, peak = problem.chain_shares[0], problem.network.held_in_flight, [0] * problem.devices
+    m, held, peak = problem.walks.shares[0], problem.network.held_in_flight, [0] * problem.devices
     for place, stage in enumerate(chain):
         device = problem.placement.stage_device[stage]
         peak[device] = min(m, len(chain) - place + head.barriers) * held[stage] + held[head.first + device]

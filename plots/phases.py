@@ -55,7 +55,7 @@ def _copying(problem: Problem) -> dict[str, tuple[float, float]]:
     """The streams that copy activations and nothing else, each with its part of the row for copies."""
     used = {(s.offload.out_stream, s.offload.in_stream) for s in problem.stages if s.offload}
     others = {task.stream for stage in problem.stages for _, tasks in stage.tasks for task in tasks}
-    others |= {problem.streams[0], problem.transfer_stream or problem.streams[0]}
+    others |= {problem.streams[0], problem.resources.transfer_stream or problem.streams[0]}
     out, back = {one for one, _ in used} - others, {other for _, other in used} - others
     both = dict.fromkeys(out & back, (0.0, 1.0))
     return dict.fromkeys(out, (0.0, 0.5)) | dict.fromkeys(back, (0.5, 1.0)) | both

@@ -10,6 +10,7 @@ from random import Random
 import pytest
 
 from pipesched.problem.problem import Objective
+from pipesched.problem.units import Units
 from tests.support import optima
 from tests.support.brute_force import Optimum, least_span, optimum, tiny_problem
 from tests.support.optima import OPTIMA, fraction_as_json, fraction_of_json, key_of, stored
@@ -37,7 +38,7 @@ def test_a_problem_is_known_by_its_numbers() -> None:
         replace(one, microbatches=one.microbatches + 1),
         replace(one, objective=Objective.SPAN),
         replace(one, stages=(replace(one.stages[0], forward=one.stages[0].forward + 1), *one.stages[1:])),
-        replace(one, tick=Fraction(1, 3)),
+        replace(one, units=Units(tick=Fraction(1, 3))),
     ):
         assert key_of(other) != key_of(one)
     assert key_of(one, Objective.SPAN) != key_of(one, Objective.MAKESPAN) != key_of(one, Objective.MAKESPAN, 3)

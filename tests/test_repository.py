@@ -86,10 +86,10 @@ def test_the_examples_and_the_documented_problem_are_read() -> None:
     problems = [problem_from(read_yaml(text, "docs"), "docs") for text in documented]
     plain, of_tasks, lost, chains, two_models, pieces = problems
     assert costs_of(plain).overlapped is not None
-    assert (lost.devices, chains.chain_shares) == (15, (6, 2))
+    assert (lost.devices, chains.walks.shares) == (15, (6, 2))
     assert two_models.placement.chains == ((0, 1, 2, 3), (4, 5, 6, 7))
-    assert (pieces.sequence_chunks, pieces.microbatches) == (4, 8)
-    assert of_tasks.transfer_stream == "comm" and len(of_tasks.tasks_of(F, 0)) == 17
+    assert (pieces.chain_arcs.pieces, pieces.microbatches) == (4, 8)
+    assert of_tasks.resources.transfer_stream == "comm" and len(of_tasks.tasks_of(F, 0)) == 17
 
 
 def test_the_readme_shows_the_result_of_its_command() -> None:

@@ -41,7 +41,7 @@ def problem_of(document: object, settings: Settings) -> Problem:
     if visualiser_file.looks_like_one(document):
         document = visualiser_file.to_problem_document(document, SOURCE)
     problem = problem_from(document, SOURCE, SOURCE)
-    stages = len(problem.stages) // problem.sequence_chunks
+    stages = len(problem.stages) // problem.chain_arcs.pieces
     cells = sum(map(len, problem.microbatches_of))
     if cells > settings.cells:
         raise BadInput(

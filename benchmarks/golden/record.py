@@ -96,7 +96,7 @@ def _document(problem: Problem) -> str:
 def _bounds(problem: Problem) -> list[str]:
     """Every certificate that is no part of a search: kind, value in ticks, the verdict of the check, its argument."""
     if problem.objective is Objective.PERIOD:
-        own = [] if problem.queues or problem.microbatch_scale else period_certificates(problem)
+        own = [] if problem.walks.queues or problem.walks.scale else period_certificates(problem)
         found: Collection[Certificate] = [
             Certificate(one.kind, one.value, one.text, one.device, one.evidence)
             for one in own

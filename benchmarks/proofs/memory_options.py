@@ -82,7 +82,7 @@ def _against(found: list[Certificate], best: Fraction | int, problem: Problem) -
 
 def exact(problem: Problem) -> tuple[Fraction | int, Fraction | int] | None:
     """The value of the model's best schedule, whose memory is safe, and the model's bound; None if nothing fits."""
-    chains = microbatch_chains(problem) if problem.microbatch_scale else None
+    chains = microbatch_chains(problem) if problem.walks.scale else None
     asked = problem if chains is None else chains.problem
     model, solver = ExactModel(jobs_of(asked), _AMPLE, 0), cp_model.CpSolver()
     solver.parameters.num_workers = 1

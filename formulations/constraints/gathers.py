@@ -15,7 +15,7 @@ def check(timeline: Timeline) -> bool:
     """By the order of each device."""
     problem, found = timeline.problem, gathered(timeline.problem, timeline.schedule)
     times = sum(p.kind is UNSHARD for p in timeline.schedule.passes())
-    return (problem.most_gathers is None or times <= problem.most_gathers) and all(
+    return (problem.parameters.most is None or times <= problem.parameters.most) and all(
         timeline.start(p) >= timeline.end(one.gather)
         and (one.release is None or timeline.end(p) <= timeline.start(one.release))
         for one in found

@@ -29,7 +29,7 @@ def check(timeline: Timeline) -> bool:
     for device, capacity in enumerate(timeline.problem.room):
         if capacity is not None and max(level for _, level in memory_steps(timeline, device)) > capacity:
             return False
-    window = timeline.problem.gather_window
+    window = timeline.problem.parameters.window
     return window is None or all(_most_gathered(timeline, d) <= window for d in range(timeline.problem.devices))
 
 

@@ -32,10 +32,10 @@ class Gathers:
         self.gaps = tuple(gaps)
 
     def _of_stage(self, gathers: list[Pass]) -> Iterator[Gap]:
-        holders = self._problem.holders or range(len(self._problem.stages))
+        holder = self._problem.parameters.holder
         stage = gathers[0].stage
         users = tuple(ends_of(self._problem, self._number, p) for p in self._held
-                      if p.kind in USERS and holders[p.stage] == stage)  # fmt: skip
+                      if p.kind in USERS and holder(p.stage) == stage)  # fmt: skip
         begin = [self._number[Task(p)] for p in gathers]
         end = [self._number[Task(p._replace(kind=RESHARD))] for p in gathers]
         self._after(begin[0], [n for first, _ in users for n in first])
@@ -117,8 +117,8 @@ def grouped_at(jobs: Jobs, starts: Mapping[int, int]) -> Jobs:
 def gathered_at_least(problem: Problem, state: State) -> dict[int, int]:
     """Least number of gathers of each stage: those already begun, plus one if it was released and is still needed."""
     begun = {task.of for task in state.ran}
-    holders = problem.holders or range(len(problem.stages))
-    needed = {holders[p.stage] for p in state.passes(problem) - begun if p.kind in USERS}
+    holder = problem.parameters.holder
+    needed = {holder(p.stage) for p in state.passes(problem) - begun if p.kind in USERS}
     found = {}
     for stage, own in enumerate(problem.stages):
         if own.gather is not None:

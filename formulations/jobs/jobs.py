@@ -143,7 +143,7 @@ class Jobs:
         return (
             *((device,) for device in range(self.problem.devices)),
             *(one.devices for one in limited_hosts(self.problem)),
-            *(() if self.problem.gather_window is None else ((device,) for device in range(self.problem.devices))),
+            *(() if self.problem.parameters.window is None else ((device,) for device in range(self.problem.devices))),
         )
 
     def device(self, n: int) -> int:
@@ -152,7 +152,7 @@ class Jobs:
 
     def devices_on(self, where: Resource) -> Collection[int]:
         """The devices whose tasks a stream runs."""
-        sharing = (one.devices for one in self.problem.shared_streams if one.stream == where.stream)
+        sharing = (one.devices for one in self.problem.resources.shared_streams if one.stream == where.stream)
         return next((devices for devices in sharing if where.device in devices), (where.device,))
 
     @cached_property

@@ -60,7 +60,7 @@ def jobs_of(
     precedences += gathers.precedences
     holdings = tuple(_holdings(problem, held, number))
     hosts = [host.room for host in limited_hosts(problem)]
-    windows = [] if problem.gather_window is None else [problem.gather_window] * problem.devices
+    windows = [] if problem.parameters.window is None else [problem.parameters.window] * problem.devices
     room = (*network.room, *hosts, *windows)
     return Jobs(
         problem, jobs, tuple(precedences), holdings, tuple(chosen.choices), room, parts, zeros,
@@ -72,7 +72,7 @@ def _most_further(problem: Problem, times: Mapping[int, int]) -> int | None:
     """The number of gathers still allowed in addition to these; negative if the limit is exceeded."""
     if any(own.gather is not None and own.gather.most < times[s] for s, own in enumerate(problem.stages)):
         return -1
-    return None if problem.most_gathers is None else problem.most_gathers - sum(times.values())
+    return None if problem.parameters.most is None else problem.parameters.most - sum(times.values())
 
 
 class _Chosen:
@@ -132,9 +132,9 @@ def _of_network(problem: Problem, held: Collection[Pass], number: dict[Task, int
 def _of_queues(problem: Problem, held: Collection[Pass], number: dict[Task, int]) -> Iterator[Precedence]:
     """Precedences of queues: forwards run in the order of micro-batches, and so do backwards."""
     lines: dict[tuple[bool, int], dict[int, list[int]]] = {}
-    for p in held if problem.queues else ():
+    for p in held if problem.walks.queues else ():
         if p.kind in (F, B, BW):
-            line = lines.setdefault((p.kind is F, problem.queues[p.stage]), {})
+            line = lines.setdefault((p.kind is F, problem.walks.queues[p.stage]), {})
             line.setdefault(p.microbatch, []).append(number[Task(p)])
     for line in lines.values():
         for one, other in pairwise(sorted(line)):
@@ -162,7 +162,7 @@ def _holdings(problem: Problem, held: Collection[Pass], number: dict[Task, int])
             gives = max(0, -change.at_start) + max(0, -change.at_end)
             if takes or gives:
                 yield Holding(pool, takes, gives, *ends(p), number[Task(p)])
-        if problem.gather_window is not None and p.kind in (UNSHARD, RESHARD):
+        if problem.parameters.window is not None and p.kind in (UNSHARD, RESHARD):
             window = problem.devices + len(limited_hosts(problem)) + device
             yield Holding(window, p.kind is UNSHARD, p.kind is RESHARD, *ends(p), number[Task(p)])
         forward = p._replace(kind=F)

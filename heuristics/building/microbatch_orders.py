@@ -20,7 +20,7 @@ def small_at_both_ends(problem: Problem) -> tuple[int, ...]:
 
 def largest_first(problem: Problem) -> tuple[int, ...]:
     """By their work, the largest first."""
-    scale = problem.microbatch_scale
+    scale = problem.walks.scale
     return tuple(sorted(range(problem.microbatches), key=lambda j: (-scale[j], j)))
 
 
@@ -33,9 +33,9 @@ def orders(problem: Problem) -> Iterator[tuple[int, ...]]:
 
 def any_order(problem: Problem) -> None:
     """Refuses problems whose micro-batches are alike, walk several chains, or keep their order."""
-    if not problem.microbatch_scale:
+    if not problem.walks.scale:
         raise DoesNotApply("needs unequal micro-batches: give microbatch_scale")
-    if problem.queues:
+    if problem.walks.queues:
         raise DoesNotApply("needs unequal micro-batches in any order: microbatch_order: free")
     if len(problem.placement.chains) > 1:
         raise DoesNotApply(f"needs micro-batches that all walk one chain; the placement is {problem.placement.name}")

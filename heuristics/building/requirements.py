@@ -55,7 +55,7 @@ def two_directions(problem: Problem) -> int:
     placement, whole = problem.placement, bidirectional(problem.devices)
     if (placement.chains, placement.stage_device) != (whole.chains, whole.stage_device):
         raise DoesNotApply(f"needs every stage on two devices (placement: bidirectional); it is {placement.name}")
-    if problem.stage_arcs:
+    if problem.chain_arcs.arcs:
         raise DoesNotApply("needs two chains of which none feeds the other")
     if placement.devices % 2:
         raise DoesNotApply(f"needs an even number of devices; found {placement.devices}")
@@ -73,7 +73,7 @@ class EqualCosts(NamedTuple):
 
 def equal_costs(problem: Problem) -> EqualCosts | None:
     """The setting of the papers' closed forms: equal stages and micro-batches, free transfers; None for any other."""
-    if problem.microbatch_scale:
+    if problem.walks.scale:
         return None
     stages = range(problem.placement.stages)
     kinds = (F, B, W, BW) if problem.pipeline.splits else (F, BW)

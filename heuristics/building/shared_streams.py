@@ -14,7 +14,7 @@ from pipesched.simulation.simulator import simulate
 
 def without_sharing(problem: Problem) -> Problem:
     """The same problem with streams of each device's own instead of those that devices share."""
-    return replace(problem, shared_streams=())
+    return replace(problem, resources=replace(problem.resources, shared_streams=()))
 
 
 def in_turn(problem: Problem, schedule: Schedule) -> Schedule:
@@ -22,12 +22,12 @@ def in_turn(problem: Problem, schedule: Schedule) -> Schedule:
 
     One device after the other, as the orders of devices alone have it, they would wait for each other in a cycle.
     """
-    if not problem.shared_streams:
+    if not problem.resources.shared_streams:
         return schedule
     alone = without_sharing(problem)
     starts = simulate(alone, schedule).starts
     orders: dict[Resource, list[Task]] = {}
     for where, tasks in stream_orders(alone, schedule).items():
-        orders.setdefault(problem.dependencies.resource(where.device, where.stream), []).extend(tasks)
+        orders.setdefault(problem.resources.on_device(where.device, where.stream), []).extend(tasks)
     merged = {where: tuple(sorted(tasks, key=starts.__getitem__)) for where, tasks in orders.items()}
     return Schedule(schedule.orders, schedule.name, merged, schedule.waits)

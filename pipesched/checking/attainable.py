@@ -62,7 +62,7 @@ def _may_begin(problem: Problem, stage: int) -> bool:
     needs no input; a gather of parameters.
     """
     own = problem.stages[stage]
-    fed = any(arc.after == stage and not (arc.backward or arc.places) for arc in problem.stage_arcs)
+    fed = any(arc.after == stage and not (arc.backward or arc.places) for arc in problem.chain_arcs.arcs)
     first = problem.placement.previous[stage] is None and not fed
     return first or own.gather is not None or any(not task.needs_input for task in own.tasks_of(F))
 
@@ -74,6 +74,8 @@ def _may_end(problem: Problem, stage: int) -> bool:
     collectives and the optimizer step.
     """
     own = problem.stages[stage]
-    after = any(arc.before == stage and arc.backward and not (arc.turns or arc.places) for arc in problem.stage_arcs)
+    after = any(
+        arc.before == stage and arc.backward and not (arc.turns or arc.places) for arc in problem.chain_arcs.arcs
+    )
     last = problem.placement.previous[stage] is None and not after
     return last or own.weight is not None or own.gather is not None or bool(own.once)

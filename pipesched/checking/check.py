@@ -92,7 +92,7 @@ OF_PERIODS: dict[str, dict[type, Argument]] = {
 # Quantities that only these arguments know of.
 _BESIDES: dict[type, frozenset[str]] = {
     OnStream: HARMLESS,
-    StreamTasks: KNOWN | {"stage_arcs", "modules", "sequence_chunks", "lent", "collected"},
+    StreamTasks: KNOWN | {"arcs", "modules", "pieces", "lent", "collected"},
     StreamMemory: KNOWN,
     MemoryOfDevice: KNOWN,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import MISSING, Field, fields
 from typing import Any
 
@@ -11,14 +12,16 @@ from pipesched.problem.problem import Problem
 # What the arguments here read, or what decides nothing. A quantity that is added to problems later is not covered as
 # soon as it is used, until the check has been taught what it means.
 _PROBLEM = {
-    "placement", "microbatches", "stages", "pools", "objective", "name", "time_unit", "tick", "memory_unit",
-    "resolution", "links", "stream_names", "queues", "chain_shares", "notes",
+    "placement", "microbatches", "stages", "pools", "objective", "name", "units", "links",
+    "resources", "walks", "chain_arcs", "notes",
 }  # fmt: skip
 _STAGE = {
     "forward", "backward", "weight", "fused", "transfer", "overlapped", "activation", "freed", "static", "stream",
     "forward_only",
 }  # fmt: skip
 _POOL = {"capacity", "static"}
+_RESOURCES = {"streams"}
+_WALKS = {"shares", "queues"}
 
 
 def require_covered(problem: Problem, besides: frozenset[str] = frozenset()) -> None:
@@ -33,7 +36,11 @@ def require_covered(problem: Problem, besides: frozenset[str] = frozenset()) -> 
 def unknown(problem: Problem) -> list[str]:
     """The quantities in use that are none of those above."""
     used = _used(problem, _PROBLEM)
-    for owners, known in ((problem.stages, _STAGE), (problem.pools, _POOL)):
+    parts: tuple[tuple[Sequence[object], set[str]], ...] = (
+        (problem.stages, _STAGE), (problem.pools, _POOL), ((problem.resources,), _RESOURCES),
+        ((problem.walks,), _WALKS), ((problem.chain_arcs,), set()),
+    )  # fmt: skip
+    for owners, known in parts:
         used += [name for owner in owners for name in _used(owner, known)]
     return used
 

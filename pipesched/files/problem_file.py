@@ -30,9 +30,11 @@ from pipesched.files.quantity_forms import PROBLEM
 from pipesched.files.rounding import LARGEST, short, step_of
 from pipesched.files.schema_errors import parse_model, shown
 from pipesched.problem.chains.with_modules import with_modules
-from pipesched.problem.features.device_resources import Pool
+from pipesched.problem.features.device_resources import DeviceResources, Pool
+from pipesched.problem.features.walks import Walks
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.units import Units
 
 # More than the schedule file of the largest problem there may be.
 MOST_BYTES = 256 * 2**20
@@ -133,18 +135,14 @@ def _build(form: ProblemFile, default_name: str) -> Problem:
         pools,
         Objective(form.objective),
         form.name or default_name,
-        form.time_unit,
-        tick,
-        section.unit,
-        resolution,
+        Units(form.time_unit, tick, section.unit, resolution),
         links,
-        stream_of(given.transfer),
-        tuple(form.streams or ()),
-        chain_shares=tuple(chain.microbatches or 0 for chain in form.chains or ()),
+        DeviceResources(tuple(form.streams or ()), stream_of(given.transfer)),
+        walks=Walks(tuple(chain.microbatches or 0 for chain in form.chains or ())),
         notes=tuple(notes),
     )
-    fields = {key: value for feature in FEATURES for key, value in feature.fields(form, times | held).items()}
-    whole = replace(whole, **fields)
+    for feature in FEATURES:
+        whole = replace(whole, **feature.fields(whole, form, times | held))
     for feature in FEATURES:
         whole = feature.lower(whole, form)
     return whole

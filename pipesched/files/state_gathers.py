@@ -27,11 +27,11 @@ def gather_mistakes(problem: Problem, state: State) -> Iterator[str]:
         begun = sum(task in ran for task in line[::2])
         times += begun
         there[problem.placement.stage_device[stage]] += begun - sum(task in ran for task in line[1::2])
-    holders = problem.holders or range(len(problem.stages))
+    holder = problem.parameters.holder
     for p in sorted({task.of for task in ran if task.of.kind in USERS}):
-        if problem.stages[holders[p.stage]].gather is not None and not _was_there(problem, state, p, holders[p.stage]):
+        if problem.stages[holder(p.stage)].gather is not None and not _was_there(problem, state, p, holder(p.stage)):
             yield f"passes: {text(Task(p))} began where the parameters of its stage were not gathered"
-    most, window = problem.most_gathers, problem.gather_window
+    most, window = problem.parameters.most, problem.parameters.window
     if most is not None and times > most:
         yield f"passes: parameters are gathered {times} times by them; the limit is {most}"
     for device, stages in there.items():

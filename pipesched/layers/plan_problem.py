@@ -22,11 +22,13 @@ from pipesched.layers.stage_costs import StageCosts, stage_costs
 from pipesched.layers.training_step import TrainingStep
 from pipesched.layers.vocabulary import part_of, with_vocabulary, without_vocabulary
 from pipesched.problem.chains.sequence_chunks import in_sequence_chunks
-from pipesched.problem.features.device_resources import Pool
+from pipesched.problem.features.device_resources import DeviceResources, Pool
+from pipesched.problem.features.parameters import OWN_PARAMETERS, StageParameters, most_gathers
 from pipesched.problem.passes import REDUCE, STEP
 from pipesched.problem.placement import PLACEMENTS, Placement
 from pipesched.problem.problem import Objective, Problem
-from pipesched.problem.stage import COMPUTE, Gather, Once, Stage, TaskSpec, most_gathers
+from pipesched.problem.stage import COMPUTE, Gather, Once, Stage, TaskSpec
+from pipesched.problem.units import Units
 
 
 class Choice(NamedTuple):
@@ -179,16 +181,10 @@ class PlanProblem:
             tuple(Pool(limit) for limit in limits),
             self.objective,
             self.name,
-            self.time_unit,
-            self.tick,
-            cluster.memory_unit,
-            self.resolution,
+            Units(self.time_unit, self.tick, cluster.memory_unit, self.resolution),
             tuple(tuple(self._ticks(lag) for lag in row) for row in cluster.links),
-            cluster.transfer_stream,
-            # A file with transfers on a stream of their own lists it, the one of the passes first.
-            () if cluster.transfer_stream in (None, COMPUTE) else (COMPUTE, cluster.transfer_stream),
-            most_gathers=gather.most if gather else None,
-            gather_window=gather.window if gather else None,
+            _resources(cluster.transfer_stream),
+            parameters=StageParameters((), gather.most, gather.window) if gather else OWN_PARAMETERS,
             notes=self.notes,
         )
         if self.encoder is not None:
@@ -269,3 +265,8 @@ class PlanProblem:
         level = amount / self.resolution
         assert level.denominator == 1, "memory is in multiples of the resolution"
         return int(level)
+
+
+def _resources(transfer_stream: str | None) -> DeviceResources:
+    """The streams that a file with transfers on a stream of their own lists, the one of the passes first."""
+    return DeviceResources(() if transfer_stream in (None, COMPUTE) else (COMPUTE, transfer_stream), transfer_stream)

@@ -46,7 +46,7 @@ def with_measured_times(problem: Problem, measured: Measured) -> Problem:
     if problem.placement.stages != measured.problem.placement.stages:
         found, allowed = measured.problem.placement.stages, problem.placement.stages
         raise BadInput(f"the trace of {measured.schedule} has {found} stages; {problem.name} has {allowed}")
-    if problem.microbatch_scale:
+    if problem.walks.scale:
         raise BadInput(f"{problem.name}: found microbatch_scale; allowed: micro-batches that are alike, as runs have")
     unit = seconds_per_unit(problem, measured)
     kinds = [kind for kind in _KEYS if problem.splittable or kind in (F, BW)]

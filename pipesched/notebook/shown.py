@@ -49,8 +49,8 @@ def _lines(problem: Problem) -> Iterator[str]:
         yield f"{line}; of which static: {_alike(static)}" if any(problem.static) else line
     if len(problem.streams) > 1:
         yield f"streams of a device: {', '.join(problem.streams)}"
-    if problem.microbatch_scale:
-        yield f"factors of the micro-batches: {', '.join(plain(float(one)) for one in problem.microbatch_scale)}"
+    if problem.walks.scale:
+        yield f"factors of the micro-batches: {', '.join(plain(float(one)) for one in problem.walks.scale)}"
 
 
 def _alike(texts: list[str]) -> str:

@@ -20,7 +20,7 @@ def refuse_overflow(problem: Problem) -> None:
     No problem read from a file does; one made in Python may.
     """
     farthest = max((lag for row in problem.links for lag in row), default=0)
-    largest = ceil(max(problem.microbatch_scale, default=1))
+    largest = ceil(max(problem.walks.scale, default=1))
     ticks = (
         problem.microbatches
         * largest
@@ -55,12 +55,12 @@ def why_infeasible(problem: Problem) -> str | None:
     It is necessary alone with workspace and what is kept until the end: of the micro-batch whose pass of a stage starts
     last, all others have run that pass.
     """
-    unequal, groups = bool(problem.microbatch_scale), chain_groups(problem)
+    unequal, groups = bool(problem.walks.scale), chain_groups(problem)
     for device, capacity in enumerate(problem.room):
         for group in groups:
             chain = [stage for n in group for stage in problem.placement.chains[n]]
             stages = [s for s in chain if problem.placement.stage_device[s] == device and problem.microbatches_of[s]]
-            scale = [problem.microbatch_scale[j] if unequal else 1 for n in group for j in problem.walking[n]] or [1]
+            scale = [problem.walks.scale[j] if unequal else 1 for n in group for j in problem.walking[n]] or [1]
             in_turn, most = len(group) == 1, [_all_walking(problem, s) / min(scale) for s in stages]
             alone = _least_peak(problem, stages, in_turn, [1] * len(stages)) * max(scale)
             needed = int(max(alone, _least_peak(problem, stages, in_turn, most) * min(scale)))
@@ -68,7 +68,7 @@ def why_infeasible(problem: Problem) -> str | None:
                 held = problem.static[device]
                 need, whole = memory_text(problem, needed), memory_text(problem, capacity + held)
                 static = f" in addition to {memory_text(problem, held)} of static memory" if held else ""
-                named = list(dict.fromkeys(stage // problem.sequence_chunks for stage in stages))
+                named = list(dict.fromkeys(stage // problem.chain_arcs.pieces for stage in stages))
                 least = ", at the least" if any(problem.stages[s].saving_kinds for s in stages) else ""
                 beside = ", with what passes hold while they run or keep until the end"
                 beside = beside if problem.network.has_pass_memory else ""
@@ -81,7 +81,7 @@ def why_infeasible(problem: Problem) -> str | None:
 
 def _all_walking(problem: Problem, stage: int) -> Fraction:
     """The factors of all micro-batches of a stage, summed up."""
-    walked, scale = problem.microbatches_of[stage], problem.microbatch_scale
+    walked, scale = problem.microbatches_of[stage], problem.walks.scale
     return sum((scale[j] for j in walked), Fraction(0)) if scale else Fraction(len(walked))
 
 
@@ -94,7 +94,7 @@ def _least_peak(problem: Problem, stages: list[int], in_turn: bool, ran: Sequenc
     forwards = sum((own.until_end.forward * times for own, times in zip(whole, ran, strict=True)), Fraction(0))
     backwards = sum((own.until_end.backward * times for own, times in zip(whole, ran, strict=True)), Fraction(0))
     for place, (s, own, times) in enumerate(zip(stages, whole, ran, strict=True)):
-        gather = problem.stages[problem.holders[s] if problem.holders else s].gather
+        gather = problem.stages[problem.parameters.holder(s)].gather
         running = own.workspace.forward if in_turn else least * (place == len(whole) - 1)
         kept += own.until_end.forward * times * in_turn
         peak = max(peak, kept + held + own.activation + own.lent + running + (gather.memory if gather else 0))

@@ -18,8 +18,8 @@ def with_frozen_stages(problem: Problem, frozen: Collection[int]) -> Problem:
     """
     if not frozen:
         return problem
-    holders = problem.holders or range(len(problem.stages))
-    trained = {holder for stage, holder in enumerate(holders) if stage not in frozen}
+    holder = problem.parameters.holder
+    trained = {holder(stage) for stage in range(len(problem.stages)) if stage not in frozen}
     stages = tuple(
         frozen_stage(stage, s in trained) if s in frozen else stage for s, stage in enumerate(problem.stages)
     )

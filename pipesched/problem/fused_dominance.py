@@ -63,7 +63,7 @@ def _places_of_weights(
 
 def _reduces_sooner(problem: Problem, stage: int, places: Sequence[int]) -> bool:
     """True if a bucket of gradients may be reduced before the tasks of W, at these places of BW, that it waits for."""
-    once, ends = problem.stages[problem.holders[stage] if problem.holders else stage].once, problem.dependencies.ends_of
+    once, ends = problem.stages[problem.parameters.holder(stage)].once, problem.dependencies.ends_of
     number = once[0].parts if once else 1
     buckets = [(at, number) for at in range(number)]
     return any(places[part] > ends(BW, stage, one)[-1] for one in buckets for part in ends(W, stage, one))

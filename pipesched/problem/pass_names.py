@@ -20,7 +20,7 @@ _PIECE = re.compile(rf"({kinds_pattern(_OF_PIECES)})(\d{{1,9}})\.(\d{{1,9}})\.(\
 
 def pass_text(problem: Problem, p: Pass) -> str:
     """The name of a pass; one of no piece that there is prints as in a problem without pieces."""
-    count = problem.sequence_chunks
+    count = problem.chain_arcs.pieces
     if _counted_apart(problem, p):
         return str(p._replace(microbatch=microbatch_number(problem, p)))
     if count == 1 or p.stage >= problem.placement.stages:
@@ -34,47 +34,47 @@ def pass_text(problem: Problem, p: Pass) -> str:
 def microbatch_number(problem: Problem, p: Pass) -> int:
     """The micro-batch of a pass as the file counts them, where pieces count as one; the stage of one that has none."""
     if p.kind in OF_PARAMETERS:
-        return p.stage // problem.sequence_chunks
-    if p.stage < problem.placement.stages and problem.modules:
+        return p.stage // problem.chain_arcs.pieces
+    if p.stage < problem.placement.stages and problem.chain_arcs.modules:
         return p.microbatch - problem.microbatches_of[p.stage].start
-    if problem.sequence_chunks == 1 or p.stage >= problem.placement.stages:
+    if problem.chain_arcs.pieces == 1 or p.stage >= problem.placement.stages:
         return p.microbatch
     return p.microbatch - problem.microbatches_of[p.stage].start + _first(problem, p.stage)
 
 
 def piece_number(problem: Problem, p: Pass) -> int | None:
     """The piece of its micro-batch that a pass is of; None where micro-batches are whole, and for one that has none."""
-    whole = problem.sequence_chunks == 1 or p.kind in OF_PARAMETERS
-    return None if whole else p.stage % problem.sequence_chunks
+    whole = problem.chain_arcs.pieces == 1 or p.kind in OF_PARAMETERS
+    return None if whole else p.stage % problem.chain_arcs.pieces
 
 
 def stage_text(problem: Problem, stage: int, microbatch: int) -> str:
     """A stage and a micro-batch in words, with the piece: `stage 2, micro-batch 0, piece 3`."""
-    for module in problem.modules:
+    for module in problem.chain_arcs.modules:
         if module.first <= stage < module.first + module.stages * module.copies:
             number = microbatch - problem.microbatches_of[stage].start
             return f"stage {stage} (module {module.name}), pass {number}"
-    if problem.sequence_chunks == 1:
+    if problem.chain_arcs.pieces == 1:
         return f"stage {stage}, micro-batch {microbatch}"
-    number, piece = divmod(stage, problem.sequence_chunks)
+    number, piece = divmod(stage, problem.chain_arcs.pieces)
     whole = microbatch_number(problem, Pass(PassKind.F, stage, microbatch))
     return f"stage {number}, micro-batch {whole}, piece {piece}"
 
 
 def microbatch_count(problem: Problem) -> int:
     """The number of micro-batches as the file counts them, where pieces count as one."""
-    return len(problem.walking[0]) if problem.modules else problem.microbatches // problem.sequence_chunks
+    return len(problem.walking[0]) if problem.chain_arcs.modules else problem.microbatches // problem.chain_arcs.pieces
 
 
 def microbatches_text(problem: Problem) -> str:
     """The number of micro-batches, and of their pieces: `2 micro-batches of 4 pieces`."""
-    count, pieces = microbatch_count(problem), problem.sequence_chunks
+    count, pieces = microbatch_count(problem), problem.chain_arcs.pieces
     return f"{count} micro-batch{'' if count == 1 else 'es'}" + (f" of {pieces} pieces" if pieces > 1 else "")
 
 
 def pass_from(problem: Problem, text: str) -> Pass:
     """Read `pass_text` back; `BadInput` on anything else."""
-    count = problem.sequence_chunks
+    count = problem.chain_arcs.pieces
     if count == 1:
         found = parse_pass(text)
         first = problem.microbatches_of[found.stage].start if _counted_apart(problem, found) else 0
@@ -97,10 +97,10 @@ def pass_from(problem: Problem, text: str) -> Pass:
 
 def _counted_apart(problem: Problem, p: Pass) -> bool:
     """True if a pass is one of a micro-batch that modules accompany, whose passes are counted from 0 on."""
-    return bool(problem.modules) and p.stage < problem.placement.stages and p.kind not in OF_PARAMETERS
+    return bool(problem.chain_arcs.modules) and p.stage < problem.placement.stages and p.kind not in OF_PARAMETERS
 
 
 def _first(problem: Problem, stage: int) -> int:
     """The first micro-batch that goes through a stage, as the file counts them."""
-    group = problem.placement.chain_index[stage] // problem.sequence_chunks
-    return sum(len(walk) for walk in problem.walking[: group * problem.sequence_chunks : problem.sequence_chunks])
+    group = problem.placement.chain_index[stage] // problem.chain_arcs.pieces
+    return sum(len(walk) for walk in problem.walking[: group * problem.chain_arcs.pieces : problem.chain_arcs.pieces])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from pipesched.problem.features.parameters import OWN_PARAMETERS
 from pipesched.problem.problem import Problem
 
 
@@ -25,9 +26,7 @@ def passes_alone(problem: Problem, room_for: Callable[[Iterable[int]], int] = ma
     return replace(
         found,
         stages=stages,
-        holders=(),
-        most_gathers=None,
-        gather_window=None,
+        parameters=OWN_PARAMETERS,
         objective=problem.objective.of_passes,
     )
 
@@ -39,9 +38,9 @@ def has_parameters(problem: Problem) -> bool:
 
 def _gathered(problem: Problem, device: int, room_for: Callable[[Iterable[int]], int]) -> int:
     """Memory of gathered parameters on a device whenever a pass of one of its stages takes memory."""
-    holders = problem.holders or range(len(problem.stages))
+    holder = problem.parameters.holder
     stages = [s for s in problem.placement.stages_of[device] if problem.microbatches_of[s]]
     if not stages or any(problem.stages[s].offload for s in stages):
         return 0
-    gathers = {holders[s]: problem.stages[holders[s]].gather for s in stages}
+    gathers = {holder(s): problem.stages[holder(s)].gather for s in stages}
     return room_for([0 if one is None else one.memory for one in gathers.values()])

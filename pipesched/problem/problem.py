@@ -7,46 +7,34 @@ from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from functools import cached_property
 from hashlib import sha256
-from itertools import accumulate, pairwise
 
 from pipesched.html_of import html_of
-from pipesched.problem.features.device_resources import HostPool, Pool, SharedStream
-from pipesched.problem.features.microbatch_scale import common_denominator, refuse_scale
-from pipesched.problem.features.module import Module
-from pipesched.problem.features.stage_arc import StageArc
-from pipesched.problem.network.dependencies import Dependencies
-from pipesched.problem.network.network_of_problem import network_of
+from pipesched.problem.features.chain_arcs import NO_ARCS, ChainArcs
+from pipesched.problem.features.device_resources import ONE_STREAM, DeviceResources, Pool
+from pipesched.problem.features.parameters import OWN_PARAMETERS, StageParameters
+from pipesched.problem.features.walks import ALIKE, Walks
+from pipesched.problem.lowering.dependencies import Dependencies
+from pipesched.problem.lowering.network_of_problem import network_of
 from pipesched.problem.network.task_network import Mode, TaskNetwork
 from pipesched.problem.objective import Objective as Objective  # noqa: PLC0414 - who reads a problem names its objective
 from pipesched.problem.pass_names import microbatches_text, pass_text
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, Task, W
 from pipesched.problem.placement import Placement
 from pipesched.problem.stage import Stage, TaskSpec
+from pipesched.problem.units import WHOLE, Units
 from pipesched.problem.view import PipelineView, is_pipeline, pipeline_of
 
 
 @dataclass(frozen=True, repr=False)
 class Problem:
-    """All data of one pipeline iteration. Times are integer ticks of `tick` file units each.
+    """All data of one pipeline iteration. Times are integer ticks, memory integers of steps, of `units`.
 
-    `stages[s]` are the times and the memory of stage s, `pools[d]` the memory of device d, in integers of `resolution`
-    (a fraction of `memory_unit`). `links[a][b]` are the ticks that a tensor takes from device a to device b, in
-    addition to those of its stage; empty where stages alone have such times. Where `transfer_stream` is given, a
-    transfer is a task of its sender on that stream; else it occupies nothing. `stream_names` are the streams that every
-    device has, as the user lists them. `host_pools` are the memory of hosts; a device in none of them has one without
-    limit of its own. `shared_streams` are those that several devices have in common.
+    `stages[s]` are the times and the memory of stage s, `pools[d]` the memory of device d. `links[a][b]` are the ticks
+    that a tensor takes from device a to device b, in addition to those of its stage; empty where stages alone have such
+    times. `resources` are hosts, and streams besides that of the passes.
 
-    `microbatch_scale[j]` is a factor on all times and activations of micro-batch j; empty where all are 1. Stages of
-    one number in `queues` run their forwards in the order of micro-batches, and so their backwards; empty where any
-    order may be. `chain_shares[n]` is the number of micro-batches on chain n; empty where the shares are equal.
-    Searches and bounds read chains, not factors (`pipesched.problem.chains.microbatch_chains`).
-
-    `stage_arcs` are precedences between chains. Each of `sequence_chunks` pieces of a micro-batch has its own chain,
-    and the chains of `modules` follow that of the trunk.
-
-    `holders[s]` is the stage that reduces the gradients of the parameters that stage s computes with; empty where each
-    stage has its own. Of all stages together parameters are gathered `most_gathers` times at most, and those of
-    `gather_window` stages of a device are there at once at most.
+    `walks` are the micro-batches of each chain, their order and their factors, `chain_arcs` the precedences between
+    chains, `parameters` the stages that share parameters, and limits of gathering them.
     """
 
     placement: Placement
@@ -55,36 +43,23 @@ class Problem:
     pools: tuple[Pool, ...] = ()
     objective: Objective = Objective.MAKESPAN
     name: str = "problem"
-    time_unit: str = ""
-    tick: Fraction = Fraction(1)
-    memory_unit: str = "activations"
-    resolution: Fraction = Fraction(1)
+    units: Units = WHOLE
     links: tuple[tuple[int, ...], ...] = ()
-    transfer_stream: str | None = None
-    stream_names: tuple[str, ...] = ()
-    microbatch_scale: tuple[Fraction, ...] = ()
-    host_pools: tuple[HostPool, ...] = ()
-    shared_streams: tuple[SharedStream, ...] = ()
-    queues: tuple[int, ...] = ()
-    chain_shares: tuple[int, ...] = ()
-    stage_arcs: tuple[StageArc, ...] = ()
-    sequence_chunks: int = 1
-    modules: tuple[Module, ...] = ()
-    holders: tuple[int, ...] = ()
-    most_gathers: int | None = None
-    gather_window: int | None = None
+    resources: DeviceResources = ONE_STREAM
+    walks: Walks = ALIKE
+    chain_arcs: ChainArcs = NO_ARCS
+    parameters: StageParameters = OWN_PARAMETERS
     notes: tuple[str, ...] = field(default=(), compare=False)  # what the user should know of how the file was read
 
     def __post_init__(self) -> None:
         if not self.pools:
             object.__setattr__(self, "pools", (Pool(),) * self.placement.devices)
-        if self.microbatch_scale:
-            refuse_scale(self.microbatch_scale, self.microbatches, self.stages, self.links)
-        if self.transfer_stream is not None and self.overlaps:
+        self.walks.refuse(self.microbatches, self.stages, self.links)
+        if self.resources.transfer_stream is not None and self.overlaps:
             raise ValueError("blocks of two passes, and transfers that occupy a stream: allowed is one of them")
 
     def __repr__(self) -> str:
-        stages = self.placement.stages // self.sequence_chunks
+        stages = self.placement.stages // self.chain_arcs.pieces
         where = f"{self.devices} devices, {stages} stages ({self.placement.name})"
         return f"<Problem {self.name!r}: {where}, {microbatches_text(self)}, minimise {self.objective.value}>"
 
@@ -102,6 +77,22 @@ class Problem:
     @property
     def devices(self) -> int:
         return self.placement.devices
+
+    @property
+    def time_unit(self) -> str:
+        return self.units.time
+
+    @property
+    def tick(self) -> Fraction:
+        return self.units.tick
+
+    @property
+    def memory_unit(self) -> str:
+        return self.units.memory
+
+    @property
+    def resolution(self) -> Fraction:
+        return self.units.resolution
 
     @property
     def splittable(self) -> bool:
@@ -122,7 +113,7 @@ class Problem:
     def streams(self) -> tuple[str, ...]:
         """The streams of every device; the first is that which runs what names no other."""
         used = (task.stream for tasks in self.dependencies.tasks.values() for task in tasks)
-        return tuple(dict.fromkeys((self.stages[0].stream, *self.stream_names, *used)))
+        return tuple(dict.fromkeys((self.stages[0].stream, *self.resources.streams, *used)))
 
     @cached_property
     def static(self) -> tuple[int, ...]:
@@ -148,7 +139,7 @@ class Problem:
         if not any(stage.saving_kinds for stage in self.stages):
             return self
         stages = tuple(replace(stage, offload=None, recompute=(), may_keep=True) for stage in self.stages)
-        return replace(self, stages=stages, host_pools=(), shared_streams=())
+        return replace(self, stages=stages, resources=replace(self.resources, shared_streams=(), hosts=()))
 
     def with_stages(self, **columns: Sequence[object]) -> Problem:
         """The problem with other values in fields of its stages: for each field a sequence, one entry a stage."""
@@ -158,14 +149,14 @@ class Problem:
     @cached_property
     def dependencies(self) -> Dependencies:
         """The tasks of every pass, and what each pass needs."""
-        held = self.stage_arcs, self.microbatches_of, self.holders
-        return Dependencies(self.placement, self.stages, self.links, self.transfer_stream, self.shared_streams, *held)
+        between = self.chain_arcs, self.microbatches_of, self.parameters
+        return Dependencies(self.placement, self.stages, self.links, self.resources, *between)
 
     @cached_property
     def network(self) -> TaskNetwork:
         """The tasks of this problem, with every mode that its backwards may run in."""
         modes = frozenset(Mode) if self.splittable else frozenset((Mode.FUSED,))
-        return network_of(self.dependencies, modes, self.room, self.host_pools, self.microbatch_scale)
+        return network_of(self.dependencies, modes, self.room, self.walks.scale)
 
     @cached_property
     def pipeline(self) -> PipelineView:
@@ -179,11 +170,8 @@ class Problem:
 
     @cached_property
     def walking(self) -> tuple[range, ...]:
-        """The micro-batches of each chain: consecutive, equal shares unless `chain_shares` says otherwise."""
-        chains = len(self.placement.chains)
-        shares = self.chain_shares or (-(-self.microbatches // chains),) * chains
-        ends = [min(end, self.microbatches) for end in accumulate(shares, initial=0)]
-        return tuple(range(start, end) for start, end in pairwise(ends))
+        """The micro-batches of each chain."""
+        return self.walks.on_chains(self.microbatches, len(self.placement.chains))
 
     def chain_of(self, microbatch: int) -> tuple[int, ...]:
         """The stages of this micro-batch, first to last."""
@@ -199,19 +187,11 @@ class Problem:
     @cached_property
     def queue_of(self) -> tuple[int, ...]:
         """The queue of each stage; each has its own where any order may be."""
-        return self.queues or tuple(range(self.placement.stages))
-
-    @cached_property
-    def scale_parts(self) -> int:
-        """The common denominator of the factors of micro-batches: it divides all times and activations."""
-        return common_denominator(self.microbatch_scale)
+        return self.walks.queues or tuple(range(self.placement.stages))
 
     def scaled(self, number: int, microbatch: int) -> int:
         """Ticks or memory of a stage as they are for this micro-batch."""
-        if not self.microbatch_scale:
-            return number
-        scale = self.microbatch_scale[microbatch]
-        return number * scale.numerator // scale.denominator
+        return self.walks.scaled(number, microbatch)
 
     @cached_property
     def _ticks(self) -> dict[tuple[PassKind, int], int]:
@@ -232,7 +212,7 @@ class Problem:
     def tasks(self, p: Pass) -> Iterator[tuple[Task, TaskSpec]]:
         """The tasks of a pass with their numbers."""
         parts = self.dependencies.tasks[p.kind, p.stage]
-        if self.microbatch_scale:
+        if self.walks.scale:
             parts = tuple(part._replace(ticks=self.scaled(part.ticks, p.microbatch)) for part in parts)
         return ((Task(p, number), part) for number, part in enumerate(parts))
 

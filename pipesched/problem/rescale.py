@@ -27,8 +27,11 @@ def with_microbatch_scale(problem: Problem, scale: Sequence[Fraction], fixed: bo
     parts = lcm(*(one.denominator for one in scale))
     return replace(
         finer_memory(finer(problem, parts), parts),
-        microbatch_scale=tuple(scale),
-        queues=tuple(range(problem.placement.stages)) if fixed else (),
+        walks=replace(
+            problem.walks,
+            queues=tuple(range(problem.placement.stages)) if fixed else (),
+            scale=tuple(scale),
+        ),
     )
 
 
@@ -40,7 +43,7 @@ def finer(problem: Problem, parts: int | Fraction) -> Problem:
         problem,
         stages=tuple(replace(scaled_stage(s, parts, 1), transfer=int(s.transfer * parts)) for s in problem.stages),
         links=tuple(tuple(int(lag * parts) for lag in row) for row in problem.links),
-        tick=problem.tick / parts,
+        units=problem.units.with_finer_ticks(parts),
     )
 
 
@@ -56,8 +59,11 @@ def finer_memory(problem: Problem, parts: int | Fraction) -> Problem:
         problem,
         stages=tuple(replace(scaled_stage(s, 1, parts), static=int(s.static * parts)) for s in problem.stages),
         pools=tuple(Pool(whole(pool.capacity), int(pool.static * parts)) for pool in problem.pools),
-        host_pools=tuple(host._replace(capacity=whole(host.capacity)) for host in problem.host_pools),
-        resolution=problem.resolution / parts,
+        resources=replace(
+            problem.resources,
+            hosts=tuple(host._replace(capacity=whole(host.capacity)) for host in problem.resources.hosts),
+        ),
+        units=problem.units.with_finer_memory(parts),
     )
 
 
@@ -70,8 +76,8 @@ def coarsest(problem: Problem) -> Problem:
         memory.append(amounts)
     times += map(list, problem.links)
     memory += [[pool.capacity or 0, pool.static] for pool in problem.pools]
-    memory += [[host.capacity or 0] for host in problem.host_pools]
-    tick, size = (max(1, gcd(*chain.from_iterable(rows)) // problem.scale_parts) for rows in (times, memory))
+    memory += [[host.capacity or 0] for host in problem.resources.hosts]
+    tick, size = (max(1, gcd(*chain.from_iterable(rows)) // problem.walks.parts) for rows in (times, memory))
     return finer_memory(finer(problem, Fraction(1, tick)), Fraction(1, size))
 
 

@@ -72,14 +72,6 @@ class Once(NamedTuple):
     parts: int = 1
 
 
-def most_gathers(in_all: int | None, pieces: int, stages: int) -> int:
-    """The most gatherings of one of the stages: before each forward, backward and part for the weights of a piece.
-
-    Of all that are allowed of them together it leaves each other stage one.
-    """
-    return min(3 * pieces, (in_all or 3 * pieces * stages) - stages + 1)
-
-
 _NO_MEMORY = PassMemory()
 
 

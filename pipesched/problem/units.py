@@ -1,9 +1,35 @@
-"""Sizes of units of time and memory, where their names say them; other names are labels."""
+"""Units of a problem's whole numbers, and the sizes of units whose names say them; other names are labels."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from unicodedata import normalize
+
+
+@dataclass(frozen=True)
+class Units:
+    """Units of whole numbers: a tick is `tick` of the file's unit of time, a step of memory `resolution` of its own.
+
+    `time` and `memory` are the names of these units.
+    """
+
+    time: str = ""
+    tick: Fraction = Fraction(1)
+    memory: str = "activations"
+    resolution: Fraction = Fraction(1)
+
+    def with_finer_ticks(self, parts: int | Fraction) -> Units:
+        """The units in which every tick is `parts` ticks."""
+        return replace(self, tick=self.tick / parts)
+
+    def with_finer_memory(self, parts: int | Fraction) -> Units:
+        """The units in which every step of memory is `parts` steps."""
+        return replace(self, resolution=self.resolution / parts)
+
+
+# Ticks and steps of memory as they are.
+WHOLE = Units()
 
 SECONDS = {
     "s": Fraction(1),

@@ -27,8 +27,8 @@ def with_gathers(problem: Problem, schedule: Schedule) -> Schedule:
     if said or all(stage.gather is None for stage in problem.stages):
         return schedule
     left = None
-    if problem.most_gathers is not None:
-        left = problem.most_gathers - sum(stage.gather is not None for stage in problem.stages)
+    if problem.parameters.most is not None:
+        left = problem.parameters.most - sum(stage.gather is not None for stage in problem.stages)
     orders, waits = [], list[Wait]()
     for device in range(problem.devices):
         rule = _Device(problem, device, () if given else schedule.orders[device], left)
@@ -44,18 +44,17 @@ class _Device:
     def __init__(self, problem: Problem, device: int, slots: Sequence[Slot], left: int | None) -> None:
         self._problem, self._slots, self.left = problem, slots, left
         self._room = problem.room[device]
-        self._window = problem.gather_window
+        self._window = problem.parameters.window
         self._change = problem.network.change
-        holders = problem.holders or range(len(problem.stages))
-        self._uses = [self._used_by(slot, holders) for slot in slots]
+        self._uses = [self._used_by(slot) for slot in slots]
         self._later: dict[int, list[int]] = {}  # the places of the uses still to come, the next one last
         for place in range(len(slots) - 1, -1, -1):
             for stage in self._uses[place]:
                 self._later.setdefault(stage, []).append(place)
         self._count = Counter[int]()
 
-    def _used_by(self, slot: Slot, holders: Sequence[int]) -> list[int]:
-        stages = dict.fromkeys(holders[p.stage] for p in slot if p.kind in USERS)
+    def _used_by(self, slot: Slot) -> list[int]:
+        stages = dict.fromkeys(self._problem.parameters.holder(p.stage) for p in slot if p.kind in USERS)
         return [stage for stage in stages if self._problem.stages[stage].gather is not None]
 
     def order(self) -> list[Slot]:

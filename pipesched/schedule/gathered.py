@@ -27,16 +27,16 @@ def gathered(problem: Problem, schedule: Schedule) -> list[Gathered]:
     found: list[Gathered] = []
     if all(stage.gather is None for stage in problem.stages):
         return found
-    holders = problem.holders or range(len(problem.stages))
+    holder = problem.parameters.holder
     for device in range(len(schedule.orders)):
         now: dict[int, Gathered] = {}
         dropped: Pass | None = None
         for p in schedule.passes_on(device):
             if p.kind is UNSHARD:
-                now[p.stage] = Gathered(p, makes_room=None if problem.gather_window is None else dropped)
+                now[p.stage] = Gathered(p, makes_room=None if problem.parameters.window is None else dropped)
                 found.append(now[p.stage])
             elif p.kind is RESHARD and p.stage in now:
                 now.pop(p.stage).release = dropped = p
-            elif p.kind in USERS and holders[p.stage] in now:
-                now[holders[p.stage]].users.append(p)
+            elif p.kind in USERS and holder(p.stage) in now:
+                now[holder(p.stage)].users.append(p)
     return found

@@ -10,10 +10,10 @@ from pipesched.schedule.pass_table import Ints, Whole, whole
 
 def by_microbatch(problem: Problem, numbers: Whole, microbatches: Ints, times: int = 4) -> Whole:
     """Numbers of stages times the factors of these micro-batches, one each; exact, with `times` as for `whole`."""
-    if not problem.microbatch_scale:
+    if not problem.walks.scale:
         return numbers
-    parts = problem.scale_parts
-    factors = [scale.numerator * (parts // scale.denominator) for scale in problem.microbatch_scale]
+    parts = problem.walks.parts
+    factors = [scale.numerator * (parts // scale.denominator) for scale in problem.walks.scale]
     known = (microbatches >= 0) & (microbatches < len(factors))
     # Of micro-batches that there are none of, which the validator tells of, the numbers are those of the first.
     factor = np.array(factors, object)[np.where(known, microbatches, 0)]

@@ -32,7 +32,7 @@ def completed(problem: Problem, schedule: Schedule) -> Schedule:
                     stream = problem.tasks_of(*p[:2])[0].stream
                     (at_end if stream == problem.streams[0] else found).append((p,))
                     if streams:
-                        streams.setdefault(problem.dependencies.resource(device, stream), []).append(Task(p))
+                        streams.setdefault(problem.resources.on_device(device, stream), []).append(Task(p))
         orders.append((*found, *at_end))
     task_orders = {where: tuple(tasks) for where, tasks in streams.items()}
     return with_gathers(problem, Schedule(tuple(orders), schedule.name, task_orders, schedule.waits))
@@ -55,5 +55,5 @@ def _last_backwards(problem: Problem, order: Sequence[Slot]) -> dict[int, int]:
     for place, slot in enumerate(order):
         for p in slot:
             if p.kind in (W, BW):
-                found[problem.holders[p.stage] if problem.holders else p.stage] = place
+                found[problem.parameters.holder(p.stage)] = place
     return found

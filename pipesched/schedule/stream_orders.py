@@ -23,5 +23,5 @@ def stream_orders(problem: Problem, schedule: Schedule) -> Mapping[Resource, Seq
                 continue
             for p in slot:
                 for task, part in problem.tasks(p):
-                    found.setdefault(problem.dependencies.resource(device, part.stream), []).append(task)
+                    found.setdefault(problem.resources.on_device(device, part.stream), []).append(task)
     return found

@@ -67,7 +67,7 @@ class Timeline:
     @cached_property
     def reach(self) -> tuple[Whole, Whole]:
         """`times`, including the tasks that send tensors."""
-        if self.problem.transfer_stream is None:
+        if self.problem.resources.transfer_stream is None:
             return self.times
         return self._extent(lambda *pass_type: len(self.problem.tasks_of(*pass_type)))
 

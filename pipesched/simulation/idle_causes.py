@@ -75,7 +75,7 @@ class _Nodes:
             if resources[node].stream == problem.streams[0]:
                 self._rows[self._device[node]].append(node)
         at_start = {of: max(0, change.at_start) for of, change in problem.network.change.items()}
-        scale = problem.microbatch_scale
+        scale = problem.walks.scale
         # Memory that the node's passes take when they start.
         self._takes: list[Fraction | int] = [
             sum(
@@ -104,14 +104,14 @@ class _Nodes:
 
     def _other_piece(self, one: int, node: int) -> bool:
         """True if a node is of another piece, on the stage of this one."""
-        count = self._timeline.problem.sequence_chunks
+        count = self._timeline.problem.chain_arcs.pieces
         earlier, later = (self._graph.tasks[each][0].of.stage for each in (one, node))
         return earlier != later and earlier // count == later // count
 
     def _for_pieces(self, node: int, since: int, until: int) -> int:
         """Time in this interval in which a node, or one that it waits for, lacks only another piece."""
         found = 0
-        if self._timeline.problem.sequence_chunks == 1:
+        if self._timeline.problem.chain_arcs.pieces == 1:
             return found
         while node >= 0 and self._arrives[node] > since:
             own = (each for each in self._needed(node) if not self._other_piece(each[1], node))

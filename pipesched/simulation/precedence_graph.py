@@ -66,10 +66,10 @@ class Graph:
         ticks = np.where(in_block, block[row], alone)
         stream = np.array([streams.index(each.resource.stream) for each in tasks], np.int64)[task]
         device, shared = columns.device[row], np.zeros(len(row), bool)
-        if problem.shared_streams:
+        if problem.resources.shared_streams:
             # A stream that devices share is one of their first device's.
             owner = np.array([each.resource.device for each in tasks], np.int64)[task]
-            common = {(device, one.stream) for one in problem.shared_streams for device in one.devices}
+            common = {(device, one.stream) for one in problem.resources.shared_streams for device in one.devices}
             shared = np.array([tuple(each.resource) in common for each in tasks], bool)[task]
             device = np.where(shared, owner, device)
         on = device * len(streams) + np.where(in_block, 0, stream)
@@ -150,7 +150,7 @@ class Graph:
                     raise BadInput(f"{late} needs {early}, which the schedule does not hold")
                 # The tasks of a pass in a block are one node.
                 apart = (earlier != later) | (alternatives[0].pass_type != pass_type)
-                if problem.microbatch_scale and lag:
+                if problem.walks.scale and lag:
                     lags = by_microbatch(problem, np.full(len(both), lag), columns.microbatch[rows])
                     yield earlier[apart], later[apart], lags[both][apart]
                 else:

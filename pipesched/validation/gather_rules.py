@@ -17,7 +17,7 @@ _NO_USE = (OFFLOAD, RELOAD, *ONCE)
 
 def gathers(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
     """Each gathering is followed by its release, counted from 0 on, and every pass stands between two such."""
-    count, window = 0, problem.gather_window
+    count, window = 0, problem.parameters.window
     for device in range(problem.devices):
         there: dict[int, int] = {}  # how often each stage has been gathered, and it is now
         gone: dict[int, int] = {}  # the same where it has been dropped since
@@ -38,16 +38,17 @@ def gathers(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
                 yield Violation(
                     "parameters",
                     (),
-                    f"stage {stage // problem.sequence_chunks} is gathered {times} times; its limit is {own.most}",
+                    f"stage {stage // problem.chain_arcs.pieces} is gathered {times} times; its limit is {own.most}",
                 )
-    if problem.most_gathers is not None and count > problem.most_gathers:
-        yield Violation("parameters", (), f"parameters are gathered {count} times; the limit is {problem.most_gathers}")
+    limit = problem.parameters.most
+    if limit is not None and count > limit:
+        yield Violation("parameters", (), f"parameters are gathered {count} times; the limit is {limit}")
 
 
 def _in_turn(problem: Problem, p: Pass, there: dict[int, int], gone: dict[int, int]) -> Iterator[Violation]:
     """Violations of a pass at its place, given what is and was gathered; that state is updated."""
     stage, named = _owner(problem, p), pass_text(problem, p)
-    whole = stage // problem.sequence_chunks
+    whole = stage // problem.chain_arcs.pieces
     if p.kind is UNSHARD:
         if problem.stages[stage].gather is None:
             yield Violation("complete", (p,), f"{named} is run, but the parameters of stage {whole} are always there")
@@ -79,7 +80,7 @@ def tied_by_gathers(problem: Problem, schedule: Schedule) -> Iterator[tuple[Pass
                 continue
             if stage in at:
                 yield at[stage], p
-            if p.kind is UNSHARD and last is not None and problem.gather_window is not None:
+            if p.kind is UNSHARD and last is not None and problem.parameters.window is not None:
                 yield last, p
             last = p if p.kind is RESHARD else last
             if p.kind is RESHARD:
@@ -103,4 +104,4 @@ def around_gathers(timeline: Timeline) -> Iterator[Violation]:
 
 def _owner(problem: Problem, p: Pass) -> int:
     """The stage whose parameters a pass computes with, or is for."""
-    return problem.holders[p.stage] if problem.holders else p.stage
+    return problem.parameters.holder(p.stage)

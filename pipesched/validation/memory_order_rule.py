@@ -31,7 +31,7 @@ from pipesched.validation.violation import Violation
 def memory_by_order(timeline: Timeline) -> Iterator[Violation]:
     """At most one violation a device or host, the first by time; of timelines that break no rule of order and times."""
     problem = timeline.problem
-    limits = [*problem.room, *(host.capacity for host in problem.host_pools)]
+    limits = [*problem.room, *(host.capacity for host in problem.resources.hosts)]
     if len(problem.streams) == 1 or all(capacity is None for capacity in limits):
         return
     known = VectorClocks(timeline)
@@ -49,7 +49,7 @@ def memory_by_order(timeline: Timeline) -> Iterator[Violation]:
             passes = sorted(timeline.schedule.passes_on(device), key=timeline.start)
             memory = _Memory(f"device {device}", capacity, problem.static[device])
             yield from _first_above(problem, known, passes, list(map(changes, passes)), memory)
-    for host_capacity, devices in problem.host_pools:
+    for host_capacity, devices in problem.resources.hosts:
         if host_capacity is not None:
             passes = [p for device in devices for p in timeline.schedule.passes_on(device)]
             passes.sort(key=timeline.start)

@@ -65,7 +65,7 @@ def _dropped(timeline: Timeline) -> Whole:
 def host_memory(timeline: Timeline) -> Iterator[Violation]:
     """No host holds more than its capacity; at most one violation a host, the first."""
     problem = timeline.problem
-    for capacity, devices in problem.host_pools:
+    for capacity, devices in problem.resources.hosts:
         if capacity is None:
             continue
         events: list[tuple[int, bool, int, Pass]] = []

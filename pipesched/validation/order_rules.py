@@ -87,7 +87,7 @@ def placement(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
     placed = columns.each(lambda _, stage: where.get(stage, -1))
     for row in np.flatnonzero((placed >= 0) & (placed != columns.device)).tolist():
         p = columns.passes[row]
-        stage, own = p.stage // problem.sequence_chunks, where[p.stage]
+        stage, own = p.stage // problem.chain_arcs.pieces, where[p.stage]
         text = f"{pass_text(problem, p)} runs on device {columns.device[row]}; stage {stage} is placed on device {own}"
         yield Violation("placement", (p,), text)
 
@@ -97,7 +97,7 @@ def queues(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
 
     For schedules that contain every pass once and give no orders of tasks.
     """
-    if not problem.queues:
+    if not problem.walks.queues:
         return
     place = {p: row for row, p in enumerate(schedule.columns.passes)}
     for one, other in in_fixed_order(problem, schedule):
@@ -115,9 +115,9 @@ def out_of_turn(problem: Problem, one: Pass, other: Pass) -> Violation:
 def in_fixed_order(problem: Problem, schedule: Schedule) -> Iterator[tuple[Pass, Pass]]:
     """Forwards of a stage, and backwards, each with that of the next micro-batch, where the order is fixed."""
     lines: dict[tuple[bool, int], list[Pass]] = {}
-    for p in schedule.columns.passes if problem.queues else ():
+    for p in schedule.columns.passes if problem.walks.queues else ():
         if p.kind in (F, B, BW):
-            lines.setdefault((p.kind is F, problem.queues[p.stage]), []).append(p)
+            lines.setdefault((p.kind is F, problem.walks.queues[p.stage]), []).append(p)
     for line in lines.values():
         yield from pairwise(sorted(line, key=lambda p: p.microbatch))
 

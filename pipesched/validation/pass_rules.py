@@ -31,7 +31,7 @@ def own_tasks(problem: Problem, kind: PassKind, stage: int) -> tuple[TaskSpec, .
 
 def all_tasks(problem: Problem, kind: PassKind, stage: int) -> tuple[TaskSpec, ...]:
     """The tasks that make a pass, and the one that sends its tensor on, where transfers occupy a stream."""
-    own, stream = own_tasks(problem, kind, stage), problem.transfer_stream
+    own, stream = own_tasks(problem, kind, stage), problem.resources.transfer_stream
     if stream is None or kind not in (F, B, BW):
         return own
     chain = next(chain for chain in problem.placement.chains if stage in chain)
@@ -71,7 +71,7 @@ def needed_of_others(problem: Problem, p: Pass) -> Iterator[tuple[Pass, int]]:
 
     Of those of two kinds a schedule holds one. What runs once begins after every backward for the weights.
     """
-    for before, after, backward, places, turns, barrier in problem.stage_arcs:
+    for before, after, backward, places, turns, barrier in problem.chain_arcs.arcs:
         if after == p.stage and p.kind in ((B, BW) if backward else (F,)):
             own = problem.stages[before].transfer
             joined = barrier and not (backward and problem.stages[after].forward_only)
@@ -86,7 +86,7 @@ def needed_of_others(problem: Problem, p: Pass) -> Iterator[tuple[Pass, int]]:
     yield from ((before, 0) for before, after in pairwise(line) if after == p)
     if not line or line[0].kind is p.kind:
         for stage, walked in enumerate(problem.microbatches_of):
-            if p.stage == (problem.holders[stage] if problem.holders else stage):
+            if p.stage == (problem.parameters.holder(stage)):
                 yield from ((Pass(kind, stage, j), 0) for j in walked for kind in (W, BW))
 
 
@@ -132,23 +132,23 @@ def needs_input(problem: Problem, kind: PassKind, stage: int) -> int:
 
 def for_microbatches(problem: Problem, number: int, microbatches: Ints) -> Whole | int:
     """Ticks or memory of a stage as they are for each of these micro-batches; the number itself if all are alike."""
-    if not problem.microbatch_scale:
+    if not problem.walks.scale:
         return number
-    each = {j: int(number * problem.microbatch_scale[j]) for j in set(microbatches.tolist())}
+    each = {j: int(number * problem.walks.scale[j]) for j in set(microbatches.tolist())}
     return whole([each[j] for j in microbatches.tolist()], 2 * len(microbatches) + 2)
 
 
 def for_one(problem: Problem, changes: tuple[int, int], microbatch: int) -> tuple[int, int]:
     """Memory changes of a pass at its start and end, scaled for this micro-batch."""
-    scale = problem.microbatch_scale[microbatch] if problem.microbatch_scale else 1
+    scale = problem.walks.scale[microbatch] if problem.walks.scale else 1
     return int(changes[0] * scale), int(changes[1] * scale)
 
 
 def for_each(problem: Problem, numbers: Whole, microbatches: Ints) -> Whole:
     """Ticks or memory of stages, one a row, each as it is for the row's micro-batch."""
-    if not problem.microbatch_scale:
+    if not problem.walks.scale:
         return numbers
-    scale = problem.microbatch_scale
+    scale = problem.walks.scale
     pairs = zip(numbers.tolist(), microbatches.tolist(), strict=True)
     return whole([int(number * scale[j]) for number, j in pairs], 2 * len(numbers) + 2)
 
@@ -244,5 +244,7 @@ def ways_to_save(problem: Problem, stage: int) -> list[frozenset[PassKind]]:
 
 def stream_owner(problem: Problem, device: int, stream: str) -> int:
     """The device under which a stream is listed: its own, or the first of those that share it."""
-    sharing = [one.devices for one in problem.shared_streams if one.stream == stream and device in one.devices]
+    sharing = [
+        one.devices for one in problem.resources.shared_streams if one.stream == stream and device in one.devices
+    ]
     return sharing[0][0] if sharing else device

@@ -108,7 +108,7 @@ class _Part:
 
 def repeats_every(problem: Problem, schedule: Schedule, period: int) -> bool:
     """True if a part of the order repeats with a micro-batch every `period` ticks; for plain passes only."""
-    if not problem.network.one_task_each or problem.microbatch_scale:
+    if not problem.network.one_task_each or problem.walks.scale:
         return False
     chains = sum(bool(problem.microbatches_of[chain[0]]) for chain in problem.placement.chains)
     orders = [list(_slots(problem, order)) for order in schedule.orders]

@@ -77,8 +77,9 @@ def _complete(problem: Problem, state: State, tasks: Mapping[Task, Ran]) -> Iter
             if count > own.gather.most:
                 text = f"stage {stage} is gathered {count} times; its limit is {own.gather.most}"
                 yield Violation("parameters", (), text)
-    if problem.most_gathers is not None and times > problem.most_gathers:
-        yield Violation("parameters", (), f"parameters are gathered {times} times; the limit is {problem.most_gathers}")
+    limit = problem.parameters.most
+    if limit is not None and times > limit:
+        yield Violation("parameters", (), f"parameters are gathered {times} times; the limit is {limit}")
     whole = {Task(p, part) for p in expected for part in range(len(all_tasks(problem, p.kind, p.stage)))}
     for task in sorted(whole ^ tasks.keys()):
         says = "is missing" if task in whole else "is none of the problem"
@@ -143,7 +144,7 @@ def _ends(problem: Problem, p: Pass, lag: int, before: Pass) -> Iterator[tuple[T
     if p.kind in (B, W) and not problem.splittable:
         return
     own = len(own_tasks(problem, p.kind, p.stage))
-    if lag and problem.transfer_stream is not None:
+    if lag and problem.resources.transfer_stream is not None:
         yield Task(p, own), 0
     else:
         yield from ((Task(p, part), lag) for part in waited_for(problem, before, p))
@@ -162,7 +163,7 @@ def _gathered(problem: Problem, state: State, tasks: Mapping[Task, Ran]) -> Iter
                 yield Violation("precedence", (one.of, other.of), text)
         spans[stage] = [(tasks[a].end, tasks[b].start) for a, b in zip(line[::2], line[1::2], strict=True)]
     for p in dict.fromkeys(task.of for task in tasks):
-        holder = problem.holders[p.stage] if problem.holders else p.stage
+        holder = problem.parameters.holder(p.stage)
         if p.kind in (OFFLOAD, RELOAD, *OF_PARAMETERS) or not spans[holder]:
             continue
         own_parts = [Task(p, part) for part in range(len(own_tasks(problem, p.kind, p.stage)))]
@@ -188,13 +189,13 @@ def _memory(problem: Problem, tasks: Mapping[Task, Ran]) -> Iterator[Violation]:
             gives -= sum(dropped(problem, kind, p.stage) for kind in again)
             events.append((end, begin == end or not several, 2 * turn + 1, gives, p))
         yield from _over(problem, events, room, f"device {device}")
-        if problem.gather_window is not None:
+        if problem.parameters.window is not None:
             windows = [(tasks[Task(p)].start if p.kind is UNSHARD else tasks[Task(p)].end, True, turn,
                         1 if p.kind is UNSHARD else -1, p)
                        for turn, p in enumerate(dict.fromkeys(task.of for task in order))
                        if p.kind in (UNSHARD, RESHARD)]  # fmt: skip
-            yield from _over(problem, windows, problem.gather_window, f"the window of device {device}")
-    for number, (room, devices) in enumerate(problem.host_pools):
+            yield from _over(problem, windows, problem.parameters.window, f"the window of device {device}")
+    for number, (room, devices) in enumerate(problem.resources.hosts):
         events = []
         copies = [p for p in passes if p.kind in (OFFLOAD, RELOAD) and problem.device(p) in devices]
         for p in copies:

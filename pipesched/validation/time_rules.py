@@ -73,7 +73,7 @@ def precedence(timeline: Timeline) -> Iterator[Violation]:
             if part := needs_input(problem, *pass_type):
                 starts = timeline.starts_of(later, np.full(len(later), part))
             come = end[earlier] + for_microbatches(problem, lag, columns.microbatch[earlier])
-            if lag and problem.transfer_stream is not None:
+            if lag and problem.resources.transfer_stream is not None:
                 sent = all_tasks(problem, kind, stage)
                 ticks = for_microbatches(problem, sent[-1].ticks, columns.microbatch[earlier])
                 come = timeline.starts_of(earlier, np.full(len(earlier), len(sent) - 1)) + ticks
@@ -83,7 +83,7 @@ def precedence(timeline: Timeline) -> Iterator[Violation]:
 
 def between_chains(timeline: Timeline) -> Iterator[Violation]:
     """Passes that wait for those of another chain, or of all micro-batches, start when these have ended and come."""
-    if not timeline.problem.stage_arcs and not any(
+    if not timeline.problem.chain_arcs.arcs and not any(
         run_once(timeline.problem, s) for s in range(timeline.problem.placement.stages)
     ):
         return
@@ -166,7 +166,7 @@ def streams(timeline: Timeline) -> Iterator[Violation]:
     rows, stream, start, end = (np.concatenate(column) for column in zip(*busy, strict=True))
     behind = np.cumsum([len(own) for own, *_ in busy])  # where the rows of each number of task end
     owner = columns.device[rows]
-    for shared in problem.shared_streams:
+    for shared in problem.resources.shared_streams:
         numbers = [n for n, name in enumerate(problem.streams) if name == shared.stream]
         among = np.isin(owner, shared.devices) & np.isin(stream, numbers)
         owner = np.where(among, shared.devices[0], owner)

@@ -89,7 +89,7 @@ class VectorClocks:
         own = ((Pass(kind, stage, p.microbatch), lag) for kind, stage, lag in needed(problem, p.kind, p.stage))
         for other, lag in (*own, *needed_of_others(problem, p)):
             if other in held:
-                sent = 1 if lag and problem.transfer_stream is not None else 0
+                sent = 1 if lag and problem.resources.transfer_stream is not None else 0
                 for part in (n + sent for n in waited_for(problem, p, other)):
                     yield self._task(Task(other, part)), self._task(Task(p, needs_input(problem, p.kind, p.stage)))
 

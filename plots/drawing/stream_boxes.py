@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from pipesched.problem.network.dependencies import SENDING
+from pipesched.problem.features.device_resources import SENDING
 from pipesched.problem.pass_names import microbatch_number
 from pipesched.problem.passes import BW, OFFLOAD, RELOAD, B, F, Pass, PassKind, W
 from pipesched.problem.problem import Problem
@@ -119,7 +119,7 @@ def _on_its_way(timeline: Timeline, p: Pass, where: Lanes) -> Iterator[Drawn]:
     problem, walk = timeline.problem, timeline.problem.placement
     to = walk.next[p.stage] if p.kind is F else walk.previous[p.stage] if p.kind in (B, BW) else None
     lag = 0 if to is None else problem.lag(p.stage, to)
-    if lag and not problem.dependencies.sends(lag) and len(problem.streams) > 1:
+    if lag and not problem.resources.sends(lag) and len(problem.streams) > 1:
         top, bottom = (problem.device(p) + edge for edge in where[problem.streams[1]])
         end = timeline.end(p)
         yield Drawn(end, end + lag, bottom - STRIP * (bottom - top), bottom, TRANSFER, _TRAVELS)

@@ -103,7 +103,7 @@ def _boxes(timeline: Timeline) -> tuple[list[list[int]], list[dict[str, Any]], d
 def _style(problem: Problem, box: Box, number: int, count: int, half: int) -> dict[str, Any]:
     colour = TRANSFER if box.sends else shade(box.of.kind, number, count)
     return {
-        "pass": f"{box.of.kind.value}{box.of.stage // problem.sequence_chunks}",
+        "pass": f"{box.of.kind.value}{box.of.stage // problem.chain_arcs.pieces}",
         "what": "Transfer" if box.sends else NAMES[box.of.kind],
         "colour": to_hex(colour),
         "ink": ink_on(colour),
@@ -129,7 +129,7 @@ def _short(number: float) -> float:
 def _legend(timeline: Timeline) -> list[dict[str, str]]:
     kinds = {p.kind for p in timeline.schedule.passes()}
     legend = [{"name": name, "colour": to_hex(shade(kind, 0, 1))} for kind, name in NAMES.items() if kind in kinds]
-    if timeline.problem.transfer_stream is not None:
+    if timeline.problem.resources.transfer_stream is not None:
         legend.append({"name": "Transfer to another device", "colour": to_hex(TRANSFER)})
     return legend
 

@@ -105,7 +105,7 @@ class Exporter:
         for feature in FEATURES:
             if feature.not_expressible and feature.name not in self.features and feature.there(problem):
                 return feature.not_expressible
-        if problem.modules:
+        if problem.chain_arcs.modules:
             return "modules feed the trunk, and this format is for one chain of stages"
         return None
 

@@ -143,7 +143,7 @@ def _names(device: int, threads: _Threads) -> Iterator[_Event]:
 def _complete(problem: Problem, box: _Box, threads: _Threads) -> _Event:
     kind, stage, turn = box.task.of
     piece = piece_number(problem, box.task.of)
-    about: dict[str, object] = {"kind": f"{kind}", "stage": stage // problem.sequence_chunks}
+    about: dict[str, object] = {"kind": f"{kind}", "stage": stage // problem.chain_arcs.pieces}
     if kind in (UNSHARD, RESHARD):
         about["gathering"] = turn
     elif kind not in OF_PARAMETERS:

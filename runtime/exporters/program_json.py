@@ -58,7 +58,7 @@ def _write(timeline: Timeline, _: Settings) -> Files:
         "devices": problem.devices,
         "stages": placement.stages,
         "microbatches": problem.microbatches,
-        **({"sequence_chunks": problem.sequence_chunks} if problem.sequence_chunks > 1 else {}),
+        **({"sequence_chunks": problem.chain_arcs.pieces} if problem.chain_arcs.pieces > 1 else {}),
         "device_of_stage": list(placement.stage_device),
         "chains": [list(chain) for chain in placement.chains],
         "copy_of": [placement.chains[chain].index(stage) for stage, chain in enumerate(placement.chain_index)],

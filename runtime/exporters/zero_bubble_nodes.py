@@ -118,7 +118,7 @@ def _notes(timeline: Timeline) -> list[str]:
     notes = []
     if any(p.kind is W for p in timeline.schedule.passes()):
         notes.append("The zero-bubble repository runs the Ws left at the end of a device in one go.")
-    if timeline.problem.microbatch_scale:
+    if timeline.problem.walks.scale:
         entering = _list(order_of(timeline.schedule, 0, F))
         notes.append(
             f"Micro-batches are numbered as they enter: give the runtime {entering} of the problem in this order, and "

@@ -31,7 +31,7 @@ def weight_microbatches(schedule: Schedule, fused: bool = False) -> dict[Pass, i
 def with_weights_in_order(timeline: Timeline) -> dict[Pass, Pass]:
     """The pass that runs in place of each pass of a timeline; the pass itself if micro-batches differ."""
     schedule = timeline.schedule
-    if timeline.problem.microbatch_scale:
+    if timeline.problem.walks.scale:
         return {p: p for p in schedule.passes()}
     taken = weight_microbatches(schedule)
     return {p: Pass(p.kind, p.stage, taken.get(p, p.microbatch)) for p in schedule.passes()}

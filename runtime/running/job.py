@@ -99,7 +99,7 @@ def refuse_unequal(name: str, problem: Problem) -> None:
     """Refuses collectives, and micro-batches that are not whole or not of one shape."""
     for key, found in (
         *((feature.name, feature.there(problem)) for feature in FEATURES if not feature.runs_in_torch),
-        ("modules", bool(problem.modules)),
+        ("modules", bool(problem.chain_arcs.modules)),
     ):
         if found:
             raise BadInput(

@@ -126,7 +126,7 @@ def _one_microbatch(problem: Problem, device: int) -> int:
 
 
 def _holder(problem: Problem, stage: int) -> int:
-    return problem.holders[stage] if problem.holders else stage
+    return problem.parameters.holder(stage)
 
 
 def _gathered(problem: Problem, stage: int) -> int:

@@ -152,8 +152,8 @@ def _moves(problem: Problem, device: int) -> Iterator[Perturbation]:
         return
     stage = max(stages, key=problem.least_work)
     own = where.chains[where.chain_index[stage]]
-    alike = next((one.chains for one in problem.modules if own in one.chains), None) or [
-        chain for chain in where.chains if not any(chain in one.chains for one in problem.modules)
+    alike = next((one.chains for one in problem.chain_arcs.modules if own in one.chains), None) or [
+        chain for chain in where.chains if not any(chain in one.chains for one in problem.chain_arcs.modules)
     ]
     place = own.index(stage)
     for neighbour in (where.previous[stage], where.next[stage]):
@@ -166,7 +166,7 @@ def _moves(problem: Problem, device: int) -> Iterator[Perturbation]:
                 break
             changed[here], changed[there] = _moved(changed[here], changed[there])
         else:
-            one, other = (s // problem.sequence_chunks for s in (stage, neighbour))
+            one, other = (s // problem.chain_arcs.pieces for s in (stage, neighbour))
             text = (
                 f"10 % of stage {one}'s times and activation moved to stage {other} "
                 f"(device {device} to {where.stage_device[neighbour]})"

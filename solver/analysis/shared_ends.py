@@ -44,11 +44,11 @@ def sharing_ends(problem: Problem) -> Iterator[Perturbation]:
 
 def _may_have_modules(problem: Problem) -> bool:
     """True if no feature of the problem excludes modules, and it has several devices."""
-    one = len(problem.placement.chains) == 1 and problem.sequence_chunks == 1 and problem.devices > 1
+    one = len(problem.placement.chains) == 1 and problem.chain_arcs.pieces == 1 and problem.devices > 1
     plain = problem.objective in (Objective.MAKESPAN, Objective.SPAN) and not problem.network.blocks
     own = any(stage.tasks or stage.kinds_of_parameters or stage.lent or stage.collected for stage in problem.stages)
     own = own or problem.network.has_pass_memory
-    return one and plain and not own and not problem.network.scale and problem.transfer_stream is None
+    return one and plain and not own and not problem.network.scale and problem.resources.transfer_stream is None
 
 
 def _divided(stage: Stage, usual: Stage, devices: int) -> tuple[Stage, Stage]:

@@ -71,7 +71,7 @@ class Step(NamedTuple):
 def covers(problem: Problem) -> bool:
     """True if each pass is one task, gradients take no memory, and no chain has to wait for another one's turn."""
     view = problem.view
-    if view is None or len(set(problem.queues)) < len(problem.queues):
+    if view is None or len(set(problem.walks.queues)) < len(problem.walks.queues):
         return False
     return all(view.freed_by_backward(stage) >= 0 for stage in view.stages)
 

@@ -22,13 +22,13 @@ def in_groups(problem: Problem, size: int) -> Schedule:
 
 def _of_device(problem: Problem, device: int, size: int) -> Iterator[Pass]:
     chains = problem.placement.chains
-    holders = problem.holders or range(len(problem.stages))
+    holder = problem.parameters.holder
     for own_chains in chain_groups(problem):
         on = [s for s in chain(*(chains[n] for n in own_chains)) if problem.placement.stage_device[s] == device]
         # Pieces of one stage are next to each other: they have its parameters in common.
-        place = {holder: at for at, holder in enumerate(dict.fromkeys(holders[s] for s in on))}
-        on.sort(key=lambda s: place[holders[s]])
-        turns = [list(own) for _, own in groupby(on, key=lambda s: holders[s])]
+        place = {own: at for at, own in enumerate(dict.fromkeys(holder(s) for s in on))}
+        on.sort(key=lambda s: place[holder(s)])
+        turns = [list(own) for _, own in groupby(on, key=holder)]
         count = max(len(problem.walking[n]) for n in own_chains)
         # A pass for several micro-batches runs forward before the first of these, and back behind the last.
         walks = {s: problem.microbatches_of[s] for s in on}

@@ -119,7 +119,7 @@ def sequential(problem: Problem) -> Schedule:
     the backwards; those of the feeding chains as soon as all that they fed are done.
     """
     chains, number = problem.placement.chains, problem.placement.chain_index
-    feeding = {number[arc.before] for arc in problem.stage_arcs if not arc.backward}
+    feeding = {number[arc.before] for arc in problem.chain_arcs.arcs if not arc.backward}
     run = _Run(problem)
     for group in chain_groups(problem):
         after = {n: 0 for n in reversed(group) if n in feeding}

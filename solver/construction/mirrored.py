@@ -22,7 +22,7 @@ def folded(problem: Problem) -> Problem | None:
     It has the more micro-batches of the two. Sending from a device to its mirror image takes no time in it.
     """
     chains = problem.placement.chains
-    if len(chains) != 2 or problem.queues or problem.view is None:
+    if len(chains) != 2 or problem.walks.queues or problem.view is None:
         return None
     mirror = _mirror(problem)
     if mirror is None:
@@ -39,7 +39,7 @@ def folded(problem: Problem) -> Problem | None:
         stages=tuple(stages),
         pools=tuple(problem.pools[device] for device in kept),
         links=(),
-        chain_shares=(),
+        walks=replace(problem.walks, shares=()),
     )
 
 

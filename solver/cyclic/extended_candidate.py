@@ -77,7 +77,7 @@ def beats(found: Candidate, known: Value | None) -> bool:
 
 def _covers(problem: Problem) -> bool:
     """Passes of one task that wait for their device and for passes of their own micro-batch alone."""
-    return problem.view is not None and not (problem.chain_shares or problem.shared_streams)
+    return problem.view is not None and not (problem.walks.shares or problem.resources.shared_streams)
 
 
 def _value(one: Candidate) -> int:

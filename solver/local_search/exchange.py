@@ -30,7 +30,7 @@ NOTHING = np.zeros((0, 0), np.int64)
 
 def exchangeable(units: object) -> Array:
     """A row of units for each chain that may change places with the others, in the same order; most such chains."""
-    if not isinstance(units, Units) or units.problem.queues or any(len(slot) > 1 for slot in units.slots):
+    if not isinstance(units, Units) or units.problem.walks.queues or any(len(slot) > 1 for slot in units.slots):
         return NOTHING
     problem = units.problem
     at = {stage: (n, k) for n, chain in enumerate(problem.placement.chains) for k, stage in enumerate(chain)}

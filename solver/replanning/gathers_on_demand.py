@@ -31,13 +31,13 @@ class GathersOnDemand:
 
     def __init__(self, graph: JobGraph) -> None:
         self._jobs, self._stages = graph.jobs, dict[int, _Stage]()
-        problem, holders = graph.jobs.problem, graph.jobs.problem.holders
+        problem = graph.jobs.problem
         self._further = graph.jobs.most_further_gathers
         self._of: dict[int, _Stage] = {}
         self._parts = Counter(graph.jobs.jobs[n].task.of for n in graph.running)
         for n in graph.running:
             kind, stage, _ = graph.jobs.jobs[n].task.of
-            holder = holders[stage] if holders else stage
+            holder = problem.parameters.holder(stage)
             if problem.stages[holder].gather is not None and kind in (UNSHARD, RESHARD, *USERS):
                 own = self._of[n] = self._stages.setdefault(holder, _Stage())
                 own.gathers += [n] * (kind is UNSHARD)

@@ -85,7 +85,7 @@ def cut(problem: Problem) -> Cut | None:
     network = problem.network
     if network.blocks or network.scale or not network.has_plain_chains:
         return None
-    if problem.shared_streams or problem.transfer_stream:
+    if problem.resources.shared_streams or problem.resources.transfer_stream:
         return None
     if problem.objective not in (Objective.MAKESPAN, Objective.SPAN):
         return None
@@ -204,8 +204,8 @@ def _plain(problem: Problem, rows: Sequence[Row]) -> Problem:
         stages=tuple(stages),
         pools=(*problem.pools, *(Pool() for _ in range(len(devices) - problem.devices))),
         links=(),
-        stream_names=(),
-        queues=(),
+        resources=replace(problem.resources, streams=()),
+        walks=replace(problem.walks, queues=()),
         name=f"{problem.name}: tasks as stages",
     )
 

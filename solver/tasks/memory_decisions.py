@@ -60,7 +60,7 @@ class _Device:
         self._network = self.problem.network
         self._backward = {p[1:]: n for n, p in enumerate(self.passes) if p.kind in (B, BW)}
         self._room = self.problem.room[self.device]
-        sharing = [host for host in self.problem.host_pools if self.device in host.devices]
+        sharing = [host for host in self.problem.resources.hosts if self.device in host.devices]
         # A host that devices share is shared out evenly.
         self._host_room = next((None if h.capacity is None else h.capacity // len(h.devices) for h in sharing), None)
 

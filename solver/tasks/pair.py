@@ -14,7 +14,9 @@ from formulations.jobs.jobs_of_problem import jobs_of
 from formulations.jobs.schedule_of_starts import schedule_of_starts
 from pipesched.arguments import A_PROBLEM, refuse_other
 from pipesched.errors import BadInput, Disagreement
+from pipesched.problem.features.chain_arcs import NO_ARCS
 from pipesched.problem.features.device_resources import Pool
+from pipesched.problem.features.walks import ALIKE
 from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import BW, B, F, Pass, Task, W
 from pipesched.problem.passes_alone import passes_alone
@@ -123,12 +125,8 @@ def pair_problem(problem: Problem, forward: int, backward: int) -> Problem:
         objective=Objective.MAKESPAN,
         name=f"{problem.name}: F of stage {forward} with the backward of stage {backward}",
         links=(),
-        chain_shares=(),
-        stage_arcs=(),
-        modules=(),
-        sequence_chunks=1,
-        microbatch_scale=(),
-        queues=(),  # the two are of different stages of an iteration: no order of data is between them
+        walks=ALIKE,  # the two are of different stages of an iteration: no order of data is between them
+        chain_arcs=NO_ARCS,
     )
 
 

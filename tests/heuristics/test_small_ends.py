@@ -24,7 +24,7 @@ def test_small_ones_at_both_ends(name: str, placement: dict[str, object]) -> Non
     assert validate(timeline) == []
     entering = [p.microbatch for p in timeline.schedule.passes_on(0) if (p.kind, p.stage) == (F, 0)]
     # verl's code on the factors 3, 2, 1.5, 1, 0.5: every other one from the smallest up, the others down.
-    assert [problem.microbatch_scale[j] for j in entering] == [0.5, 1.5, 3, 2, 1]
+    assert [problem.walks.scale[j] for j in entering] == [0.5, 1.5, 3, 2, 1]
     for other in (shape, shape | scale):
         with pytest.raises(DoesNotApply):
             HEURISTICS[name].order(problem_from(other))

@@ -11,6 +11,7 @@ from heuristics.building.task_interleaving import Weights, interleaved
 from heuristics.catalogue import HEURISTICS, Heuristic
 from pipesched.errors import DoesNotApply
 from pipesched.problem import placement
+from pipesched.problem.features.device_resources import DeviceResources
 from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import BW, B, F, Pass, W
 from pipesched.problem.problem import Problem
@@ -45,7 +46,7 @@ def test_valid_in_the_memory_that_its_order_of_passes_needs(heuristic: Heuristic
     for where in WHERE:
         stages = tuple(uneven(random) for _ in range(where.stages))
         occupied = random.choice((None, "comm"))
-        problem = Problem(where, 2 * where.devices, stages, transfer_stream=occupied)
+        problem = Problem(where, 2 * where.devices, stages, resources=DeviceResources(transfer_stream=occupied))
         try:
             schedule = heuristic.order(problem)
         except DoesNotApply:

@@ -35,7 +35,7 @@ def test_valid_and_as_its_closed_form_says(p: int) -> None:
     for _ in range(25):
         problem = drawn(random, p)
         form, found = VOCABULARY.closed_form(problem), measured(problem, VOCABULARY.order(problem))
-        assert (form is None) == (len(problem.modules) == 2)
+        assert (form is None) == (len(problem.chain_arcs.modules) == 2)
         if form is not None:
             assert form.peak == found.peak_quanta
             assert form.makespan in (None, found.makespan_ticks)

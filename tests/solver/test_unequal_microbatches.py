@@ -78,9 +78,9 @@ def test_a_chain_for_each_factor_or_for_each_run_of_equal_ones() -> None:
     scale = {"microbatches": 5, "microbatch_scale": [2, 1, 1, 2, 1]}
     free, fixed = (microbatch_chains(unequal(order, **scale)) for order in ("free", "fixed"))
     assert free.microbatches == (0, 3, 1, 2, 4)
-    assert free.problem.chain_shares == (2, 3)
+    assert free.problem.walks.shares == (2, 3)
     assert fixed.microbatches == (0, 1, 2, 3, 4)
-    assert fixed.problem.chain_shares == (1, 2, 1, 1)
+    assert fixed.problem.walks.shares == (1, 2, 1, 1)
     assert [stage.forward for stage in free.problem.stages] == [4, 2, 4, 2]
 
 
@@ -96,7 +96,7 @@ def test_a_start_in_the_terms_of_the_problem() -> None:
     assert found.value is not None
     assert Fraction(found.value) <= measure(known).makespan_ticks * problem.tick
     assert found.timeline is not None
-    assert found.timeline.problem.microbatch_scale == problem.microbatch_scale
+    assert found.timeline.problem.walks.scale == problem.walks.scale
 
 
 def test_tasks_on_several_streams_scale_and_keep_the_order() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pipesched.problem.features.device_resources import DeviceResources
 from pipesched.problem.passes import F
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import TaskSpec
@@ -41,4 +42,4 @@ def of_tasks(one: Problem) -> Problem:
     """The same, where each forward sends something on another stream before it ends: no file has that and blocks."""
     parts = TaskSpec("compute", 10, "whole"), TaskSpec("comm", 1, "send")
     stages = tuple(replace(stage, tasks=((F, parts),)) for stage in one.stages)
-    return replace(one, stages=stages, stream_names=("compute", "comm"))
+    return replace(one, stages=stages, resources=DeviceResources(("compute", "comm")))

@@ -11,6 +11,7 @@ from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import COMPUTE, Stage, TaskSpec
 from pipesched.problem.stage_columns import stages_of
+from pipesched.problem.units import Units
 
 # Microseconds, profile-data `train.json` (H800, EP64): attention, dispatch, experts, combine of each layer's forward;
 # combine, experts, dispatch, attention of each backward in the order they ran, and the weight gradients behind them.
@@ -62,11 +63,11 @@ def trace(transfers: Fraction = Fraction(1)) -> Problem:
         return [int(ticks * transfers) if n in places else ticks for n, ticks in enumerate(layer)]
 
     stage = layers([longer(one, (1, 3)) for one in FORWARD], [longer(one, (0, 2)) for one in BACKWARD], WEIGHT)
-    return Problem(placement.linear(1), 2, (stage,), name="trace", tick=Fraction(1, 1000), time_unit="ms")
+    return Problem(placement.linear(1), 2, (stage,), name="trace", units=Units("ms", Fraction(1, 1000)))
 
 
 def mean_layers(where: Placement, microbatches: int) -> Problem:
     """One layer a stage with the means of the trace, and a transfer of 0.6 ms; times in hundredths of milliseconds."""
     stage = layers([(460, 435, 464, 600)], [(340, 536, 637, 954)], [(507, 240)], 60)
     stages = (stage,) * where.stages
-    return Problem(where, microbatches, stages, name="layers", tick=Fraction(1, 100), time_unit="ms")
+    return Problem(where, microbatches, stages, name="layers", units=Units("ms", Fraction(1, 100)))

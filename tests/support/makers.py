@@ -162,7 +162,7 @@ def with_parts(one: Problem, rng: Random) -> Problem:
             after = [None, *range(len(parts.get((B, stage), (None,))))]
             parts[kind, stage] = tuple(task._replace(after=rng.choice(after)) for task in tasks)
     if rng.random() < 0.5 and not one.overlaps:
-        one = replace(one, transfer_stream=rng.choice(streams))
+        one = replace(one, resources=replace(one.resources, transfer_stream=rng.choice(streams)))
     return with_tasks(one, parts)
 
 

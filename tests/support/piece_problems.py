@@ -116,14 +116,14 @@ def _transfer(random: Random, devices: int) -> dict[str, object]:
 def least_of(one: Problem) -> int | None:
     """The least value over all orders, micro-batches out of turn too; None if none fits."""
     tasks = one.network.options or any(stage.tasks for stage in one.stages)
-    if one.transfer_stream is not None or one.network.has_collectives or tasks:
+    if one.resources.transfer_stream is not None or one.network.has_collectives or tasks:
         try:
             found = task_brute_force.optimum(one, one.objective, 5, _MOST_ORDERS_OF_STREAMS)
         except ValueError:
             raise TooManyOrdersError from None
         # A value that no whole tick reaches is that of the next one.
         return None if found is None else -(-found.numerator // found.denominator)
-    best = brute_force.optimum(one, one.objective, fifo=bool(one.queues), most=_MOST_ORDERS)
+    best = brute_force.optimum(one, one.objective, fifo=bool(one.walks.queues), most=_MOST_ORDERS)
     if best is None:
         return None
     timeline = simulate(one, best.schedule)
@@ -135,35 +135,35 @@ def least_of(one: Problem) -> int | None:
 def features(one: Problem) -> tuple[str, ...]:
     """The features of the problem, by the names under which they are counted."""
     where = one.placement
-    count = one.sequence_chunks
+    count = one.chain_arcs.pieces
     has = {
         "keys and values": any(stage.lent for stage in one.stages),
         "memory": any(room is not None for room in one.room),
         "backwards that split": one.splittable,
         "transfers between devices": bool(one.links) or any(stage.transfer for stage in one.stages),
-        "transfers on a stream": one.transfer_stream is not None,
-        "several stages a device": not one.modules and where.stages > where.devices * len(where.chains),
-        "two directions": not one.modules and len(where.chains) > count,
-        "several modules": len(one.modules) > 1,
-        "copies of a module": any(module.copies > 1 and not module.shared for module in one.modules),
-        "an embedding on all devices": any(module.shared and not module.barriers for module in one.modules),
-        "a head on all devices, one barrier": any(module.barriers == 1 for module in one.modules),
-        "a head on all devices, two barriers": any(module.barriers == 2 for module in one.modules),
-        "a pass for several micro-batches": any(module.serves > 1 for module in one.modules),
-        "a module that feeds several stages": any(len(module.feeds) > 1 for module in one.modules),
-        "micro-batches in any turn": one.microbatches > len(where.chains) and not one.queues,
+        "transfers on a stream": one.resources.transfer_stream is not None,
+        "several stages a device": not one.chain_arcs.modules and where.stages > where.devices * len(where.chains),
+        "two directions": not one.chain_arcs.modules and len(where.chains) > count,
+        "several modules": len(one.chain_arcs.modules) > 1,
+        "copies of a module": any(module.copies > 1 and not module.shared for module in one.chain_arcs.modules),
+        "an embedding on all devices": any(module.shared and not module.barriers for module in one.chain_arcs.modules),
+        "a head on all devices, one barrier": any(module.barriers == 1 for module in one.chain_arcs.modules),
+        "a head on all devices, two barriers": any(module.barriers == 2 for module in one.chain_arcs.modules),
+        "a pass for several micro-batches": any(module.serves > 1 for module in one.chain_arcs.modules),
+        "a module that feeds several stages": any(len(module.feeds) > 1 for module in one.chain_arcs.modules),
+        "micro-batches in any turn": one.microbatches > len(where.chains) and not one.walks.queues,
         "offload": any(stage.offload for stage in one.stages),
         "recomputation": any(stage.recompute for stage in one.stages),
         "span": one.objective is Objective.SPAN,
         "gatherings": any(stage.gather for stage in one.stages),
-        "a window of gathered stages": one.gather_window is not None,
-        "a limit of gatherings": one.most_gathers is not None,
+        "a window of gathered stages": one.parameters.window is not None,
+        "a limit of gatherings": one.parameters.most is not None,
         "reductions": any(REDUCE in stage.kinds_once for stage in one.stages),
         "steps": any(STEP in stage.kinds_once for stage in one.stages),
         "iterations that overlap": one.objective is Objective.SPAN and one.network.has_collectives,
         "collectives and pieces": one.network.has_collectives and count > 1,
         "collectives and offload or recomputation": one.network.has_collectives and bool(one.network.options),
-        "collectives and modules": one.network.has_collectives and bool(one.modules),
+        "collectives and modules": one.network.has_collectives and bool(one.chain_arcs.modules),
         "collectives and lookups": one.network.has_collectives and any(stage.entry for stage in one.stages),
     }
     return ("all", *(name for name, found in has.items() if found))
@@ -183,7 +183,7 @@ def compared(one: Problem) -> tuple[str, ...]:
     best = least_of(one)
     if best is None:
         # Where a host's memory alone lets nothing fit, that is not proved.
-        known = (Status.INFEASIBLE, Status.UNKNOWN) if one.host_pools else (Status.INFEASIBLE,)
+        known = (Status.INFEASIBLE, Status.UNKNOWN) if one.resources.hosts else (Status.INFEASIBLE,)
         assert found.status in known, f"found {found.status}, where no order fits"
         return ("nothing fits",)
     assert why_infeasible(one) is None, "an order fits"
@@ -198,7 +198,9 @@ def compared(one: Problem) -> tuple[str, ...]:
 
 def _not_covered(one: Problem) -> bool:
     """True if passes may be tasks of their own, on several streams, for which not every argument is checked."""
-    return one.network.has_collectives and (one.transfer_stream is not None or any(stage.tasks for stage in one.stages))
+    return one.network.has_collectives and (
+        one.resources.transfer_stream is not None or any(stage.tasks for stage in one.stages)
+    )
 
 
 def _agrees(one: Problem, found: Solution, best: int) -> None:

@@ -62,7 +62,7 @@ def least(problem: Problem) -> Value | None:
     """The optimum by trying every order, in the unit of time; None where there are too many."""
     try:
         if problem.overlaps:
-            if not problem.network.one_task_each or problem.queues:
+            if not problem.network.one_task_each or problem.walks.queues:
                 return None
             if problem.objective is Objective.SPAN:
                 found = brute_force.least_span(problem)

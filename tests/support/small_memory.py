@@ -6,7 +6,7 @@ from dataclasses import replace
 from random import Random
 
 from pipesched.problem import placement
-from pipesched.problem.features.device_resources import Pool, SharedStream
+from pipesched.problem.features.device_resources import DeviceResources, Pool, SharedStream
 from pipesched.problem.memory_options import Offload, Recomputation
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.stage import COMPUTE, Stage
@@ -29,7 +29,11 @@ def small_memory(rng: Random) -> Problem:
     shared = tuple(SharedStream(name, (0, 1)) for name in dict.fromkeys((out, back)) if name != COMPUTE)
     objective = rng.choice((Objective.MAKESPAN, Objective.MAKESPAN, Objective.SPAN))
     one = Problem(where, microbatches, stages, tuple(pools), objective)
-    return replace(one, shared_streams=shared) if where.devices == 2 and rng.random() < 0.2 else one
+    return (
+        replace(one, resources=DeviceResources(shared_streams=shared))
+        if where.devices == 2 and rng.random() < 0.2
+        else one
+    )
 
 
 def _stage(rng: Random, streams: tuple[str, str], splits: bool, longest: int) -> Stage:

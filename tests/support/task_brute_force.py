@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from pipesched.problem import placement
 from pipesched.problem.features.module import Module
+from pipesched.problem.features.parameters import StageParameters
 from pipesched.problem.features.stage_arc import StageArc
 from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import (
@@ -103,20 +104,20 @@ class Game:
         self.passes: dict[Pass, _Pass] = {}
         self.holdings: list[_Holding] = []
         self.rooms = {f"device {device}": room for device, room in enumerate(problem.room)}
-        if problem.gather_window is not None:
-            self.rooms |= {f"window {device}": problem.gather_window for device in range(problem.devices)}
-        self.rooms |= {f"host {n}": host.capacity for n, host in enumerate(problem.host_pools)}
+        if problem.parameters.window is not None:
+            self.rooms |= {f"window {device}": problem.parameters.window for device in range(problem.devices)}
+        self.rooms |= {f"host {n}": host.capacity for n, host in enumerate(problem.resources.hosts)}
         for walked in problem.placement.chains:
             for j in problem.microbatches_of[walked[0]]:
                 for stage in walked:
                     for kind in (F, BW) if (stage, j) in fused else (F, B, W):
                         self._add(Pass(kind, stage, j))
                 self._tie(walked, j)
-        for module in problem.modules:
+        for module in problem.chain_arcs.modules:
             (self._share if module.shared else self._feed)(module)
-        for arc in () if problem.modules else problem.stage_arcs:
+        for arc in () if problem.chain_arcs.modules else problem.chain_arcs.arcs:
             self._tie_chains(arc)
-        if problem.queues:
+        if problem.walks.queues:
             self._in_line()
         for (stage, j), way in (ways or {}).items():
             self._save(stage, j, way)
@@ -127,8 +128,8 @@ class Game:
         self.gathers = gathers or {}
         for stage, count in self.gathers.items():
             self._gather(stage, count)
-        if problem.microbatch_scale:
-            self._unequal(problem.microbatch_scale)
+        if problem.walks.scale:
+            self._unequal(problem.walks.scale)
 
     def _backward(self, stage: int, j: int) -> Pass:
         return Pass(BW if (stage, j) in self._fused else B, stage, j)
@@ -205,7 +206,7 @@ class Game:
             self.stream |= {begin: (device, own.gather.task.stream), end: (device, own.stream)}
             self.holdings.append(_Holding(f"device {device}", (begin,), (begin,), own.gather.memory, 0))
             self.holdings.append(_Holding(f"device {device}", (end,), (end,), 0, own.gather.memory))
-            if self.problem.gather_window is not None:
+            if self.problem.parameters.window is not None:
                 self.holdings.append(_Holding(f"window {device}", (begin,), (begin,), 1, 0))
                 self.holdings.append(_Holding(f"window {device}", (end,), (end,), 0, 1))
             self.lags[begin, end] = 0
@@ -220,13 +221,15 @@ class Game:
     def _on(self, device: int, stream: str) -> Stream:
         """The stream of a device, which others may share."""
         shared = (
-            one.devices[0] for one in self.problem.shared_streams if one.stream == stream and device in one.devices
+            one.devices[0]
+            for one in self.problem.resources.shared_streams
+            if one.stream == stream and device in one.devices
         )
         return next(shared, device), stream
 
     def holder(self, stage: int) -> int:
         """The stage whose parameters a stage computes with."""
-        return self.problem.holders[stage] if self.problem.holders else stage
+        return self.problem.parameters.holder(stage)
 
     def gathered(self, orders: Mapping[Any, Sequence[Task]]) -> Arcs:
         """Arcs from each gather to the passes that follow the release before it. Of passes that are one task each."""
@@ -284,7 +287,7 @@ class Game:
             self.lags |= {(forward.ends[-1], out): 0, (out, load): 0, (load, back.begins[0]): 0}
             self.holdings.append(_Holding(f"device {device}", (out,), (out,), 0, copy.amount))
             self.holdings.append(_Holding(f"device {device}", (load,), (load,), copy.amount, 0))
-            for n, host in enumerate(self.problem.host_pools):
+            for n, host in enumerate(self.problem.resources.hosts):
                 if device in host.devices:
                     self.holdings.append(_Holding(f"host {n}", (out,), (out,), copy.amount, 0))
                     self.holdings.append(_Holding(f"host {n}", (load,), (load,), 0, copy.amount))
@@ -332,14 +335,14 @@ class Game:
         """The task that sends the tensor of a pass on, where that occupies a stream."""
         problem, walked = self.problem, next(c for c in self.problem.placement.chains if p.stage in c)
         place = walked.index(p.stage) + (1 if p.kind is F else -1)
-        if problem.transfer_stream is None or not 0 <= place < len(walked):
+        if problem.resources.transfer_stream is None or not 0 <= place < len(walked):
             return None
         here, there = (problem.placement.stage_device[s] for s in (p.stage, walked[place]))
         ticks = self._lag(p.stage, here, there) if p.kind is F else self._back(walked[place], here, there)
         if not ticks:
             return None
         task = Task(p, part)
-        self.ticks[task], self.stream[task] = ticks, (here, problem.transfer_stream)
+        self.ticks[task], self.stream[task] = ticks, (here, problem.resources.transfer_stream)
         self.lags[Task(p, part - 1), task] = 0
         return task
 
@@ -557,7 +560,7 @@ def gather_counts(problem: Problem) -> Iterator[dict[int, int]]:
     """All counts of gathers of each stage."""
     most = {s: own.gather.most for s, own in enumerate(problem.stages) if own.gather is not None}
     for counts in product(*(range(1, each + 1) for each in most.values())):
-        if problem.most_gathers is None or sum(counts) <= problem.most_gathers:
+        if problem.parameters.most is None or sum(counts) <= problem.parameters.most:
             yield dict(zip(most, counts, strict=True))
 
 
@@ -707,7 +710,7 @@ def tiny_tasks(rng: Random, shapes: Sequence[tuple[Placement, int, int]] = SHAPE
             after = (rng.choice((None, rng.randrange(parts_of_b))) for _ in specs)
             tasks[kind, stage] = tuple(spec._replace(after=a) for spec, a in zip(specs, after, strict=True))
     one = replace(with_tasks(one, tasks), objective=rng.choice((Objective.MAKESPAN, Objective.SPAN)))
-    return replace(one, transfer_stream=streams[-1]) if rng.random() < 0.4 else one
+    return replace(one, resources=replace(one.resources, transfer_stream=streams[-1])) if rng.random() < 0.4 else one
 
 
 def with_parameters(rng: Random, problem: Problem) -> Problem:
@@ -724,11 +727,11 @@ def with_parameters(rng: Random, problem: Problem) -> Problem:
     rows = [[Once(kind, task, parts) for task in tasks]
             for kind, tasks, parts in ((REDUCE, reduce, buckets), (STEP, step, 1)) if tasks is not None]  # fmt: skip
     found = replace(problem.with_stages(once=[*zip(*rows, strict=True)]), objective=objective)
-    if problem.placement.chains != TWO_CHAINS.chains or problem.modules:
+    if problem.placement.chains != TWO_CHAINS.chains or problem.chain_arcs.modules:
         return found
     # Both chains compute with the parameters of the first stage.
     stages = (found.stages[0], replace(found.stages[1], once=()))
-    return replace(found, stages=stages, holders=(0, 0))
+    return replace(found, stages=stages, parameters=StageParameters((0, 0)))
 
 
 def tiny_reductions(rng: Random) -> Problem:
@@ -760,6 +763,7 @@ def tiny_gathers(rng: Random) -> Problem:
     most = rng.choice((1, 2, 3)) if where.stages == 1 else rng.choice((1, 2))
     stream = rng.choice((COMPUTE, "dp", "dp"))
     gather = [Gather(TaskSpec(stream, rng.randint(0, 2)), held, most) for held in memory]
-    found = one.with_stages(gather=[None if one.holders and s else own for s, own in enumerate(gather)])
+    found = one.with_stages(gather=[None if one.parameters.holders and s else own for s, own in enumerate(gather)])
     window = rng.choice((None, None, 1, 2)) if where.devices < where.stages else None
-    return replace(found, most_gathers=rng.choice((None, where.stages, where.stages + 1)), gather_window=window)
+    most = rng.choice((None, where.stages, where.stages + 1))
+    return replace(found, parameters=replace(found.parameters, most=most, window=window))

@@ -8,7 +8,7 @@ from math import ceil
 from random import Random
 
 from pipesched.problem import placement
-from pipesched.problem.features.device_resources import HostPool, Pool, SharedStream
+from pipesched.problem.features.device_resources import DeviceResources, HostPool, Pool, SharedStream
 from pipesched.problem.memory_options import Offload, Recomputation
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Problem
@@ -46,7 +46,7 @@ def tiny_memory(rng: Random) -> Problem:
         shared = tuple(SharedStream(name, (0, 1)) for name in dict.fromkeys((out, back)) if name != COMPUTE)
     objective = rng.choice((Objective.MAKESPAN, Objective.MAKESPAN, Objective.SPAN))
     one = Problem(where, microbatches, stages, tuple(pools), objective)
-    return replace(one, host_pools=tuple(hosts), shared_streams=shared)
+    return replace(one, resources=DeviceResources(shared_streams=shared, hosts=tuple(hosts)))
 
 
 def tiny_unequal_memory(rng: Random) -> Problem:

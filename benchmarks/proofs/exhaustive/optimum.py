@@ -54,9 +54,9 @@ def compared(problem: Problem, objective: Objective, value: Fraction, most_steps
 
 
 def _least(problem: Problem, objective: Objective, limit: int, enough: int, most_steps: int) -> int | None:
-    if problem.devices > 3 or problem.stage_arcs or problem.network.has_collectives:
+    if problem.devices > 3 or problem.chain_arcs.arcs or problem.network.has_collectives:
         raise NotTiny
-    if problem.overlaps and problem.microbatch_scale:
+    if problem.overlaps and problem.walks.scale:
         raise NotTiny
     passes = np.array([*_passes(problem)], np.int64).T.copy()
     if passes.shape[1] > _MOST_PAIRS:
@@ -70,12 +70,12 @@ def _least(problem: Problem, objective: Objective, limit: int, enough: int, most
 
 def _passes(problem: Problem) -> Iterator[tuple[int, ...]]:
     """Time, predecessors and memory of the passes of each stage and micro-batch."""
-    where, stages, in_order = problem.placement, problem.stages, bool(problem.queues)
+    where, stages, in_order = problem.placement, problem.stages, bool(problem.walks.queues)
     walks = [(walk, j) for walk in where.chains for j in problem.microbatches_of[walk[0]]]
     numbers = {pair: n for n, pair in enumerate((s, j) for walk, j in walks for s in walk)}
 
     def scaled(number: int | None, j: int) -> int:
-        factor = problem.microbatch_scale[j] if problem.microbatch_scale else 1
+        factor = problem.walks.scale[j] if problem.walks.scale else 1
         return _NONE if number is None else int(number * factor)
 
     def alike(s: int, j: int) -> int:

@@ -35,7 +35,7 @@ class Explained(NamedTuple):
     @property
     def recalibrated(self) -> Problem | None:
         """The problem with the run's own times; None where a trace does not tell those of everything in it."""
-        told = self.late is not None and not self.problem.microbatch_scale
+        told = self.late is not None and not self.problem.walks.scale
         return with_measured_times(self.problem, self.run) if told else None
 
 

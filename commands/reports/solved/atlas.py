@@ -120,7 +120,12 @@ def _measures(problem: Problem) -> _Measures | None:
     known = (linear(devices), v_shape(devices), *((interleaved(devices, 2),) if devices > 1 else ()))
     if problem.placement.stage_device not in {one.stage_device for one in known}:
         return None
-    if view.blocks or problem.stage_arcs or problem.modules or any(map(view.saved_by_fusing, view.stages)):
+    if (
+        view.blocks
+        or problem.chain_arcs.arcs
+        or problem.chain_arcs.modules
+        or any(map(view.saved_by_fusing, view.stages))
+    ):
         return None
     kinds = (F, B, W) if view.splits else (F, BW)
     totals = [sum(view.ticks[kind, stage] for kind in kinds) for stage in view.stages]

@@ -38,7 +38,7 @@ from pipesched.problem.problem import Objective, Problem
 from pipesched.results.diagram_evidence import Diagram
 
 # What problems may use besides that activations are offloaded or recomputed.
-_KNOWN = frozenset(("offload", "recompute", "may_keep", "host_pools", "shared_streams"))
+_KNOWN = frozenset(("offload", "recompute", "may_keep", "hosts", "shared_streams"))
 _MOST_BELOW = 2**50
 
 

@@ -20,7 +20,7 @@ from pipesched.problem.stage import Stage
 from pipesched.results.evidence import ResourceWeights
 
 # What problems may use besides that activations are offloaded or recomputed.
-_KNOWN = frozenset(("offload", "recompute", "may_keep", "host_pools", "shared_streams"))
+_KNOWN = frozenset(("offload", "recompute", "may_keep", "hosts", "shared_streams"))
 
 
 def memory_and_copies(problem: Problem, evidence: ResourceWeights) -> Fraction:

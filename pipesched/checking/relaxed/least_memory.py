@@ -16,9 +16,13 @@ def with_least_memory(problem: Problem) -> Problem:
     copies, if nothing else uses a link.
     """
     saves = any(stage.offload or stage.recompute for stage in problem.stages)
-    if not saves and (problem.transfer_stream or any(stage.tasks for stage in problem.stages)):
+    if not saves and (problem.resources.transfer_stream or any(stage.tasks for stage in problem.stages)):
         return problem
-    return replace(problem, stages=tuple(map(_least, problem.stages)), host_pools=(), shared_streams=())
+    return replace(
+        problem,
+        stages=tuple(map(_least, problem.stages)),
+        resources=replace(problem.resources, hosts=(), shared_streams=()),
+    )
 
 
 def _least(stage: Stage) -> Stage:

@@ -7,6 +7,7 @@ from fractions import Fraction
 from itertools import groupby
 
 from pipesched.problem.features.device_resources import Pool
+from pipesched.problem.features.walks import Walks
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import PassMemory, Stage
@@ -18,12 +19,12 @@ def with_equal_microbatches(problem: Problem) -> Problem:
     A chain serves the micro-batches of one factor, or where they keep their order each run of equal ones. Its stages
     lie where the ones do that they stand for; they are numbered by these, then by chain.
     """
-    scale = problem.microbatch_scale
+    scale = problem.walks.scale
     if not scale:
         return problem
     walked = [n for n, own in enumerate(problem.walking) for _ in own]
     alike = [(chain, -factor) for chain, factor in zip(walked, scale, strict=True)]
-    groups = [(*key, len([*own])) for key, own in groupby(alike if problem.queues else sorted(alike))]
+    groups = [(*key, len([*own])) for key, own in groupby(alike if problem.walks.queues else sorted(alike))]
     where, chains = problem.placement, problem.placement.chains
     standing = sorted((stage, n) for n, (chain, _, _) in enumerate(groups) for stage in chains[chain])
     number = {pair: at for at, pair in enumerate(standing)}
@@ -38,9 +39,10 @@ def with_equal_microbatches(problem: Problem) -> Problem:
         stages=tuple(_times(problem, stage, -groups[n][1]) for stage, n in standing),
         pools=tuple(Pool(pool.capacity, held) for pool, held in zip(problem.pools, static, strict=True)),
         links=(),
-        microbatch_scale=(),
-        queues=tuple(stage for stage, _ in standing) if problem.queues else (),
-        chain_shares=tuple(count for *_, count in groups),
+        walks=Walks(
+            shares=tuple(count for *_, count in groups),
+            queues=tuple(stage for stage, _ in standing) if problem.walks.queues else (),
+        ),
     )
 
 

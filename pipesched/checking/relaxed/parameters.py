@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pipesched.problem.features.device_resources import Pool
+from pipesched.problem.features.parameters import OWN_PARAMETERS
 from pipesched.problem.passes import BW, B, W
 from pipesched.problem.problem import Objective, Problem
 
@@ -26,7 +27,7 @@ def without_parameters(problem: Problem) -> Problem:
     pools = []
     for device, pool in enumerate(problem.pools):
         here = [s for s in problem.placement.stages_of[device] if len(problem.microbatches_of[s])]
-        owners = [problem.stages[problem.holders[s] if problem.holders else s].gather for s in here]
+        owners = [problem.stages[problem.parameters.holder(s)].gather for s in here]
         copied = any(problem.stages[s].offload is not None for s in here)
         least = 0 if copied else min((one.memory if one else 0 for one in owners), default=0)
         pools.append(pool if pool.capacity is None else Pool(pool.capacity - least, pool.static))
@@ -34,9 +35,7 @@ def without_parameters(problem: Problem) -> Problem:
         problem,
         stages=tuple(replace(s, gather=None, once=()) for s in problem.stages),
         pools=tuple(pools),
-        holders=(),
-        most_gathers=None,
-        gather_window=None,
+        parameters=OWN_PARAMETERS,
         objective=Objective.MAKESPAN if problem.objective is Objective.ITERATION else problem.objective,
     )
 
@@ -48,7 +47,7 @@ def around_passes(problem: Problem) -> int:
     least = None
     for device in range(problem.devices):
         walked = [s for s in problem.placement.stages_of[device] if len(problem.microbatches_of[s])]
-        owners = [problem.stages[problem.holders[s] if problem.holders else s] for s in walked]
+        owners = [problem.stages[problem.parameters.holder(s)] for s in walked]
         if owners:
             gathering = min(one.gather.task.ticks if one.gather else 0 for one in owners)
             took = gathering + (0 if _sends(problem, walked) else min(follows(problem, s) for s in walked))
@@ -60,7 +59,7 @@ def _sends(problem: Problem, stages: Sequence[int]) -> bool:
     """True if gradients leave the device of these stages on one of its streams."""
     before, where = problem.placement.previous, problem.placement.stage_device
     pairs = [(one, stage) for stage in stages if (one := before[stage]) is not None]
-    return problem.transfer_stream is not None and any(where[one] != where[stage] for one, stage in pairs)
+    return problem.resources.transfer_stream is not None and any(where[one] != where[stage] for one, stage in pairs)
 
 
 def behind_backwards(problem: Problem) -> int:
@@ -81,7 +80,7 @@ def follows(problem: Problem, stage: int) -> int:
     A part of the first of these waits for the tasks that have a part of its share. Those of a W may end in any order;
     the last task of a BW ends it. Nothing follows the last task of a B if all of W may be done before it.
     """
-    owner, own = problem.stages[problem.holders[stage] if problem.holders else stage], problem.stages[stage]
+    owner, own = problem.stages[problem.parameters.holder(stage)], problem.stages[stage]
     if own.weight is not None and all(
         task.after is not None and task.after + 1 < len(own.tasks_of(B)) for task in own.tasks_of(W)
     ):
@@ -103,7 +102,7 @@ def ahead_of_forwards(problem: Problem) -> int:
     """The least ticks that gathering takes of a stage where micro-batches begin: no pass of one starts before."""
     least = None
     for chain, walked in zip(problem.placement.chains, problem.walking, strict=True):
-        owner = problem.stages[problem.holders[chain[0]] if problem.holders else chain[0]]
+        owner = problem.stages[problem.parameters.holder(chain[0])]
         took = owner.gather.task.ticks if owner.gather else 0
         if len(walked) and (least is None or took < least):
             least = took

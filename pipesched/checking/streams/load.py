@@ -8,7 +8,7 @@ from pipesched.problem.problem import Problem
 from pipesched.results.evidence import OnStream
 
 # Quantities of a problem that only add tasks, or waits between them.
-HARMLESS = frozenset({"tasks", "transfer_stream", "offload", "recompute", "may_keep", "host_pools", "shared_streams"})
+HARMLESS = frozenset({"tasks", "transfer_stream", "offload", "recompute", "may_keep", "hosts", "shared_streams"})
 
 
 def stream_load(problem: Problem, evidence: OnStream) -> int:

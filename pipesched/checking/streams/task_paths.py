@@ -53,8 +53,8 @@ class TaskPaths:
         """Its tasks one after the other; what the tensor's receiver waits for."""
         tasks = [(task.ticks, task.stream) for task in self.problem.stages[stage].tasks_of(kind)]
         lag = self.problem.lag(stage, to[0]) if to else 0
-        if lag and self.problem.transfer_stream is not None:
-            tasks.append((lag, self.problem.transfer_stream))
+        if lag and self.problem.resources.transfer_stream is not None:
+            tasks.append((lag, self.problem.resources.transfer_stream))
         for number, (ticks, stream) in enumerate(tasks):
             before = [Needed(Node(kind, stage, number - 1), 0)] if number else needs
             self._add(Node(kind, stage, number), ticks, stream, before)
@@ -70,4 +70,4 @@ class TaskPaths:
 
     def _lag(self, stage: int, to: Sequence[int]) -> int:
         """Lag from the end of the last task of a pass, or of the sending one, until its tensor has arrived."""
-        return self.problem.lag(stage, to[0]) if to and self.problem.transfer_stream is None else 0
+        return self.problem.lag(stage, to[0]) if to and self.problem.resources.transfer_stream is None else 0

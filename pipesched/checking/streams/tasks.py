@@ -76,7 +76,7 @@ def _of_all_chains(problem: Problem) -> TaskPaths:
         whole.where |= other.where
         whole.needs |= other.needs
     gradient = B if whole.splits else BW
-    for before, after, backward, places, turns, barrier in problem.stage_arcs:
+    for before, after, backward, places, turns, barrier in problem.chain_arcs.arcs:
         if not places and walked[before] and walked[after]:
             begins = gradient if backward else F
             ends = F if turns else begins

@@ -65,8 +65,8 @@ def as_plain(problem: Problem, evidence: TasksAsStages) -> Problem:
         stages=tuple(_stages(problem, rows, where)),
         pools=(*problem.pools, *(Pool(),) * (len(devices) - problem.devices)),
         links=(),
-        stream_names=(),
-        queues=(),
+        resources=replace(problem.resources, streams=()),
+        walks=replace(problem.walks, queues=()),
     )
 
 

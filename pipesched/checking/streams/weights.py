@@ -23,7 +23,7 @@ from pipesched.results.evidence import StreamWeights
 def stream_weights(problem: Problem, evidence: StreamWeights) -> Fraction:
     """The head, what must run on the stream until the tail is left, and the tail."""
     stages = tuple(replace(stage, offload=None, recompute=(), may_keep=True) for stage in problem.stages)
-    problem = replace(problem, stages=stages, host_pools=(), shared_streams=())
+    problem = replace(problem, stages=stages, resources=replace(problem.resources, hosts=(), shared_streams=()))
     require_covered(problem, KNOWN)
     device = evidence.device
     room, problem = limited_room(problem, device), asked(problem, evidence)

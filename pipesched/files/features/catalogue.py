@@ -89,7 +89,7 @@ class Feature:
     memory: Callable[[Any], Iterator[Column]] = lambda _: iter(())
     limits: Callable[[Any], Iterator[tuple[Any, list[Fraction]]]] = lambda _: iter(())
     stages: Callable[[Any, Columns, int], Mapping[str, Sequence[Any]]] = lambda *_: {}
-    fields: Callable[[Any, Columns], Mapping[str, Any]] = lambda *_: {}
+    fields: Callable[[Problem, Any, Columns], Mapping[str, Any]] = lambda *_: {}
     per_stage: Callable[[Any], Iterator[tuple[str, object]]] = lambda _: iter(())
     lower: Callable[[Problem, Any], Problem] = lambda problem, _: problem
     several: SeveralProblems | None = None

@@ -44,10 +44,10 @@ def _lower(problem: Problem, form: Keys) -> Problem:
 
 
 def _written(problem: Problem) -> dict[str, object]:
-    if not problem.microbatch_scale:
+    if not problem.walks.scale:
         return {}
-    scale = [as_number(scale) for scale in problem.microbatch_scale]
-    return {_KEY: scale, "microbatch_order": "fixed" if problem.queues else "free"}
+    scale = [as_number(scale) for scale in problem.walks.scale]
+    return {_KEY: scale, "microbatch_order": "fixed" if problem.walks.queues else "free"}
 
 
 def _unequal(document: Mapping[str, Any]) -> bool:
@@ -90,7 +90,7 @@ FEATURES.register(
         refused=_REFUSED,
         with_units={_KEY: Kind.SHARE},
         in_form=(_KEY, "microbatch_order"),
-        there=lambda problem: bool(problem.microbatch_scale),
+        there=lambda problem: bool(problem.walks.scale),
         not_expressible="the micro-batches are unequal, and this format is for micro-batches of one shape",
         has_state=False,
         runs_in_torch=False,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -138,10 +139,11 @@ def _limits(form: Any) -> Iterator[tuple[object, list[Fraction]]]:
         )
 
 
-def _fields(form: Any, columns: Columns) -> dict[str, object]:
+def _fields(problem: Problem, form: Any, columns: Columns) -> dict[str, object]:
     """The memory of hosts, and the streams that devices share."""
     hosts = zip(columns.get(_HOST, ()), _host_groups(form), strict=True)
-    return {"host_pools": tuple(HostPool(*one) for one in hosts), "shared_streams": _shared_streams(form.memory)}
+    shared, own = _shared_streams(form.memory), tuple(HostPool(*one) for one in hosts)
+    return {"resources": replace(problem.resources, shared_streams=shared, hosts=own)}
 
 
 def _written(problem: Problem) -> dict[str, object]:
@@ -180,14 +182,14 @@ def _offload(problem: Problem) -> dict[str, object]:
         "on": [_stream(problem, one.out_stream), _stream(problem, one.in_stream)],
         "amount": as_numbers([row.amount for row in rows], problem.resolution),
     }
-    limits = [pool for pool in problem.host_pools if pool.capacity is not None]
+    limits = [pool for pool in problem.resources.hosts if pool.capacity is not None]
     if limits:
         document["host_capacity"] = _host_capacity(problem, limits)
     return document
 
 
 def _stream(problem: Problem, name: str) -> object:
-    groups = [list(shared.devices) for shared in problem.shared_streams if shared.stream == name]
+    groups = [list(shared.devices) for shared in problem.resources.shared_streams if shared.stream == name]
     return {"stream": name, "devices": groups} if groups else name
 
 

@@ -24,9 +24,10 @@ from pipesched.files.fields.parameter_sections import (
 from pipesched.files.fields.stage_placement import placement_of
 from pipesched.files.fields.together import Refused, given, of_value
 from pipesched.files.schema_errors import shown
+from pipesched.problem.features.parameters import StageParameters, most_gathers
 from pipesched.problem.passes import REDUCE, STEP
 from pipesched.problem.problem import Objective, Problem
-from pipesched.problem.stage import Gather, Once, TaskSpec, most_gathers
+from pipesched.problem.stage import Gather, Once, TaskSpec
 
 _TIMES = tuple(("parameters", key) for key in ("gather", "reduce", "step"))
 MEMORY = ("parameters", "memory")
@@ -107,16 +108,16 @@ def _stages(form: Any, columns: Columns, count: int) -> dict[str, list[Any]]:
     return found | {"once": [tuple(filter(None, row)) for row in zip(*rows, strict=True)]} if rows else found
 
 
-def _fields(form: Any, _columns: Columns) -> dict[str, object]:
+def _fields(_problem: Problem, form: Any, _columns: Columns) -> dict[str, object]:
     """The limits of all gatherings, the holders of parameters, and the objective that overlaps the next iteration."""
     section: ParametersSection | None = form.parameters
     if section is None:
         return {}
     gather = section.gather
     return {
-        "holders": tuple(section.holders or ()),
-        "most_gathers": gather.most if gather else None,
-        "gather_window": gather.window if gather else None,
+        "parameters": StageParameters(
+            tuple(section.holders or ()), gather.most if gather else None, gather.window if gather else None
+        ),
         **({"objective": Objective.SPAN} if form.overlap_next else {}),
     }
 
@@ -172,11 +173,11 @@ def parameter_keys(problem: Problem) -> dict[str, object]:
     """The key `parameters` of a problem; nothing where it has none."""
     stages = problem.stages
     section: dict[str, object] = {}
-    if any(stage != holder for stage, holder in enumerate(problem.holders)):
-        if not problem.chain_shares:
+    if any(stage != holder for stage, holder in enumerate(problem.parameters.holders)):
+        if not problem.walks.shares:
             raise ValueError("a problem file has stages with the parameters of others only with chains")
-        stages = tuple(problem.stages[holder] for holder in problem.holders)
-        section["holders"] = list(problem.holders)
+        stages = tuple(problem.stages[holder] for holder in problem.parameters.holders)
+        section["holders"] = list(problem.parameters.holders)
     for key, kind in (("gather", None), *_ONCE):
         runs = [one for stage in stages for one in stage.once if one.kind is kind]
         own = [one.task for one in runs] if kind else [stage.gather.task for stage in stages if stage.gather]
@@ -196,10 +197,10 @@ def parameter_keys(problem: Problem) -> dict[str, object]:
     if gathers:
         held = [as_number(one.memory * problem.resolution) for one in gathers]
         more: dict[str, object] = {"memory": held[0] if len(set(held)) == 1 else held}
-        once = problem.most_gathers is None and all(one.most == 1 for one in gathers)
+        once = problem.parameters.most is None and all(one.most == 1 for one in gathers)
         more |= {"keep": ALWAYS} if once else {}
-        more |= {} if problem.gather_window is None else {"keep": {"window": problem.gather_window}}
-        more |= {} if problem.most_gathers is None else {"most": problem.most_gathers}
+        more |= {} if problem.parameters.window is None else {"keep": {"window": problem.parameters.window}}
+        more |= {} if problem.parameters.most is None else {"most": problem.parameters.most}
         section["gather"] |= more  # type: ignore[operator]
     return {"parameters": section}
 

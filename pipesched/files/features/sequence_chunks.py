@@ -219,7 +219,7 @@ FEATURES.register(
         amend_schema=_amend,
         refused=_REFUSED,
         with_units={"memory.kept_for_later": Kind.PART},
-        there=lambda problem: problem.sequence_chunks > 1,
+        there=lambda problem: problem.chain_arcs.pieces > 1,
         not_expressible="the micro-batches are several pieces, and this format is for whole ones",
         runs_in_torch=False,
     )

@@ -10,7 +10,10 @@ from pipesched.files.exact_numbers import as_number, as_numbers
 from pipesched.files.features.catalogue import FEATURES
 from pipesched.files.features.parameters import parameter_keys
 from pipesched.files.problems.pass_tasks import tasks_section
+from pipesched.problem.features.chain_arcs import NO_ARCS
 from pipesched.problem.features.module import Module
+from pipesched.problem.features.parameters import OWN_PARAMETERS
+from pipesched.problem.features.walks import ALIKE
 from pipesched.problem.placement import PLACEMENTS, Placement
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import Stage
@@ -18,7 +21,7 @@ from pipesched.problem.stage import Stage
 
 def problem_document(problem: Problem) -> dict[str, Any]:
     """The problem as a problem file writes it; ValueError where a file cannot say it."""
-    if problem.modules:
+    if problem.chain_arcs.modules:
         return _with_modules(problem)
     for feature in FEATURES:
         if feature.several and feature.there(problem):
@@ -51,12 +54,11 @@ def _with_modules(problem: Problem) -> dict[str, Any]:
         placement=Placement("", where.devices, where.stage_device[: len(where.chains[0])], where.chains[:1]),
         microbatches=len(problem.walking[0]),
         stages=problem.stages[: len(where.chains[0])],
-        queues=(),
-        chain_shares=(),
-        stage_arcs=(),
-        modules=(),
+        walks=ALIKE,
+        chain_arcs=NO_ARCS,
     )
-    return problem_document(trunk) | {"modules": {module.name: _module(problem, module) for module in problem.modules}}
+    modules = {module.name: _module(problem, module) for module in problem.chain_arcs.modules}
+    return problem_document(trunk) | {"modules": modules}
 
 
 def _module(problem: Problem, module: Module) -> dict[str, object]:
@@ -75,7 +77,7 @@ def _module(problem: Problem, module: Module) -> dict[str, object]:
             "activation": as_numbers([s.activation for s in stages], step),
             "freed_by_backward": as_numbers([s.freed for s in stages], step),
         },
-        **parameter_keys(replace(problem, stages=stages, modules=(), most_gathers=None, gather_window=None)),
+        **parameter_keys(replace(problem, stages=stages, chain_arcs=NO_ARCS, parameters=OWN_PARAMETERS)),
     }
 
 
@@ -91,15 +93,15 @@ def placement_keys(where: Placement) -> dict[str, object]:
 def _chains(problem: Problem) -> dict[str, object]:
     """The keys of micro-batches that take different paths, but for a placement whose name says so; else none."""
     where = problem.placement
-    if len(where.chains) == 1 or not problem.chain_shares:
+    if len(where.chains) == 1 or not problem.walks.shares:
         return {}
-    shares = zip(where.chains, problem.chain_shares, strict=True)
+    shares = zip(where.chains, problem.walks.shares, strict=True)
     return {"chains": [{"stages": list(chain), "microbatches": count} for chain, count in shares]}
 
 
 def _streams_and_tasks(problem: Problem) -> dict[str, object]:
     """The keys of problems with several streams; none for others."""
-    keys: dict[str, object] = {"streams": list(problem.stream_names)} if problem.stream_names else {}
+    keys: dict[str, object] = {"streams": list(problem.resources.streams)} if problem.resources.streams else {}
     if any(stage.tasks for stage in problem.stages):
         keys["tasks"] = tasks_section(problem.stages, problem.tick)
     return keys
@@ -113,8 +115,8 @@ def _times(problem: Problem) -> dict[str, object]:
         if any(stage.transfer for stage in stages):
             raise ValueError("a problem file gives transfers by stage or by pair of devices, not by both")
         document["transfer"] = [[as_number(lag * tick) for lag in row] for row in problem.links]
-    if problem.transfer_stream is not None:
-        document["transfer"] = {"time": document["transfer"], "on": problem.transfer_stream}
+    if problem.resources.transfer_stream is not None:
+        document["transfer"] = {"time": document["transfer"], "on": problem.resources.transfer_stream}
     return document
 
 

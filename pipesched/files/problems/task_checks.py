@@ -8,7 +8,7 @@ from pipesched.errors import did_you_mean
 from pipesched.files.fields.link_times import stream_of
 from pipesched.files.problems.schema import PLAIN_TIMES, ChainTask, ProblemFile, WeightTask
 from pipesched.files.schema_errors import shown
-from pipesched.problem.network.dependencies import SENDING
+from pipesched.problem.features.device_resources import SENDING
 from pipesched.problem.stage import COMPUTE
 
 # Tasks of one iteration: a schedule of so many takes some gigabytes to time and judge.

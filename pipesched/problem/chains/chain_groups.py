@@ -12,10 +12,10 @@ def chain_groups(problem: Problem) -> list[tuple[int, ...]]:
     number = problem.placement.chain_index
     group = list(range(len(problem.placement.chains)))
     fed: dict[int, set[int]] = {n: set() for n in group}
-    for arc in problem.stage_arcs:
+    for arc in problem.chain_arcs.arcs:
         one, other = group[number[arc.before]], group[number[arc.after]]
         group = [one if each == other else each for each in group]
         if not arc.backward:
             fed[number[arc.after]].add(number[arc.before])
-    order = list(TopologicalSorter(fed).static_order()) if problem.stage_arcs else sorted(fed)
+    order = list(TopologicalSorter(fed).static_order()) if problem.chain_arcs.arcs else sorted(fed)
     return [tuple(n for n in order if group[n] == one) for one in dict.fromkeys(group)]

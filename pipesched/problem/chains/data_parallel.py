@@ -14,7 +14,7 @@ from fractions import Fraction
 from math import lcm
 from typing import Any, NamedTuple
 
-from pipesched.problem.features.device_resources import HostPool, Pool, SharedStream
+from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import finer
@@ -61,18 +61,23 @@ def data_parallel(one: Problem, pipelines: int, lost: Collection[Worker], slow: 
             replace(scaled_stage(one.stages[s], slow.get(who, 1), 1), static=0, **({} if n == held else _NOTHING_ONCE))
             for n, ((who, s), held) in enumerate(zip(walked, holders, strict=True))
         ),
-        holders=tuple(holders) if one.network.has_collectives else (),
+        parameters=replace(one.parameters, holders=tuple(holders) if one.network.has_collectives else ()),
         pools=tuple(Pool(one.pools[worker.device].capacity, one.static[worker.device]) for worker in left),
         links=tuple(tuple(one.links[a.device][b.device] for b in left) for a in left) if one.links else (),
-        host_pools=tuple(
-            HostPool(pool.capacity, held) for pool in one.host_pools for held in _copies(pool.devices, left, number)
+        resources=replace(
+            one.resources,
+            hosts=tuple(
+                host._replace(devices=own)
+                for host in one.resources.hosts
+                for own in _copies(host.devices, left, number)
+            ),
+            shared_streams=tuple(
+                shared._replace(devices=own)
+                for shared in one.resources.shared_streams
+                for own in _copies(shared.devices, left, number)
+            ),
         ),
-        shared_streams=tuple(
-            SharedStream(each.stream, held)
-            for each in one.shared_streams
-            for held in _copies(each.devices, left, number)
-        ),
-        chain_shares=tuple(shares.values()),
+        walks=replace(one.walks, shares=tuple(shares.values())),
     )
 
 

@@ -13,6 +13,7 @@ from fractions import Fraction
 from itertools import groupby
 
 from pipesched.problem.features.device_resources import Pool
+from pipesched.problem.features.walks import Walks
 from pipesched.problem.passes import Pass
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Problem
@@ -75,16 +76,14 @@ def microbatch_chains(problem: Problem) -> MicrobatchChains:
         stages=tuple(_scaled(problem, stage // count, groups[stage % count][0][1]) for stage in used),
         pools=tuple(Pool(pool.capacity, held) for pool, held in zip(problem.pools, problem.static, strict=True)),
         links=(),
-        microbatch_scale=(),
-        queues=stages if problem.queues else (),
-        chain_shares=tuple(len(held) for _, held in groups),
+        walks=Walks(tuple(len(held) for _, held in groups), stages if problem.walks.queues else ()),
     )
     return MicrobatchChains(problem, found, stages, tuple(j for _, held in groups for j in held))
 
 
 def unequal_microbatches(problem: Problem) -> MicrobatchChains | None:
     """The chains of a problem with unequal micro-batches; None where all are equal."""
-    return microbatch_chains(problem) if problem.microbatch_scale else None
+    return microbatch_chains(problem) if problem.walks.scale else None
 
 
 def without_scale(problem: Problem) -> Problem:
@@ -98,15 +97,15 @@ def is_job_shop(chains: Problem) -> bool:
 
     Nearly any two passes of a device may then come in either order. CP-SAT solves such problems best by intervals.
     """
-    return bool(chains.chain_shares) and not chains.queues and set(chains.room) == {None}
+    return bool(chains.walks.shares) and not chains.walks.queues and set(chains.room) == {None}
 
 
 def _groups(problem: Problem) -> Iterator[tuple[_Key, list[int]]]:
     """Micro-batches that are alike: all of one chain and factor, or those in a row where the order is fixed."""
     chain_of = {chain: n for n, chain in enumerate(problem.placement.chains)}
-    keys = [(chain_of[problem.chain_of(j)], scale) for j, scale in enumerate(problem.microbatch_scale)]
+    keys = [(chain_of[problem.chain_of(j)], scale) for j, scale in enumerate(problem.walks.scale)]
     places = range(problem.microbatches)
-    order = places if problem.queues else sorted(places, key=lambda j: (keys[j][0], -keys[j][1], j))
+    order = places if problem.walks.queues else sorted(places, key=lambda j: (keys[j][0], -keys[j][1], j))
     for key, held in groupby(order, key=keys.__getitem__):
         yield key, list(held)
 

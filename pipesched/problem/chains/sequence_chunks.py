@@ -12,12 +12,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from pipesched.problem.features.chain_arcs import NO_ARCS, ChainArcs
 from pipesched.problem.features.device_resources import Pool
+from pipesched.problem.features.parameters import most_gathers
 from pipesched.problem.features.stage_arc import StageArc
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import in_common_steps
-from pipesched.problem.stage import Gather, most_gathers
+from pipesched.problem.stage import Gather
 
 
 def in_sequence_chunks(pieces: Sequence[Problem]) -> Problem:
@@ -37,6 +39,7 @@ def in_sequence_chunks(pieces: Sequence[Problem]) -> Problem:
             own[0], collected=sum(stage.lent for stage in own), gather=_gathered_by_piece(first, own[0].gather, count)
         )
     turns = [pairwise(range(s * count, (s + 1) * count)) for s in range(where.stages)]
+    holders = tuple(s * count for s in range(where.stages) for _ in pieces) if first.network.has_collectives else ()
     in_turn = [pair for line in turns for pair in line]
     return replace(
         first,
@@ -53,20 +56,22 @@ def in_sequence_chunks(pieces: Sequence[Problem]) -> Problem:
             for n, stage in enumerate(stages)
         ),
         pools=tuple(Pool(pool.capacity, held) for pool, held in zip(first.pools, first.static, strict=True)),
-        chain_shares=tuple(len(walk) for walk in first.walking for _ in pieces),
-        stage_arcs=(
-            *(StageArc(earlier, later) for earlier, later in in_turn),
-            *(StageArc(later, earlier, backward=True) for earlier, later in in_turn),
+        walks=replace(first.walks, shares=tuple(len(walk) for walk in first.walking for _ in pieces)),
+        chain_arcs=ChainArcs(
+            (
+                *(StageArc(earlier, later) for earlier, later in in_turn),
+                *(StageArc(later, earlier, backward=True) for earlier, later in in_turn),
+            ),
+            count,
         ),
-        sequence_chunks=count,
-        holders=tuple(s * count for s in range(where.stages) for _ in pieces) if first.network.has_collectives else (),
+        parameters=replace(first.parameters, holders=holders),
         notes=tuple(dict.fromkeys(note for piece in pieces for note in piece.notes)),
     )
 
 
 def pieces_of(problem: Problem) -> list[Problem]:
     """The problem of each piece by itself: the inverse, but for how often the parameters of a stage are gathered."""
-    where, count = problem.placement, problem.sequence_chunks
+    where, count = problem.placement, problem.chain_arcs.pieces
     placement = Placement(
         where.name,
         where.devices,
@@ -78,10 +83,9 @@ def pieces_of(problem: Problem) -> list[Problem]:
         placement=placement,
         microbatches=problem.microbatches // count,
         stages=problem.stages[::count],
-        chain_shares=(),
-        stage_arcs=(),
-        sequence_chunks=1,
-        holders=(),
+        walks=replace(problem.walks, shares=()),
+        chain_arcs=NO_ARCS,
+        parameters=replace(problem.parameters, holders=()),
     )
     stages = [replace(stage, collected=0) for stage in problem.stages]
     return [replace(whole, stages=tuple(stages[piece::count])) for piece in range(count)]
@@ -92,4 +96,4 @@ def _gathered_by_piece(whole: Problem, own: Gather | None, count: int) -> Gather
     if own is None or own.most == 1:
         return own
     stages = sum(stage.gather is not None for stage in whole.stages)
-    return own._replace(most=most_gathers(whole.most_gathers, whole.microbatches * count, stages))
+    return own._replace(most=most_gathers(whole.parameters.most, whole.microbatches * count, stages))

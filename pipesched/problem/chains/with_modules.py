@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from pipesched.problem.features.chain_arcs import ChainArcs
 from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.features.module import Module
 from pipesched.problem.features.stage_arc import StageArc
+from pipesched.problem.features.walks import Walks
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import in_common_steps
@@ -52,10 +54,8 @@ def with_modules(trunk: Problem, modules: Sequence[tuple[Module, Problem]]) -> P
         microbatches=sum(shares),
         stages=tuple(replace(stage, static=0) for stage in stages),
         pools=tuple(Pool(pool.capacity, held) for pool, held in zip(trunk.pools, static, strict=True)),
-        queues=tuple(range(len(stages))) if copied else (),
-        chain_shares=tuple(shares),
-        stage_arcs=tuple(arcs),
-        modules=tuple(module for module, _ in modules),
+        walks=Walks(tuple(shares), tuple(range(len(stages))) if copied else ()),
+        chain_arcs=ChainArcs(tuple(arcs), modules=tuple(module for module, _ in modules)),
         notes=tuple(dict.fromkeys(note for one in (trunk, *others) for note in one.notes)),
     )
 

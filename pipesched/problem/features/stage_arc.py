@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pipesched.problem.features.share import Share
+from pipesched.problem.network.share import Share
 
 
 class StageArc(NamedTuple):

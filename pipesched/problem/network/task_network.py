@@ -14,7 +14,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
-from pipesched.problem.features.share import Share
+from pipesched.problem.network.share import Share
 from pipesched.problem.passes import BW, OF_PARAMETERS, RESHARD, UNSHARD, B, F, Pass, PassKind, W
 
 # A pass of any micro-batch.

@@ -36,7 +36,7 @@ def asked(most: Fraction | int, capacity: Fraction | int) -> str:
 
 def _all_at_once(problem: Problem, device: int) -> int:
     """No less than its activations ever take: those of all micro-batches, and what backwards take besides."""
-    scale = problem.microbatch_scale
+    scale = problem.walks.scale
     total = Fraction(0)
     for stage in problem.placement.stages_of[device]:
         own, walked = problem.stages[stage], problem.microbatches_of[stage]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pipesched.problem.features.chain_arcs import NO_ARCS
 from pipesched.problem.network.task_network import Arc, TaskNetwork
 from pipesched.problem.passes import OF_PARAMETERS
 from pipesched.problem.problem import Problem
@@ -16,13 +17,13 @@ ARGUMENT = (
 
 def drop_arcs_between_chains(problem: Problem) -> Problem:
     """The problem itself where there are none."""
-    if not problem.stage_arcs:
+    if not problem.chain_arcs.arcs:
         return problem
     stages = tuple(
         replace(s, activation=s.activation + s.lent, freed=s.freed + s.lent, lent=0, collected=0)
         for s in problem.stages
     )
-    return replace(problem, stages=stages, stage_arcs=(), sequence_chunks=1, modules=())
+    return replace(problem, stages=stages, chain_arcs=NO_ARCS)
 
 
 def network_without_arcs(problem: Problem) -> TaskNetwork:

@@ -29,7 +29,7 @@ def _least_of_a_device(problem: Problem) -> int:
 def _is_sent(problem: Problem, stage: int) -> bool:
     """True if a stream of its device sends the gradient of a stage, maybe until reduction and step have ended."""
     to, where = problem.placement.previous[stage], problem.placement.stage_device
-    return problem.transfer_stream is not None and to is not None and where[to] != where[stage]
+    return problem.resources.transfer_stream is not None and to is not None and where[to] != where[stage]
 
 
 def _least_after_backwards(problem: Problem) -> int:
@@ -47,7 +47,7 @@ def _least_before_forwards(problem: Problem) -> int:
 
 
 def _gathering(problem: Problem, stage: int) -> int:
-    own = problem.stages[problem.holders[stage] if problem.holders else stage].gather
+    own = problem.stages[problem.parameters.holder(stage)].gather
     return 0 if own is None else own.task.ticks
 
 
@@ -55,7 +55,7 @@ def _once(problem: Problem, stage: int) -> int:
     """Ticks after the last task of a stage's backwards."""
     if problem.splittable and not _awaited(problem, stage):
         return 0
-    holder = problem.holders[stage] if problem.holders else stage
+    holder = problem.parameters.holder(stage)
     once = problem.stages[holder].once
     if not once:
         return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pipesched.problem.network.dependencies import SENDING
+from pipesched.problem.features.device_resources import SENDING
 from pipesched.problem.passes import Pass
 from pipesched.problem.problem import Problem
 from pipesched.schedule.timeline import Timeline

@@ -43,12 +43,12 @@ def shade_names(problem: Problem) -> list[str]:
 
     Where micro-batches are several pieces, these; of a trunk and modules the modules by their names.
     """
-    where, pieces = problem.placement, problem.sequence_chunks
+    where, pieces = problem.placement, problem.chain_arcs.pieces
     most = max(shade_numbers(problem)) + 1
-    if problem.modules:
-        chunks = most - len(problem.modules)
+    if problem.chain_arcs.modules:
+        chunks = most - len(problem.chain_arcs.modules)
         trunk = ["Trunk"] if chunks == 1 else [f"Trunk, chunk {number}" for number in range(chunks)]
-        return [*trunk, *(module.name for module in problem.modules)]
+        return [*trunk, *(module.name for module in problem.chain_arcs.modules)]
     if most == pieces > 1:
         return [f"Piece {number}" for number in range(pieces)]
     if pieces > 1 and len(where.chains) == pieces:
@@ -62,12 +62,12 @@ def shade_names(problem: Problem) -> list[str]:
 def shade_numbers(problem: Problem) -> list[int]:
     """The shade of each stage, as a number into `shade_names`."""
     where = problem.placement
-    if _is_bidirectional(where) and not problem.modules:
+    if _is_bidirectional(where) and not problem.chain_arcs.modules:
         return list(where.chain_index)
     found = [where.chunk(stage) for stage in range(where.stages)]
-    if problem.modules:
+    if problem.chain_arcs.modules:
         chunks = 1 + max(found[stage] for stage in where.chains[0])
-        for number, module in enumerate(problem.modules):
+        for number, module in enumerate(problem.chain_arcs.modules):
             for stage in (stage for chain in module.chains for stage in chain):
                 found[stage] = chunks + number
     return found

@@ -44,7 +44,7 @@ def head_and_tail(problem: Problem, objective: Objective, in_order: bool = False
 
     Where `in_order`, of those that the order of queues leaves: nothing where there are none.
     """
-    if in_order and not problem.queues:
+    if in_order and not problem.walks.queues:
         return []
     paths, found = Paths(problem), []
     for device, chains in visited(paths.view):
@@ -72,7 +72,7 @@ def _line(problem: Problem, chains: Sequence[Sequence[int]]) -> _Line:
     """The chains whose micro-batches are the first of their queue, and the last. One queue has all its chains here."""
     firsts, lasts = dict[int, int](), dict[int, int]()
     for n in sorted(range(len(chains)), key=lambda n: problem.microbatches_of[chains[n][0]].start):
-        queue = problem.queues[chains[n][0]]
+        queue = problem.walks.queues[chains[n][0]]
         firsts.setdefault(queue, n)
         lasts[queue] = n
     return _Line([*firsts.values()], [*lasts.values()])

@@ -82,7 +82,7 @@ def shop_of(problem: Problem, split: bool) -> Shop:
     for place, rows in enumerate(needs):
         for other, *_ in rows:
             near[other].add(where.stage_device[place // 2])
-    lines = {q: sorted(j for s in own if problem.queues[s] == q for j in walked[s]) for q in problem.queues}
+    lines = {q: sorted(j for s in own if problem.walks.queues[s] == q for j in walked[s]) for q in problem.walks.queues}
     return Shop(
         stages, devices, on, owed, *_rows(needs, 4, kind), *_rows([sorted(each) for each in near], 1, np.int64),
         _padded([lines.get(q, ()) for q in range(max(lines, default=-1) + 1)]), _padded(shares),
@@ -98,7 +98,7 @@ def _padded(lists: Sequence[Sequence[int]]) -> Array:
 def _stage(problem: Problem, s: int, split: bool) -> list[int]:
     """The row of a stage."""
     where, walked, own = problem.placement, problem.microbatches_of[s], problem.stages[s]
-    line = problem.queues[s] if problem.queues else -1
+    line = problem.walks.queues[s] if problem.walks.queues else -1
     block = -1 if own.overlapped is None else own.overlapped
     kinds = (F, B, W, BW) if split else (F, BW, None, BW)
     ticks = [0 if kind is None else problem.duration(Pass(kind, s, walked.start)) for kind in kinds]

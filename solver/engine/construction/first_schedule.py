@@ -52,8 +52,8 @@ def _all_in_turn(jobs: Jobs) -> int:
 
 def _reason(problem: Problem) -> str:
     limits = ["the memory of every device"] if any(room is not None for room in problem.room) else []
-    limits += ["that of every host"] if any(host.capacity is not None for host in problem.host_pools) else []
-    most, window = problem.most_gathers, problem.gather_window
+    limits += ["that of every host"] if any(host.capacity is not None for host in problem.resources.hosts) else []
+    most, window = problem.parameters.most, problem.parameters.window
     limits += [f"{window} gathered stages of a device at once at most"] if window is not None else []
     limits += [f"{most} gatherings of parameters at most"] if most is not None else []
     return f"no schedule keeps {' and '.join(limits)}: CP-SAT searched the exact model to its end"

@@ -27,7 +27,7 @@ class MicrobatchOrders:
 
     def applies(self, search: Search) -> bool:
         chains = search.chains
-        return chains is not None and not chains.of.queues and len(chains.of.placement.chains) == 1
+        return chains is not None and not chains.of.walks.queues and len(chains.of.placement.chains) == 1
 
     def run(self, search: Search) -> None:
         within(

@@ -116,7 +116,7 @@ class RulesOfShorter:
         chains = len(problem.placement.chains)
         most = self.short_passes // (3 * problem.placement.stages)
         few = chains * max(self.microbatches_per_device * problem.devices, most)
-        return replace(problem, microbatches=min(few, problem.microbatches), chain_shares=())
+        return replace(problem, microbatches=min(few, problem.microbatches), walks=replace(problem.walks, shares=()))
 
     def _offer(self, search: Search, lists: TunedLists) -> None:
         """Offer the rules' schedule for all micro-batches if it is better."""

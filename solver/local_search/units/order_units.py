@@ -62,9 +62,9 @@ class Units:
 
     def _line(self, p: Pass) -> tuple[object, int]:
         """Key of passes that keep micro-batch order."""
-        if p.kind is W or not self.problem.queues:
+        if p.kind is W or not self.problem.walks.queues:
             return p.kind, p.stage
-        return operation_of(p).role, self.problem.queues[p.stage]
+        return operation_of(p).role, self.problem.walks.queues[p.stage]
 
     def _add(self, device: int, order: Sequence[Slot]) -> list[int]:
         first = len(self.slots)

@@ -66,7 +66,9 @@ def applies(candidate: Candidate) -> bool:
     """
     problem = passes_alone(candidate.timeline.problem, min)
     total = sum(stage.forward + stage.backward + (stage.weight or 0) + stage.fused for stage in problem.stages)
-    return problem.sequence_chunks == 1 and problem.network.one_task_each and total * problem.microbatches < _MOST_TICKS
+    return (
+        problem.chain_arcs.pieces == 1 and problem.network.one_task_each and total * problem.microbatches < _MOST_TICKS
+    )
 
 
 class _State(NamedTuple):

@@ -11,6 +11,7 @@ from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
 from pipesched.checking.relaxed.parameters import around_passes
 from pipesched.problem import placement
+from pipesched.problem.features.device_resources import DeviceResources
 from pipesched.problem.passes import BW, REDUCE, B, F, W
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.relaxed.parameter_times import least_besides
@@ -39,7 +40,9 @@ def gradients_on_their_way() -> Problem:
     once = (Once(REDUCE, TaskSpec("dp", 1)),)
     first, last = Stage(0, 0, None, 0, 1, once=once), Stage(0, 2, None, 2, once=once)
     where = replace(placement.explicit(3, [1, 0, 2, 0]), chains=((0, 1), (2, 3)))
-    return Problem(where, 2, (first, last) * 2, objective=Objective.SPAN, transfer_stream="send")
+    return Problem(
+        where, 2, (first, last) * 2, objective=Objective.SPAN, resources=DeviceResources(transfer_stream="send")
+    )
 
 
 @pytest.mark.parametrize(

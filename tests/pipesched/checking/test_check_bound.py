@@ -54,7 +54,10 @@ def test_what_is_not_understood_is_not_verified() -> None:
     assert check_bound(one, replace(load, kind="a new argument")).verdict is Verdict.NOT_VERIFIED
     period = replace(one, objective=Objective.PERIOD)
     assert check_bound(period, replace(load, kind="round trip")).verdict is Verdict.NOT_VERIFIED
-    assert check_bound(replace(one, transfer_stream="comm"), load).verdict is Verdict.NOT_VERIFIED
+    assert (
+        check_bound(replace(one, resources=replace(one.resources, transfer_stream="comm")), load).verdict
+        is Verdict.NOT_VERIFIED
+    )
     assert check_bound(one, replace(load, evidence=Refutation(None))).verdict is Verdict.TRUSTED
 
 

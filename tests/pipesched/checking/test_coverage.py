@@ -14,6 +14,7 @@ from pipesched.checking.coverage import require_covered, unknown
 from pipesched.checking.finding import NotCoveredError, Verdict
 from pipesched.checking.streams.tasks import stream_tasks
 from pipesched.problem.features.device_resources import HostPool, SharedStream
+from pipesched.problem.features.walks import Walks
 from pipesched.problem.memory_options import Offload, Recomputation
 from pipesched.problem.passes import BW, F
 from pipesched.problem.problem import Objective, Problem
@@ -39,10 +40,12 @@ PLAIN = even(2)
 PARTS = (((F, (TaskSpec("compute", 3), TaskSpec("comm", 1))),),) * 2
 # Of each quantity a problem that uses it.
 OTHERS: dict[str, Problem] = {
-    "transfer_stream": replace(PLAIN, transfer_stream="comm"),
-    "host_pools": replace(PLAIN, host_pools=(HostPool(3, (0, 1)),)),
-    "shared_streams": replace(PLAIN, shared_streams=(SharedStream("comm", (0, 1)),)),
-    "microbatch_scale": replace(PLAIN, microbatch_scale=(Fraction(1), Fraction(2))),
+    "transfer_stream": replace(PLAIN, resources=replace(PLAIN.resources, transfer_stream="comm")),
+    "hosts": replace(PLAIN, resources=replace(PLAIN.resources, hosts=(HostPool(3, (0, 1)),))),
+    "shared_streams": replace(
+        PLAIN, resources=replace(PLAIN.resources, shared_streams=(SharedStream("comm", (0, 1)),))
+    ),
+    "scale": replace(PLAIN, walks=Walks(scale=(Fraction(1), Fraction(2)))),
     "tasks": PLAIN.with_stages(tasks=PARTS),
     "offload": PLAIN.with_stages(offload=(Offload(1, 1, "comm", "comm", 1), None)),
     "recompute": PLAIN.with_stages(recompute=((), (Recomputation("again", 2, 0),))),
@@ -66,7 +69,7 @@ def test_plain_problems_are_covered_and_mixed_streams_are_not() -> None:
     assert unknown(PLAIN) == []
     require_covered(PLAIN)
     require_covered(PLAIN.with_stages(stream=("comm", "comm"), static=(1, 2), overlapped=(7, 7)))
-    require_covered(replace(PLAIN.with_room((3, None)), links=((0, 2), (2, 0)), queues=(0, 1), chain_shares=(2,)))
+    require_covered(replace(PLAIN.with_room((3, None)), links=((0, 2), (2, 0)), walks=Walks((2,), (0, 1))))
     with pytest.raises(NotCoveredError, match="different streams"):
         require_covered(PLAIN.with_stages(stream=("compute", "comm")))
 
@@ -105,7 +108,7 @@ def test_a_quantity_is_known_only_to_the_arguments_that_say_so() -> None:
 
 def test_unequal_micro_batches_are_checked_as_the_chains_they_are() -> None:
     """Twice the work of one micro-batch and once that of the other: 30 on device 0."""
-    one = OTHERS["microbatch_scale"]
+    one = OTHERS["scale"]
     for value, verdict in ((30, Verdict.VERIFIED), (31, Verdict.REFUSED)):
         assert check_bound(one, Certificate("load", value, "", 0, OnDevice(0))).verdict is verdict
 
@@ -185,6 +188,6 @@ def test_spans_are_means_where_either_device_may_begin() -> None:
     both_ways = never_split(even(2, placement="bidirectional", objective="span"))
     assert least_attainable_above(both_ways, 10) == 11
     # Where only one direction has micro-batches, its first device begins first and ends last.
-    assert least_attainable_above(replace(both_ways, chain_shares=(2, 0)), 10) == 12
+    assert least_attainable_above(replace(both_ways, walks=Walks((2, 0))), 10) == 12
     three = even(3, objective="span")
     assert least_attainable_above(three, 10) == 10 + Fraction(2, 3)

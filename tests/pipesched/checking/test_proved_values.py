@@ -33,6 +33,7 @@ from pipesched.checking.period import period_in_flight, period_load, period_memo
 from pipesched.checking.streams.load import stream_load
 from pipesched.checking.streams.tasks import stream_tasks
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.units import Units
 from pipesched.results.evidence import (
     AroundDevice,
     ModeMultipliers,
@@ -146,7 +147,9 @@ def drawn(branch: Branch) -> Iterator[Problem]:
         for _ in range(3 * (number % 2)):
             problem = changed(random, problem, branch.likely)
         # A tick of half a unit of the file's: evidence says which ticks it counts.
-        yield replace(problem, objective=random.choice((Objective.MAKESPAN, Objective.SPAN)), tick=Fraction(1, 2))
+        yield replace(
+            problem, objective=random.choice((Objective.MAKESPAN, Objective.SPAN)), units=Units(tick=Fraction(1, 2))
+        )
 
 
 def proved(branch: Branch) -> list[str]:

@@ -13,7 +13,7 @@ from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Finding, NotCoveredError, RefusedEvidenceError, Verdict
 from pipesched.checking.streams.tasks_as_stages import Row, as_plain
 from pipesched.problem import placement
-from pipesched.problem.features.device_resources import Pool
+from pipesched.problem.features.device_resources import DeviceResources, Pool
 from pipesched.problem.passes import BW, B, F, PassKind, W
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.stage import Stage, TaskSpec
@@ -111,7 +111,7 @@ def test_backwards_that_never_split_have_no_weight_tasks() -> None:
         built({F: (MAIN._replace(needs_input=False), MAIN), BW: (MAIN,)}),
         built({F: (MAIN,), BW: (MAIN,)}, overlapped=1),
         replace(WHOLE, objective=Objective.PERIOD),
-        replace(WHOLE, transfer_stream="comm"),
+        replace(WHOLE, resources=DeviceResources(transfer_stream="comm")),
     ],
 )
 def test_what_may_not_become_rows_is_not_covered(one: Problem) -> None:

@@ -35,8 +35,8 @@ def test_every_key_is_read() -> None:
     assert first.recompute == (Recomputation("full", 4, 1), Recomputation("norm", 1, 3))
     assert (first.may_keep, second.may_keep, second.offload) == (True, False, None)
     assert second.saving_kinds == RECOMPUTATIONS[:2]
-    assert one.host_pools == (HostPool(8 * first.activation, (0, 1)),)
-    assert one.shared_streams == (SharedStream("pcie", (0, 1)),)
+    assert one.resources.hosts == (HostPool(8 * first.activation, (0, 1)),)
+    assert one.resources.shared_streams == (SharedStream("pcie", (0, 1)),)
 
 
 def test_what_is_left_out_has_a_default() -> None:
@@ -44,7 +44,7 @@ def test_what_is_left_out_has_a_default() -> None:
     one = problem(offload={"out": 3, "in": 2}, recompute=[{"name": "full", "time": 4}])
     assert one.stages[0].offload == Offload(3, 2, "d2h", "h2d", one.stages[0].activation)
     assert one.stages[0].recompute[0].keeps == 0
-    assert one.stages[0].may_keep and one.host_pools == ()
+    assert one.stages[0].may_keep and one.resources.hosts == ()
 
 
 def test_what_is_never_done_leaves_a_plain_problem() -> None:

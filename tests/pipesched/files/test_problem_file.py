@@ -537,9 +537,9 @@ def test_a_problem_with_a_lost_worker_says_who_holds_the_parameters_and_is_read_
     assert document["placement"] == [0, 1, 2, 1]
     assert document["parameters"]["holders"] == [0, 1, 2, 1]
     again = problem_from(document)
-    assert again.holders == one.holders == (0, 1, 2, 1)
+    assert again.parameters.holders == one.parameters.holders == (0, 1, 2, 1)
     most = [stage.gather.most for stage in again.stages if stage.gather]
-    assert (most, again.most_gathers) == ([1, 1, 1], 3)
+    assert (most, again.parameters.most) == ([1, 1, 1], 3)
     once = [(stage.gather is None, stage.once) for stage in one.stages]
     assert [(stage.gather is None, stage.once) for stage in again.stages] == once
     assert problem_document(again) == document

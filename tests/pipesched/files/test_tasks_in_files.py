@@ -16,6 +16,7 @@ from pipesched.errors import BadInput
 from pipesched.files.problem_file import problem_from, read_problem
 from pipesched.files.problems.document import problem_document
 from pipesched.files.schedule_file import ScheduleFile, read_schedule, to_text
+from pipesched.problem.features.device_resources import DeviceResources
 from pipesched.problem.passes import BW, B, F, Pass, Task, W
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import TaskSpec
@@ -155,7 +156,7 @@ def test_blocks_and_transfers_on_a_stream_exclude_each_other() -> None:
         problem_from({"devices": 2, "microbatches": 1, "times": times})
     blocks = problem(2, 1, times={"forward": 1, "backward": 2, "overlapped": 2, "transfer": 1})
     with pytest.raises(ValueError, match="allowed is one of them"):
-        replace(blocks, transfer_stream="compute")
+        replace(blocks, resources=DeviceResources(transfer_stream="compute"))
 
 
 BEYOND_A_SCHEMA = ("unknown stream", "unknown stream of transfers", "unknown backward task", "length", "layers",

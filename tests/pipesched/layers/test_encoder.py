@@ -41,7 +41,7 @@ def costs(problem: Problem) -> list[tuple[Any, ...]]:
     return sorted(
         (
             stage.forward * problem.tick, stage.fused * problem.tick, stage.activation * problem.resolution,
-            tuple(sorted(problem.placement.on_device_of(number))), problem.modules[0].feeds, problem.modules[0].serves,
+            tuple(sorted(problem.placement.on_device_of(number))), problem.chain_arcs.modules[0].feeds, problem.chain_arcs.modules[0].serves,
         )
         for number, stage in enumerate(problem.stages)
     )  # fmt: skip

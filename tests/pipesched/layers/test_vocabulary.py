@@ -36,7 +36,7 @@ def given(**changes: Any) -> PlanProblem:
 def test_each_device_has_a_part_of_embedding_and_head() -> None:
     one = given(vocabulary="shared")
     problem = one.problem(one.choices[0], Partition((1, 1)))
-    assert [(each.name, each.shared, each.barriers, each.feeds) for each in problem.modules] == [
+    assert [(each.name, each.shared, each.barriers, each.feeds) for each in problem.chain_arcs.modules] == [
         ("embedding", True, 0, (0,)), ("head", True, 2, (1,)),
     ]  # fmt: skip
     head = problem.stages[-1]

@@ -42,7 +42,7 @@ def test_the_micro_batches_of_a_lost_worker_go_in_turn_to_its_peers() -> None:
     # Devices 0 to 3 are pipeline 0, then 4 to 6 the three workers left of pipeline 1.
     devices = [[where.stage_device[stage] for stage in chain] for chain in where.chains]
     assert devices == [[0, 1, 2, 3], [4, 1, 5, 6], [4, 8, 5, 6], [7, 8, 9, 10]]
-    assert one.chain_shares == (12, 6, 6, 12)
+    assert one.walks.shares == (12, 6, 6, 12)
     forward = [stage.forward * one.tick for stage in one.stages]
     assert forward == [20, 20, 30, 20] + [20] * 12
 
@@ -77,7 +77,7 @@ def test_the_file_says_the_chains_and_is_read_back() -> None:
 
 def test_bidirectional_pipelines_side_by_side_have_two_chains_each() -> None:
     one = problem(2, 4, placement="bidirectional", pipelines={"count": 2, "lost": [[0, 0]]})
-    assert Counter(one.chain_shares) == {2: 4} and one.devices == 3
+    assert Counter(one.walks.shares) == {2: 4} and one.devices == 3
     for chain in one.placement.chains:
         assert len(chain) == 2
 

@@ -178,7 +178,11 @@ def test_the_check_reads_the_same_poorer_problems() -> None:
 
 def _compared(problem: Problem) -> Problem:
     """Without hosts and shared streams, which the check leaves out where nothing uses them."""
-    return problem if problem.network.options else replace(problem, host_pools=(), shared_streams=())
+    return (
+        problem
+        if problem.network.options
+        else replace(problem, resources=replace(problem.resources, hosts=(), shared_streams=()))
+    )
 
 
 def test_a_relaxation_that_finds_nothing_to_leave_out_is_no_step() -> None:

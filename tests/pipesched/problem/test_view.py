@@ -31,9 +31,9 @@ def _more_than_plain_passes(problem: Problem) -> set[str]:
     found = {
         "copies": any(stage.offload or stage.recompute for stage in stages),
         "parameters": any(stage.gather or stage.once for stage in stages),
-        "arcs": bool(problem.stage_arcs),
-        "scale": bool(problem.microbatch_scale),
-        "transfers": problem.transfer_stream is not None and sent,
+        "arcs": bool(problem.chain_arcs.arcs),
+        "scale": bool(problem.walks.scale),
+        "transfers": problem.resources.transfer_stream is not None and sent,
         "pass memory": any(
             own.workspace.workspace(kind) or own.until_end.until_end(kind) for own in stages for kind in own.kinds
         ),

@@ -99,7 +99,7 @@ def are_there(game: Game, order: Sequence[Slot]) -> bool:
             number[p.stage] += p.kind is RESHARD
         elif p.kind in (F, B, W, BW) and (stage := game.holder(p.stage)) in game.gathers and stage not in there:
             return False
-        if len(there) > (game.problem.gather_window or len(there)):
+        if len(there) > (game.problem.parameters.window or len(there)):
             return False
     return True
 
@@ -136,7 +136,7 @@ def agree(timeline: Timeline) -> list[Violation]:
     if found and stricter(timeline.problem) and {one.rule for one in found} == {"memory"}:
         return found
     # Passes of no length at one tick may stand in any order, also where that of micro-batches is fixed.
-    if not (timeline.problem.queues and len({*timeline.starts.values()}) < len(timeline.starts)):
+    if not (timeline.problem.walks.queues and len({*timeline.starts.values()}) < len(timeline.starts)):
         assert is_right(timeline) == (not found), [one.text for one in found]
     return found
 
@@ -208,8 +208,12 @@ def spoilt(timeline: Timeline, rng: Random) -> Timeline:
         return replace(timeline, starts={task: at - less * (task in sooner) for task, at in timeline.starts.items()})
     if part == 3:
         room = [None if own is None else own - rng.randint(0, 1) for own in problem.room]
-        hosts = tuple(own._replace(capacity=max(0, own.capacity - rng.randint(0, 1))) for own in problem.host_pools)
-        return replace(timeline, problem=replace(problem.with_room(room), host_pools=hosts))
+        hosts = tuple(
+            own._replace(capacity=max(0, own.capacity - rng.randint(0, 1))) for own in problem.resources.hosts
+        )
+        return replace(
+            timeline, problem=replace(problem.with_room(room), resources=replace(problem.resources, hosts=hosts))
+        )
     if part == 4:
         waits = [wait for wait in kept.waits if rng.random() < 0.5]
         return replace(timeline, schedule=Schedule(kept.orders, "", kept.task_orders, waits))

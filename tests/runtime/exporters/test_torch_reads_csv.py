@@ -235,7 +235,7 @@ def test_torch_takes_gathers_and_reductions_where_the_schedule_has_them(gather: 
                 there ^= {stage}
             elif kind in ("F", "I", "W", "B", "REDUCE_GRAD"):
                 assert stage in there
-            assert len(there) <= (one.gather_window or 2)
+            assert len(there) <= (one.parameters.window or 2)
         ran = [p.kind for p in timeline.schedule.passes_on(device)]
         assert [kind for _, kind in kinds].count("UNSHARD") == ran.count(UNSHARD)
         assert [kind for _, kind in kinds].count("REDUCE_GRAD") == 2

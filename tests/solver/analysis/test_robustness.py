@@ -232,7 +232,7 @@ def test_the_least_mean_of_unequal_micro_batches() -> None:
         assert found.timeline is not None
         assert before is not None
         assert after is not None
-        assert found.timeline.problem.microbatch_scale == one.microbatch_scale
+        assert found.timeline.problem.walks.scale == one.walks.scale
         assert validate(found.timeline) == []
         assert after.mean <= before.mean
         retimed = simulate(found.problem, found.timeline.schedule)

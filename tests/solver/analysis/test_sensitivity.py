@@ -149,12 +149,14 @@ def test_a_heavy_end_on_all_devices_is_the_vocabulary_there() -> None:
     last = {key: [value] * 7 + [value + 8 * head[key]] for key, value in document["times"].items()}
     (change,) = sharing_ends(problem_from(document | {"times": last}))
     expected = read_problem(EXAMPLES / "shared-vocabulary.yaml")
-    assert change.problem.content_key == replace(coarsest(expected), modules=change.problem.modules).content_key
-    assert [module[1:] for module in change.problem.modules] == [module[1:] for module in expected.modules]
+    modules = change.problem.chain_arcs.modules
+    arcs = replace(expected.chain_arcs, modules=modules)
+    assert change.problem.content_key == replace(coarsest(expected), chain_arcs=arcs).content_key
+    assert [module[1:] for module in modules] == [module[1:] for module in expected.chain_arcs.modules]
     assert change.text.startswith("what stage 7 takes beyond the others (output layer) in equal parts")
     both = problem(3, 2, times={"forward": [3, 1, 2], "backward": [1, 1, 4]}, memory={"activation": [3, 2, 2]})
     (change,) = sharing_ends(both)
-    assert [module.name for module in change.problem.modules] == ["embedding", "output layer"]
+    assert [module.name for module in change.problem.chain_arcs.modules] == ["embedding", "output layer"]
     ticks = [(stage.forward, stage.fused) for stage in change.problem.stages]
     assert ticks == [(3, 3)] * 3 + [(2, 0)] * 3 + [(1, 3)] * 3
     assert [stage.activation for stage in change.problem.stages[3:]] == [1, 1, 1, 0, 0, 0]

@@ -34,7 +34,7 @@ KINDS = [branch for branch in BRANCHES if branch.kind.startswith("period: ") or 
 def values(problem: Problem) -> str:
     """Each kind of bound with its values in ticks, by device."""
     proved = [(one.kind, one.device, str(one.value_ticks)) for one in certificates(problem, problem.objective)]
-    if len({len(walked) for walked in problem.microbatches_of}) == 1 and not problem.queues:
+    if len({len(walked) for walked in problem.microbatches_of}) == 1 and not problem.walks.queues:
         proved += [
             (f"period: {one.kind}", one.device, str(one.value))
             for one in period_certificates(problem)

@@ -105,7 +105,7 @@ def test_no_other_instant_and_tail_prove_more_of_memory() -> None:
     random, seen = Random(2), 0
     for few in map(tiny_tasks, map(Random, range(150))):
         problem = replace(few, microbatches=4 * few.microbatches)
-        if problem.network.one_task_each or problem.network.options or problem.chain_shares:
+        if problem.network.one_task_each or problem.network.options or problem.walks.shares:
             continue
         for one in stream_memory(problem, problem.objective):
             own = one.evidence

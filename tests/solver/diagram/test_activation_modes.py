@@ -14,6 +14,7 @@ from benchmarks.cases.drawn_tasks import drawn_tasks
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
 from pipesched.problem.feasibility import why_infeasible
+from pipesched.problem.features.device_resources import DeviceResources
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from solver.bounds.analytic.critical_paths import Paths
@@ -48,7 +49,7 @@ def _draw(count: int) -> Iterator[tuple[Problem, float, float]]:
     for number in range(count):
         problem = (small_memory, tiny_memory, putting_off, copying_back)[number % 4](Random(number))
         if (
-            not problem.microbatch_scale
+            not problem.walks.scale
             and why_infeasible(problem) is None
             and (known := exact_optimum(problem)) is not None
         ):
@@ -108,7 +109,7 @@ def test_a_solve_proves_what_no_bound_in_words_does() -> None:
 def test_nothing_where_it_knows_nothing() -> None:
     problem = drawn_tasks(13)[9]
     assert not _claims(problem.keeping_activations(), 0, 10**4)
-    assert not _claims(replace(problem, transfer_stream="link"), 0, 10**4)
+    assert not _claims(replace(problem, resources=DeviceResources(transfer_stream="link")), 0, 10**4)
     assert not [*bounds_of_activation_modes(problem, Event(), lambda: (357, 404), 10)], "too little work"
     stopped = Event()
     stopped.set()

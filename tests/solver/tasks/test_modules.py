@@ -106,10 +106,10 @@ def test_the_output_travels_to_the_stages_that_it_feeds_and_the_gradient_back() 
 def test_copies_take_passes_in_turn_and_micro_batches_keep_their_order() -> None:
     one = with_vision(placement="replicated", serves=1)
     assert [list(walk) for walk in one.walking] == [[0, 1, 2, 3], [4, 5], [6, 7]]
-    assert [(arc.before, arc.after, arc.places) for arc in one.stage_arcs if not arc.backward] == [
+    assert [(arc.before, arc.after, arc.places) for arc in one.chain_arcs.arcs if not arc.backward] == [
         (2, 0, (0, 2)), (3, 0, (1, 3)),
     ]  # fmt: skip
-    assert one.queues == (0, 1, 2, 3)
+    assert one.walks.queues == (0, 1, 2, 3)
     found = solve(one, SURE)
     assert found.status is Status.OPTIMAL and found.timeline is not None
     starts = [found.timeline.start(parse_slot(f"F0.{j}", one)[0]) for j in range(4)]

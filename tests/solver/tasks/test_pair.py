@@ -101,7 +101,7 @@ def test_two_stages_of_one_device() -> None:
 def test_a_pair_of_unequal_micro_batches_has_no_order_of_data() -> None:
     """In the file the order is fixed; the two passes of the pair are of different moments of an iteration."""
     problem = tiny_tasks(Random(1))
-    fixed = replace(problem, queues=tuple(range(problem.placement.stages)))
+    fixed = replace(problem, walks=replace(problem.walks, queues=tuple(range(problem.placement.stages))))
     assert best_pair(fixed, 0, 0, SURE).value == best_pair(problem, 0, 0, SURE).value
 
 

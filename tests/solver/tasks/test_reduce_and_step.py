@@ -110,7 +110,7 @@ def test_pieces_and_pipelines_reduce_once() -> None:
         ran = [p for p in found.timeline.schedule.passes() if p.kind is REDUCE]
         assert len(ran) == stages
         for p in ran:
-            sharing = [s for s, holder in enumerate(one.holders) if holder == p.stage]
+            sharing = [s for s, holder in enumerate(one.parameters.holders) if holder == p.stage]
             backwards = [q for q in found.timeline.schedule.passes() if q.stage in sharing and q.kind.value == "BW"]
             assert len(backwards) == sum(len(one.microbatches_of[s]) for s in sharing) > 0
             assert found.timeline.start(p) >= max(map(found.timeline.end, backwards))

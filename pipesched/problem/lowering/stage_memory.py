@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from pipesched.problem.features import parameters
 from pipesched.problem.passes import (
     BW,
     OF_PARAMETERS,
     OFFLOAD,
     RECOMPUTATIONS,
     RELOAD,
-    RESHARD,
-    UNSHARD,
     B,
     F,
     PassKind,
@@ -30,8 +29,7 @@ def device_change(stage: Stage, kind: PassKind) -> tuple[int, int]:
 def _change_of_activation(stage: Stage, kind: PassKind) -> tuple[int, int]:
     """Of `device_change`, all but workspace and what stays until the end."""
     if kind in OF_PARAMETERS:
-        held = stage.gather.memory if stage.gather is not None else 0
-        return held * (kind is UNSHARD), -held * (kind is RESHARD)
+        return parameters.change(stage, kind)
     if kind in (OFFLOAD, RELOAD):
         moved = host_change(stage, OFFLOAD)[0]
         return (0, -moved) if kind is OFFLOAD else (moved, 0)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
-from pipesched.problem.features.device_resources import HostPool
-from pipesched.problem.network.dependencies import Dependencies
-from pipesched.problem.network.stage_memory import device_change, given_up, host_change
+from pipesched.problem.lowering.dependencies import Dependencies
+from pipesched.problem.lowering.stage_memory import device_change, given_up, host_change
 from pipesched.problem.network.task_network import (
     Arc,
-    HostMemory,
     MemoryChange,
     Mode,
     PassType,
@@ -29,7 +27,6 @@ def network_of(
     passes: Dependencies,
     modes: frozenset[Mode],
     room: tuple[int | None, ...],
-    hosts: Sequence[HostPool],
     scale: tuple[Fraction, ...],
 ) -> TaskNetwork:
     """The network of passes whose backwards run in these modes; `room` is what each device has for activations.
@@ -46,7 +43,9 @@ def network_of(
     ]
     tasks = {
         (kind, stage): tuple(
-            TaskTemplate(passes.resource(passes.placement.stage_device[stage], task.stream), task.ticks, task.name)
+            TaskTemplate(
+                passes.resources.on_device(passes.placement.stage_device[stage], task.stream), task.ticks, task.name
+            )
             for task in passes.tasks[kind, stage]
         )
         for kind, stage in types
@@ -61,7 +60,7 @@ def network_of(
         {s: _options(stage) for s, stage in enumerate(stages) if stage.saving_kinds},
         {(kind, s): amount for kind, s in saving if (amount := given_up(stages[s], kind))},
         {(kind, s): MemoryChange(*host_change(stages[s], kind)) for kind, s in saving if kind in _COPIES},
-        tuple(HostMemory(*pool) for pool in hosts) if saving else (),
+        passes.resources.host_memory() if saving else (),
         {pass_type: passes.numbers(*pass_type) for pass_type in types},
         {s: stage.overlapped for s, stage in enumerate(stages) if stage.overlapped is not None},
         scale,
@@ -86,7 +85,7 @@ def _arcs(passes: Dependencies, after: PassType, tasks: Mapping[PassType, tuple[
     apart = after[0] is W
     entry = passes.stages[after[1]].entry if after[0] is F else 0
     for alternatives, lag, optional, share, bucket in passes.needs(*after):
-        sent = passes.sends(lag)
+        sent = passes.resources.sends(lag)
         ends = [(one, passes.ends_of(*one, bucket)) for one in alternatives if one in tasks]
         for part, task in enumerate(own if apart else own[entry : entry + 1], 0 if apart else entry):
             # Of passes that end with several tasks each of these is waited for.

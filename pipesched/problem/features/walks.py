@@ -1,0 +1,83 @@
+"""Micro-batches: how many walk each chain, in which order, and of how much work each is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import accumulate, pairwise
+from math import lcm
+
+from pipesched.errors import BadInput
+from pipesched.problem.stage import Stage
+
+# Why a problem with factors has no overlapped blocks.
+BLOCKS = "allowed: one of them, since one time of a block does not tell that of two micro-batches of unequal work"
+
+
+@dataclass(frozen=True)
+class Walks:
+    """Micro-batches on their chains.
+
+    `shares[n]` is how many of them walk chain n; empty where the shares are equal. Stages of one number in `queues` run
+    their forwards in the order of micro-batches, and so their backwards; empty where any order may be. `scale[j]` is a
+    factor on all times and activations of micro-batch j; empty where all are alike. Searches and bounds read chains,
+    not factors (`pipesched.problem.chains.microbatch_chains`).
+    """
+
+    shares: tuple[int, ...] = ()
+    queues: tuple[int, ...] = ()
+    scale: tuple[Fraction, ...] = ()
+
+    def on_chains(self, microbatches: int, chains: int) -> tuple[range, ...]:
+        """The micro-batches of each chain, of so many in all: consecutive, in equal shares where it says none."""
+        shares = self.shares or (-(-microbatches // chains),) * chains
+        ends = [min(end, microbatches) for end in accumulate(shares, initial=0)]
+        return tuple(range(start, end) for start, end in pairwise(ends))
+
+    @cached_property
+    def parts(self) -> int:
+        """The common denominator of the factors: it divides all times and activations."""
+        return lcm(*(factor.denominator for factor in self.scale))
+
+    def scaled(self, number: int, microbatch: int) -> int:
+        """Ticks or memory of a stage as they are for this micro-batch."""
+        if not self.scale:
+            return number
+        factor = self.scale[microbatch]
+        return number * factor.numerator // factor.denominator
+
+    def refuse(self, microbatches: int, stages: Sequence[Stage], links: Sequence[Sequence[int]]) -> None:
+        """`BadInput` where the factors do not fit a problem of these, or leave a time or an activation no integer."""
+        if self.scale:
+            _refuse_scale(self, microbatches, stages, links)
+
+
+# Equal micro-batches in equal shares, in any order.
+ALIKE = Walks()
+
+
+def _refuse_scale(walks: Walks, microbatches: int, stages: Sequence[Stage], links: Sequence[Sequence[int]]) -> None:
+    scale, parts = walks.scale, walks.parts
+    if len(scale) != microbatches:
+        raise BadInput(f"microbatch_scale: found {len(scale)} values; allowed: {microbatches}, one each")
+    if min(scale) <= 0:
+        raise BadInput(f"microbatch_scale: found {min(scale)}; allowed: numbers above 0")
+    if any(stage.overlapped is not None for stage in stages):
+        raise BadInput(f"microbatch_scale: found with times.overlapped; {BLOCKS}")
+    if any(row[b] != links[b][a] for a, row in enumerate(links) for b in range(len(row))):
+        raise BadInput(
+            "microbatch_scale: found with transfers of two times between two devices; allowed: one both ways"
+        )
+    times = [task.ticks for stage in stages for kind in stage.kinds for task in stage.tasks_of(kind)]
+    times += [stage.transfer for stage in stages] + [lag for row in links for lag in row]
+    held = [number for stage in stages for number in (stage.activation, stage.freed)]
+    held += [stage.offload.amount for stage in stages if stage.offload is not None]
+    held += [number for stage in stages for number in (*stage.workspace, *stage.until_end)]
+    held += [way.keeps for stage in stages for way in stage.recompute]
+    if any(number % parts for number in (*times, *held)):
+        raise BadInput(
+            f"microbatch_scale: found times or activations that are no multiples of {parts} ticks or steps; allowed: a "
+            f"tick and a resolution finer by that factor"
+        )
