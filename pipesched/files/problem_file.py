@@ -8,19 +8,18 @@ from fractions import Fraction
 from math import ceil, floor, gcd
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 from pipesched.errors import BadInput
 from pipesched.files.compressed import DAMAGED, opened, own_ending
 from pipesched.files.exact_numbers import read_json, read_yaml
-from pipesched.files.features.catalogue import FEATURES, SeveralProblems, refused_with_value
+from pipesched.files.features.catalogue import FEATURES, AttachedProblems, SeveralProblems, refused_with_value
 from pipesched.files.fields.link_times import latency_of, stream_of, unused_diagonal
 from pipesched.files.fields.stage_placement import placement_of
 from pipesched.files.fields.together import refused_together
 from pipesched.files.other_kinds import Kind, refuse_other_kinds
 from pipesched.files.problems import visualiser_file
 from pipesched.files.problems.checks import mistakes
-from pipesched.files.problems.module_keys import split_off
-from pipesched.files.problems.modules import ModuleForm, idle_devices, read_modules
 from pipesched.files.problems.schema import MemorySection, ProblemFile, Times, required
 from pipesched.files.problems.stages import stages_from
 from pipesched.files.problems.times_in_ticks import Columns, per, times_in_ticks
@@ -29,7 +28,6 @@ from pipesched.files.quantities import in_plain_numbers
 from pipesched.files.quantity_forms import PROBLEM
 from pipesched.files.rounding import LARGEST, short, step_of
 from pipesched.files.schema_errors import parse_model, shown
-from pipesched.problem.chains.with_modules import with_modules
 from pipesched.problem.features.device_resources import DeviceResources, Pool
 from pipesched.problem.features.walks import Walks
 from pipesched.problem.placement import Placement
@@ -82,19 +80,20 @@ def problem_from(document: object, source: str = "problem", default_name: str = 
     `source` names it in error messages. `BadInput` lists every mistake, as for a file.
     """
     try:
-        document, held = split_off(in_plain_numbers(document, PROBLEM))
-        whole = document if held is None or not isinstance(document, Mapping) else dict(document) | {"modules": held}
+        whole = in_plain_numbers(document, PROBLEM)
+        document, attached, value = _split_off(whole)
         several, documents, found = _documents(document)
         wrong_keys = set[str]()
-        forms, modules = list[ProblemFile](), list[ModuleForm]()
+        forms, others = list[ProblemFile](), list[tuple[Any, ProblemFile]]()
         for one in documents:
             form, wrong_values, wrong = parse_model(ProblemFile, one, required(one))
-            modules, in_modules = read_modules(held, document, form, wrong)
-            others = held is not None
-            found += [*wrong_values, *mistakes(form, wrong, len(documents), others), *in_modules]
+            found += [*wrong_values, *mistakes(form, wrong, len(documents), attached is not None)]
             wrong_keys |= wrong
-            found += [] if found or not others else idle_devices(form, modules)
             forms.append(form)
+            if attached is not None:
+                others, in_others = _read_attached(attached, value, form, wrong)
+                found += in_others
+                found += [] if found else attached.idle(form, [other for _, other in others])
         found += refused_together(REFUSED, whole, frozenset(wrong_keys))
     except BadInput as error:
         raise BadInput(*(f"{source}: {mistake}" for mistake in error.mistakes)) from None
@@ -103,7 +102,7 @@ def problem_from(document: object, source: str = "problem", default_name: str = 
     try:
         built = [_build(form, default_name) for form in forms]
         trunk = several.join(built) if several else built[0]
-        return with_modules(trunk, [(one.module, _build(one.form, default_name)) for one in modules])
+        return attached.join(trunk, [(of, _build(form, default_name)) for of, form in others]) if attached else trunk
     except BadInput as error:
         raise BadInput(f"{source}: {error}") from None
 
@@ -114,6 +113,29 @@ def _documents(document: object) -> tuple[SeveralProblems | None, list[object], 
         if feature.several and isinstance(document, Mapping) and document.get(feature.name) is not None:
             return feature.several, *feature.several.documents(document)
     return None, [document], []
+
+
+def _split_off(document: object) -> tuple[object, AttachedProblems | None, object]:
+    """The document without the key under which others are, those of its feature, and their value."""
+    for feature in FEATURES:
+        if feature.attached and isinstance(document, Mapping) and document.get(feature.name) is not None:
+            left = {key: value for key, value in document.items() if key != feature.name}
+            return left, feature.attached, document[feature.name]
+    return document, None, None
+
+
+def _read_attached(
+    of: AttachedProblems, value: object, form: ProblemFile, wrong: frozenset[str]
+) -> tuple[list[tuple[Any, ProblemFile]], list[str]]:
+    """The forms of the documents under a key, each with what it is of, and every mistake in them."""
+    read = list[tuple[Any, ProblemFile]]()
+    documents, found = of.documents(value, form, wrong, lambda one: in_plain_numbers(one, PROBLEM))
+    for path, what, one in documents:
+        own, wrong_values, wrong_keys = parse_model(ProblemFile, one, required(one))
+        of_own = [*wrong_values, *mistakes(own, wrong_keys, devices_of_others=True)]
+        found += [f"{path}.{mistake}" for mistake in of_own]
+        read.append((what, own))
+    return read, found
 
 
 def _build(form: ProblemFile, default_name: str) -> Problem:

@@ -105,8 +105,6 @@ class Exporter:
         for feature in FEATURES:
             if feature.not_expressible and feature.name not in self.features and feature.there(problem):
                 return feature.not_expressible
-        if problem.chain_arcs.modules:
-            return "modules feed the trunk, and this format is for one chain of stages"
         return None
 
     def _settings(self, chosen: Mapping[str, str]) -> dict[str, str]:

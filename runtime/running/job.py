@@ -97,14 +97,11 @@ def job_for(timeline: Timeline, like: Job | None = None) -> Job:
 
 def refuse_unequal(name: str, problem: Problem) -> None:
     """Refuses collectives, and micro-batches that are not whole or not of one shape."""
-    for key, found in (
-        *((feature.name, feature.there(problem)) for feature in FEATURES if not feature.runs_in_torch),
-        ("modules", bool(problem.chain_arcs.modules)),
-    ):
-        if found:
+    for feature in FEATURES:
+        if not feature.runs_in_torch and feature.there(problem):
             raise BadInput(
-                f"{name}: found {key}; allowed: whole micro-batches of one shape without collectives with PyTorch "
-                "(what it has words for, torch-csv-comms exports)"
+                f"{name}: found {feature.name}; allowed: whole micro-batches of one shape without collectives with "
+                "PyTorch (what it has words for, torch-csv-comms exports)"
             )
 
 

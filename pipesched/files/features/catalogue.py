@@ -50,6 +50,33 @@ class SeveralProblems(NamedTuple):
     written: Callable[[Problem, Callable[[Problem], dict[str, Any]]], dict[str, Any]]
 
 
+class Attached(NamedTuple):
+    """A document that a file has besides that of its other keys, the path of its keys there, and what it is of."""
+
+    path: str
+    of: Any
+    document: Mapping[str, Any]
+
+
+# A document with values of units as numbers in those of the document.
+Plain = Callable[[Mapping[str, Any]], Any]
+
+
+class AttachedProblems(NamedTuple):
+    """Documents under a key of a file, each read by itself, whose problems are joined to that of the other keys.
+
+    `documents` gives these of the key's value, the form of the other keys and the key paths that are wrong there, with
+    a line for each mistake; some devices may hold no stage in each of them. `idle` gives a line where a
+    device holds none in any of the forms. `join` makes the problem of that of the other keys and these, and `written`
+    the document of that problem, where its argument writes the one of any other.
+    """
+
+    documents: Callable[[object, Any, frozenset[str], Plain], tuple[list[Attached], list[str]]]
+    join: Callable[[Problem, Sequence[tuple[Any, Problem]]], Problem]
+    idle: Callable[[Any, Sequence[Any]], Iterator[str]]
+    written: Callable[[Problem, Callable[[Problem], dict[str, Any]]], dict[str, Any]]
+
+
 def _no_mistakes(_form: Any, _stages: int | None, _wrong: frozenset[str]) -> Iterator[str]:
     """None."""
     return iter(())
@@ -69,9 +96,10 @@ class Feature:
     all others, and `limits` amounts of which there are as many as the feature says. Of these columns in whole numbers
     `stages` makes fields of stages, given how many there are, and `fields` those of the problem. `lower` then makes of
     the problem of all other keys the one that the file means; of two features in one file the first by name is lowered
-    first. `several` is for a file that stands for several problems. `written` are the keys of a problem, none where it
-    does not have the feature; a section is merged into that of all problems. `refused` are the features that it does
-    not go with, `with_units` the keys whose values may have units, `in_form` those with a field on the page of `serve`.
+    first. `several` is for a file that stands for several problems, `attached` for one with others besides its own.
+    `written` are the keys of a problem, none where it does not have the feature; a section is merged into that of all
+    problems. `refused` are the features that it does not go with, `with_units` the keys whose values may have units,
+    `in_form` those with a field on the page of `serve`.
 
     With a feature that is `once` stages run passes once an iteration (`Stage.once`), which is then the objective; those
     of several features run in the order of their names.
@@ -93,6 +121,7 @@ class Feature:
     per_stage: Callable[[Any], Iterator[tuple[str, object]]] = lambda _: iter(())
     lower: Callable[[Problem, Any], Problem] = lambda problem, _: problem
     several: SeveralProblems | None = None
+    attached: AttachedProblems | None = None
     mistakes: Callable[[Any, int | None, frozenset[str]], Iterator[str]] = _no_mistakes
     written: Callable[[Problem], Mapping[str, object]] = lambda _: {}
     refused: tuple[Refused, ...] = ()

@@ -14,10 +14,7 @@ from pipesched.files.fields import field_types
 from pipesched.files.fields.kind import Kind
 from pipesched.files.fields.parameter_sections import (
     ALWAYS,
-    GatherSection,
-    ParametersPart,
-    ReduceSection,
-    StepSection,
+    ParametersSection,
     none_given,
     objective_mistakes,
 )
@@ -33,19 +30,6 @@ _TIMES = tuple(("parameters", key) for key in ("gather", "reduce", "step"))
 MEMORY = ("parameters", "memory")
 # The keys of what runs once an iteration, in its order.
 _ONCE = (("reduce", REDUCE), ("step", STEP))
-
-
-class ParametersSection(ParametersPart):
-    """Work of every stage for its parameters, once an iteration."""
-
-    gather: GatherSection | None = Field(None, description="gathering them before they are used")
-    reduce: ReduceSection | None = Field(None, description="the reduction of its gradients")
-    step: StepSection | None = Field(None, description="the optimizer's step")
-    holders: field_types.StageNumbers | None = Field(
-        None,
-        description="with chains, for each stage the one of its device whose parameters it computes with, which "
-        "gathers and reduces for both; default: each has its own",
-    )
 
 
 class Keys(FeatureKeys):

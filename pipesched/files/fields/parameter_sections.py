@@ -106,6 +106,19 @@ def objective_mistakes(form: _Form, once: Sequence[str], others: str, wrong: fro
         yield f"objective: found {form.objective} with {once[0]}; allowed: iteration"
 
 
+class ParametersSection(ParametersPart):
+    """Work of every stage for its parameters, once an iteration."""
+
+    gather: GatherSection | None = Field(None, description="gathering them before they are used")
+    reduce: ReduceSection | None = Field(None, description="the reduction of its gradients")
+    step: StepSection | None = Field(None, description="the optimizer's step")
+    holders: field_types.StageNumbers | None = Field(
+        None,
+        description="with chains, for each stage the one of its device whose parameters it computes with, which "
+        "gathers and reduces for both; default: each has its own",
+    )
+
+
 def none_given(section: ParametersPart, wrong: frozenset[str]) -> Iterator[str]:
     """A mistake where `parameters` has nothing for a stage to run."""
     if all(getattr(section, key) is None for key in ("gather", "reduce", "step")) and not any(

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from pipesched.files.exact_numbers import as_number, as_numbers
 from pipesched.files.features.catalogue import FEATURES
-from pipesched.files.features.parameters import parameter_keys
 from pipesched.files.problems.pass_tasks import tasks_section
-from pipesched.problem.features.chain_arcs import NO_ARCS
-from pipesched.problem.features.module import Module
-from pipesched.problem.features.parameters import OWN_PARAMETERS
-from pipesched.problem.features.walks import ALIKE
 from pipesched.problem.placement import PLACEMENTS, Placement
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import Stage
@@ -21,11 +15,10 @@ from pipesched.problem.stage import Stage
 
 def problem_document(problem: Problem) -> dict[str, Any]:
     """The problem as a problem file writes it; ValueError where a file cannot say it."""
-    if problem.chain_arcs.modules:
-        return _with_modules(problem)
     for feature in FEATURES:
-        if feature.several and feature.there(problem):
-            return feature.several.written(problem, problem_document)
+        joined = feature.attached or feature.several
+        if joined is not None and feature.there(problem):
+            return joined.written(problem, problem_document)
     where, ways = problem.placement, _chains(problem)
     # With `chains` a file lists the device of each stage, also where the two are those of a placement with a name.
     placed = {"placement": list(where.stage_device)} if "chains" in ways else placement_keys(where)
@@ -44,41 +37,6 @@ def problem_document(problem: Problem) -> dict[str, Any]:
         for key, value in feature.written(problem).items():
             document[key] = document[key] | value if isinstance(value, dict) and key in document else value
     return document | {"objective": document.pop("objective", problem.objective.value)}
-
-
-def _with_modules(problem: Problem) -> dict[str, Any]:
-    """The document of the trunk, whose devices hold what is static of modules too, and the keys of these."""
-    where = problem.placement
-    trunk = replace(
-        problem,
-        placement=Placement("", where.devices, where.stage_device[: len(where.chains[0])], where.chains[:1]),
-        microbatches=len(problem.walking[0]),
-        stages=problem.stages[: len(where.chains[0])],
-        walks=ALIKE,
-        chain_arcs=NO_ARCS,
-    )
-    modules = {module.name: _module(problem, module) for module in problem.chain_arcs.modules}
-    return problem_document(trunk) | {"modules": modules}
-
-
-def _module(problem: Problem, module: Module) -> dict[str, object]:
-    step = problem.resolution
-    places = [[problem.placement.stage_device[stage] for stage in chain] for chain in module.chains]
-    stages = problem.stages[module.first : module.first + module.stages]
-    times = _ticks(problem, stages) | {"transfer": [s.transfer for s in stages]}
-    head = {"follows": module.feeds[0], "barriers": module.barriers}
-    return {
-        "placement": "shared" if module.shared else places if module.copies > 1 else places[0],
-        **(head if module.barriers else {"feeds": list(module.feeds)}),
-        "serves": module.serves,
-        **({"frozen": True} if stages[0].forward_only else {}),
-        "times": {key: as_numbers(values, problem.tick) for key, values in times.items() if None not in values},
-        "memory": {
-            "activation": as_numbers([s.activation for s in stages], step),
-            "freed_by_backward": as_numbers([s.freed for s in stages], step),
-        },
-        **parameter_keys(replace(problem, stages=stages, chain_arcs=NO_ARCS, parameters=OWN_PARAMETERS)),
-    }
 
 
 def placement_keys(where: Placement) -> dict[str, object]:

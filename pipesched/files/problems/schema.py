@@ -14,7 +14,6 @@ from pipesched.files.fields.section import Section
 from pipesched.files.fields.sweep_field import SweepField
 from pipesched.files.fields.transfer_field import TransferField
 from pipesched.files.problems.chain_keys import Chain
-from pipesched.files.problems.module_keys import ModuleSection
 from pipesched.problem.problem import Objective
 
 
@@ -106,9 +105,6 @@ class CommonKeys(Section):
     chunks: field_types.Count | None = Field(None, description="stages per device, for interleaved and wave; default 1")
     chains: list[Chain] | None = Field(
         None, description="the stages that micro-batches go through, each stage in one chain; default: all, in order"
-    )
-    modules: dict[str, ModuleSection] | None = Field(
-        None, description="stages of their own that feed the others, such as a vision encoder, by name"
     )
     time_unit: field_types.Text = Field("", description="a label only")
     streams: field_types.Names | None = Field(

@@ -29,22 +29,16 @@ def _sends(document: Mapping[str, Any]) -> bool:
     return at(document, "times.transfer.on") is not None and document.get("tasks") is None
 
 
-_CHAINS, _TASKS, _MODULES = map(given, ("chains", "tasks", "modules"))
+_CHAINS, _TASKS = map(given, ("chains", "tasks"))
 _BLOCKS = given("times.overlapped")
 _LOOKUPS = Part("tasks.forward", "a task that needs nothing", _looks_up)
 _SENDING = Part("times.transfer.on", "times.transfer.on", _sends)
 _LAYERS = Part("tasks.layers", "tasks.layers", _repeats)
-_PERIOD, _BOTH_WAYS = of_value("objective", "period"), of_value("placement", "bidirectional")
+_PERIOD = of_value("objective", "period")
 
 
-_ONE_CHAIN = "micro-batches with paths of their own through the stages are chains already"
 _NO_STEADY_STATE = "no part of such a schedule repeats"
 REFUSED = (
-    Refused(_CHAINS, _MODULES, _EITHER, _ONE_CHAIN),
-    Refused(_TASKS, _MODULES, _EITHER, "passes of modules are one task each"),
-    Refused(_BLOCKS, _MODULES, _EITHER, "which passes of a module may be in a block has no key"),
-    Refused(_BOTH_WAYS, _MODULES, "placements that hold each stage once", "a module feeds one copy of a stage"),
-    Refused(_SENDING, _MODULES, "transfers that occupy no stream", "transfers of modules occupy none"),
     Refused(_BLOCKS, _CHAINS, _EITHER, "the partner of a pass may be on another path"),
     Refused(_LAYERS, _LOOKUPS, "1", "a lookup is of the whole stage, not of each of its layers"),
     Refused(given("times.fused"), _TASKS, "one of them, since tasks say what passes take",
@@ -52,6 +46,6 @@ REFUSED = (
     Refused(_BLOCKS, _TASKS, "one of them, since tasks say what passes take",
             "tasks of two passes overlap by themselves"),
     Refused(_SENDING, _BLOCKS, "one of them", "a block has one end, whichever of its passes is sent"),
-    *(Refused(_PERIOD, one, _ENDS, _NO_STEADY_STATE) for one in (_CHAINS, _MODULES, _LOOKUPS)),
+    *(Refused(_PERIOD, one, _ENDS, _NO_STEADY_STATE) for one in (_CHAINS, _LOOKUPS)),
     *(row for feature in FEATURES for row in feature.refused),
 )  # fmt: skip

@@ -11,11 +11,11 @@ import pytest
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
 from pipesched.errors import BadInput
-from pipesched.files.problem_file import read_problem
+from pipesched.files.problem_file import read_problem, with_objective
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.pass_names import pass_from, pass_text, stage_text
 from pipesched.problem.passes import Task
-from pipesched.problem.problem import Problem
+from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.state import Ran, State
 from pipesched.results.solution import Status
 from pipesched.schedule.drawing.colours import shade_names, shade_numbers
@@ -143,6 +143,12 @@ def test_the_rest_of_an_iteration_is_ordered_anew() -> None:
     late = pass_from(one, "F2.1")
     wrong[Task(late)] = Ran(*(tick + 100 for tick in wrong[Task(late)]))
     assert any(late in v.passes and v.rule == "precedence" for v in validate_from_state(one, again.state, wrong))
+
+
+def test_a_period_is_refused_however_it_is_asked_for() -> None:
+    with pytest.raises(BadInput, match=r"objective: found period with modules; allowed: makespan or span"):
+        with_objective(with_vision(), Objective.PERIOD)
+    assert with_objective(with_vision(), Objective.SPAN).objective is Objective.SPAN
 
 
 def test_passes_of_a_module_are_counted_from_0_on() -> None:
