@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -84,7 +85,9 @@ def test_the_examples_and_the_documented_problem_are_read() -> None:
     from pipesched.files.exact_numbers import read_yaml
 
     problems = [problem_from(read_yaml(text, "docs"), "docs") for text in documented]
-    plain, of_tasks, lost, chains, two_models, pieces = problems
+    plain, batch, of_tasks, lost, chains, two_models, pieces = problems
+    shares = [ticks * batch.tick for ticks in (batch.stages[0].forward, batch.stages[0].fused)]
+    assert shares == [Fraction("6.2"), Fraction("12.4")]
     assert costs_of(plain).overlapped is not None
     assert (lost.devices, chains.walks.shares) == (15, (6, 2))
     assert two_models.placement.chains == ((0, 1, 2, 3), (4, 5, 6, 7))

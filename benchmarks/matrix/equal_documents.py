@@ -108,7 +108,7 @@ def _listed(plain: Document) -> Document | None:
 def _as_tasks(plain: Document) -> Document | None:
     """Each pass as one task of the first stream."""
     other, times = deepcopy(plain), plain.get("times") or {}
-    refused = ("sequence_chunks", "modules", "tasks")
+    refused = ("sequence_chunks", "modules", "tasks", "batch")
     if any(plain.get(key) for key in refused) or {"fused", "overlapped"} & times.keys():
         return None
     passes = {key: other["times"].pop(key) for key in ("forward", "backward", "weight") if key in times}
@@ -126,7 +126,7 @@ def _more_memory(plain: Document) -> Document | None:
 
 
 def _fewer(plain: Document) -> Document | None:
-    fixed = ("microbatch_scale", "chains", "modules")
+    fixed = ("microbatch_scale", "chains", "modules", "batch")
     if plain["microbatches"] < 2 or any(plain.get(key) for key in fixed) or plain.get("objective") == "period":
         return None
     return deepcopy(plain) | {"microbatches": plain["microbatches"] - 1}

@@ -10,7 +10,19 @@ from typing import Any
 
 Number = Callable[[Fraction], Any]
 # The keys under which there are times, and amounts of memory; and what stands among them and is neither.
-_TIMES = ("times", "time", "out", "in", "transfer", "forward", "backward", "weight", "fused", "stage_overhead")
+_TIMES = (
+    "times",
+    "time",
+    "out",
+    "in",
+    "transfer",
+    "forward",
+    "backward",
+    "weight",
+    "fused",
+    "stage_overhead",
+    "overhead",
+)
 _LAYER_TIMES = ("gather", "reduce", "step")
 _AMOUNTS = (
     "capacity",
@@ -40,6 +52,7 @@ _NEITHER = frozenset(
         "follows",
         "barriers",
         "serves",
+        "size",
         "frozen",
         "placement",
         "stages",

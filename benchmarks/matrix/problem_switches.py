@@ -340,6 +340,11 @@ def _module_parameters(draft: Draft) -> None:
     own["parameters"] = {"step": {"time": 1}}
 
 
+def _batch(draft: Draft) -> None:
+    overhead = {key: draft.random.randint(0, 2) for key in ("forward", "backward", "weight", "transfer")}
+    draft.document["batch"] = {"size": 6 * draft.document["microbatches"], "overhead": overhead}
+
+
 def _frozen(draft: Draft) -> None:
     """Some of the first stages of every chain, and the modules that they need."""
     chains = draft.document.get("chains")
@@ -493,6 +498,7 @@ SWITCHES = (
     Switch("replicated", ("modules",), _replicated),
     Switch("shared embedding", ("modules",), _shared_embedding),
     Switch("shared head", ("modules",), _head),
+    Switch("batch", ("batch",), _batch),
     Switch("frozen", ("frozen",), _frozen),
     Switch("frozen module", ("modules",), _frozen_module, "", ("encoder",)),
     Switch("reduce", ("parameters.reduce.time", "parameters.reduce.on"), _reduce),

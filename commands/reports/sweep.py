@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 
 from commands.shared.output import percent
@@ -37,6 +38,20 @@ def show(found: Table) -> None:
     for line in reasons(found):
         print(line)
     print(f"{counts(found)}; {found.solved} solved now, {found.read} known before")
+    for line in compared(found):
+        print(line)
+
+
+def compared(found: Table) -> Iterator[str]:
+    """The cell of the least value, and by how much the others are above it; of sweeps of a batch alone."""
+    above = found.above_least
+    if not found.sweep.of_batch or len(above) < 2:
+        return
+    rows = sorted((row for row in found.rows if row.cell.number in above), key=lambda row: above[row.cell.number])
+    least, *others = rows
+    yield f"least {least.objective}: {_number(least.value)} at {place(least)}; above it: " + ", ".join(
+        f"{place(row)} {percent(float(above[row.cell.number]))}" for row in others
+    )
 
 
 def columns(found: Table) -> list[Column]:

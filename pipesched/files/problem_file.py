@@ -82,6 +82,8 @@ def problem_from(document: object, source: str = "problem", default_name: str = 
     try:
         whole = in_plain_numbers(document, PROBLEM)
         document, attached, value = _split_off(whole)
+        for feature in FEATURES:
+            document = feature.rewritten(document) if isinstance(document, Mapping) else document
         several, documents, found = _documents(document)
         wrong_keys = set[str]()
         forms, others = list[ProblemFile](), list[tuple[Any, ProblemFile]]()

@@ -92,6 +92,11 @@ class Sweep:
     def of_plans(self) -> bool:
         return is_plan(self.document)
 
+    @property
+    def of_batch(self) -> bool:
+        """True if all cells are iterations of the same batch, so that the least is the best."""
+        return self.document.get("batch") is not None
+
     def chain_lengths(self) -> list[int]:
         """The numbers of stages that a micro-batch walks through in the cells that are problems."""
         problems = (cell.problem for cell in self.cells if not cell.refused)

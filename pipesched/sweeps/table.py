@@ -153,8 +153,18 @@ class Table(Tabular):
         """Number of cells in one of these states."""
         return sum(row.state in states for row in self.rows)
 
+    @property
+    def above_least(self) -> dict[int, Fraction]:
+        """By cell, the share by which its value is above the least of all; empty where their objectives differ."""
+        values = {row.cell.number: row.value for row in self.rows if row.value is not None}
+        least = min(values.values(), default=Fraction(0))
+        if not least or len({row.objective for row in self.rows if row.value is not None}) > 1:
+            return {}
+        return {number: value / least - 1 for number, value in values.items()}
+
     def document(self) -> dict[str, Any]:
         """The whole sweep as plain data: the object of `sweep --json`."""
+        above = self.above_least
         return {
             "name": self.sweep.name,
             "kind": "plans" if self.sweep.of_plans else "problems",
@@ -162,7 +172,7 @@ class Table(Tabular):
             "memory_unit": self.memory_unit,
             "same_model": self.sweep.axes.same_model,
             "axes": [axis.document() for axis in self.sweep.axes.axes],
-            "cells": [row.document() for row in self.rows],
+            "cells": [row.document() | {"above_least": _number(above.get(row.cell.number))} for row in self.rows],
             "solved": self.solved,
             "read": self.read,
             "interrupted": self.interrupted,

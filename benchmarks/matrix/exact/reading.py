@@ -20,6 +20,7 @@ Document = Mapping[str, Any]
 
 def shape_of(document: Document) -> Shape:
     """All that the model needs of a document; a period is none of it."""
+    document = of_a_microbatch(document)
     steps, devices = walks(document)
     pieces = document.get("sequence_chunks") or 1
     scale = [Fraction(one) for one in document.get("microbatch_scale") or [1] * len(steps)]
@@ -45,6 +46,44 @@ def shape_of(document: Document) -> Shape:
     without_gradients(shape)
     shape.span = document.get("objective") == "span" or bool(document.get("overlap_next"))
     return shape
+
+
+def of_a_microbatch(document: Document) -> Document:
+    """Of a whole batch's times and memory the share of one micro-batch, and the overhead of each pass."""
+    batch, count = document.get("batch"), document["microbatches"]
+    if batch is None:
+        return document
+    overhead = batch.get("overhead", {})
+
+    def shared(value: Any, besides: Fraction) -> Any:
+        if isinstance(value, list):
+            return [shared(one, besides) for one in value]
+        if isinstance(value, Mapping):
+            return {key: one if key in ("nodes", "on") else shared(one, besides) for key, one in value.items()}
+        return Fraction(value) / count + besides
+
+    times = {}
+    for key, value in document["times"].items():
+        times[key] = shared(value, Fraction(overhead.get("backward" if key == "fused" else key, 0)))
+        if key == "transfer":
+            times[key] = _without_empty(value, times[key])
+    memory = dict(document.get("memory") or {})
+    memory["activation"] = memory.get("activation", 1)
+    for key in ("activation", "freed_by_backward", "workspace", "until_end"):
+        if key in memory:
+            memory[key] = shared(memory[key], _ZERO)
+    return dict(document) | {"times": times, "memory": memory}
+
+
+def _without_empty(before: Any, after: Any) -> Any:
+    """Transfers that take no time of a batch take none of a micro-batch."""
+    if isinstance(before, list):
+        return [_without_empty(*both) for both in zip(before, after, strict=True)]
+    if isinstance(before, Mapping):
+        return {
+            key: after[key] if key in ("nodes", "on") else _without_empty(before[key], after[key]) for key in before
+        }
+    return after if before else _ZERO
 
 
 def _lines(cells: Sequence[Cell]) -> list[list[Cell]]:

@@ -96,10 +96,11 @@ class Feature:
     all others, and `limits` amounts of which there are as many as the feature says. Of these columns in whole numbers
     `stages` makes fields of stages, given how many there are, and `fields` those of the problem. `lower` then makes of
     the problem of all other keys the one that the file means; of two features in one file the first by name is lowered
-    first. `several` is for a file that stands for several problems, `attached` for one with others besides its own.
-    `written` are the keys of a problem, none where it does not have the feature; a section is merged into that of all
-    problems. `refused` are the features that it does not go with, `with_units` the keys whose values may have units,
-    `in_form` those with a field on the page of `serve`.
+    first. `rewritten` changes other keys of a document, in plain numbers, before they are read. `several` is for a file
+    that stands for several problems, `attached` for one with others besides its own. `written` are the keys of a
+    problem, none where it does not have the feature; a section is merged into that of all problems. `refused` are the
+    features that it does not go with, `with_units` the keys whose values may have units, `in_form` those with a field
+    on the page of `serve`.
 
     With a feature that is `once` stages run passes once an iteration (`Stage.once`), which is then the objective; those
     of several features run in the order of their names.
@@ -122,6 +123,7 @@ class Feature:
     lower: Callable[[Problem, Any], Problem] = lambda problem, _: problem
     several: SeveralProblems | None = None
     attached: AttachedProblems | None = None
+    rewritten: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda document: document
     mistakes: Callable[[Any, int | None, frozenset[str]], Iterator[str]] = _no_mistakes
     written: Callable[[Problem], Mapping[str, object]] = lambda _: {}
     refused: tuple[Refused, ...] = ()
