@@ -99,7 +99,7 @@ def eight_steps_form(problem: Problem, half: int) -> ClosedForm | None:
     takes F and B to be equal; where B < F, F replaces B in it. Without blocks the passes of a pair run one after the
     other, and with F = B a forward is sent on before the backward overlapped with it.
     """
-    cost, given = equal_costs(problem), problem.block_lengths
+    cost, given = equal_costs(problem), {*problem.pipeline.blocks.values()}
     if cost is None or len(given) > 1 or cost.BW != cost.B + cost.W or not cost.W <= cost.B <= cost.F:
         return None
     pairs, pair = sum(map(len, problem.microbatches_of)) // problem.devices, cost.F + cost.BW

@@ -67,7 +67,7 @@ def overlapped_closed_form(problem: Problem, cut_weights: bool = False) -> Close
     since each device has two backwards more left than the one after it.
     """
     cost, p, v = equal_costs(problem), problem.devices, problem.placement.stages // problem.devices
-    blocks = problem.block_lengths
+    blocks = {*problem.pipeline.blocks.values()}
     cut = cut_weights and problem.pipeline.splits
     if cost is None or len(blocks) > 1 or ((v > 1 or cut) and problem.microbatches % p):
         return None

@@ -95,7 +95,7 @@ def state_from(document: object, problem: Problem, source: str = "state") -> tup
 def _refuse(problem: Problem) -> None:
     """Problems of which a state does not tell enough."""
     without = [feature.name for feature in FEATURES if feature.there(problem) and not feature.has_state]
-    for found in [*(["overlapped blocks"] if problem.overlaps else []), *without]:
+    for found in [*(["overlapped blocks"] if problem.network.blocks else []), *without]:
         raise BadInput(f"found {found} in the problem; allowed with a state: problems without it")
     if problem.objective.repeats:
         raise BadInput("found objective period; allowed with a state: makespan, span or iteration")

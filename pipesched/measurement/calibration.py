@@ -49,7 +49,7 @@ def with_measured_times(problem: Problem, measured: Measured) -> Problem:
     if problem.walks.scale:
         raise BadInput(f"{problem.name}: found microbatch_scale; allowed: micro-batches that are alike, as runs have")
     unit = seconds_per_unit(problem, measured)
-    kinds = [kind for kind in _KEYS if problem.splittable or kind in (F, BW)]
+    kinds = [kind for kind in _KEYS if kind in problem.stages[0].kinds]
     found_times = _medians(measured, problem, kinds, float(unit * problem.tick))
     document = problem_document(problem)
     step = RESOLUTION / unit
@@ -62,7 +62,7 @@ def with_measured_times(problem: Problem, measured: Measured) -> Problem:
 
 def _key(problem: Problem, kind: PassKind) -> str:
     """The key of a kind of pass in a problem file; without weight, backward is the full one."""
-    return "backward" if kind is BW and not problem.splittable else _KEYS[kind]
+    return "backward" if kind is BW and W not in problem.stages[0].kinds else _KEYS[kind]
 
 
 def _medians(

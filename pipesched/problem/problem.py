@@ -99,15 +99,10 @@ class Problem:
         """True if a backward may run as B and a later W."""
         return self.stages[0].weight is not None
 
-    @cached_property
-    def block_lengths(self) -> frozenset[int]:
-        """The lengths of overlapped blocks that there are, one a forward's stage."""
-        return frozenset(stage.overlapped for stage in self.stages if stage.overlapped is not None)
-
     @property
     def overlaps(self) -> bool:
         """True if a forward and a full backward may run as one block."""
-        return bool(self.block_lengths)
+        return any(stage.overlapped is not None for stage in self.stages)
 
     @cached_property
     def streams(self) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ def decisions(problem: Problem, schedule: Schedule) -> tuple[list[Pass], dict[Pa
 
 def decisions_document(problem: Problem, schedule: Schedule) -> dict[str, object]:
     """The key `decisions`; empty lists for problems without such decisions."""
-    if not problem.network.options:
+    if not problem.network.has_activation_modes:
         return {"decisions": {"offloaded": [], "recomputed": []}}
     offloaded, recomputed = decisions(problem, schedule)
     document: dict[str, object] = {"offloaded": list(map(str, offloaded)), "recomputed": list(map(str, recomputed))}

@@ -21,9 +21,9 @@ def complete(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
     """Every stage runs each of its micro-batches by one of its alternatives, and no others."""
     columns, none = schedule.columns, np.zeros(0, np.int64)
     held = {pass_type: columns.microbatch[columns.pass_type == n] for n, pass_type in enumerate(columns.pass_types)}
-    bases: list[set[PassKind]] = [{F, BW}] + ([{F, B, W}] if problem.splittable else [])
     others = {pass_type for pass_type in columns.pass_types if pass_type[0] not in (F, B, W, BW)}
     for stage, walked in enumerate(problem.microbatches_of):
+        bases = [{F, BW}] + ([{F, B, W}] if W in problem.stages[stage].kinds else [])
         alternatives = [base | ways for base in bases for ways in ways_to_save(problem, stage)]
         known = [F, B, W, BW, *sorted({kind for kind, s in others if s == stage}.union(*alternatives) - {F, B, W, BW})]
         known = [kind for kind in known if kind not in OF_PARAMETERS]

@@ -58,7 +58,7 @@ def _complete(problem: Problem, state: State, tasks: Mapping[Task, Ran]) -> Iter
         for j in walked:
             kinds = [kind for kind in (F, B, W, BW) if Pass(kind, stage, j) in passes]
             expected += [Pass(kind, stage, j) for kind in kinds]
-            if kinds != [F, BW] and not (problem.splittable and kinds == [F, B, W]):
+            if kinds != [F, BW] and not (W in problem.stages[stage].kinds and kinds == [F, B, W]):
                 have = ", ".join(sorted(kinds)) or "nothing"
                 yield Violation("complete", (Pass(F, stage, j),), f"{stage_text(problem, stage, j)} runs {have}")
             saving = frozenset(kind for kind in (OFFLOAD, RELOAD, *RECOMPUTATIONS) if Pass(kind, stage, j) in passes)
@@ -141,7 +141,7 @@ def _needed(problem: Problem, task: Task) -> Iterator[tuple[Task, int]]:
 
 def _ends(problem: Problem, p: Pass, lag: int, before: Pass) -> Iterator[tuple[Task, int]]:
     """The tasks with which a pass ends for another one, or that which sends its tensor on, if that takes a stream."""
-    if p.kind in (B, W) and not problem.splittable:
+    if p.kind not in problem.stages[p.stage].kinds:
         return
     own = len(own_tasks(problem, p.kind, p.stage))
     if lag and problem.resources.transfer_stream is not None:

@@ -37,7 +37,11 @@ _PARAMS = ActivationModeParams()
 
 def is_covered(problem: Problem) -> bool:
     """True if activations have several modes and every pass is one task on the compute stream."""
-    if problem.overlaps or problem.resources.transfer_stream is not None or not problem.network.options:
+    if (
+        problem.network.blocks
+        or problem.resources.transfer_stream is not None
+        or not problem.network.has_activation_modes
+    ):
         return False
     several = len({stage.stream for stage in problem.stages}) > 1 or any(stage.tasks for stage in problem.stages)
     return not several and problem.objective in (Objective.MAKESPAN, Objective.SPAN)

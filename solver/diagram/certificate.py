@@ -35,7 +35,7 @@ def _text(problem: Problem, own: Diagram, least: int) -> str:
     text = f"The forwards and gradients of {of} take turns on {on}"
     if own.device is not None and chains > 1:
         text += f", in time from the first start on device {own.device} on"
-    if problem.overlaps:
+    if problem.network.blocks:
         text += ", or run two at a time as an overlapped block, which ends both"
     text += (
         ": a device starts one of these forwards only while its memory has room for it besides others of these; a "
@@ -45,6 +45,6 @@ def _text(problem: Problem, own: Diagram, least: int) -> str:
         shown = "" if own.guide == own.stages else f"of which stages {', '.join(map(str, own.guide))} show that they "
         cannot = f"{shown}cannot end before {amount(problem, own.below)}"
         text += f" Orders {cannot if shown else 'that ' + cannot} are not followed to their end."
-    ways = "order and blocks" if problem.overlaps else "order"
+    ways = "order and blocks" if problem.network.blocks else "order"
     count = len({microbatch for stage in own.stages for microbatch in problem.microbatches_of[stage]})
     return f"{text} In whichever {ways} they run, all {count} micro-batches take at least {amount(problem, least)}."

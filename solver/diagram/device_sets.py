@@ -33,7 +33,7 @@ def trials(problem: Problem, chains: Iterable[tuple[int, ...]]) -> list[Trial]:
             if states <= DIAGRAMS.most_states:
                 found.append((states * len(some), Trial(chain, stages)))
         stages = stages_on(problem, chain, (devices[0], devices[-1]))
-        if problem.overlaps and len(devices) > 1 and state_count(problem, stages) <= DIAGRAMS.quick:
+        if problem.network.blocks and len(devices) > 1 and state_count(problem, stages) <= DIAGRAMS.quick:
             ends.append(Trial(chain, stages))
     return [*ends, *(trial for _, trial in sorted(found) if trial not in ends)]
 

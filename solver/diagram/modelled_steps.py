@@ -75,7 +75,7 @@ def _kept_steps(problem: Problem, paths: Paths, stages: Sequence[int], device: i
         base=base,
         raises=raises,
         room=int64_array([NONE if room is None else room for room in rooms]),
-        waiting=int64_array([max(0, min(_waiting(problem, stage) for stage in own)) for own in held]),
+        waiting=int64_array([max(0, min(problem.network.held_until_last[stage] for stage in own)) for own in held]),
         longest=int64_array([later[of == one].max() for one in range(len(devices))]),
         counts=int64_array([makespan or one == device for one in devices]),
         slots=int(slot[-1]),
@@ -92,7 +92,7 @@ def longest_of_all(problem: Problem) -> int:
         every = [*_way(chain)]
         once = paths.forward[chain[0]] + paths.round_trip[chain[0]] + paths.gradient[chain[0]]
         alone = sum(int(times.sum()) for times in _outside_of_blocks(problem, every, chain))
-        blocks = int(_blocks(problem, every).max(axis=1).clip(min=0).sum()) if problem.overlaps else 0
+        blocks = int(_blocks(problem, every).max(axis=1).clip(min=0).sum()) if problem.network.blocks else 0
         found += len(problem.microbatches_of[chain[0]]) * (once + alone + blocks)
     return found
 
@@ -162,12 +162,6 @@ def _of_a_chain_there(every: Sequence[Step], device: Numbers, first: Numbers, ta
 def _behind(paths: Paths, step: Step, device: int | None) -> int:
     """From the end of the gradient of a stage until its chain's first stage has nothing left, where that counts."""
     return paths.tail(step.stage) if device is None else NOTHING
-
-
-def _waiting(problem: Problem, stage: int) -> int:
-    """Memory of a pending weight pass."""
-    own = problem.stages[stage]
-    return own.activation - own.freed if problem.splittable else own.activation
 
 
 def _reach(device: Numbers, starts: Numbers, before: Numbers, last: Numbers, devices: int) -> Numbers:

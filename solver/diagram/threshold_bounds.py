@@ -95,7 +95,7 @@ def bounds_of_more_stages(search: ThresholdSearch, stages: tuple[int, ...]) -> I
 
 
 def _most_devices(problem: Problem) -> int:
-    return DIAGRAMS.most_devices // 2 if problem.overlaps else DIAGRAMS.most_devices
+    return DIAGRAMS.most_devices // 2 if problem.network.blocks else DIAGRAMS.most_devices
 
 
 def _with(chain: Sequence[int], stages: Sequence[int], more: int) -> tuple[int, ...]:

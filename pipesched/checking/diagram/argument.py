@@ -85,7 +85,7 @@ def _require(problem: Problem, evidence: Diagram) -> None:
     for why, found in refused.items():
         if found:
             raise RefusedEvidenceError(f"{why}: {evidence}")
-    one_task_each = problem.network.one_task_each and not problem.network.options
+    one_task_each = problem.network.one_task_each
     blocks = any(stage.overlapped is not None for stage in problem.stages)
     if not one_task_each and (guide or device is not None or several or blocks):
         raise NotCoveredError("a pass is several tasks")

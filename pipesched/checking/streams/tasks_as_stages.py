@@ -80,7 +80,7 @@ def _require_tasks(problem: Problem) -> None:
             raise NotCoveredError("tasks as stages of blocks of two passes")
         if stage.entry or not all(task.needs_input for task in stage.tasks_of(F)):
             raise NotCoveredError("tasks as stages where tasks need nothing of the stage before")
-        if problem.splittable and not _in_one_go(stage):
+        if W in stage.kinds and not _in_one_go(stage):
             raise NotCoveredError("tasks as stages of a backward that may be better in one go")
 
 
@@ -130,8 +130,9 @@ def _tasks_of(stage: Stage, row: Row) -> list[TaskSpec]:
 def _stages(problem: Problem, rows: Sequence[Row], where: Sequence[int]) -> Iterator[Stage]:
     holding = set[int]()
     for at, row in enumerate(rows):
-        number, splits = row[0], problem.splittable
+        number = row[0]
         stage = problem.stages[number]
+        splits = W in stage.kinds
         forward, backward, *weights = (task.ticks for task in _tasks_of(stage, row))
         weight = sum(weights)
         last = at + 1 == len(rows) or rows[at + 1][0] != number

@@ -8,6 +8,7 @@ from typing import Any
 from pipesched.files.exact_numbers import as_number, as_numbers
 from pipesched.files.features.catalogue import FEATURES
 from pipesched.files.problems.pass_tasks import tasks_section
+from pipesched.problem.passes import W
 from pipesched.problem.placement import PLACEMENTS, Placement
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import Stage
@@ -79,16 +80,16 @@ def _times(problem: Problem) -> dict[str, object]:
 
 
 def _pass_times(problem: Problem) -> dict[str, object]:
-    times = _ticks(problem, problem.stages) | {"overlapped": [s.overlapped for s in problem.stages]}
+    times = _ticks(problem.stages) | {"overlapped": [s.overlapped for s in problem.stages]}
     return {key: as_numbers(values, problem.tick) for key, values in times.items() if None not in values}
 
 
-def _ticks(problem: Problem, stages: Sequence[Stage]) -> dict[str, Sequence[int | None]]:
+def _ticks(stages: Sequence[Stage]) -> dict[str, Sequence[int | None]]:
     return {
         "forward": [s.forward for s in stages],
         "backward": [s.backward for s in stages],
         "weight": [s.weight for s in stages],
-        "fused": [s.fused if problem.splittable else None for s in stages],
+        "fused": [s.fused if W in s.kinds else None for s in stages],
     }
 
 

@@ -286,6 +286,12 @@ class TaskNetwork:
         return self.change[of].total - self.until_end.get(of, 0)
 
     @cached_property
+    def held_until_last(self) -> tuple[int, ...]:
+        """Memory of a micro-batch on each stage that the last pass of its backward gives back: W or else BW."""
+        last = self.backwards[0][-1]
+        return tuple(-self._taken_for_later((last, s)) for s in range(len(self.held_in_flight)))
+
+    @cached_property
     def freed_by_backward(self) -> tuple[int, ...]:
         """Memory that a micro-batch's B gives back on each stage; negative where it takes more."""
         return tuple(whole - rest for whole, rest in zip(self.held_in_flight, self.held_for_weight, strict=True))

@@ -53,7 +53,7 @@ def _gathering(problem: Problem, stage: int) -> int:
 
 def _once(problem: Problem, stage: int) -> int:
     """Ticks after the last task of a stage's backwards."""
-    if problem.splittable and not _awaited(problem, stage):
+    if (W, stage) in problem.network.tasks and not _awaited(problem, stage):
         return 0
     holder = problem.parameters.holder(stage)
     once = problem.stages[holder].once

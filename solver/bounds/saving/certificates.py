@@ -21,7 +21,7 @@ def certificates(problem: Problem, objective: Objective, run: Run | None = None)
     """
     found = list[Certificate]()
     saving = relaxed(problem, {SAVED_ACTIVATIONS})
-    if saving.problem.network.options:
+    if saving.problem.network.has_activation_modes:
         known = objective.of_passes
         own: dict[str, Certify] = {
             KIND: partial(memory_and_copies, saving.problem, known),

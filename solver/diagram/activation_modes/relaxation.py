@@ -143,8 +143,8 @@ def _kept_stage(
 
 
 def _kept_device(problem: Problem, paths: Paths, stages: Sequence[int], owner: int | None) -> ModelledDevice:
-    own, device = [problem.stages[stage] for stage in stages], problem.placement.stage_device[stages[0]]
-    waiting = min(stage.activation - (stage.freed if problem.splittable else 0) for stage in own)
+    device = problem.placement.stage_device[stages[0]]
+    waiting = min(problem.network.held_until_last[stage] for stage in stages)
     later = [whole - gradient for _, gradient, whole in (durations(problem, stage, ()) for stage in stages)]
     tail = min(map(paths.tail, stages)) if owner is None else 0
     return ModelledDevice(problem.room[device], waiting, max(later), owner in (None, device), tail)
