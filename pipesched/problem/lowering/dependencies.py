@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from pipesched.problem.features import saved_activations
 from pipesched.problem.features.chain_arcs import NO_ARCS, ChainArcs
 from pipesched.problem.features.device_resources import DeviceResources
 from pipesched.problem.features.parameters import OWN_PARAMETERS, StageParameters, numbers
@@ -13,9 +14,7 @@ from pipesched.problem.network.task_network import Need
 from pipesched.problem.passes import (
     BW,
     OF_PARAMETERS,
-    OFFLOAD,
-    RECOMPUTATIONS,
-    RELOAD,
+    SAVING,
     B,
     F,
     PassKind,
@@ -51,9 +50,10 @@ class Dependencies:
         """
         if kind in OF_PARAMETERS:
             return [*self.parameters.needs(kind, stage, self.stages, self.walks)]
-        alone = {W: B, RELOAD: OFFLOAD, OFFLOAD: F, **dict.fromkeys(RECOMPUTATIONS, F)}
-        if kind in alone:
-            return [Need(((alone[kind], stage),), 0)]
+        if kind in SAVING:
+            return saved_activations.needs(kind, stage)
+        if kind is W:
+            return [Need(((B, stage),), 0)]
         if kind is F:
             before = self.placement.previous[stage]
             own = [] if before is None else [Need(((F, before),), self.lag(before, stage))]
@@ -62,10 +62,7 @@ class Dependencies:
         after = self.placement.next[stage]
         if after is not None:
             needs.append(Need(((B, after), (BW, after)), self.lag(after, stage)))
-        saving = tuple((kind, stage) for kind in self.stages[stage].saving_kinds if kind is not OFFLOAD)
-        if saving:
-            needs.append(Need(saving, 0, optional=True))
-        return needs
+        return [*needs, *saved_activations.needs_of_backward(stage, self.stages[stage])]
 
     def _arcs_into(self, stage: int, kinds: tuple[PassKind, ...]) -> Iterator[Need]:
         """Passes of other chains that passes of these kinds need."""

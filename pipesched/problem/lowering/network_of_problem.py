@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
+from pipesched.problem.features.saved_activations import COPIES, given_up, host_change, options
 from pipesched.problem.lowering.dependencies import Dependencies
-from pipesched.problem.lowering.stage_memory import device_change, given_up, host_change
+from pipesched.problem.lowering.stage_memory import device_change
 from pipesched.problem.network.task_network import (
     Arc,
     MemoryChange,
@@ -16,11 +17,7 @@ from pipesched.problem.network.task_network import (
     TaskTemplate,
     TaskType,
 )
-from pipesched.problem.passes import BW, OFFLOAD, RELOAD, B, F, PassKind, W
-from pipesched.problem.stage import Stage
-
-# The passes that move an activation to the host and back.
-_COPIES = (OFFLOAD, RELOAD)
+from pipesched.problem.passes import BW, B, F, W
 
 
 def network_of(
@@ -57,9 +54,9 @@ def network_of(
         tuple(arc for pass_type in types for arc in _arcs(passes, pass_type, tasks)),
         room,
         modes,
-        {s: _options(stage) for s, stage in enumerate(stages) if stage.saving_kinds},
+        {s: options(stage) for s, stage in enumerate(stages) if stage.saving_kinds},
         {(kind, s): amount for kind, s in saving if (amount := given_up(stages[s], kind))},
-        {(kind, s): MemoryChange(*host_change(stages[s], kind)) for kind, s in saving if kind in _COPIES},
+        {(kind, s): MemoryChange(*host_change(stages[s], kind)) for kind, s in saving if kind in COPIES},
         passes.resources.host_memory() if saving else (),
         {pass_type: passes.numbers(*pass_type) for pass_type in types},
         {s: stage.overlapped for s, stage in enumerate(stages) if stage.overlapped is not None},
@@ -67,13 +64,6 @@ def network_of(
         passes.placement.stage_device,
         {(kind, s): amount for kind, s in types if (amount := stages[s].until_end.until_end(kind))},
     )
-
-
-def _options(stage: Stage) -> tuple[frozenset[PassKind], ...]:
-    """The sets of passes of one of which a micro-batch runs all, for each activation mode."""
-    of_way: dict[PassKind | None, frozenset[PassKind]] = {kind: frozenset((kind,)) for kind in stage.saving_kinds}
-    of_way |= {None: frozenset(), OFFLOAD: frozenset(_COPIES)}
-    return tuple(of_way[way] for way in stage.held_until_backward)
 
 
 def _arcs(passes: Dependencies, after: PassType, tasks: Mapping[PassType, tuple[TaskTemplate, ...]]) -> Iterator[Arc]:
