@@ -40,6 +40,20 @@ _USES = re.compile(
     r"memory_options|plan_attack|spans))"
 )
 
+# The fields of a problem that are values of a feature; the keys of the table have the fields of these, by names and in
+# an order of their own.
+_FEATURES = ("units", "resources", "walks", "chain_arcs", "parameters")
+_STORED_NAMES = {
+    "time": "time_unit", "memory": "memory_unit", "streams": "stream_names", "hosts": "host_pools",
+    "scale": "microbatch_scale", "shares": "chain_shares", "arcs": "stage_arcs", "pieces": "sequence_chunks",
+    "most": "most_gathers", "window": "gather_window",
+}  # fmt: skip
+_NAMES = (
+    "placement", "microbatches", "stages", "pools", "objective", "time_unit", "tick", "memory_unit", "resolution",
+    "links", "transfer_stream", "stream_names", "microbatch_scale", "host_pools", "shared_streams", "queues",
+    "chain_shares", "stage_arcs", "sequence_chunks", "modules", "holders", "most_gathers", "gather_window",
+)  # fmt: skip
+
 Asked = ParamSpec("Asked")
 Found = TypeVar("Found")
 
@@ -128,17 +142,25 @@ def key_of(*asked: object) -> str:
 def _numbers(value: object) -> object:
     if isinstance(value, Enum):
         return value.name
+    if isinstance(value, Problem):
+        rows = [row for name in _FEATURES for row in _rows(getattr(value, name))]
+        rows += [row for row in _rows(value) if row[0] not in (*_FEATURES, "name")]
+        known = {_STORED_NAMES.get(name, name): (one, default) for name, one, default in rows}
+        own = {name: known[name] for name in sorted(known, key=_NAMES.index)}
+        return [(name, _numbers(one)) for name, (one, default) in own.items() if one != default]
     if is_dataclass(value) and not isinstance(value, type):
-        defaults = {one.name: one.default for one in fields(value) if one.compare}
-        if isinstance(value, Problem | PlanProblem):
-            del defaults["name"]
-        own = {name: getattr(value, name) for name in defaults}
-        return [(name, _numbers(one)) for name, one in own.items() if one != defaults[name]]
+        without = {"name"} if isinstance(value, PlanProblem) else set()
+        return [(name, _numbers(one)) for name, one, default in _rows(value) if one != default and name not in without]
     if isinstance(value, dict):
         return [(_numbers(key), _numbers(one)) for key, one in value.items()]
     if isinstance(value, (tuple, list)):
         return [*map(_numbers, value)]
     return repr(value)
+
+
+def _rows(value: Any) -> list[tuple[str, object, object]]:
+    """The fields of a value: each with its name, what it is and its default."""
+    return [(one.name, getattr(value, one.name), one.default) for one in fields(value) if one.compare]
 
 
 def _drawn(key: str) -> bool:
