@@ -105,7 +105,7 @@ def searched(one: Subject, seconds: float) -> list[str]:
     exact = sum(row.searched == EXACT for row in found.rows)
     first = min(float(row.step.total) for row in _first(one).rows if row.step is not None)
     name = " ".join(f"{key.replace('_', ' ')} {size}" for key, size in best.sizes.items() if size > 1)
-    return [plain(seconds), str(exact), name, _ms(best.total), _ms(found.step_lower_bound), _ms(first)]
+    return [plain(seconds), str(exact), name, _ms(best.total), _ms(found.step_lower_bound or 0), _ms(first)]
 
 
 def answer(one: Subject, seconds: float) -> Layouts:

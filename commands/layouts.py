@@ -33,6 +33,7 @@ from solver.planning.progress import PlanProgress
 from targets.layout_answer import LayoutAnswer, answered
 from targets.layouts import MICROBATCH_SIZES, Batch
 from targets.plans import narrowed_sentences
+from targets.step_document import step_document
 
 _SIZES = ("tensor", "context", "pipeline", "expert", "data")
 _FILE, _TABLE = "model.yaml", "layouts.csv"
@@ -61,10 +62,11 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Exit:
     """Race the layouts, plan the best, print, write."""
-    needed = ("gpus", "hardware") if args.batch is not None else ("gpus", "microbatches", "hardware")
-    absent = missing(args, *needed)
+    absent = [f"{option}: missing; it is required" for option in missing(args, "gpus", "hardware")]
+    if args.batch is None and args.microbatches is None:
+        absent.append("--batch, --microbatches: found neither; allowed: one of them")
     if absent:
-        raise BadInput(*(f"{option}: missing; it is required" for option in absent))
+        raise BadInput(*absent)
     config, folder = read_config(args.source, args.vocabulary), plan_folder(args.output)
     sizes = args.microbatch_size or (
         MICROBATCH_SIZES if args.batch is not None else (config.said.get("microbatch_size", 1),)
@@ -96,7 +98,9 @@ def run(args: Namespace) -> Exit:
     finally:
         if args.json:
             own = answer.plan
-            found = {} if own is None else own.found.document() | settings_document(own.settings)
+            found = (
+                {} if own is None else own.found.document() | step_document(own.found) | settings_document(own.settings)
+            )
             named = {"files": [str(path) for path in files]}
             given_batch = {"microbatches": args.microbatches} if args.microbatches is not None else {}
             write_json(given_batch | answer.layouts.document() | {"best": found} | named)

@@ -35,6 +35,7 @@ from pipesched.results.solution import Status
 from solver.planning.progress import PlanProgress
 from solver.planning.sensitivity import Change, sensitivity
 from targets.plans import Narrowed, narrowed_document, narrowed_sentences, planned
+from targets.step_document import step_document
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -114,7 +115,12 @@ def run(args: Namespace) -> Exit:
 
 def _document(found: Plan, changes: list[Change], narrowed: Narrowed | None) -> dict[str, object]:
     parts = None if found.best is None else time_parts(found.problem, found.best).document()
-    document = found.document() | {"time": parts} | ({} if narrowed is None else narrowed_document(narrowed))
+    document = (
+        found.document()
+        | step_document(found)
+        | {"time": parts}
+        | ({} if narrowed is None else narrowed_document(narrowed))
+    )
     if changes:
         document["changes"] = [
             {

@@ -58,7 +58,7 @@ def answered(
     race = best_layouts(
         config, wanted, gpus, batch, given, source, target, time.part(_PARAMS.race_share, 1), seen, report, stop
     )
-    error = expected_error(wanted.hardware, config)
+    error = expected_error(wanted.hardware, bool(config.model.get("experts")))
     found = rows_of(race, wanted, gpus, error)
     if found.recommended is None:
         return LayoutAnswer(found, race)

@@ -35,17 +35,18 @@ class RecommendParams:
 _PARAMS = RecommendParams()
 
 
-def rows_of(race: LayoutRace, wanted: Wanted, gpus: int, error: ExpectedError | None) -> Layouts:
-    """The rows by their steps. `error` is that of predicted steps on these devices, where any were measured."""
+def rows_of(race: LayoutRace, wanted: Wanted, gpus: int, error: ExpectedError) -> Layouts:
+    """The rows by their steps. `error` is that of predicted steps on these devices."""
     rows = sorted((_row(one, race, wanted, gpus, error) for one in race.rows), key=lambda row: row.total)
     best = rows[0].total
-    within = _PARAMS.as_good if error is None else error.mean
+    within = error.mean
     rows = [replace(row, equal=row.fits and row.total <= best * (1 + within)) for row in rows]
     training = race.rows[0].problem.step
     assert training is not None
+    refused = {str(layout): reason for layout, reason in race.refused.items()}
     return Layouts(
         race.rows[0].problem.name, gpus, wanted.hardware, training.sequences(race.rows[0].problem.microbatches),
-        training.sequence, rows, {str(layout): reason for layout, reason in race.refused.items()}, float(race.least),
+        training.sequence, rows, refused, float(race.least) or None,
         recommended(rows, min(within, _PARAMS.as_good)),
     )  # fmt: skip
 
@@ -64,7 +65,7 @@ def raced_row(race: LayoutRace, row: LayoutRow) -> Raced[Layout]:
     return next(one for one in race.rows if {**one.key._asdict()} == row.sizes)
 
 
-def _row(one: Raced[Layout], race: LayoutRace, wanted: Wanted, gpus: int, error: ExpectedError | None) -> LayoutRow:
+def _row(one: Raced[Layout], race: LayoutRace, wanted: Wanted, gpus: int, error: ExpectedError) -> LayoutRow:
     found = LayoutRow(
         **one.key._asdict(), microbatches=one.problem.microbatches, lower_bound=float(one.bound),
         step_lower_bound=float(one.least), reason=one.dropped, assumed=race.spread[one.key].assumed,
@@ -90,7 +91,8 @@ def _plan(one: Raced[Layout]) -> Mapping[str, Any]:
         metrics = measure(best.timeline)
         own = _choices(best.choice, best.partition, best.schedule)
         return own | {
-            "searched": EXACT, "idle": metrics.idle(one.problem.objective), "peak_memory": tuple(metrics.peak_memory),
+            "searched": EXACT, "reason": "", "idle": metrics.idle(one.problem.objective),
+            "peak_memory": tuple(metrics.peak_memory),
         }  # fmt: skip
     first = one.first
     assert first is not None

@@ -62,7 +62,8 @@ class Batch:
 
     def __post_init__(self) -> None:
         if (self.microbatches is None) == (self.sequences is None):
-            raise BadInput("--batch, --microbatches: found both or none; allowed: one of them")
+            found = "neither" if self.microbatches is None else "both"
+            raise BadInput(f"--batch, --microbatches: found {found}; allowed: one of them")
         if self.microbatches is not None and len(self.sizes) > 1:
             raise BadInput(
                 f"--microbatch-size: found {', '.join(map(str, self.sizes))}; allowed: several with --batch, the "
@@ -148,7 +149,8 @@ def first_plans(
         except BadInput as error:
             refused[layout] = error.mistakes[0]
             continue
-        spread[layout] = Spread(own, whole, _rates(document))
+        assert whole.step is not None
+        spread[layout] = Spread(own, whole, whole.step.assumed)
         row = entered(layout, problem)
         rows.append(row)
         row.first = None if row.dropped else first_plan(problem)
@@ -181,9 +183,3 @@ def _spread_out(layouts: Sequence[tuple[Layout, int]]) -> list[tuple[Layout, int
     """In an order whose beginning has some of every kind."""
     places = sorted(range(len(layouts)), key=lambda at: at * _GOLDEN % 1)
     return [layouts[at] for at in places]
-
-
-def _rates(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Rates of the hardware in a plan file, as plain numbers."""
-    hardware = document.get("hardware", {})
-    return {key: value if isinstance(value, str) else float(value) for key, value in hardware.items()}

@@ -9,7 +9,7 @@ from threading import Event
 from typing import Any
 
 from pipesched.errors import BadInput
-from pipesched.files.model_configs.hardware_file import find_device
+from pipesched.files.model_configs.hardware_file import find_device, with_rates
 from pipesched.files.model_configs.model_config import ModelConfig
 from pipesched.files.model_configs.plan_of_config import Wanted
 from pipesched.files.model_configs.read_config import read_config
@@ -32,6 +32,8 @@ def layouts(
     sizes: Mapping[str, int] | None = None,
     runtime: str | None = None,
     training: Mapping[str, Any] | None = None,
+    node: int | None = None,
+    rates: Mapping[str, Any] | None = None,
     limits: Limits | None = None,
     seconds: float | None = None,
     stop: Event | None = None,
@@ -41,8 +43,10 @@ def layouts(
     `config` is a configuration, or the path of one, `hardware` a device's name or a hardware file. A step trains on so
     many `microbatches`, or on a `batch` of sequences, for which the `microbatch_size` is chosen from several. `sizes`
     fixes sizes of parallelism by name, `runtime` asks for plans that it can run, `training` has keys of a plan file's
-    section `model`. `seconds` is the time limit, instead of that of the `limits`; setting `stop` ends the search.
-    `BadInput` where the model has no layout, or an argument is wrong.
+    section `model`. `node` is the number of devices of a node and `rates` are other numbers of the device, by the keys
+    of a hardware file or of a plan file's section `hardware`, instead of its own. `seconds` is the time limit, instead
+    of that of the `limits`; setting `stop` ends the search. `BadInput` where the model has no layout, or an argument is
+    wrong.
     """
     if isinstance(gpus, bool) or not isinstance(gpus, int) or gpus < 1:
         raise BadInput(f"layouts: gpus: found {gpus!r}; allowed: a whole number of at least 1")
@@ -56,7 +60,8 @@ def layouts(
     name, device = find_device(hardware)
     own = (microbatch_size,) if isinstance(microbatch_size, int) else microbatch_size
     default = MICROBATCH_SIZES if batch is not None else (read.said.get("microbatch_size", 1),)
-    wanted = Wanted(1, 1, name, device, sequence, training=training or {})
+    rated = with_rates(device, {**(rates or {}), **({} if node is None else {"node": node})})
+    wanted = Wanted(1, 1, name, rated.device, sequence, training=training or {}, rates=rated.of_plans)
     given: dict[str, int | None] = {**(sizes or {})}
 
     def seen(_number: int, _of: int, _best: Fraction | None) -> None:

@@ -42,7 +42,8 @@ def add_training(group: ArgumentParser | _ArgumentGroup, microbatches: str, seve
     group.add_argument("--node", type=whole(1, 10**5), metavar="N", help="devices of a node (default: the device's)")
     group.add_argument(
         "--rate", action="append", metavar="KEY=NUMBER",
-        help="a number of a hardware file instead of the device's, such as tensor_share=0.5; may be repeated",
+        help="a number of a hardware file, or of a plan file's hardware, instead of the device's, such as "
+        "tensor_share=0.5 or dispatch=expert; may be repeated",
     )  # fmt: skip
     group.add_argument(
         "--vocabulary",
@@ -69,9 +70,10 @@ def wanted_of(args: Namespace, devices: int, sizes: Mapping[str, int | None] | N
     name, device = find_device(args.hardware)
     rates = _pairs("--rate", args.rate) | ({} if args.node is None else {"node": args.node})
     training = ({} if args.dtype is None else {"dtype": args.dtype}) | _pairs("--training", args.training)
+    rated = with_rates(device, rates)
     return Wanted(
-        devices, args.microbatches, name, with_rates(device, rates) if rates else device, args.sequence,
-        args.microbatch_size, sizes, None if args.mfu is None else Fraction(args.mfu), training,
+        devices, args.microbatches, name, rated.device, args.sequence, args.microbatch_size, sizes,
+        None if args.mfu is None else Fraction(args.mfu), training, rated.of_plans,
     )  # fmt: skip
 
 

@@ -91,7 +91,7 @@ class Layouts(Tabular):
     """All layouts of so many GPUs, the least step first and those without a plan last; `refused` says why some are not.
 
     `recommended` is the plainest of those that are as good as the best. No step of any layout is below
-    `step_lower_bound`, in ms.
+    `step_lower_bound`, in ms; it is None where some layouts were not looked at.
     """
 
     name: str
@@ -101,7 +101,7 @@ class Layouts(Tabular):
     sequence: int
     rows: Sequence[LayoutRow]
     refused: Mapping[str, str]
-    step_lower_bound: float
+    step_lower_bound: float | None
     recommended: LayoutRow | None = None
 
     @property

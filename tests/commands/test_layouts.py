@@ -72,6 +72,11 @@ def test_from_a_configuration_to_the_plan_of_the_best_layout(
     assert plan.step is not None and plan.step.parallel.tensor == chosen["tensor"]
     assert (plan.cluster.devices, plan.microbatches) == (chosen["pipeline"], chosen["microbatches"])
     assert found["best"]["value"] == chosen["pipeline_time"]
+    for key in ("step", "assumed", "expected_error"):
+        assert found["best"][key] == chosen[key]
+    assert not chosen["reason"] and chosen["expected_error"]["kind"] == (
+        "H100 " + ("dense" if kind == "dense" else "MoE")
+    )
     assert "megatron-layout" in found["best"]["settings"] and (out / "partition.megatron.args").is_file()
     assert {Path(path).name for path in found["files"]} >= {"model.yaml", "plan.json", "report.html", "layouts.csv"}
     with (out / "layouts.csv").open() as file:
@@ -103,6 +108,26 @@ def test_the_table_says_what_fits_what_a_step_is_and_what_was_not_tried(
     assert re.search(r"layout (\d+) of \1, best [\d.]+ ms", told.err)
 
 
+def test_rates_of_a_plan_file_and_a_device_of_which_few_steps_are_known(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of such a device the error is the largest known; `plan` says the same of the plan file."""
+    out = tmp_path / "out"
+    words = ["layouts", str(source("experts", tmp_path)), "--gpus", "8", "--batch", "16", "--hardware", "h200-141gb",
+             "--workers", "1", "--data", "8", "--tensor", "1", "--microbatch-size", "1"]  # fmt: skip
+    given = ["--rate", "dispatch=expert", "--rate", "hidden_share=30%", "--rate", "reserved=4"]
+    found = answer([*words, *given, "--time-limit", "3", "-o", str(out)], capsys)
+    own = found["rows"][0]["assumed"]
+    assert (own["dispatch"], own["hidden_share"], own["reserved"]) == ("expert", 0.3, 4)
+    assert all(isinstance(value, float) for key, value in own.items() if key != "dispatch")
+    assert found["rows"][0]["expected_error"] == {"kind": "B200 MoE", "mean": 0.206, "rows": 7}
+    assert main([*words, "--time-limit", "3"]) == 0
+    assert "B200 MoE (docs/results/accuracy.md); too few of h200-141gb are known" in capsys.readouterr().out
+    again = answer(["plan", str(out / "model.yaml"), "--time-limit", "3", "--workers", "1"], capsys)
+    assert again["assumed"] == own and again["expected_error"] == found["rows"][0]["expected_error"]
+    assert again["step"]["total"] <= found["best"]["step"]["total"]
+
+
 def test_sizes_of_a_micro_batch_for_a_fixed_batch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["layouts", str(source("dense", tmp_path)), "--gpus", "8", "--hardware", "h100-80gb", "--workers", "1"]
     found = answer([*words, "--batch", "16", "--tensor", "2", "--time-limit", "6"], capsys)
@@ -122,10 +147,15 @@ def test_sizes_of_a_micro_batch_for_a_fixed_batch(tmp_path: Path, capsys: pytest
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--batch", "16", "--microbatches", "16"], "--batch, --microbatches: found both or none"),
+        (["--batch", "16", "--microbatches", "16"], "--batch, --microbatches: found both; allowed: one of them"),
         (["--microbatches", "16", "--microbatch-size", "1,2"], "--microbatch-size: found 1, 2; allowed: several with"),
         (["--batch", "9", "--microbatch-size", "2,4"], "--microbatch-size: found 2, 4; allowed: divisors of the 9"),
-        ([], "--microbatches: missing"),
+        ([], "--batch, --microbatches: found neither; allowed: one of them"),
+        (
+            ["--batch", "16", "--dtype", "nvfp4"],
+            "dtype: found nvfp4, of which h100-80gb has no products; allowed: bf16",
+        ),
+        (["--batch", "16", "--rate", "dispatch=both"], "hardware.dispatch: found 'both'; allowed: node, expert"),
     ],
 )
 def test_what_a_batch_may_not_be(

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from commands.shared.output import percent
 from commands.shared.tables import Column, table
+from pipesched.files.model_configs.expected_error import family_of
 from pipesched.files.model_configs.layouts import Layout
 from pipesched.problem.formatting import peak_of, plain
 from pipesched.results.gap import gap
@@ -88,7 +89,7 @@ def verdict(found: Layouts, capacity: Fraction | None, target: str | None) -> st
         said += (
             f"; the shortest step has {name_of(best)}, {_ms(best.total)} ms ({percent(more)} less), which is less plain"
         )
-    if not found.step_lower_bound:
+    if found.step_lower_bound is None:
         return f"{said}; nothing is proved of all layouts, since some were not looked at"
     proved = f"no layout{'' if target is None else f' that {target} runs'} has a "
     if best.total <= found.step_lower_bound:
@@ -111,15 +112,16 @@ def notes(found: Layouts) -> list[str]:
     said.append(f"assumed of {found.hardware}: {rates} (`new --from` says where each is from)")
     error = one.expected_error
     if error is not None:
+        measured = error.kind.partition(" ")[0] == family_of(found.hardware)
+        few = "" if measured else f"; too few of {found.hardware} are known, and no other kind has a larger error"
         said.append(
             f"expected error: {percent(error.mean)} of a step, the mean over {error.rows} published measurements of "
-            f"{error.kind} (docs/results/accuracy.md)"
+            f"{error.kind} (docs/results/accuracy.md){few}"
         )
     equal = [row for row in found.rows if row.equal]
     if len(equal) > 1:
         names = ", ".join(map(name_of, equal[:_NAMED])) + (", …" if equal[_NAMED:] else "")
-        within = "the expected error" if error is not None else "2 %"
-        said.append(f"equal within {within}: {len(equal)} layouts: {names}; measure two or three of them")
+        said.append(f"equal within the expected error: {len(equal)} layouts: {names}; measure two or three of them")
     further = next((row for row in found.rows if row.fits and not row.equal), None)
     if further is not None:
         said.append(

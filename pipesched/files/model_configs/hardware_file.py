@@ -49,12 +49,26 @@ def device_text(name: str, device: Device, comments: Mapping[str, str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def with_rates(device: Device, rates: Mapping[str, object]) -> Device:
-    """The device with other numbers, by the keys of a hardware file; `BadInput` has a line for each mistake."""
-    form, mistakes, _ = parse_model(_File, dict(rates), ())
+# Keys of the section `hardware` of a plan file that no device has by itself.
+_OF_PLANS = ("dispatch", "hidden_share", "data_hidden_share", "reserved")
+
+
+class Rated(NamedTuple):
+    """A device with other numbers, and those that only a plan file has."""
+
+    device: Device
+    of_plans: dict[str, object]
+
+
+def with_rates(device: Device, rates: Mapping[str, object]) -> Rated:
+    """The device with other numbers, by the keys of a hardware file or of a plan file's section `hardware`.
+
+    `BadInput` has a line for each mistake.
+    """
+    form, mistakes, _ = parse_model(_File, {key: value for key, value in rates.items() if key not in _OF_PLANS}, ())
     if mistakes:
         raise BadInput(*(f"--rate: {mistake}" for mistake in mistakes))
-    return replace(device, **_given(form))
+    return Rated(replace(device, **_given(form)), {key: rates[key] for key in _OF_PLANS if key in rates})
 
 
 def _read(path: Path) -> NamedDevice:

@@ -8,9 +8,11 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, NamedTuple
 
+from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import read_yaml
 from pipesched.files.model_configs.hardware_table import Device
 from pipesched.files.model_configs.model_config import ModelConfig
+from pipesched.layers.derived.shape import PRECISIONS
 
 # What a configuration does not say of training. RESERVED: GiB of the CUDA context, of NCCL's buffers and of blocks that
 # the allocator cannot use.
@@ -65,7 +67,7 @@ def plan_text(config: ModelConfig, wanted: Wanted, source: str) -> str:
         "model:",
         *(f"  {entry.line}" for entry in model),
         "hardware:",
-        f"  # {wanted.hardware}: {wanted.device.source}",
+        f"  # {wanted.device.source}",
         *(f"  {entry.line}" for entry in hardware),
     ]
     return "\n".join(lines) + "\n"
@@ -142,6 +144,7 @@ _OF_PARALLEL = ("sharding", "sequence")
 
 def _hardware(config: ModelConfig, wanted: Wanted) -> Iterator[_Entry]:
     """The lines of the section; what `rates` has stands in place of the device's own."""
+    yield _Entry("name", wanted.hardware, "of the published measurements that say how large an error to expect")
     given = dict(wanted.rates)
     for key, (value, comment) in hardware_keys(config, wanted).items():
         yield _Entry(key, given.pop(key), "given") if key in given else _Entry(key, value, comment)
@@ -153,7 +156,11 @@ def hardware_keys(config: ModelConfig, wanted: Wanted) -> dict[str, tuple[object
     """The section by its keys, each with the value and what that assumes."""
     device, sizes = wanted.device, sizes_of(config, wanted)
     narrow = {"fp8": device.tflops_8bit, "mxfp8": device.tflops_8bit, "nvfp4": device.tflops_4bit}
-    low = narrow.get(str(wanted.training.get("dtype")))
+    dtype = str(wanted.training.get("dtype"))
+    low = narrow.get(dtype)
+    if dtype in narrow and not low:
+        known = ", ".join(name for name in PRECISIONS if narrow.get(name, 1))
+        raise BadInput(f"dtype: found {dtype}, of which {wanted.hardware} has no products; allowed: {known}")
     products = device.products if wanted.mfu is None else float(wanted.mfu)
     how = "given: " if wanted.mfu is not None else ""
     lines: dict[str, tuple[object, str]] = {

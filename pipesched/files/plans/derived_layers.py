@@ -87,8 +87,18 @@ def derived_from(
         model.max_position_embeddings,
         isinstance(shape.attention, LatentAttention),
         derived.optimizer,
+        hardware.name,
+        _assumed(hardware),
     )
     return derived, step
+
+
+def _assumed(section: HardwareSection) -> dict[str, float | str]:
+    """The numbers that the section has, by their keys."""
+    given = {
+        key: getattr(section, key) for key in type(section).model_fields if key in section.model_fields_set - {"name"}
+    }
+    return {key: value if isinstance(value, str) else float(value) for key, value in given.items() if value is not None}
 
 
 def _precision(model: ModelSection) -> Precision:

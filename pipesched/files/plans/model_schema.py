@@ -139,6 +139,9 @@ class HardwareSection(Section):
 
     required = ("sustained_tflops", "memory", "pipeline_bandwidth")
 
+    name: field_types.Text | None = Field(
+        None, description="of the device, by which published measurements say how large an error to expect"
+    )
     sustained_tflops: field_types.PlainNumber | None = Field(
         None, description="10^12 operations a second that large products reach, as measured; not the peak"
     )

@@ -162,11 +162,11 @@ class _Rates:
         launch = (self.hardware.moe_launch if kind.moe else self.hardware.dense_launch) if kind.attends else 0.0
         forward = max(forward, launch) + exchanged
         to_input = max(to_input, launch - to_weight) + exchanged
-        gathered = exchanged_bytes(kind.parameters, self.parallel, self.training.precision, frozen).each
-        if gathered and self.hardware.data:
-            # The forward hides one gather of weights; B and W the other, and the reduction of gradients, if any.
-            one = float(gathered) / self.hardware.data / (2 if frozen else 3)
-            forward, to_input = max(forward, one), max(to_input, one if frozen else 2 * one - to_weight)
+        if self.hardware.data:
+            # Hidden by the forward, and by B and W, if it has one.
+            sent = exchanged_bytes(kind.parameters, self.parallel, self.training.precision, frozen)
+            forward = max(forward, float(sent.forward) / self.hardware.data)
+            to_input = max(to_input, float(sent.backward) / self.hardware.data - (0 if frozen else to_weight))
         split, whole = self.training.weight_split, to_input + to_weight
         activation = kind.activation
         return LayerType(

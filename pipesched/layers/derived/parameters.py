@@ -111,13 +111,15 @@ def gathered_bytes(parameters: Parameters, parallel: Parallel, precision: Precis
 class Exchanged(NamedTuple):
     """Bytes that a device sends for a layer to those that hold the same parameters.
 
-    `reduced` are gradients after the last backward, `gathered` weights before the next forward; `each` what goes on
-    every micro-batch, both weights and gradients, where parameters are shared (FSDP).
+    `reduced` are gradients after the last backward, `gathered` weights before the next forward. `forward` and
+    `backward` are bytes of every micro-batch: weights where parameters are sharded (FSDP), and the gradients of a
+    backward where these are (ZeRO-2, FSDP).
     """
 
     reduced: Fraction
     gathered: Fraction
-    each: Fraction
+    forward: Fraction = Fraction(0)
+    backward: Fraction = Fraction(0)
 
 
 def exchanged_bytes(
@@ -125,19 +127,23 @@ def exchanged_bytes(
 ) -> Exchanged:
     """A reduce-scatter of the gradients, and an all-gather of the weights, or without a sharded optimizer of gradients.
 
-    Each sends all but a device's own part (arXiv 1910.02054, section 7). With shared gradients every micro-batch
-    reduces its own, with shared parameters it also gathers weights twice, in 16 bits. A frozen layer gathers alone.
+    Each sends all but a device's own part (arXiv 1910.02054, section 7). With sharded gradients every micro-batch
+    reduces its own, with sharded parameters it also gathers weights twice, in 16 bits. Frozen ones have no gradients,
+    and are gathered alone.
     """
     number, gradient, _ = precision[:3]
     once = sum(
         (own * Fraction(same - 1, same) for own, same in _on_a_device(parameters, parallel)),
         Fraction(0),
     )
+    reduced = Fraction(0) if frozen else once * min(number, gradient)
     if parallel.sharding is Sharding.PARAMETERS:
-        return Exchanged(Fraction(0), Fraction(0), once * (2 * number + (0 if frozen else min(number, gradient))))
+        return Exchanged(Fraction(0), Fraction(0), once * number, once * number + reduced)
     if frozen:
-        return Exchanged(Fraction(0), Fraction(0), Fraction(0))
-    return Exchanged(once * gradient, once * (number if parallel.sharded_optimizer else gradient), Fraction(0))
+        return Exchanged(Fraction(0), Fraction(0))
+    if parallel.sharding is Sharding.GRADIENTS:
+        return Exchanged(Fraction(0), once * number, backward=reduced)
+    return Exchanged(once * gradient, once * (number if parallel.sharded_optimizer else gradient))
 
 
 def stepped_bytes(parameters: Parameters, parallel: Parallel, precision: Precision) -> Fraction:

@@ -385,6 +385,23 @@ def test_kernels_that_are_not_fused_keep_and_move_more() -> None:
         assert float(found - time) == pytest.approx(s * b * moved * 2 / 3e12 * 1000, abs=0.01)
 
 
+def test_sharded_gradients_are_reduced_by_every_micro_batch() -> None:
+    """On slow links a backward takes as long as the reduction; where all of it is hidden nothing is gained either."""
+    training, own = Training(2048, 1), Parallel(data=8)
+    for data in (1e9, 1e15):
+        rates = replace(RATES, data=data)
+        once, each = (
+            derive(LLAMA_8B, training, replace(own, sharding=sharding), rates)
+            for sharding in (Sharding.OPTIMIZER, Sharding.GRADIENTS)
+        )
+        layers = [next(one for one in found.layers if one.name == "layer") for found in (once, each)]
+        assert layers[1].forward == layers[0].forward and layers[1].full_backward >= layers[0].full_backward
+        parameters = layer_parameters(LLAMA_8B, False)
+        reduced = float(parameters.total * 2 * Fraction(7, 8)) / data * 1000
+        expected = max(float(layers[0].full_backward), reduced)
+        assert float(layers[1].full_backward) == pytest.approx(expected, abs=0.1)
+
+
 def test_room_is_less_what_runs_for_a_moment() -> None:
     """A layer that is recomputed, weights that are gathered; the loss's logits on the stage of the head alone."""
     training, parallel = Training(4096, 2, ways=()), Parallel(tensor=4, data=2)
