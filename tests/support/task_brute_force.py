@@ -765,5 +765,5 @@ def tiny_gathers(rng: Random) -> Problem:
     gather = [Gather(TaskSpec(stream, rng.randint(0, 2)), held, most) for held in memory]
     found = one.with_stages(gather=[None if one.parameters.holders and s else own for s, own in enumerate(gather)])
     window = rng.choice((None, None, 1, 2)) if where.devices < where.stages else None
-    most = rng.choice((None, where.stages, where.stages + 1))
-    return replace(found, parameters=replace(found.parameters, most=most, window=window))
+    in_all = rng.choice((None, where.stages, where.stages + 1))
+    return replace(found, parameters=replace(found.parameters, most=in_all, window=window))
