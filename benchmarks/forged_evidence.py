@@ -40,8 +40,10 @@ from solver.cyclic.period_bounds import period_certificates
 from solver.diagram.activation_mode_bounds import bounds_of_activation_modes
 from solver.diagram.all_orders import bounds_of_all_orders
 from solver.diagram.by_device import bounds_by_device
+from solver.diagram.joint_weights import bounds_of_joint_weights
 from solver.diagram.threshold_bounds import bounds_of_devices, bounds_of_stages
 from solver.diagram.threshold_search import ThresholdSearch
+from solver.tasks.as_stages import cut
 from tests.support.mode_problems import held_problem
 from tests.support.rows_of_tasks import carried, random_rows, tiny_mirrored
 from tests.support.task_brute_force import TooManyOrdersError, optimum, tiny_gathers, tiny_reductions
@@ -154,6 +156,7 @@ def _certificates(problem: Problem, best: Fraction, random: Random) -> Iterator[
         return
     if not problem.network.has_collectives and any(stage.tasks for stage in problem.stages):
         yield from carried(problem, random_rows(random, problem))
+        yield from _joint(problem, best, random)
         return
     found = [one for one in certificates(problem, problem.objective) if one.value_ticks > 0]
     if problem.network.has_collectives:
@@ -168,6 +171,15 @@ def _certificates(problem: Problem, best: Fraction, random: Random) -> Iterator[
     yield from bounds_of_stages(_raising(problem, near, random), device)
     yield from _guided(problem, near, random)
     yield from bounds_by_device(_raising(problem, near, random))
+
+
+def _joint(problem: Problem, best: Fraction, random: Random) -> Iterator[Certificate]:
+    """Bounds in which the weight tasks of a stage hold memory together."""
+    own = cut(problem)
+    if own is not None:
+        near = ceil(best) + random.choice((-1, 0, 1, 20))
+        stages = [row[0] for row in own.rows]
+        yield from map(own.claim, bounds_of_joint_weights(own.plain, stages, Event(), lambda: (near // 2, near)))
 
 
 def _raising(problem: Problem, near: int, random: Random) -> ThresholdSearch:

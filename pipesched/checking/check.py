@@ -102,12 +102,12 @@ def check_bound(problem: Problem, certificate: Certificate) -> Finding:
     """Check that no schedule of the problem is below the certificate's value, as far as its evidence shows."""
     stated = amount(problem, certificate.value_ticks)
     try:
-        spoken_of, claim, valued, added_back = posed(problem, certificate)
+        spoken_of, claim, valued, added_back, stage_of = posed(problem, certificate)
         if isinstance(claim.evidence, Refutation):
             require_search(spoken_of, claim.evidence)
             text = f"{stated} rests on an exhaustive search by CP-SAT, which is not repeated here"
             return Finding(Verdict.TRUSTED, text)
-        proved = _proved(spoken_of, claim)
+        proved = _proved(spoken_of, claim, stage_of)
         if valued.objective is not Objective.PERIOD:
             proved = least_attainable(valued, proved)
     except (NotCoveredError, OutOfRange) as why:
@@ -120,7 +120,7 @@ def check_bound(problem: Problem, certificate: Certificate) -> Finding:
     return Finding(Verdict.VERIFIED, f"no schedule is below {stated} ({certificate.name}, checked from its evidence)")
 
 
-def _proved(problem: Problem, certificate: Certificate) -> Fraction | int:
+def _proved(problem: Problem, certificate: Certificate, stage_of: tuple[int, ...] | None) -> Fraction | int:
     """The bound that the evidence proves, in ticks. Raises `NotCoveredError` and `RefusedEvidenceError`."""
     kind, evidence = certificate.kind, in_own_ticks(problem, certificate.evidence)
     if certificate.value_ticks <= 0:
@@ -134,6 +134,9 @@ def _proved(problem: Problem, certificate: Certificate) -> Fraction | int:
         return stream_weights(problem, evidence)
     if isinstance(evidence, Diagram) and evidence.ways and kind == "decision diagram" and not of_period:
         return held_activations(problem, evidence)
+    if isinstance(evidence, Diagram) and evidence.joint and kind == "decision diagram" and not of_period:
+        require_covered(problem, frozenset())
+        return decision_diagram(problem, evidence, stage_of)
     argument = (OF_PERIODS if of_period else ARGUMENTS).get(kind)
     if evidence is None or argument is None:
         raise NotCoveredError(f"the certificate ({kind}) has no evidence that the check understands")

@@ -35,3 +35,6 @@ class Diagram:
     tick: Fraction | None = None
     # Whether the ways to hold each activation are told apart; else each is held as little as any way allows.
     ways: bool = False
+    # Of tasks as stages: whether the weight tasks of a stage hold its memory until all of them have ended; else each
+    # gives back its own part.
+    joint: bool = False

@@ -70,7 +70,8 @@ def _on(problem: Problem, chains: Sequence[tuple[int, ...]], devices: Sequence[i
 def _identity(kept: ModelledSteps) -> object:
     """Equal for devices that prove the same, as where two chains are mirror images; chains count in any order."""
     steps = kept.steps
-    own = (steps.device, steps.ticks, steps.later, steps.lag, steps.takes, steps.microbatches, steps.behind)
+    holder = steps.holder - np.arange(len(steps.holder))
+    own = (steps.device, steps.ticks, steps.later, steps.lag, steps.takes, steps.microbatches, steps.behind, holder)
     rows = list(zip(*(column.tolist() for column in (*own, steps.blocks.max(axis=1))), strict=True))
     chains = sorted(tuple(rows[n] for n in np.flatnonzero(steps.last == last)) for last in set(steps.last.tolist()))
     return tuple(chains), tuple(steps.room.tolist()), tuple(steps.waiting.tolist())

@@ -24,7 +24,7 @@ def certificate_of(
 ) -> Certificate:
     """Certificate that no schedule takes less than `least` ticks, or less than the threshold `below`."""
     tick = None if below is None else problem.tick
-    own = Diagram(kept.stages, width, below, guide, rows, kept.device, tick)
+    own = Diagram(kept.stages, width, below, guide, rows, kept.device, tick, joint=kept.joint)
     return Certificate(KIND, least, _text(problem, own, least), devices_of(problem, kept.stages)[0], own)
 
 
@@ -41,6 +41,8 @@ def _text(problem: Problem, own: Diagram, least: int) -> str:
         ": a device starts one of these forwards only while its memory has room for it besides others of these; a "
         "micro-batch is away for as long as other stages take."
     )
+    if own.joint:
+        text += " What a stage's backward leaves in memory is there until all of its tasks for the weights have run."
     if own.below is not None:
         shown = "" if own.guide == own.stages else f"of which stages {', '.join(map(str, own.guide))} show that they "
         cannot = f"{shown}cannot end before {amount(problem, own.below)}"

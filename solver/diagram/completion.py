@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pipesched.compiled import compiled, inlined, substituted
 from solver.diagram.layers import Labels
 from solver.diagram.modelled_stages import ways_to_place
-from solver.diagram.moves import is_over_with, most_moves, moves_from
+from solver.diagram.moves import is_over_with, most_moves, moves_from, slack_of
 from solver.diagram.reduction import append_reduced
 from solver.diagram.steps import NONE, NOTHING, ModelledSteps, Numbers, Steps, longest_of
 
@@ -131,7 +131,7 @@ def rests_before(  # type: ignore[no-untyped-def]
                 key = keys[state] + steps.raises[step] + steps.raises[gradient]
                 rests, (since, until) = far, _rows_of(key, far_keys, far_first)
             for number in range(since, until):
-                before(row, rests[number], step, gradient, pending[step], ran, steps)
+                before(row, rests[number], step, gradient, slack_of(step, pending[step], ran, steps), ran, steps)
                 if not _in_time(row, least, state, value):
                     continue
                 if most == 1 and found == 1:
@@ -180,7 +180,7 @@ def place_of(key: int, keys: Numbers, low: int, high: int) -> int:
 
 
 @substituted  # as a call it takes twice as long
-def before(row: Numbers, rest: Numbers, step: int, gradient: int, pending: int, ran: Numbers, steps: Steps) -> None:
+def before(row: Numbers, rest: Numbers, step: int, gradient: int, slack: int, ran: Numbers, steps: Steps) -> None:
     """Fill in what follows each time, of what follows the times after a step or a block."""
     slots, whole, device = steps.slots, steps.slots + len(steps.room), steps.device[step]
     ticks = steps.ticks[step] if gradient == NONE else steps.blocks[step, gradient]
@@ -212,5 +212,5 @@ def before(row: Numbers, rest: Numbers, step: int, gradient: int, pending: int, 
         row[steps.slot[gradient] + ran[gradient] - ran[steps.last[gradient]]] = started + steps.lag[gradient]
     row[slots + device] = started
     row[whole + device] += work
-    if pending >= 0:
-        row[whole + device] = max(row[whole + device], started - pending * steps.longest[device])
+    if slack >= 0:
+        row[whole + device] = max(row[whole + device], started - slack)

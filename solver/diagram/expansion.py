@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pipesched.compiled import compiled, inlined
 from solver.diagram.completion import before
 from solver.diagram.layers import Layer
-from solver.diagram.moves import fill_waiting, is_over_with, most_moves, moves_from, none_owned
+from solver.diagram.moves import fill_waiting, is_over_with, most_moves, moves_from, none_owned, slack_of
 from solver.diagram.projected_completion import ProjectedCompletions, fits, look_ahead, may_end_below
 from solver.diagram.steps import NEVER, NONE, Numbers, Steps
 from solver.diagram.transitions import end_of, raise_times, take_move
@@ -41,13 +41,14 @@ def expand(
         first, end = layer.first[state], layer.first[state + 1]
         for move in range(moves_from(layer.keys[state], steps, done, ran, pending, moves)):
             step, gradient = moves[move, 0], moves[move, 1]
+            slack = slack_of(step, pending[step], ran, steps)
             _copy_with(step, gradient, ran, after)
             over = is_over_with(step, gradient, ran, steps)
             guided = says > 0 and not over
             if guided and not look_ahead(ways, ends, follows, after, guides, steps):
                 continue
             if guided:
-                before(row, follows, step, gradient, pending[step], ran, steps)
+                before(row, follows, step, gradient, slack, ran, steps)
             before_all, left = none_owned(ran, steps), fill_waiting(after, steps, waiting)
             key = layer.keys[state] + steps.raises[step] + (0 if gradient == NONE else steps.raises[gradient])
             seen += end - first
@@ -58,7 +59,7 @@ def expand(
                 new = out[found]
                 for time in range(width):
                     new[time] = labels[label, time]
-                back = take_move(new, step, gradient, ran, pending[step], before_all, steps)
+                back = take_move(new, step, gradient, ran, slack, before_all, steps)
                 if over:
                     ended = min(ended, np.int64(end_of(new, back, steps)))
                     continue

@@ -70,6 +70,7 @@ def _kept_steps(problem: Problem, paths: Paths, stages: Sequence[int], device: i
         in_flight=most,
         slot=np.repeat(slot[:-1], lengths),
         behind=int64_array([_behind(paths, one, device) for one in every]),
+        holder=np.arange(len(every)),
         reach=_reach(of, starts, before, lasts, len(devices)),
         blocks=blocks,
         base=base,
@@ -81,6 +82,7 @@ def _kept_steps(problem: Problem, paths: Paths, stages: Sequence[int], device: i
         slots=int(slot[-1]),
         owner=NONE if device is None else devices.index(device),
         past=0 if device is None else -2 * longest,
+        early=False,
     )
     return ModelledSteps(tuple(stages), device, tuple(every), steps, ends)
 

@@ -95,6 +95,23 @@ def _may_wait(step: int, ran: Numbers, steps: Steps) -> int:
 
 
 @inlined
+def slack_of(step: int, pending: int, ran: Numbers, steps: Steps) -> int:
+    """Ticks of weight passes that may be pending when a step starts, of so many that hold memory; -1 without limit.
+
+    Those that hold none yet may be pending besides.
+    """
+    if pending < 0:
+        return -1
+    device = steps.device[step]
+    slack = pending * steps.longest[device]
+    if steps.early:
+        for n in range(len(ran)):
+            if steps.device[n] == device:
+                slack += steps.later[n] * (ran[n] - ran[steps.holder[n]])
+    return int(slack)
+
+
+@inlined
 def none_owned(ran: Numbers, steps: Steps) -> bool:
     """True if times count from the first start on a device that has run nothing yet."""
     for step in range(len(ran)):

@@ -31,13 +31,15 @@ class Steps(NamedTuple):
     if it is released; the `first` and the `last` step of its chain, the chain's last `forward` on the device, and the
     memory of a `whole` micro-batch of it there; the number of `microbatches` of the chain, the largest number
     `in_flight` between its first and last step, and where their times begin in a label (`slot`); the least time after
-    the last step (`behind`). `reach[n, d]` is the least time from the end of the step before n to a step on device d,
-    half of `NEVER` if none follows; `blocks[n, g]` are the ticks of a forward and a gradient in one block, or -1. In
-    the key of a state a step has a digit of a `base`, and raises the key by `raises`.
+    the last step (`behind`). The weight pass of a gradient holds memory from the gradient `holder` on, which is itself,
+    or a later one of a chain whose stages are tasks. `reach[n, d]` is the least time from the end of the step before n
+    to a step on device d, half of `NEVER` if none follows; `blocks[n, g]` are the ticks of a forward and a gradient in
+    one block, or -1. In the key of a state a step has a digit of a `base`, and raises the key by `raises`.
 
-    By device: its `room`, -1 without limit; the least memory of a `waiting` weight pass, the `longest` one, and whether
-    the end of its work `counts`. With an `owner`, else -1, times count from the first start on that device, which is 0,
-    and passes before it may have ended at `past` or earlier.
+    By device: its `room`, -1 without limit; the least memory of a `waiting` weight pass, the `longest` of those that
+    hold memory together, and whether the end of its work `counts`. With an `owner`, else -1, times count from the first
+    start on that device, which is 0, and passes before it may have ended at `past` or earlier. `early` where some
+    weight passes hold no memory at first.
     """
 
     device: Numbers
@@ -53,6 +55,7 @@ class Steps(NamedTuple):
     in_flight: Numbers
     slot: Numbers
     behind: Numbers
+    holder: Numbers
     reach: Numbers
     blocks: Numbers
     base: Numbers
@@ -64,6 +67,7 @@ class Steps(NamedTuple):
     slots: int
     owner: int
     past: int
+    early: bool
 
 
 class Step(NamedTuple):
@@ -76,7 +80,7 @@ class Step(NamedTuple):
 class ModelledSteps(NamedTuple):
     """The kept stages, whose span counts, if that of a device, the steps, and when a micro-batch alone `ends` each.
 
-    Each step is one of the `passes`.
+    Each step is one of the `passes`. `joint` where weight passes of several stages hold memory together.
     """
 
     stages: tuple[int, ...]
@@ -84,6 +88,7 @@ class ModelledSteps(NamedTuple):
     passes: tuple[Step, ...]
     steps: Steps
     ends: Numbers
+    joint: bool = False
 
 
 def without_blocks(steps: Steps) -> Steps:

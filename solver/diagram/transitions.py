@@ -14,7 +14,7 @@ from solver.diagram.steps import NEVER, NONE, Numbers, Steps
 
 @inner
 def take_move(
-    label: Numbers, step: int, gradient: int, ran: Numbers, pending: int, before_all: bool, steps: Steps
+    label: Numbers, step: int, gradient: int, ran: Numbers, slack: int, before_all: bool, steps: Steps
 ) -> int:
     """Apply a step, or a block of it with a gradient, to a label; returns the objective's end after a last step.
 
@@ -25,8 +25,8 @@ def take_move(
     start, end = max(label[free], _comes(label, step, ran, steps)), steps.past
     if gradient != NONE:
         start = max(start, _comes(label, gradient, ran, steps))
-    if pending >= 0:
-        start = max(start, label[whole] - pending * steps.longest[device])
+    if slack >= 0:
+        start = max(start, label[whole] - slack)
     if not before_all or device == steps.owner:
         if steps.owner != NONE:
             start = max(start, 0)

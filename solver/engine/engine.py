@@ -18,6 +18,7 @@ from solver.engine.subsolvers.beam_schedules import BeamSchedules
 from solver.engine.subsolvers.bounds.activation_modes import ActivationModes
 from solver.engine.subsolvers.bounds.all_orders import AllOrders
 from solver.engine.subsolvers.bounds.by_device import ByDevice
+from solver.engine.subsolvers.bounds.joint_weights import JointWeights
 from solver.engine.subsolvers.bounds.thresholds import ThresholdsOnDevices, ThresholdsOnStages
 from solver.engine.subsolvers.core_guided import CoreGuided
 from solver.engine.subsolvers.destructive import DestructiveBounds
@@ -46,7 +47,7 @@ _PARAMS = EngineParams()
 _DIAGRAMS = (
     AllOrders(),
     ThresholdsOnStages(),
-    RoundRobin("diagrams below a value", (ByDevice(), ThresholdsOnDevices(), ActivationModes())),
+    RoundRobin("diagrams below a value", (ByDevice(), ThresholdsOnDevices(), ActivationModes(), JointWeights())),
 )
 _FROM_BELOW = CoreGuided()
 _OF_PASSES = (

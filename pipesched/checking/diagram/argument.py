@@ -9,6 +9,12 @@ memory is shared by the chains: a forward needs memory that gradients of any of 
 all weight passes except those whose memory it can do without. Steps are taken by their starts, so that none starts
 before the last.
 
+If stages are tasks, the weight tasks of one stage may hold its memory together (`joint`): what B leaves is given back
+when the last of them has ended. A micro-batch whose B has ended holds that while any of them is pending, all of which
+may be so much work. One whose B runs, of which some tasks have ended, has its activation in memory, and the weight
+tasks that waited for these may be pending besides. If the task with the activation is not modelled, nothing is known of
+the memory of the others, and any number of them may be pending.
+
 For the makespan time 0 is its start: a chain's first modelled step waits for the path to it, and the path back to its
 first stage follows its last one. The same holds for the span of the device of a chain's first stage, of which no other
 stage needs to be modelled: time 0 is then the start of the chain's first forward. For the span of a modelled device
@@ -29,8 +35,11 @@ from pipesched.results.diagram_evidence import Diagram
 _MOST_TOLD_APART, _MOST_BELOW = 1024, 2**50
 
 
-def decision_diagram(problem: Problem, evidence: Diagram) -> int:
-    """The least end of the orders that are followed, or the value that the others do not end before."""
+def decision_diagram(problem: Problem, evidence: Diagram, stage_of: tuple[int, ...] | None = None) -> int:
+    """The least end of the orders that are followed, or the value that the others do not end before.
+
+    `stage_of` is by stage the one whose tasks it is, where stages are tasks.
+    """
     from pipesched.checking.diagram.chain_steps import ChainSteps
     from pipesched.checking.diagram.completion import completions, reachable
     from pipesched.checking.diagram.model import Layer
@@ -39,9 +48,12 @@ def decision_diagram(problem: Problem, evidence: Diagram) -> int:
     from pipesched.checking.diagram.walk import walk_along
 
     _require(problem, evidence)
+    if evidence.joint and stage_of is None:
+        raise RefusedEvidenceError("weight tasks that hold memory together, of passes of one task")
+    joint = stage_of if evidence.joint else None
     where, rows, below, owner = problem.placement.stage_device, evidence.rows, evidence.below, evidence.device
     walk, width, guides = (
-        walk_along(problem, evidence.stages, owner),
+        walk_along(problem, evidence.stages, owner, joint),
         evidence.width,
         list[SmallerBounds](),
     )
@@ -49,7 +61,7 @@ def decision_diagram(problem: Problem, evidence: Diagram) -> int:
     devices = dict.fromkeys(where[stage] for stage in evidence.guide) if rows is not None and owner is None else [owner]
     for device in devices if evidence.guide else ():
         own = tuple(stage for stage in evidence.guide if rows is None or where[stage] == device)
-        fewer = walk_along(problem, own, owner)
+        fewer = walk_along(problem, own, owner, joint)
         layers = completions(fewer, reachable(fewer.steps))
         if rows is not None:  # of the ways on from what its own orders come to
             reached = list[Layer]()

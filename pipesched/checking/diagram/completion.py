@@ -124,4 +124,4 @@ def back_over(now: Numbers, then: Labels, n: int, g: int, behind: int, run: Numb
         now[free + device] = start
         now[over] += takes + rest
         if may >= 0:
-            now[over] = max(now[over], start - may * steps.weight[device])
+            now[over] = max(now[over], start - may)

@@ -12,7 +12,7 @@ from pipesched.checking.diagram.model import Labels, Numbers
 from pipesched.checking.diagram.walk import NONE, NOTHING, Steps, weights_of
 from pipesched.compiled import inner
 
-# No step, or one that cannot be next; one elsewhere before the owner's first; any number of weight passes may be open.
+# No step, or one that cannot be next; one elsewhere before the owner's first; any weight work may be pending.
 _NO, LONG_AGO, _ANY = -3, -2, -1
 _LATE = 2**62
 
@@ -20,7 +20,7 @@ _LATE = 2**62
 def moves_from(keys: Numbers, run: Numbers, steps: Steps) -> Numbers:
     """Possible moves, state by state: its number, a step, the gradient in a block with it, or -1.
 
-    Then the number of weight passes that may be pending, whether the order is over with it, the key of the next state,
+    Then the ticks of weight work that may be pending, whether the order is over with it, the key of the next state,
     and the time after the last step of a micro-batch that ends its chain.
     """
     may, own = _open_beside(run, steps), steps.device == steps.owner
@@ -41,7 +41,9 @@ def moves_from(keys: Numbers, run: Numbers, steps: Steps) -> Numbers:
 
 
 def _open_beside(run: Numbers, steps: Steps) -> Numbers:
-    """By state and step the number of weight passes that may be pending; or that the step is not possible.
+    """By state and step the ticks of weight work that may be pending; or that the step is not possible.
+
+    As much as memory has room for, and that of gradients whose own memory is still in use as their activation.
 
     A forward that leaves no memory for earlier micro-batches leads nowhere: activations of a chain's micro-batches
     after the first one with forwards left on the device stay in memory until that one's gradient.
@@ -57,7 +59,10 @@ def _open_beside(run: Numbers, steps: Steps) -> Numbers:
         needed = np.maximum(0, run[:, chain] - oldest[:, None] - 1) @ steps.memory[chain] + steps.memory[down].sum()
         no_room = (oldest < run[:, n]) & (needed + steps.memory[n] > room)
         # Never more than run at all, so that their time fits into 64 bits.
-        beside = np.minimum((room - held) // open_, steps.number.sum()) if open_ > 0 else _ANY
+        beside = _ANY
+        if open_ > 0:
+            early = (run[:, on] - run[:, steps.holder[on]]) @ steps.after[on]
+            beside = np.minimum((room - held) // open_, steps.number.sum()) * steps.weight[steps.device[n]] + early
         may[:, n] = np.where((may[:, n] == _NO) | (held > room) | no_room, _NO, beside)
     return may
 
@@ -95,7 +100,7 @@ def run_move(label: Labels, n: int, g: int, run: Numbers, may: int, steps: Steps
                 ended = steps.past if step == steps.first[step] else label[place_of(step, run, steps)]
                 start = max(start, ended + steps.lag[step])
         if may >= 0:
-            start = max(start, label[over] - may * steps.weight[device])
+            start = max(start, label[over] - may)
         end = start + (steps.ticks[n] if g < 0 else steps.together[n, g])
         for place in range(free, len(label)):
             label[place] = max(np.int64(label[place]), start)

@@ -20,6 +20,8 @@ from pipesched.problem.problem import Objective, Problem
 MOST_TICKS, _MOST_STATES = 2**50, 2**62
 # No device; and what follows an end that nothing that counts waits for.
 NONE, NOTHING = -1, -(2**60)
+# More memory than there is, of what no weight work holds.
+_NO_WORK = 2**60
 
 
 class Steps(NamedTuple):
@@ -33,9 +35,10 @@ class Steps(NamedTuple):
     of a chain's last step until its micro-batch is done. `bases` are those of the digits of a state's key: the count of
     each step less that of the chain's last one, and the latter for all but the first chain.
 
-    `room` is -1 without a limit, `open_` the least memory of a pending weight pass, `weight` the longest. The ends of
-    `counted` devices are bounded. If only the `owner`'s time counts, else -1, `past` is so early that all before its
-    first step may have ended by 0.
+    `holder` is the gradient after which the weight work of one holds memory: itself, or that of another stage of which
+    it is a task. `room` is -1 without a limit, `open_` the least memory of pending weight work, `weight` the most of it
+    that holds this memory together. The ends of `counted` devices are bounded. If only the `owner`'s time counts, else
+    -1, `past` is so early that all before its first step may have ended by 0.
     """
 
     device: Numbers
@@ -51,6 +54,7 @@ class Steps(NamedTuple):
     admitted: Numbers
     column: Numbers
     behind: Numbers
+    holder: Numbers
     bases: Numbers
     room: Numbers
     open_: Numbers
@@ -71,8 +75,13 @@ class Walk(NamedTuple):
     longest: int
 
 
-def walk_along(problem: Problem, stages: tuple[int, ...], owner: int | None) -> Walk:
-    """Along these stages; devices come in the order in which they do."""
+def walk_along(
+    problem: Problem, stages: tuple[int, ...], owner: int | None, stage_of: tuple[int, ...] | None = None
+) -> Walk:
+    """Along these stages; devices come in the order in which they do.
+
+    With `stage_of` each is some tasks of the stage of that number, whose weight tasks hold its memory together.
+    """
     where, held = problem.placement, problem.stages
     every, back, start, ends, first, last, number, admitted, column, behind = _ways(problem, stages, owner)
     devices = tuple(dict.fromkeys(where.stage_device[stage] for stage in stages))
@@ -94,13 +103,28 @@ def walk_along(problem: Problem, stages: tuple[int, ...], owner: int | None) -> 
         raise NotCoveredError("numbers of too many digits")
     room = int64_array([-1 if (own := problem.room[one]) is None else own for one in devices])
     left = int64_array([held[s].activation - (0 if held[s].weight is None else held[s].freed) for s in every])
-    open_, weight = np.array([(left[device == n].min(), after[device == n].max()) for n in range(len(room))]).T.copy()
+    holder, works = turn, after
+    if stage_of is not None:
+        holder = _holders(int64_array([stage_of[s] for s in every]), device, after, memory)
+        works = np.bincount(holder, after, len(every)).astype(np.int64)
+        left = np.where(works > 0, left, _NO_WORK)
+    open_, weight = np.array([(left[device == n].min(), works[device == n].max()) for n in range(len(room))]).T.copy()
     counted = np.arange(len(room)) if problem.objective is Objective.MAKESPAN else np.zeros(0, np.int64)
     whose, past = (NONE, 0) if owner is None else (devices.index(owner), -2 * longest)
     counted = counted if owner is None else np.array([whose])
-    by_step = device, ticks, after, lag, memory, soonest, together, first, last, number, admitted, column, behind, bases
-    steps = Steps(*by_step, room, open_, weight, counted, int(column[-1] + admitted[-1]), whose, past)
+    by_step = device, ticks, after, lag, memory, soonest, together, first, last, number, admitted, column, behind
+    steps = Steps(*by_step, holder, bases, room, open_, weight, counted, int(column[-1] + admitted[-1]), whose, past)
     return Walk(steps, every, ends, devices, longest)
+
+
+def _holders(stage: Numbers, device: Numbers, after: Numbers, memory: Numbers) -> Numbers:
+    """By step: itself, or of weight work the gradient that gives back the activation of the same stage there."""
+    found = np.arange(len(stage))
+    for n in np.flatnonzero(after > 0):
+        giving = np.flatnonzero((memory < 0) & (stage == stage[n]) & (device == device[n]))
+        if len(giving):
+            found[n] = giving[0]
+    return found
 
 
 def _ways(problem: Problem, stages: tuple[int, ...], owner: int | None) -> Numbers:

@@ -38,6 +38,7 @@ from pipesched.results.evidence import (
     ResourceWeights,
     StreamTasks,
     StreamWeights,
+    TasksAsStages,
     WithMoreMemory,
 )
 
@@ -46,13 +47,15 @@ class Posed(NamedTuple):
     """A poorer problem and the claim that is made of it.
 
     `certificate` has the kind and the evidence of the argument itself, and its value without `added_back`, in ticks of
-    the original problem. `valued` is the problem whose schedules have the values that are compared.
+    the original problem. `valued` is the problem whose schedules have the values that are compared. Where stages are
+    tasks, `stage_of` is by stage the number of the one that these tasks are of.
     """
 
     problem: Problem
     certificate: Certificate
     valued: Problem
     added_back: int
+    stage_of: tuple[int, ...] | None = None
 
 
 def posed(problem: Problem, certificate: Certificate) -> Posed:
@@ -70,9 +73,10 @@ def posed(problem: Problem, certificate: Certificate) -> Posed:
         problem = without_arcs_between_chains(problem)
     valued, certificate = as_proved(without_single_tasks(problem), certificate)
     problem = valued if _reads_modes(evidence) else with_least_memory(valued)
+    stage_of = tuple(row[0] for row in evidence.stages) if isinstance(evidence, TasksAsStages) else None
     problem, certificate = as_stages(problem, certificate)
     certificate = replace(certificate, value_ticks=certificate.value_ticks - added_back)
-    return Posed(problem, certificate, valued, added_back)
+    return Posed(problem, certificate, valued, added_back, stage_of)
 
 
 def _within_more_memory(evidence: Evidence | None) -> Evidence | None:

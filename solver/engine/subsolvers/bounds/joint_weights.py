@@ -1,0 +1,61 @@
+"""Subsolver: bounds by decision diagrams where several tasks for the weights of a stage hold its memory together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from threading import Event
+
+from pipesched.problem.problem import Problem
+from pipesched.problem.relaxed.relaxation import RelaxedProblem
+from pipesched.problem.relaxed.relaxations import relaxed
+from pipesched.results.certificate import Certificate
+from solver.bounds.analytic.catalogue import of_original
+from solver.diagram.completion import ENDLESS
+from solver.diagram.joint_weights import bounds_of_joint_weights, has_joint_weights
+from solver.diagram.modelled_steps import longest_of_all
+from solver.engine.diagram_bounds import DiagramBounds
+from solver.engine.kernels import DIAGRAM_KERNELS, LONG_DIAGRAM_KERNELS, Kernels
+from solver.engine.search import Search
+from solver.tasks.as_stages import Cut, cut
+
+
+@dataclass(frozen=True)
+class JointWeights(DiagramBounds):
+    """Diagrams of passes of several tasks, as of layers of experts, whose tasks are stages."""
+
+    name: str = "diagrams of joint weight tasks"
+
+    def serves(self, search: Search) -> bool:
+        return search.engine.raise_bounds and _cut(search.problem) is not None
+
+    def kernels(self, search: Search) -> Kernels:
+        found = _cut(search.problem)
+        long = found is not None and longest_of_all(found[1].plain) >= ENDLESS
+        return LONG_DIAGRAM_KERNELS if long else DIAGRAM_KERNELS
+
+    def bounds(self, search: Search, stop: Event, work: int, /) -> Iterator[Certificate]:
+        found = _cut(search.problem)
+        assert found is not None
+        poorer, own = found
+        besides = float(poorer.added_back)
+
+        def open_ticks() -> tuple[float, float]:
+            proved, known = search.open_ticks()
+            return proved - besides, known - besides
+
+        for one in bounds_of_joint_weights(own.plain, _stages(own), stop, open_ticks, work):
+            yield of_original(poorer, own.claim(one))
+
+
+def _cut(problem: Problem) -> tuple[RelaxedProblem, Cut] | None:
+    """The relaxation and its tasks as stages; None where it has no such weight tasks."""
+    if problem.view is not None or problem.network.scale:
+        return None
+    poorer = relaxed(problem)
+    own = None if poorer.problem.view is not None else cut(poorer.problem)
+    return None if own is None or not has_joint_weights(own.plain, _stages(own)) else (poorer, own)
+
+
+def _stages(own: Cut) -> list[int]:
+    return [row[0] for row in own.rows]
