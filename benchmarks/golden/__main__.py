@@ -24,7 +24,7 @@ from benchmarks.reporting.page import exit_code
 from pipesched.files.atomic_write import write_whole
 
 STORED = Path(__file__).with_name("stored.json")
-_MOST_LINES, _MOST_LETTERS = 60, 400
+_MOST_LINES, _MOST_LETTERS = 1_000, 400
 
 
 def stored() -> dict[str, Record]:

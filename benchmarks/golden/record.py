@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from hashlib import sha256
 from typing import Any
@@ -71,7 +71,11 @@ def _plain(value: object) -> Any:
     if isinstance(value, Enum):
         return value.value
     if is_dataclass(value):
-        return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
+        # A new field with a default changes no digest of what does not use it.
+        given = [
+            (one.name, getattr(value, one.name)) for one in fields(value) if getattr(value, one.name) != _default(one)
+        ]
+        return {name: _plain(own) for name, own in given}
     if isinstance(value, Mapping):
         return sorted((json.dumps(_plain(key)), _plain(one)) for key, one in value.items())
     if isinstance(value, set | frozenset):
@@ -79,6 +83,10 @@ def _plain(value: object) -> Any:
     if isinstance(value, list | tuple | range):
         return [_plain(one) for one in value]
     return value if isinstance(value, int | str | bool | None) else str(value)
+
+
+def _default(one: Field[Any]) -> object:
+    return one.default if one.default_factory is MISSING else one.default_factory()
 
 
 def _is_small(problem: Problem) -> bool:
