@@ -19,6 +19,8 @@ from pipesched import Limits, solve
 from pipesched.problem.problem import Problem
 
 SMALL = Family(4, 1, "2:2:1", Fraction("1/20"))
+# Processor seconds that last also where kernels are compiled first.
+EFFORT = Effort(0.2, 600)
 
 
 def row(value: int | None, bound: int, published: dict[str, Published], memory: str = "1", **others: Placed) -> Row:
@@ -69,10 +71,10 @@ def surveyed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, list
 
         files = folder / "rows.jsonl", folder / "store.sqlite"
         with pytest.raises(KeyboardInterrupt):
-            survey.survey([4], Effort(0.2, 10), False, *files, stop_after_two)
+            survey.survey([4], EFFORT, False, *files, stop_after_two)
         assert len(read_rows(files[0])) == 2
-        survey.survey([4], Effort(0.2, 10), False, *files, lines.append)
-        survey.survey([4], Effort(0.2, 10), False, *files, lines.append)
+        survey.survey([4], EFFORT, False, *files, lines.append)
+        survey.survey([4], EFFORT, False, *files, lines.append)
     return *files, lines
 
 
