@@ -41,6 +41,8 @@ def make_problem(
     chains: Sequence[Mapping[str, object]] | None = None,
     pipelines: Mapping[str, object] | None = None,
     sequence_chunks: int | None = None,
+    batch: Mapping[str, object] | None = None,
+    frozen: int | None = None,
     modules: Mapping[str, object] | None = None,
     capacity: Numbers | None = None,
     static: Numbers | None = None,
@@ -71,6 +73,7 @@ def make_problem(
         _given({
             "name": name, "devices": devices, "microbatches": microbatches, "chunks": chunks, **where,
             "chains": chains, "pipelines": pipelines, "sequence_chunks": sequence_chunks,
+            "batch": batch, "frozen": frozen,
             "modules": modules,
             "time_unit": time_unit, "times": _given(times), "memory": _given(memory) or None,
             "parameters": parameters,

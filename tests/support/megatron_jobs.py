@@ -147,7 +147,8 @@ def main() -> None:
             rank_main(rank, cases, folder)
             os._exit(0)
         children.append(child)
-    sys.exit(max(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children))
+    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    sys.exit(f"the ranks ended with {codes}" if any(codes) else 0)
 
 
 if __name__ == "__main__":
