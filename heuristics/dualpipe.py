@@ -13,7 +13,7 @@ from typing import NamedTuple
 from heuristics.building.requirements import chunk_peaks, equal_costs, split_backward, two_directions
 from heuristics.building.task_interleaving import interleaved
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
-from pipesched.deadline import asking
+from pipesched.deadline import SHORT, asking
 from pipesched.errors import DoesNotApply
 from pipesched.problem.passes import B, F, Pass, PassKind, Slot, W
 from pipesched.problem.problem import Problem
@@ -86,7 +86,7 @@ def _slots(directions: tuple[Direction, Direction], texts: Iterable[str]) -> Ite
             put_off.append(Pass(W, directions[direction].stage, microbatch))
         return Pass(kind, directions[direction].stage, microbatch)
 
-    for text in texts:
+    for text in asking(texts, SHORT):
         forward, _, backward = text.partition("&")
         first = next_pass(forward)
         yield overlapped(first, next_pass(backward)) if backward else (first,)

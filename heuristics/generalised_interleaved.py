@@ -5,6 +5,7 @@ from __future__ import annotations
 from heuristics.building.interleaved_walks import delayed_weights, one_forward_one_backward, walks
 from heuristics.building.requirements import chunk_peaks, equal_costs, round_robin
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic, Parameter
+from pipesched.deadline import asking
 from pipesched.errors import DoesNotApply
 from pipesched.problem.passes import F, Pass, PassKind
 from pipesched.problem.problem import Problem
@@ -24,7 +25,7 @@ def generalised_interleaved(problem: Problem, group: int | None = None) -> Sched
         raise DoesNotApply(f"needs groups of {-(-p // 2)} to {p} micro-batches (p/2 to p); found {g}")
     groups = [range(first, first + g) for first in range(0, m, g)]
     orders: list[list[Pass]] = []
-    for walk in walks(problem, groups, hop=1):
+    for walk in asking(walks(problem, groups, hop=1)):
         fused = [x for slot in one_forward_one_backward(walk) for x in slot]
         order = delayed_weights(walk, 0) if problem.pipeline.splits else fused
         orders.append([x for x in order if x.microbatch < m])

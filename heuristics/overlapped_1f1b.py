@@ -16,6 +16,7 @@ from heuristics.building.requirements import chunk_peaks, equal_costs
 from heuristics.building.shared_streams import in_turn, without_sharing
 from heuristics.building.task_interleaving import Weights, interleaved
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
+from pipesched.deadline import SHORT, asking
 from pipesched.problem.passes import BW, B, Slot, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
@@ -46,7 +47,7 @@ def overlapped_interleaved(problem: Problem, name: str, cut_weights: bool = Fals
     if offload:
         orders, own = with_copies(problem, orders), without_sharing(problem)
     if cut_weights and problem.pipeline.splits:
-        orders = [[part for slot in order for part in _cut(slot)] for order in orders]
+        orders = [[part for slot in asking(order, SHORT) for part in _cut(slot)] for order in orders]
     schedule = Schedule(tuple(map(tuple, orders)), name)
     weights = Weights.LAST if cut_weights else Weights.AFTER_THEIR_TASK
     return in_turn(problem, interleaved(own, schedule, weights, pairs_end_together=not cut_weights))

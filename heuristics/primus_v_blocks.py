@@ -47,7 +47,7 @@ class _Slots:
         self.p, self.m = p, m
         self.rows: list[dict[int, Pass]] = [
             {slots[leg] + PERIOD * j: on_leg(p, leg, device, j) for leg in LEGS for j in range(m)}
-            for device, slots in enumerate(block(p, *offsets))
+            for device, slots in asking(enumerate(block(p, *offsets)))
         ]
         self.at = {q: slot for row in self.rows for slot, q in row.items()}
         self.held: list[list[int]] = []
@@ -55,7 +55,7 @@ class _Slots:
 
     def add_weight_passes(self) -> None:
         """Each in the first free slot after its B; the cool-down follows a device's last forward up."""
-        for device, row in enumerate(self.rows):
+        for device, row in asking(enumerate(self.rows)):
             waiting: deque[Pass] = deque()
             cooling, level, levels = False, 0, list[int]()
             first, last = on_leg(self.p, B_UP, device, 0), on_leg(self.p, F_UP, device, self.m - 1)

@@ -17,6 +17,7 @@ from heuristics.building.serial_sgs import Built, insert_all, pass_graph
 from heuristics.building.v_blocks import V_HALF, V_MIN, v_block
 from heuristics.catalogue import HEURISTICS, Heuristic
 from heuristics.zbv import zbv
+from pipesched.deadline import SHORT, asking
 from pipesched.problem.passes import B, F, W
 from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.metrics import measure
@@ -31,7 +32,7 @@ def cost_aware(problem: Problem, published: Callable[[Problem], Schedule], name:
     """The best order found from the published one, or that one itself."""
     start = published(problem)
     search = _Search(problem, Schedule(start.orders, name))
-    starts = search.drawn_together([search.of_best.start(p) for p in search.graph.passes])
+    starts = search.drawn_together([search.of_best.start(p) for p in asking(search.graph.passes, SHORT)])
     random = Random(0)  # one problem, one schedule
     for _ in range(TURNS if search.may_improve() else 0):
         turned = search.drawn_together(search.turned(starts, random))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from matplotlib.axes import Axes
 
+from pipesched.deadline import SHORT, asking
 from pipesched.problem.pass_names import microbatch_number
 from pipesched.schedule.drawing.boxes import boxes_of, lanes
 from pipesched.schedule.drawing.colours import TRANSFER, shade, shade_names, shade_numbers
@@ -28,10 +29,14 @@ def draw_gantt(timeline: Timeline, axes: Axes) -> None:
     shade_of = shade_numbers(problem)
     count = len(shade_names(problem))
     since, until = axes.get_xlim()
-    shown = [box for box in boxes if problem.in_units(box.start) <= until and since <= problem.in_units(box.end)]
+    shown = [
+        box
+        for box in asking(boxes, SHORT)
+        if problem.in_units(box.start) <= until and since <= problem.in_units(box.end)
+    ]
     colours = [TRANSFER if box.sends else shade(box.of.kind, shade_of[box.of.stage], count) for box in shown]
-    corners = [(problem.in_units(b.start), b.top, problem.in_units(b.end), b.bottom) for b in shown]
-    labels = [(str(microbatch_number(problem, box.of)), "" if box.sends else box.name) for box in shown]
+    corners = [(problem.in_units(b.start), b.top, problem.in_units(b.end), b.bottom) for b in asking(shown, SHORT)]
+    labels = [(str(microbatch_number(problem, box.of)), "" if box.sends else box.name) for box in asking(shown, SHORT)]
     draw_boxes(axes, corners, colours, labels)
     name_lanes(problem, axes, {stream: lane for stream, lane in lanes(problem).items() if stream != problem.streams[0]})
     draw_legend(axes, problem, boxes)

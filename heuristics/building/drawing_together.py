@@ -26,10 +26,11 @@ def draw_together(
     moves. If weight passes are displaced, the rows are without them, and each takes the first gap after its B, in the
     order of the Bs.
     """
-    held = [_DisplacedWeights(row) if displace_weights else _AsTheyAre(row) for row in rows]
-    cap = max(one.peak() for one in held)
-    slot = {p: t for row in rows for t, p in enumerate(row) if p is not None}
-    for t, d in asking(sorted((t, d) for d, row in enumerate(rows) for t, p in enumerate(row) if p is not None), SHORT):
+    held = [_DisplacedWeights(row) if displace_weights else _AsTheyAre(row) for row in asking(rows)]
+    cap = max(one.peak() for one in asking(held))
+    taken = [(t, d) for d, row in enumerate(asking(rows)) for t, p in enumerate(row) if p is not None]
+    slot = {rows[d][t]: t for t, d in asking(taken, SHORT)}
+    for t, d in asking(sorted(taken)):
         p = rows[d][t]
         if p is None or not moves((t, d)):
             continue
@@ -106,7 +107,7 @@ class _DisplacedWeights:
     def moved(self, t: int, p: Pass, earliest: int, cap: int) -> int | None:
         """The new slot of a pass moved to an earlier gap within the cap; None if it stays."""
         row = self._row
-        for gap in (gap for gap in range(earliest, t) if row[gap] is None):
+        for gap in (gap for gap in asking(range(earliest, t), SHORT) if row[gap] is None):
             row[t], row[gap] = None, p
             if self._follow(gap, t, cap):
                 return gap

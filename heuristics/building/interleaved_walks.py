@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from heuristics.building.requirements import one_stage_a_device, round_robin
-from pipesched.deadline import asking
+from pipesched.deadline import SHORT, asking
 from pipesched.errors import DoesNotApply
 from pipesched.problem.passes import BW, B, F, Pass, Slot, W
 from pipesched.problem.problem import Problem
@@ -75,7 +75,8 @@ def lines(problem: Problem, warm_up: Callable[[int], int]) -> list[tuple[int, Wa
 def one_forward_one_backward(walk: Walk, paired: bool = False) -> list[Slot]:
     """The warm-up's forwards, then forward and backward in turn (paired: in one slot), then the backwards left."""
     order: list[Slot] = [(forward,) for forward in walk.forwards[: walk.warm_up]]
-    for forward, backward in zip(walk.forwards[walk.warm_up :], walk.backwards, strict=False):  # steady
+    steady = zip(walk.forwards[walk.warm_up :], walk.backwards, strict=False)
+    for forward, backward in asking(steady, SHORT):
         order += [overlapped(forward, backward)] if paired else [(forward,), (backward,)]
     left = len(walk.backwards) - walk.warm_up
     return order + [(backward,) for backward in walk.backwards[left:]]  # cool-down
@@ -86,7 +87,7 @@ def delayed_weights(walk: Walk, delay: int) -> list[Pass]:
     order = walk.forwards[: walk.warm_up]
     inputs = [backward._replace(kind=B) for backward in walk.backwards]
     weights = [backward._replace(kind=W) for backward in walk.backwards]
-    for turn, backward in enumerate(inputs):
+    for turn, backward in asking(enumerate(inputs), SHORT):
         order += walk.forwards[turn + walk.warm_up : turn + walk.warm_up + 1]
         order.append(backward)
         if turn >= delay:

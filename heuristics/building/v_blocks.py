@@ -52,7 +52,7 @@ def _orders(p: int, m: int, offsets: Offsets) -> tuple[tuple[Pass, ...], ...]:
     rows = _squeezed(problem, rows)
     begin, end = _steady(problem, rows)  # ... then the cool-down, weight passes giving way
     draw_together(problem, rows, lambda at: at > max(begin, end), displace_weights=True)
-    return tuple(tuple(q for q in _with_weights(row) if q is not None) for row in rows)
+    return tuple(tuple(q for q in _with_weights(row) if q is not None) for row in asking(rows))
 
 
 def _unit_problem(p: int, m: int) -> Problem:
@@ -120,7 +120,7 @@ def _with_weights(row: Row) -> Row:
     filled: Row = []
     ready: list[Pass] = []  # the weight passes that may run, and how many of them did
     done = 0
-    for p in row:
+    for p in asking(row, SHORT):
         if p is not None and p.kind is B:
             ready.append(Pass(W, p.stage, p.microbatch))
         elif p is None and done < len(ready):
@@ -137,12 +137,12 @@ def _steady(problem: Problem, rows: list[Row]) -> tuple[tuple[int, int], tuple[i
 
 def _squeezed(problem: Problem, rows: list[Row]) -> list[Row]:
     """Every pass as soon as its device's order and its needs allow, each in one slot; weight passes left out."""
-    timeline = simulate(problem, schedule_of([p for p in row if p is not None] for row in rows))
+    timeline = simulate(problem, schedule_of([p for p in row if p is not None] for row in asking(rows)))
     squeezed: list[Row] = []
     for d in range(problem.devices):
-        kept = [p for p in timeline.schedule.passes_on(d) if p.kind is not W]
+        kept = [p for p in asking(timeline.schedule.passes_on(d), SHORT) if p.kind is not W]
         row: Row = [None] * (timeline.start(kept[-1]) + 1)
-        for p in kept:
+        for p in asking(kept, SHORT):
             row[timeline.start(p)] = p
         squeezed.append(row)
     return squeezed

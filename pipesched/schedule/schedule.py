@@ -8,7 +8,7 @@ from types import NoneType
 from typing import NamedTuple
 
 from pipesched.arguments import refuse_other
-from pipesched.deadline import asking
+from pipesched.deadline import SHORT, asking
 from pipesched.errors import BadInput
 from pipesched.html_of import html_of
 from pipesched.problem.network.task_network import Resource
@@ -92,12 +92,12 @@ class Schedule:
 
     def passes(self) -> Iterator[Pass]:
         """Every pass, device by device, in order."""
-        for device in range(len(self.orders)):
+        for device in asking(range(len(self.orders))):
             yield from self.passes_on(device)
 
     def passes_on(self, device: int) -> tuple[Pass, ...]:
         """The passes of a device, in order."""
-        return tuple(p for slot in self.orders[device] for p in slot)
+        return tuple(p for slot in asking(self.orders[device], SHORT) for p in slot)
 
 
 def schedule_of(orders: Iterable[Iterable[Pass]], name: str = "") -> Schedule:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 
+from pipesched.deadline import SHORT, asking
 from pipesched.problem.passes import Task
 from pipesched.schedule.pass_table import Ints, PassTable, Whole
 
@@ -28,7 +29,7 @@ class StartTable(Mapping[Task, int]):
     def _tasks(self) -> dict[Task, int]:
         ticks = self.ticks.tolist()
         rows = zip(self.columns.passes, self.first.tolist(), self.parts.tolist(), strict=True)
-        return {Task(p, part): ticks[first + part] for p, first, parts in rows for part in range(parts)}
+        return {Task(p, part): ticks[first + part] for p, first, parts in asking(rows, SHORT) for part in range(parts)}
 
     def __getitem__(self, task: Task) -> int:
         return self._tasks[task]

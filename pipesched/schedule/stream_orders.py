@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from pipesched.deadline import SHORT, asking
 from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import Task
 from pipesched.problem.problem import Problem
@@ -17,7 +18,7 @@ def stream_orders(problem: Problem, schedule: Schedule) -> Mapping[Resource, Seq
         return schedule.task_orders
     found: dict[Resource, list[Task]] = {}
     for device, order in enumerate(schedule.orders):
-        for slot in order:
+        for slot in asking(order, SHORT):
             if block_ticks(problem, slot) is not None:
                 found.setdefault(Resource(device, problem.streams[0]), []).append(Task(slot[0]))
                 continue

@@ -66,8 +66,10 @@ class _Nodes:
         tasks = self._graph.tasks
         self._start = self._graph.starts_in(timeline).tolist()
         self._end = [start + int(ticks) for start, ticks in zip(self._start, self._graph.ticks, strict=True)]
-        resources = [problem.network.tasks[of[0].of.kind, of[0].of.stage][of[0].part].resource for of in tasks]
-        self._device = [problem.device(of[0].of) for of in tasks]
+        resources = [
+            problem.network.tasks[of[0].of.kind, of[0].of.stage][of[0].part].resource for of in asking(tasks, SHORT)
+        ]
+        self._device = [problem.device(of[0].of) for of in asking(tasks, SHORT)]
         self._rows: list[list[int]] = [[] for _ in range(problem.devices)]
         collective = [node for node, of in enumerate(tasks) if of[0].of.kind in _COLLECTIVES]
         self._collective = frozenset(collective)

@@ -13,6 +13,7 @@ from matplotlib.text import Text
 from matplotlib.transforms import IdentityTransform
 from numpy.typing import NDArray
 
+from pipesched.deadline import SHORT, asking
 from pipesched.schedule.drawing.colours import EDGE, LINE, RGB, ink_on
 from plots.drawing.frame import points
 
@@ -43,7 +44,9 @@ def draw_boxes(
         ),
         autolim=False,
     )
-    BoxNumbers(axes, [labels[n] for n in wide], boxes[wide], [ink_on(colours[n]) for n in wide])
+    BoxNumbers(
+        axes, [labels[n] for n in asking(wide, SHORT)], boxes[wide], [ink_on(colours[n]) for n in asking(wide, SHORT)]
+    )
 
 
 def outlines(boxes: NDArray[np.float64]) -> list[NDArray[np.float64]]:
@@ -71,7 +74,7 @@ class BoxNumbers(Artist):
     def draw(self, renderer: RendererBase) -> None:
         """Called by matplotlib whenever the figure is drawn."""
         if self.get_visible():
-            for text in self.texts(renderer):
+            for text in asking(self.texts(renderer)):
                 text.draw(renderer)
         self.stale = False
 
@@ -88,7 +91,7 @@ class BoxNumbers(Artist):
             )
         middle = (left_top + right_bottom) / 2
         boxes = np.abs(right_bottom - left_top)
-        sizes = self._sizes("0" * max(len(number) for number, _ in self._labels), boxes, renderer)
+        sizes = self._sizes("0" * max(len(number) for number, _ in asking(self._labels, SHORT)), boxes, renderer)
         named = self._named(boxes, np.flatnonzero(seen).tolist(), renderer)
         for index in map(int, np.flatnonzero(seen & (sizes >= SMALLEST))):
             text, size = named.get(index, (self._labels[index][0], sizes[index]))
@@ -112,7 +115,7 @@ class BoxNumbers(Artist):
             if self._labels[index][1]:
                 of_label.setdefault(self._labels[index], []).append(index)
         found: dict[int, tuple[str, float]] = {}
-        for (number, name), own in of_label.items():
+        for (number, name), own in asking(of_label.items()):
             for text in (f"{name} {number}", f"{name}\n{number}"):
                 for index, size in zip(own, self._sizes(text, boxes[own], renderer).tolist(), strict=True):
                     if size >= max(SMALLEST, found.get(index, ("", 0.0))[1]):

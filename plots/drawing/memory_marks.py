@@ -8,6 +8,7 @@ from operator import itemgetter
 
 from matplotlib.axes import Axes
 
+from pipesched.deadline import SHORT, asking
 from pipesched.problem.formatting import memory_amount, peak_of
 from pipesched.problem.problem import Problem
 
@@ -18,7 +19,7 @@ STATIC = "#8f98a3"
 
 def without_notches(steps: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Without dips that last no time, as where a forward takes what a backward just gave back; spikes are kept."""
-    for tick, group in groupby(steps, key=itemgetter(0)):
+    for tick, group in asking(groupby(steps, key=itemgetter(0)), SHORT):
         levels = [level for _, level in group]
         yield tick, max(levels)
         yield tick, levels[-1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from pipesched.deadline import SHORT, asking
 from pipesched.problem.features.device_resources import SENDING
 from pipesched.problem.pass_names import microbatch_number
 from pipesched.problem.passes import BW, OFFLOAD, RELOAD, B, F, Pass, PassKind, W
@@ -77,7 +78,7 @@ def boxes_of(timeline: Timeline, where: Lanes) -> Iterator[Drawn]:
     """Every device's tasks, what travels to other devices, and the row of micro-batches."""
     colours = colours_of(timeline.problem)
     for device, order in enumerate(timeline.schedule.orders):
-        for slot in order:
+        for slot in asking(order, SHORT):
             for half, p in enumerate(slot):
                 if timeline.in_block(p):
                     yield _half_block(timeline, p, where, half, colours)
@@ -133,9 +134,10 @@ def _microbatches(timeline: Timeline, device: int, where: Lanes, colours: Colour
     middle = (top + bottom) / 2
     passes = timeline.schedule.passes_on(device)
     for kinds, upper, lower in (((F,), top, middle), ((B, BW), middle, bottom)):
-        found = sorted((timeline.start(p), p) for p in passes if p.kind in kinds)
+        found = sorted((timeline.start(p), p) for p in asking(passes, SHORT) if p.kind in kinds)
         begins = [start for start, _ in found[1:]]
-        for (start, p), until in zip(found, [*begins, *[10**30] * (len(found) > 0)], strict=True):
+        ends = [*begins, *[10**30] * (len(found) > 0)]
+        for (start, p), until in asking(zip(found, ends, strict=True), SHORT):
             number = _number(timeline.problem, p)
             yield Drawn(start, min(timeline.end(p), until), upper, lower, *colours[p.kind, p.stage], number)
 
@@ -143,9 +145,10 @@ def _microbatches(timeline: Timeline, device: int, where: Lanes, colours: Colour
 def phases(timeline: Timeline, device: int) -> Phases | None:
     """Warm-up until the first backward, steady state until the last forward; None where one of them is missing."""
     passes: Sequence[Pass] = timeline.schedule.passes_on(device)
-    starts = [timeline.start(p) for p in passes if p.kind in (B, BW)]
-    ends = [timeline.end(p) for p in passes if p.kind is F]
+    starts = [timeline.start(p) for p in asking(passes, SHORT) if p.kind in (B, BW)]
+    ends = [timeline.end(p) for p in asking(passes, SHORT) if p.kind is F]
     if not starts or not ends or min(starts) >= max(ends):
         return None
-    whole = [timeline.start(p) for p in passes], [timeline.end(p) for p in passes]
-    return Phases(min(whole[0]), min(starts), max(ends), max(whole[1]))
+    begin = min(timeline.start(p) for p in asking(passes, SHORT))
+    end = max(timeline.end(p) for p in asking(passes, SHORT))
+    return Phases(begin, min(starts), max(ends), end)

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from pipesched.deadline import SHORT, asking
 from pipesched.problem.problem import Problem
 from pipesched.schedule.drawing.colours import EDGE, LINE, RGB
 from pipesched.schedule.timeline import Timeline
@@ -24,8 +25,8 @@ def draw_tasks(timeline: Timeline, axes: Axes, where: Lanes) -> list[Drawn]:
     """The tasks of all devices, each in its lane, with numbers and names where they can be read; gives them back."""
     problem = timeline.problem
     boxes = list(boxes_of(timeline, where))
-    corners = [(problem.in_units(b.start), b.top, problem.in_units(b.end), b.bottom) for b in boxes]
-    draw_boxes(axes, corners, [box.colour for box in boxes], [(box.number, box.name) for box in boxes])
+    corners = [(problem.in_units(b.start), b.top, problem.in_units(b.end), b.bottom) for b in asking(boxes, SHORT)]
+    draw_boxes(axes, corners, [box.colour for box in boxes], [(box.number, box.name) for box in asking(boxes, SHORT)])
     return boxes
 
 

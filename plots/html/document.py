@@ -7,6 +7,7 @@ from typing import Any
 
 from matplotlib.colors import to_hex
 
+from pipesched.deadline import SHORT, asking
 from pipesched.problem.pass_names import microbatch_count, microbatch_number, piece_number
 from pipesched.problem.passes import F, Task
 from pipesched.problem.problem import Problem
@@ -82,7 +83,7 @@ def _boxes(timeline: Timeline) -> tuple[list[list[int]], list[dict[str, Any]], d
     styles: list[dict[str, Any]] = []
     number_of: dict[tuple[object, ...], int] = {}
     places: dict[Task, tuple[int, int]] = {}
-    for box in sorted(boxes_of(timeline), key=lambda box: (box.start, box.end)):
+    for box in asking(sorted(boxes_of(timeline), key=lambda box: (box.start, box.end)), SHORT):
         device = problem.device(box.of)
         half = 0 if not box.overlapped else 1 if box.of.kind is F else 2  # a block is a forward above a backward
         key = box.of.kind, box.of.stage, box.part, half
@@ -144,7 +145,7 @@ def waits(timeline: Timeline, places: Mapping[Task, tuple[int, int]]) -> list[li
     tasks, ticks = graph.tasks, graph.ticks
     start = [timeline.starts[of[0]] for of in tasks]
     rows: list[list[int]] = [[] for _ in range(timeline.problem.devices)]
-    for node, before in enumerate(graph.waits):
+    for node, before in asking(enumerate(graph.waits), SHORT):
         binding = [(lag, one) for one, lag in before if start[one] + ticks[one] + lag == start[node]]
         device = timeline.problem.device(tasks[node][0].of)
         far = [(lag, one) for lag, one in binding if lag or timeline.problem.device(tasks[one][0].of) != device]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from pipesched.deadline import SHORT, asking
 from pipesched.errors import BadInput, did_you_mean
 from pipesched.files.features.catalogue import FEATURES
 from pipesched.problem.passes import BW, B, F, W
@@ -89,7 +90,7 @@ class Exporter:
         """The feature of the schedule that this format cannot express; None if it can express all of it."""
         problem, passes = timeline.problem, [*timeline.schedule.passes()]
         plain = problem.network.has_collectives and problem.network.of_microbatches.one_task_each
-        whole = all(len([*problem.tasks(p)]) == 1 for p in passes)
+        whole = all(len([*problem.tasks(p)]) == 1 for p in asking(passes, SHORT))
         at_once = all(one.parts == 1 for stage in problem.stages for one in stage.once)
         holds_streams = self.streams or (whole and self.copies) or (plain and self.collectives and at_once)
         if not holds_streams and (timeline.schedule.task_orders or timeline.schedule.waits):

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
+from pipesched.deadline import SHORT, asking
 from pipesched.problem.pass_names import microbatch_number, piece_number
 from pipesched.problem.passes import (
     KINDS,
@@ -51,7 +52,7 @@ def _write(timeline: Timeline, _: Settings) -> Files:
     boxes = [box for device in devices for box in _boxes(timeline, device)]
     threads = _threads(boxes, timeline.problem.streams)
     events = [event for device in devices for event in _names(device, threads)]
-    events += [_complete(timeline.problem, box, threads) for box in boxes]
+    events += [_complete(timeline.problem, box, threads) for box in asking(boxes, SHORT)]
     events += _flows(timeline, boxes, threads)
     events += _counters(timeline)
     trace = {"displayTimeUnit": "ms", "otherData": _about(timeline), "traceEvents": events}
@@ -85,7 +86,7 @@ def _boxes(timeline: Timeline, device: int) -> list[_Box]:
     problem = timeline.problem
     nanoseconds = _nanoseconds(problem)
     first, spans = problem.streams[0], list[tuple[int, int, Task, str]]()
-    for p in timeline.schedule.passes_on(device):
+    for p in asking(timeline.schedule.passes_on(device), SHORT):
         if timeline.in_block(p):
             spans.append((timeline.start(p), timeline.end(p), Task(p), first))
             continue
@@ -93,7 +94,7 @@ def _boxes(timeline: Timeline, device: int) -> list[_Box]:
             spans.append((timeline.starts[task], timeline.starts[task] + part.ticks, task, part.stream))
     boxes: list[_Box] = []
     free: dict[str, list[int]] = {}  # when each lane's last box ends
-    for start, end, task, stream in sorted(spans, key=lambda span: span[0]):
+    for start, end, task, stream in asking(sorted(spans, key=lambda span: span[0]), SHORT):
         lanes = free.setdefault(stream, [])
         lane = next((number for number, busy_until in enumerate(lanes) if busy_until <= start), len(lanes))
         lanes[lane : lane + 1] = [end]
@@ -165,10 +166,10 @@ def _flows(timeline: Timeline, boxes: list[_Box], threads: _Threads) -> Iterator
     """An arrow for every tensor that goes from one device to another: `s` where it leaves, `f` where it is used."""
     problem, schedule = timeline.problem, timeline.schedule
     pieces: dict[Pass, list[_Box]] = {}
-    for box in boxes:
+    for box in asking(boxes, SHORT):
         pieces.setdefault(box.task.of, []).append(box)
     numbers = itertools.count(1)
-    for p in schedule.passes():
+    for p in asking(schedule.passes(), SHORT):
         for before, _ in problem.network.predecessors(p, schedule.pass_set):
             sender, receiver = max(pieces[before], key=lambda box: box.end), pieces[p][0]
             if sender.device == receiver.device:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias
 
+from pipesched.deadline import SHORT, asking
 from pipesched.errors import BadInput
 from pipesched.problem.passes import BW, B, F, Pass, Slot, W
 from pipesched.schedule.timeline import Timeline
@@ -109,7 +110,7 @@ def _is_partial(timeline: Timeline) -> bool:
 
 
 def _words(timeline: Timeline, tasks: dict[Pass, list[_Task]], device: int) -> Iterator[str]:
-    for slot in timeline.schedule.orders[device]:
+    for slot in asking(timeline.schedule.orders[device], SHORT):
         groups: list[Slot] = [slot] if timeline.in_block(slot[0]) else [(p,) for p in slot]
         for group in groups:
             words = [f"{letter}{stage}.{microbatch}" for p in group for letter, stage, microbatch in tasks[p]]
@@ -123,7 +124,7 @@ def _tasks(timeline: Timeline) -> dict[Pass, list[_Task]]:
     letters = {F: "F", B: "I", W: "W", BW: "IW" if partial else "B"}
     return {
         p: [(x, p.stage, label[taken[p] if x == "W" else p.microbatch]) for x in letters[p.kind]]
-        for p in timeline.schedule.passes()
+        for p in asking(timeline.schedule.passes(), SHORT)
     }
 
 

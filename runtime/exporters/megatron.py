@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from pipesched.deadline import SHORT, asking
 from pipesched.errors import BadInput
 from pipesched.problem.passes import RECOMPUTATIONS, Pass, W
 from pipesched.schedule.timeline import Timeline
@@ -40,7 +41,7 @@ def program_document(timeline: Timeline) -> dict[str, Any]:
 
 def _words(timeline: Timeline) -> list[str]:
     weights = weight_microbatches(timeline.schedule)
-    return [" ".join(_word(step, weights) for step in row) for row in lower(timeline).rows]
+    return [" ".join(_word(step, weights) for step in asking(row, SHORT)) for row in lower(timeline).rows]
 
 
 def _refuse(timeline: Timeline) -> None:

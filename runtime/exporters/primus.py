@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pipesched.deadline import SHORT, asking
 from pipesched.errors import BadInput
 from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, Pass, PassKind, W
 from pipesched.problem.placement import interleaved, v_shape
@@ -60,7 +61,7 @@ def _slots(timeline: Timeline) -> dict[Pass, int]:
     backward = {(p.stage, p.microbatch): p.kind for row in rows for p in row if p.kind in (B, BW)}
     found, done = dict[Pass, int](), [0] * len(rows)
     while len(found) < sum(map(len, rows)):
-        for device, row in enumerate(rows):
+        for device, row in asking(enumerate(rows)):
             for p in row[done[device] :]:
                 needed = [*row[max(0, done[device] - 1) : done[device]], *_sender(p, backward)]
                 if any(q not in found for q in needed):
@@ -89,7 +90,7 @@ def _words(timeline: Timeline, device: int, label: tuple[int, ...], slots: dict[
 
     due = sorted((p for p in timeline.schedule.passes_on(device) if p.kind in _WORDS), key=moment)
     slot = 0
-    for p in _computed(timeline, device):
+    for p in asking(_computed(timeline, device), SHORT):
         while due and moment(due[0]) <= timeline.start(p):
             yield _word(due.pop(0), label, slot)
         slot = slots[p]

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import json
 
+from pipesched.deadline import SHORT, asking
 from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import read_json
 from pipesched.problem.passes import F, Pass, PassKind, Slot
@@ -74,7 +75,10 @@ def _write(timeline: Timeline, _: Settings) -> Files:
     head = json.dumps(document, indent=1, ensure_ascii=False).removesuffix("\n}")
     if schedule.task_orders:
         return {_SUFFIX: head + "\n}\n"}
-    rows = ("[\n  " + ",\n  ".join(json.dumps(_step(problem, s)) for s in row) + "\n ]" for row in lower(timeline).rows)
+    rows = (
+        "[\n  " + ",\n  ".join(json.dumps(_step(problem, s)) for s in asking(row, SHORT)) + "\n ]"
+        for row in lower(timeline).rows
+    )
     return {_SUFFIX: head + ',\n "programs": [' + ", ".join(rows) + "]\n}\n"}
 
 

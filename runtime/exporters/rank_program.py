@@ -6,6 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+from pipesched.deadline import SHORT, asking
 from pipesched.errors import BadInput
 from pipesched.problem.passes import SAVING
 from pipesched.schedule.timeline import Timeline
@@ -26,7 +27,7 @@ def rank_program(name: str, timeline: Timeline) -> dict[str, Any]:
         # Here the two passes of a block run in turn.
         problem = replace(problem, stages=tuple(replace(stage, overlapped=None) for stage in problem.stages))
         timeline = simulate(problem, timeline.schedule)
-    if any(len([*problem.tasks(p)]) > 1 for p in timeline.schedule.passes()):
+    if any(len([*problem.tasks(p)]) > 1 for p in asking(timeline.schedule.passes(), SHORT)):
         raise BadInput(f"{name}: passes of several tasks are not supported with PyTorch; program can express them")
     proof_of_streams(name, timeline)
     return {

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from pipesched.deadline import SHORT, asking
 from pipesched.errors import BadInput
 from pipesched.problem.passes import BW, REDUCE, RESHARD, STEP, UNSHARD, Pass, W
 from pipesched.schedule.timeline import Timeline
@@ -75,13 +76,13 @@ def _row(program: Program, device: int, label: tuple[int, ...], words: tuple[str
     gathers or reduces itself, it is done where the schedule does.
     """
     row = _without_steps(program.rows[device])
-    passes = [p for step in row if isinstance(step, Compute) for p in step.passes]
+    passes = [p for step in asking(row, SHORT) if isinstance(step, Compute) for p in step.passes]
     reduced = [p.stage for p in passes if p.kind is REDUCE]
     last = {p.stage: p for p in passes if p.kind in (W, BW) and p.stage not in reduced}
     if "RESHARD" in words:
         yield from (f"{stage}UNSHARD" for stage in dict.fromkeys(p.stage for p in passes))
     due: list[str] = []  # what follows a stage's last backward, behind the sends of what it yields
-    for step in row:
+    for step in asking(row, SHORT):
         if not isinstance(step, Send):
             yield from due
             due = []
@@ -102,10 +103,10 @@ def _without_steps(row: Sequence[Instruction]) -> list[Instruction]:
     torch.
     """
     found: list[Instruction] = []
-    computes = [step for step in row if isinstance(step, Compute)]
+    computes = [step for step in asking(row, SHORT) if isinstance(step, Compute)]
     reductions = {step.passes[0].stage: step for step in computes if step.passes[0].kind is REDUCE}
     last = {step.passes[0].stage: step.passes[0] for step in computes if step.passes[0].kind is RESHARD}
-    for step in row:
+    for step in asking(row, SHORT):
         p: Pass | None = step.passes[0] if isinstance(step, Compute) else None
         if p is not None and (p.kind is REDUCE or p == last.get(p.stage)) and p.stage in reductions:
             found.append(reductions.pop(p.stage))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 
+from pipesched.deadline import SHORT, asking
 from pipesched.errors import BadInput
 from pipesched.problem.passes import BW, B, F, Pass, W
 from pipesched.problem.placement import Placement
@@ -52,7 +53,7 @@ def _nodes(
             "start_time": timeline.start(p),
             "completion_time": timeline.end(p),
         }
-        for p in timeline.schedule.passes_on(device)
+        for p in asking(timeline.schedule.passes_on(device), SHORT)
     ]
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from pipesched.deadline import SHORT, asking
 from pipesched.errors import BadInput, Deadlock
 from pipesched.problem.formatting import counted
 from pipesched.problem.passes import Pass
@@ -62,7 +63,7 @@ class _EventGraph:
             self._arrived[transfer] = self._add(f"transfer {transfer} ({ends})", [])
         for device, row in enumerate(program.rows):
             goes_on_after: list[int] = []
-            for step in row:
+            for step in asking(row, SHORT):
                 goes_on_after = [self._step(step, device, goes_on_after)]
         self._tensors(program)
 
@@ -96,7 +97,7 @@ class _EventGraph:
             self.before[self._computed[transfer.consumer]].append(arrival)
             self.before[self._sent[transfer]].append(self._computed[transfer.producer])
         problem = program.problem
-        for p, number in self._computed.items():
+        for p, number in asking(self._computed.items(), SHORT):
             needs = (before for before, _ in problem.network.predecessors(p, self._computed))
             self.before[number] += [self._computed[q] for q in needs if problem.device(q) == problem.device(p)]
 
@@ -112,7 +113,7 @@ def prove(program: Program, semantics: Semantics) -> Proof:
     events = _EventGraph(program, semantics)
     order = in_order(events.before, lambda number: (number,), lambda number: events.names[number])
     step: dict[int, int] = {}
-    for number in order:
+    for number in asking(order, SHORT):
         step[number] = 1 + max((step[other] for other in events.before[number]), default=0)
     return Proof(semantics, tuple(events.names[number] for number in order), max(step.values(), default=0))
 

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import zip_longest
 
+from pipesched.deadline import SHORT, asking
 from pipesched.problem.passes import Pass
 from runtime.lowering.programs import Compute, Program, Receive, Send, Transfer
 
@@ -25,7 +26,7 @@ def pair_mistakes(program: Program) -> list[str]:
 def unmatched(program: Program) -> Iterator[str]:
     """Ends of transfers that are unmatched, duplicated, on the wrong device, or both on one device."""
     sent, received = _ends(program, Send), _ends(program, Receive)
-    for transfer in sorted(set(sent) | set(received), key=str):
+    for transfer in asking(sorted(set(sent) | set(received), key=str), SHORT):
         if transfer.source == transfer.target:
             yield f"{transfer} is a transfer from device {transfer.source} to itself; a hand-over there needs none"
         for word, held, device in (("SEND", sent, transfer.source), ("RECV", received, transfer.target)):
@@ -36,10 +37,10 @@ def unmatched(program: Program) -> Iterator[str]:
 
 def _ends(program: Program, end: type[Send] | type[Receive]) -> dict[Transfer, list[int]]:
     """The devices of this end of each transfer; every transfer of the program has an entry."""
-    both = (step.transfer for row in program.rows for step in row if not isinstance(step, Compute))
+    both = (step.transfer for row in program.rows for step in asking(row, SHORT) if not isinstance(step, Compute))
     held: dict[Transfer, list[int]] = {transfer: [] for transfer in both}
     for device, row in enumerate(program.rows):
-        for step in row:
+        for step in asking(row, SHORT):
             if isinstance(step, end):
                 held[step.transfer].append(device)
     return held
@@ -48,10 +49,12 @@ def _ends(program: Program, end: type[Send] | type[Receive]) -> dict[Transfer, l
 def _complete(program: Program) -> Iterator[str]:
     """Exactly those tensors travel that a pass of another device needs."""
     problem = program.problem
-    passes = [p for row in program.rows for step in row if isinstance(step, Compute) for p in step.passes]
+    passes = [
+        p for row in program.rows for step in asking(row, SHORT) if isinstance(step, Compute) for p in step.passes
+    ]
     held = frozenset(passes)
     needed: Counter[tuple[Pass, Pass]] = Counter()
-    for p in passes:
+    for p in asking(passes, SHORT):
         for before, _ in problem.network.predecessors(p, held):
             if problem.device(before) != problem.device(p):
                 needed[before, p] += 1
@@ -66,7 +69,7 @@ def _orders(program: Program) -> Iterator[str]:
     """Per pair of devices, the transfers between the two, of both directions, in one order at both ends."""
     seen: dict[_Pair, list[Transfer]] = {}
     for device, row in enumerate(program.rows):
-        for step in row:
+        for step in asking(row, SHORT):
             if not isinstance(step, Compute):
                 peer = step.transfer.target if isinstance(step, Send) else step.transfer.source
                 seen.setdefault((device, peer), []).append(step.transfer)

@@ -21,6 +21,7 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import TypeAlias
 
+from pipesched.deadline import SHORT, asking
 from pipesched.problem.passes import F, Pass
 from pipesched.problem.problem import Problem
 from pipesched.schedule.timeline import Timeline
@@ -108,7 +109,7 @@ class Program:
     def transfers(self) -> Iterator[Transfer]:
         """Every transfer once, device by device, in the order in which each is sent."""
         for row in self.rows:
-            yield from (step.transfer for step in row if isinstance(step, Send))
+            yield from (step.transfer for step in asking(row, SHORT) if isinstance(step, Send))
 
 
 _Event: TypeAlias = Compute | Transfer
@@ -122,7 +123,7 @@ def lower(timeline: Timeline, receives: Receives = Receives.EARLY) -> Program:
     """
     problem = timeline.problem
     rows: list[list[Instruction]] = [[] for _ in range(problem.devices)]
-    for event in _sequence(timeline, receives):
+    for event in asking(_sequence(timeline, receives), SHORT):
         if isinstance(event, Transfer):
             rows[event.source].append(Send(event))
             rows[event.target].append(Receive(event))
@@ -134,7 +135,7 @@ def lower(timeline: Timeline, receives: Receives = Receives.EARLY) -> Program:
 def transfers_of(timeline: Timeline) -> Iterator[Transfer]:
     """Every tensor that leaves its device, in the order of the passes that use them, device by device."""
     problem, schedule = timeline.problem, timeline.schedule
-    for p in schedule.passes():
+    for p in asking(schedule.passes(), SHORT):
         for before, _ in problem.network.predecessors(p, schedule.pass_set):
             source, target = problem.device(before), problem.device(p)
             if source != target:
@@ -143,7 +144,7 @@ def transfers_of(timeline: Timeline) -> Iterator[Transfer]:
 
 def computes_of(timeline: Timeline, device: int) -> Iterator[Compute]:
     """Computes of a device, in order; a block is one compute, any other pair of passes two."""
-    for slot in timeline.schedule.orders[device]:
+    for slot in asking(timeline.schedule.orders[device], SHORT):
         if timeline.in_block(slot[0]):
             yield Compute(slot)
         else:
@@ -161,16 +162,18 @@ def _sequence(timeline: Timeline, receives: Receives) -> list[_Event]:
     rows = [list(computes_of(timeline, device)) for device in range(problem.devices)]
     computes = [compute for row in rows for compute in row]
     events: list[_Event] = [*computes, *transfers_of(timeline)]
-    at = {p: number for number, compute in enumerate(computes) for p in compute.passes}
+    at = {p: number for number, compute in enumerate(asking(computes, SHORT)) for p in compute.passes}
     waits: list[list[int]] = [[] for _ in events]
-    before: dict[int, int] = {at[one.passes[0]]: at[other.passes[0]] for row in rows for other, one in pairwise(row)}
-    for number, earlier in before.items():
+    before: dict[int, int] = {
+        at[one.passes[0]]: at[other.passes[0]] for row in asking(rows) for other, one in pairwise(row)
+    }
+    for number, earlier in asking(before.items(), SHORT):
         waits[number].append(earlier)
-    for number, compute in enumerate(computes):
+    for number, compute in asking(enumerate(computes), SHORT):
         for p in compute.passes:
             needs = (before for before, _ in problem.network.predecessors(p, at))
             waits[number] += [at[q] for q in needs if problem.device(q) == problem.device(p)]
-    for number, event in enumerate(events):
+    for number, event in asking(enumerate(events), SHORT):
         if isinstance(event, Transfer):
             user = at[event.consumer]
             waits[user].append(number)

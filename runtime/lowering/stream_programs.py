@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from pipesched.deadline import SHORT, asking
 from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import Pass, Task
 from pipesched.schedule.stream_orders import stream_orders
@@ -34,7 +35,7 @@ def stream_programs(timeline: Timeline) -> dict[Resource, list[Step]]:
         needed = dict.fromkeys((*needed_by(timeline, task), *events.get(task, ())))
         return Step(task, tuple(other for other in needed if runs_on[other] != runs_on[task]))
 
-    return {resource: list(map(step, tasks)) for resource, tasks in orders.items()}
+    return {resource: list(map(step, asking(tasks, SHORT))) for resource, tasks in orders.items()}
 
 
 def needed_by(timeline: Timeline, task: Task) -> Iterator[Task]:

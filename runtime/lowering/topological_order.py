@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Callable, Sequence
 from graphlib import CycleError, TopologicalSorter
 
+from pipesched.deadline import ask
 from pipesched.errors import Deadlock
 
 # The numbers of the things that each thing, known by its place in the list, comes after.
@@ -26,6 +27,7 @@ def in_order(waits: Waits, rank: Callable[[int], tuple[int, ...]], name: Callabl
     ready: list[tuple[tuple[int, ...], int]] = []
     order: list[int] = []
     while sorter:
+        ask()
         for number in sorter.get_ready():
             heapq.heappush(ready, (rank(number), number))
         order.append(heapq.heappop(ready)[1])

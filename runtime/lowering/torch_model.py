@@ -9,6 +9,7 @@ inserts before, take turns of their own and shift the moments, and the argument 
 
 from __future__ import annotations
 
+from pipesched.deadline import asking
 from pipesched.problem.passes import Pass
 from pipesched.schedule.timeline import Timeline
 from runtime.lowering.programs import (
@@ -35,7 +36,7 @@ def torch_lowered(timeline: Timeline) -> Program:
         leaving.setdefault(transfer.producer, []).append(transfer)
     there: set[tuple[Pass, int]] = set()  # which device holds what a pass yielded
     while any(waiting):
-        for device, queue in enumerate(waiting):
+        for device, queue in asking(enumerate(waiting)):
             if not queue or not _ready(timeline, queue[0], device, there):
                 continue
             compute = queue.pop(0)

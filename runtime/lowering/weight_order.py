@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 
+from pipesched.deadline import SHORT, asking
 from pipesched.problem.passes import BW, B, Pass, W
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
@@ -19,7 +20,7 @@ def weight_microbatches(schedule: Schedule, fused: bool = False) -> dict[Pass, i
     """The micro-batch that each W takes. With `fused` a BW counts as a B and a W, whose micro-batch is then given."""
     found: dict[Pass, int] = {}
     waiting: dict[int, deque[int]] = {}
-    for p in schedule.passes():
+    for p in asking(schedule.passes(), SHORT):
         queue = waiting.setdefault(p.stage, deque())
         if p.kind is B or (p.kind is BW and fused):
             queue.append(p.microbatch)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from pipesched.deadline import SHORT, asking
 from pipesched.problem.features.device_resources import SENDING
 from pipesched.problem.passes import Pass
 from pipesched.problem.problem import Problem
@@ -41,7 +42,7 @@ def boxes_of(timeline: Timeline) -> Iterator[Box]:
     """Every task as a box on the lane of its stream; an overlapped block as its forward above its backward."""
     lane_of = lanes(timeline.problem)
     for device, order in enumerate(timeline.schedule.orders):
-        for slot in order:
+        for slot in asking(order, SHORT):
             if timeline.in_block(slot[0]):
                 yield from _halves(timeline, slot, device, *lane_of[timeline.problem.streams[0]])
                 continue
@@ -78,4 +79,4 @@ def row_shares(problem: Problem) -> float:
 
 def makespan(timeline: Timeline) -> int:
     """The end of the last pass, in ticks; 0 for a timeline of no passes."""
-    return max(map(timeline.end, timeline.schedule.passes()), default=0)
+    return int(timeline.times[1].max(initial=0))

@@ -114,7 +114,7 @@ def _left(view: PipelineView, device: int, stages: Sequence[int]) -> _Left | Non
     microbatches = len(view.microbatches_of[stages[0]])
     later = sum(held[s] for s in stages[1:])
     pairs, most = list[tuple[int, int, int]](), min(_PARAMS.most_pairs, _PARAMS.most_pairs_of_all // view.devices)
-    for first in range(1, microbatches + 1):
+    for first in asking(range(1, microbatches + 1)):
         # On a single stage the two are the same.
         for last in range(1 if len(stages) > 1 else first, first + 1):
             free = None if room is None else room - first * held[stages[0]] - last * later

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from pipesched.deadline import asking
+from pipesched.deadline import SHORT, asking
 from pipesched.problem.formatting import amount
 from pipesched.problem.passes import F
 from pipesched.problem.problem import Objective, Problem
@@ -208,7 +208,7 @@ def _sums(view: PipelineView, device: int, stages: list[int]) -> Sequence[int] |
         if len(least) * (most + 1) > _MOST_SUMS:
             return None
         longer: dict[int, int] = {}
-        for length, held in least.items():
+        for length, held in asking(least.items(), SHORT):
             for count in range(most + 1):
                 total, holds = length + count * ticks, held + count * size
                 if (capacity is None or holds <= capacity) and holds < longer.get(total, holds + 1):
