@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
 from pipesched.files.plan_answers.problem_document import plan_document, plan_from_document
 from pipesched.files.plan_file import plan_problem_from
@@ -18,6 +19,8 @@ from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import schedule_of
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
+from runtime.exporters.catalogue import EXPORTERS
+from runtime.running.job import refuse_unequal
 from solver.limits import Limits
 from solver.planning.plan import plan
 from solver.solve import solve
@@ -210,3 +213,15 @@ def test_a_model_has_layers_of_these_names() -> None:
         _derived(frozen=["moe"])
     line = "plan: model.frozen: found moe; allowed: the model's layers, embedding, layer, mtp, head"
     assert refused.value.mistakes == (line,)
+
+
+def test_no_runtime_is_told_of_backwards_that_no_gradient_reaches() -> None:
+    """Runtimes run a backward of every stage and send it a gradient: the order is none of theirs."""
+    one = problem_from(DOCUMENT)
+    timeline = simulate(one, HEURISTICS["1f1b"].order(one))
+    for exporter in EXPORTERS:
+        if not exporter.every_feature:
+            with pytest.raises(BadInput, match="stages are frozen"):
+                exporter.export(timeline)
+    with pytest.raises(BadInput, match="run: found frozen"):
+        refuse_unequal("run", one)
