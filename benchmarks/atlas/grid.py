@@ -23,7 +23,8 @@ RATIOS = {
 TRANSFERS = tuple(map(Fraction, ("0", "1/20", "1/5")))  # of F; GPT 6.2B of arXiv 2405.15362 has .056
 # Every layer is stored once on each; placements with two copies of the parameters are no choice at equal memory.
 PLACEMENTS = ("linear", "v-shape", "interleaved x2")
-ACTIVATION = 2  # of all layers of a device for one micro-batch; a chunk of two has half of it
+# Units of memory, so that the half that one of two chunks has is whole too: of all layers of a device, a micro-batch.
+ACTIVATION = 2
 FORWARD = 20  # ticks
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+from tests.support.own_session import run_in_own_session
 
 ROOT = Path(__file__).resolve().parents[2]
 # No tensor is made before the fork, so that none of PyTorch's threads has started.
@@ -38,12 +38,5 @@ def run_ranks(world: int, program: Path, arguments: Sequence[object], folder: Pa
         port = str(free.getsockname()[1])
     environment = os.environ | {"PYTHONPATH": str(ROOT), "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-c", _FORKS, str(world), port, str(program), *map(str, arguments)]
-    with subprocess.Popen(
-        command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as process:
-        try:
-            said = process.communicate(timeout=300)[1]
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)  # the ranks, too
-            raise
-    assert process.returncode == 0, said
+    code, errors = run_in_own_session(command, folder, environment)
+    assert code == 0, errors

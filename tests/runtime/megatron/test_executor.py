@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
 import sys
 from dataclasses import dataclass, field
 from functools import cache
@@ -23,6 +21,7 @@ from pipesched.simulation.simulator import simulate
 from runtime.exporters.catalogue import EXPORTERS
 from runtime.exporters.megatron import program_document
 from tests.support.makers import problem, random_order
+from tests.support.own_session import run_in_own_session
 from tests.support.saving_orders import LOOP, MEMORY, RECOMPUTED, TIMELINES, named
 
 # It is imported by the processes alone, which takes long.
@@ -126,13 +125,8 @@ def results(folder: Path) -> list[dict[str, Any]]:
     """What each rank found, by the name of the case."""
     (folder / "cases.json").write_text(json.dumps([case.document(folder) for case in CASES]))
     command = [sys.executable, "-W", "ignore", "-m", "tests.support.megatron_jobs", folder / "cases.json", folder]
-    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True) as run:
-        try:
-            _, errors = run.communicate(timeout=300)
-        except subprocess.TimeoutExpired:
-            os.killpg(run.pid, signal.SIGKILL)  # the ranks, too
-            raise
-    assert run.returncode == 0, errors
+    code, errors = run_in_own_session(command, ROOT, os.environ | {"GLOO_SOCKET_IFNAME": "lo"})
+    assert code == 0, errors
     found = [json.loads((folder / f"{rank}.json").read_text()) for rank in range(4)]
     for rank in found:
         for case in rank.values():

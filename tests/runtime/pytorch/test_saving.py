@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import socket
-import subprocess
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,6 +16,7 @@ from commands.shared.file_arguments import write_schedule
 from pipesched.files.schedule_file import ScheduleFile
 from pipesched.schedule.timeline import Timeline
 from runtime.exporters.rank_program import rank_program
+from tests.support.own_session import run_in_own_session
 from tests.support.saving_orders import TIMELINES, named
 
 pytest.importorskip("torch.distributed.pipelining.schedules")
@@ -193,15 +192,7 @@ def run(folder: Path, groups: int) -> tuple[int, str]:
         ports = [str(one.getsockname()[1]) for one in free]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "script.py", "cases.json", *ports]
-    with subprocess.Popen(
-        command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as process:
-        try:
-            said = process.communicate(timeout=300)[1]
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)  # the ranks, too
-            raise
-    return process.returncode, said
+    return run_in_own_session(command, folder, environment)
 
 
 def of(name: str, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
