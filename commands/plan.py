@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from threading import Event
+from typing import NamedTuple
 
 from commands.options.plan_progress import PlanLines
 from commands.options.search import add_limits, interrupt_sets, limits_of, not_interrupted, progress_line
@@ -14,6 +17,7 @@ from commands.reports.html.plan import plan_report
 from commands.reports.plans.plan import show, with_note
 from commands.reports.plans.plan_files import plan_folder, write_plan
 from commands.reports.timed_files import timed_files
+from commands.shared.batch_sizes import best_of_sizes, refuse_for_several
 from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_json
 from commands.shared.for_runtime import add_plans_for
@@ -28,10 +32,15 @@ from commands.shared.partition_settings import (
     with_partition,
 )
 from commands.shared.watch import add_watch, stop_event
-from pipesched.files.plan_file import read_plan
+from pipesched.files.plan_file import read_plan_sizes
+from pipesched.layers.plan_problem import PlanProblem
+from pipesched.problem.formatting import counted
+from pipesched.results.batch_sizes import SizeResult
 from pipesched.results.plan import Plan
 from pipesched.results.plan_figures import time_parts
 from pipesched.results.solution import Status
+from runtime.partitions.catalogue import PartitionFormat
+from runtime.partitions.plan_settings import PlanSettings
 from solver.planning.progress import PlanProgress
 from solver.planning.sensitivity import Change, sensitivity
 from targets.plans import Narrowed, narrowed_document, narrowed_sentences, planned
@@ -58,30 +67,23 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Exit:
     """Search, print, write."""
-    forms, whole = chosen_formats(args.settings or args.target), read_plan(args.plan)
-    problem = with_partition(whole, args.partition)
-    for text in problem.notes:
-        note(f"note: {args.plan}: {text}")
-    for text in problem.assumptions:
-        note(f"assumed: {text}")
+    forms, sizes = chosen_formats(args.settings or args.target), read_plan_sizes(args.plan)
+    if len(sizes) > 1:
+        refuse_for_several(args, {"explain": "--explain", "partition": "--partition"})
     folder, as_typed = plan_folder(args.output), typed(args.plan)
-    moments: list[PlanProgress] = []
-    line = PlanLines(problem.time_unit)
     stop = stop_event(args)
-    limits = limits_of(args)
     with interrupt_sets(stop), progress_line() as say:
 
-        def tell(moment: PlanProgress) -> None:
-            say(line(moment))
-            if not moments or (moments[-1].value, moments[-1].lower_bound) != (moment.value, moment.lower_bound):
-                moments.append(moment)
+        def search(problem: PlanProblem, own: Namespace) -> _Answer:
+            said = f"{counted(problem.microbatches, 'micro-batch')}: " if len(sizes) > 1 else ""
+            return _searched(problem, own, forms, stop, lambda line: say(said + line))
 
-        answer = planned(whole, problem, args.target, forms, limits, tell, lambda one: say(line(one)), stop)
-        found, narrowed, settings = with_note(answer.found), answer.narrowed, answer.settings
-        half = replace(limits, seconds=limits.seconds / 2)
-        changes = sensitivity(found, half, stop) if args.explain and found.best and not stop.is_set() else []
+        best, results, interrupted = best_of_sizes(sizes, args, search, _result, lambda one: one.found.interrupted)
+    found, narrowed, settings, changes, moments = best
+    found = replace(found, interrupted=interrupted)
     if not args.json:
         more = [] if narrowed is None else narrowed_sentences(found, narrowed)
+        more += results.sentences()
         show(found, changes, more, scope="" if narrowed is None else narrowed.scope)
         show_settings(settings, args.target)
     if found.best is None:
@@ -94,7 +96,7 @@ def run(args: Namespace) -> Exit:
             with timed_files(args, found.best.timeline, found.interrupted) as timed:
                 page = partial(
                     plan_report, found, changes, settings_texts(settings, args.target), moments, args, args.plan,
-                    as_typed, narrowed,
+                    as_typed, narrowed, sizes=[*results.sentences()],
                 )  # fmt: skip
                 write_plan(timed, found, settings, folder, page)
             files, late = timed.paths, timed.interrupted
@@ -105,12 +107,53 @@ def run(args: Namespace) -> Exit:
         # What was found is told even where the disk is full.
         if args.json:
             named = {"files": [str(path) for path in files]}
-            write_json(_document(found, changes, narrowed) | settings_document(settings) | named)
+            of_sizes = {"sizes": results.document()} if results.results else {}
+            write_json(_document(found, changes, narrowed) | of_sizes | settings_document(settings) | named)
     if not args.json:
         files_written(files)
     if found.interrupted or late:
         return Exit.INTERRUPTED
     return {Status.INFEASIBLE: Exit.NO, Status.UNKNOWN: Exit.NOT_FOUND}.get(found.status, Exit.DONE)
+
+
+class _Answer(NamedTuple):
+    """The plan of one size, its restriction, settings, changes and the moments of its search."""
+
+    found: Plan
+    narrowed: Narrowed | None
+    settings: Sequence[PlanSettings]
+    changes: list[Change]
+    moments: list[PlanProgress]
+
+
+def _searched(
+    whole: PlanProblem, args: Namespace, forms: list[PartitionFormat], stop: Event, say: Callable[[str], None]
+) -> _Answer:
+    """The search of one plan problem, with what its file assumes said before."""
+    problem = with_partition(whole, args.partition)
+    for text in problem.notes:
+        note(f"note: {args.plan}: {text}")
+    for text in problem.assumptions:
+        note(f"assumed: {text}")
+    moments: list[PlanProgress] = []
+    line, limits = PlanLines(problem.time_unit), limits_of(args)
+
+    def tell(moment: PlanProgress) -> None:
+        say(line(moment))
+        if not moments or (moments[-1].value, moments[-1].lower_bound) != (moment.value, moment.lower_bound):
+            moments.append(moment)
+
+    answer = planned(whole, problem, args.target, forms, limits, tell, lambda one: say(line(one)), stop)
+    found = with_note(answer.found)
+    half = replace(limits, seconds=limits.seconds / 2)
+    changes = sensitivity(found, half, stop) if args.explain and found.best and not stop.is_set() else []
+    return _Answer(found, answer.narrowed, answer.settings, changes, moments)
+
+
+def _result(problem: PlanProblem, sequences: int | None, one: _Answer) -> SizeResult:
+    """An answer as the result for its size."""
+    found = one.found
+    return SizeResult(problem.microbatches, sequences, found.status, found.value, found.lower_bound, found.reason)
 
 
 def _document(found: Plan, changes: list[Change], narrowed: Narrowed | None) -> dict[str, object]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,8 +19,9 @@ from commands.reports.solved.recommendation import recommendation
 from commands.reports.solved.sensitivity import add_explain, explained
 from commands.reports.solved.solve import Found, show
 from commands.reports.timed_files import TimedFiles, timed_files
+from commands.shared.batch_sizes import best_of_sizes, refuse_for_several
 from commands.shared.catalogue import COMMANDS, Command, Exit, Group
-from commands.shared.file_arguments import add_problem, draw, problem_of, write_schedule
+from commands.shared.file_arguments import add_problem, draw, problem_sizes_of, write_schedule
 from commands.shared.for_runtime import add_schedules_for
 from commands.shared.not_applicable import add_why_not
 from commands.shared.output import (
@@ -37,9 +39,11 @@ from pipesched.files.schedule_file import ScheduleFile, read_schedule
 from pipesched.measurement.calibration import with_measured_times
 from pipesched.measurement.trace import read_measured
 from pipesched.problem.feasibility import why_infeasible
+from pipesched.problem.formatting import counted
 from pipesched.problem.problem import Problem
 from pipesched.problem.relaxed.ample_memory import why_never_limited
 from pipesched.results.analysis.explanation_document import explanation_document
+from pipesched.results.batch_sizes import SizeResult
 from pipesched.results.comparison import OURS
 from pipesched.results.solution import Solution, Status
 from pipesched.schedule.timeline import Timeline
@@ -51,6 +55,15 @@ from targets.schedules import expressed, restricted
 
 # Seconds for the causes of idle time, however short the time.
 _LEAST_SECONDS = 0.5
+# Options for a problem of one size of micro-batches.
+_OF_ONE_SIZE = {
+    "start": "--start",
+    "measured": "--measured",
+    "from_state": "--from-state",
+    "robust": "--robust",
+    "memory_within": "--memory-within, --then-memory",
+    "explain": "--explain",
+}
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -88,17 +101,16 @@ def run(args: Namespace) -> Exit:
         raise BadInput("found --explain-time without --explain; allowed: with --explain, whose seconds it sets")
     if args.robust is not None and args.memory_within is not None:
         raise BadInput("found --robust with --memory-within or --then-memory; allowed: one of them")
-    problem = problem_of(args.problem, args.objective)
+    sizes = problem_sizes_of(args.problem, args.objective)
+    if len(sizes) > 1:
+        refuse_for_several(args, _OF_ONE_SIZE)
+    whole = sizes[0][0]
     if args.from_state is not None:
-        return run_from_state(args, problem)
+        return run_from_state(args, whole)
     if args.measured:
-        problem = with_measured_times(problem, read_measured(args.measured))
-    whole = problem
-    if args.target:
-        refuse_period(problem, "--for is")
-        problem = restricted(problem, args.target)
-    folder, text = _folder(problem, args.output), typed(args.problem)
-    found = _find(problem, args, whole)
+        sizes = [(with_measured_times(whole, read_measured(args.measured)), None)]
+    folder, text = _folder([problem for problem, _ in sizes], args.output), typed(args.problem)
+    found = _find_best_size(sizes, args)
     if not args.json:
         show(found, args.why_not)
         if found.solution.timeline:
@@ -122,11 +134,36 @@ def run(args: Namespace) -> Exit:
     return Exit.INTERRUPTED if late else _exit(found)
 
 
-def _find(problem: Problem, args: Namespace, whole: Problem) -> Found:
+def _find_best_size(sizes: Sequence[tuple[Problem, int | None]], args: Namespace) -> Found:
+    """The search of each size in turn; the best one, with the results of all."""
+
+    def find(problem: Problem, own: Namespace) -> Found:
+        if len(sizes) > 1:
+            note(f"{counted(problem.microbatches, 'micro-batch')}:")
+        return _find(problem, own)
+
+    found, results, interrupted = best_of_sizes(sizes, args, find, _result, lambda one: one.solution.interrupted)
+    return replace(found, solution=replace(found.solution, interrupted=interrupted), sizes=results)
+
+
+def _result(problem: Problem, sequences: int | None, found: Found) -> SizeResult:
+    """The result for a size: of a period, the time of all micro-batches."""
+    solution = found.solution
+    tick = solution.problem.tick * (problem.microbatches if problem.objective.repeats else 1)
+    value = None if solution.value_ticks is None else solution.value_ticks * tick
+    bound = solution.lower_bound_ticks * tick
+    return SizeResult(problem.microbatches, sequences, solution.status, value, bound, solution.reason)
+
+
+def _find(whole: Problem, args: Namespace) -> Found:
     """Search; then, unless interrupted, for less memory or a smaller mean, and for why it is not faster.
 
-    `whole` is the problem before `--for` restricted it.
+    `whole` is the problem before `--for` restricts it.
     """
+    problem = whole
+    if args.target:
+        refuse_period(problem, "--for is")
+        problem = restricted(problem, args.target)
     if args.explain or args.memory_within is not None:
         refuse_period(problem, "--explain, --then-memory and --memory-within are")
     if args.robust is not None:
@@ -167,9 +204,9 @@ def _seconds_for_idle(solution: Solution, args: Namespace) -> float:
     return max(_LEAST_SECONDS, left)
 
 
-def _folder(problem: Problem, output: str | None) -> Path | None:
+def _folder(problems: Sequence[Problem], output: str | None) -> Path | None:
     """Where to write; made before the search, unless the answer will be that there is nothing to write."""
-    if output is None or why_infeasible(problem):
+    if output is None or all(map(why_infeasible, problems)):
         return None
     if not output or (Path(output).exists() and not Path(output).is_dir()):
         raise BadInput(
@@ -231,6 +268,8 @@ def _extras(found: Found, args: Namespace, files: list[Path]) -> dict[str, objec
     }
     if args.memory_within is not None:
         extras["least_memory"] = None if memory is None else memory.document()
+    if found.sizes.results:
+        extras["sizes"] = found.sizes.document()
     if args.explain:
         extras["explanation"] = None if explanation is None else explanation_document(explanation)
     return extras

@@ -82,12 +82,14 @@ def test_the_examples_and_the_documented_problem_are_read() -> None:
     for path in sorted((ROOT / "examples").glob("*.yaml")):
         assert read_problem(path).microbatches > 0
     documented = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "problem-file.md").read_text(), re.DOTALL)
+    from pipesched.files.batch_sizes import with_each_size
     from pipesched.files.exact_numbers import read_yaml
 
-    problems = [problem_from(read_yaml(text, "docs"), "docs") for text in documented]
+    documents = [with_each_size(read_yaml(text, "docs"), "docs")[0].document for text in documented]
+    problems = [problem_from(document, "docs") for document in documents]
     plain, batch, of_tasks, lost, chains, two_models, pieces = problems
     shares = [ticks * batch.tick for ticks in (batch.stages[0].forward, batch.stages[0].fused)]
-    assert shares == [Fraction("6.2"), Fraction("12.4")]
+    assert shares == [Fraction("11.2"), Fraction("22.4")]
     assert costs_of(plain).overlapped is not None
     assert (lost.devices, chains.walks.shares) == (15, (6, 2))
     assert two_models.placement.chains == ((0, 1, 2, 3), (4, 5, 6, 7))

@@ -131,6 +131,13 @@ def _overhead(draft: Draft) -> None:
     draft.document["stage_overhead"] = {"forward": 1, "backward": 1}
 
 
+def _batch(draft: Draft) -> None:
+    """The layers' costs become those of a batch."""
+    draft.document["batch"] = {"size": 6 * draft.document["microbatches"]}
+    if "stage_overhead" not in draft.document:
+        draft.document["batch"]["overhead"] = {"forward": 1, "backward": 2, "transfer": 1}
+
+
 def _links(draft: Draft) -> None:
     draft.document["transfer"] = [[0, 1], [2, 0]]
 
@@ -222,6 +229,7 @@ SWITCHES = (
     Switch("attention", ("layers.attention", "layers.attention_backward"), _attention, "", ("pieces",)),
     Switch("kept for later", ("layers.kept_for_later",), _kept, "", ("pieces",)),
     Switch("overhead", ("stage_overhead",), _overhead),
+    Switch("batch", ("batch",), _batch),
     Switch("transfer", ("transfer",), _set("transfer", 1, HALF), "transfer"),
     Switch("links", ("transfer",), _links, "transfer"),
     Switch("sending stream", ("transfer",), _sending, "", ("transfer",)),

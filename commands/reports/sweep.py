@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from commands.shared.output import percent
@@ -65,13 +65,16 @@ def columns(found: Table) -> list[Column]:
     made += [Column(f"best {name}{unit}", True), Column(f"lower bound{unit}", True, 1), Column("gap", True)]
     made += [Column(IDLE, True, 2), Column(BUBBLE, True, 3), Column(f"peak memory\n({found.memory_unit})", True, 3)]
     made += [Column("best published", False, 4), Column("to best", True, 4)]
+    if found.sweep.of_batch:
+        made += [Column("above\nleast", True)]
     made += [Column("status", False, 6)]
     return made
 
 
 def rows(found: Table) -> list[list[str]]:
     """A row for each cell."""
-    return [_cells(row) for row in found.rows]
+    above = found.above_least
+    return [_cells(row, [percent(_share(above, row))] if found.sweep.of_batch else []) for row in found.rows]
 
 
 def place(row: Row) -> str:
@@ -79,7 +82,12 @@ def place(row: Row) -> str:
     return ", ".join(f"{name} {_shown(value)}" for name, value in row.cell.at)
 
 
-def _cells(row: Row) -> list[str]:
+def _share(above: Mapping[int, Fraction], row: Row) -> float | None:
+    own = above.get(row.cell.number)
+    return None if own is None else float(own)
+
+
+def _cells(row: Row, above: list[str]) -> list[str]:
     known, best = row.outcome, row.best_published
     texts = [str(row.cell.number), *(_shown(value) for _, value in row.cell.at)]
     texts += [_number(row.value), _number(row.lower_bound), percent(None if known is None else known.gap)]
@@ -87,7 +95,7 @@ def _cells(row: Row) -> list[str]:
     texts += [percent(None if known is None else known.idle(row.objective)), percent(bubble)]
     texts += [_number(max(known.peak_memory)) if known and known.peak_memory else ""]
     texts += ["" if best is None else best.name, "" if row.ratio is None else f"{float(row.ratio):.3f}"]
-    return [*texts, row.state.value]
+    return [*texts, *above, row.state.value]
 
 
 def reasons(found: Table) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Literal
 from commands.shared.output import idle_shown, note, percent, times_shown
 from pipesched.errors import BadInput
 from pipesched.files.atomic_write import write_whole
-from pipesched.files.problem_file import read_problem, with_objective
+from pipesched.files.problem_file import read_problem, read_problem_sizes, with_objective
 from pipesched.files.schedule_file import ScheduleFile, to_text
 from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Objective, Problem
@@ -39,7 +39,15 @@ def add_json(parser: ArgumentParser) -> None:
 
 def problem_of(path: str, objective: str | None) -> Problem:
     """The problem of a file, with the objective asked for."""
-    problem = read_problem(path)
+    return _of(read_problem(path), path, objective)
+
+
+def problem_sizes_of(path: str, objective: str | None) -> list[tuple[Problem, int | None]]:
+    """The problem of each size of a micro-batch that the file lists, with its sequences."""
+    return [(_of(problem, path, objective), sequences) for problem, sequences in read_problem_sizes(path)]
+
+
+def _of(problem: Problem, path: str, objective: str | None) -> Problem:
     for text in problem.notes:
         note(f"note: {path}: {text}")
     return with_objective(problem, Objective(objective)) if objective else problem

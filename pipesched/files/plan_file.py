@@ -8,9 +8,11 @@ from math import ceil, floor, lcm
 from pathlib import Path
 
 from pipesched.errors import BadInput
+from pipesched.files.batch_sizes import sizes_of, with_each_size
 from pipesched.files.fields.link_times import latency_of, links_of, stream_of
 from pipesched.files.fields.together import refused_together
 from pipesched.files.other_kinds import Kind, refuse_other_kinds
+from pipesched.files.plans.batch import batch_mistakes, with_batch
 from pipesched.files.plans.checks import choices_of, plan_mistakes
 from pipesched.files.plans.device_classes import orders_of, slowness_of, with_device_classes
 from pipesched.files.plans.frozen import notes_on_frozen, with_frozen_layers
@@ -50,6 +52,18 @@ def read_plan(path: str | Path) -> PlanProblem:
     return plan_problem_from(document, str(path), Path(path).stem)
 
 
+def read_plan_sizes(path: str | Path) -> list[tuple[PlanProblem, int | None]]:
+    """The plan problem of each size of a micro-batch that a file lists, with its sequences; one where it lists none."""
+    document = read_document(path)
+    if sizes_of(document, str(path)) is None:
+        return [(read_plan(path), None)]
+    refuse_other_kinds(document, path, Kind.PLAN)
+    return [
+        (plan_problem_from(one, str(path), Path(path).stem), sequences)
+        for one, sequences in with_each_size(document, str(path))
+    ]
+
+
 def plan_problem_from(
     document: object, source: str = "plan", default_name: str = "plan", steps: Steps | None = None
 ) -> PlanProblem:
@@ -58,12 +72,13 @@ def plan_problem_from(
     `steps` are those of times and of memory to which numbers are rounded, where these are known.
     """
     try:
-        document = in_plain_numbers(document, PLAN)
+        whole = in_plain_numbers(document, PLAN)
+        document = with_batch(whole)
         form, found, wrong = parse_model(PlanFile, document, required_of(document))
         filled, broken_rules = with_derived_layers(form, wrong)
         form, of_classes = with_device_classes(filled.form, wrong)
         found += [*broken_rules, *of_classes, *plan_mistakes(form, wrong)]
-        found += refused_together(REFUSED, document, wrong)
+        found += [*batch_mistakes(whole, wrong), *refused_together(REFUSED, whole, wrong)]
     except BadInput as error:
         raise BadInput(*(f"{source}: {mistake}" for mistake in error.mistakes)) from None
     if found:

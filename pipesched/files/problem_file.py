@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pipesched.errors import BadInput
+from pipesched.files.batch_sizes import sizes_of, with_each_size
 from pipesched.files.compressed import DAMAGED, opened, own_ending
 from pipesched.files.exact_numbers import read_json, read_yaml
 from pipesched.files.features.catalogue import FEATURES, AttachedProblems, SeveralProblems, refused_with_value
@@ -49,6 +50,18 @@ def read_problem(path: str | Path) -> Problem:
     if visualiser_file.looks_like_one(document):
         document = visualiser_file.to_problem_document(document, str(path))
     return problem_from(document, str(path), Path(path).stem)
+
+
+def read_problem_sizes(path: str | Path) -> list[tuple[Problem, int | None]]:
+    """The problem of each size of a micro-batch that a file lists, with its sequences; one where it lists none."""
+    document = read_document(path)
+    if sizes_of(document, str(path)) is None:
+        return [(read_problem(path), None)]
+    refuse_other_kinds(document, path, Kind.PROBLEM)
+    return [
+        (problem_from(one, str(path), Path(path).stem), sequences)
+        for one, sequences in with_each_size(document, str(path))
+    ]
 
 
 def read_document(path: str | Path) -> object:

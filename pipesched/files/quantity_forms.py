@@ -50,6 +50,7 @@ PLAN = Form(
         **{f"layers.{key}": Kind.TIME for key in ("forward", "backward", "weight", "fused", "recompute.time")},
         **{f"{whose}.{key}": Kind.TIME for whose in ("layers", "encoder") for key in ("gather", "reduce", "step")},
         **FEATURES["parameters"].with_units,
+        **FEATURES["batch"].with_units,
         **{f"encoder.{key}": Kind.TIME for key in ("forward", "backward", "weight", "fused")},
         **{f"encoder.{key}": Kind.MEMORY for key in ("memory", "activation", "freed_by_backward", "gathered")},
         "transfer": Kind.TIME,

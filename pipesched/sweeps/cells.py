@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pipesched.errors import BadInput
+from pipesched.files.batch_sizes import with_axis_of_sizes
 from pipesched.files.exact_numbers import write_json
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.files.problem_file import problem_from, read_document
@@ -140,6 +141,7 @@ def sweep_of(
     default_name: str = "sweep",
 ) -> Sweep:
     """The sweep of a document with the keys of a problem or plan file."""
+    document = with_axis_of_sizes(document, source)
     axes = axes_of(document, options, same_model, source)
     base = without_field(document, "sweep")
     name = str(base.get("name") or default_name)

@@ -35,7 +35,9 @@ def columns(table: Table) -> dict[str, list[Any]]:
         name = axis.name if axis.name not in _columns_of(table.rows[0]) else f"axis {axis.name}"
         found[name] = [float(n) for n in numbers if n is not None] if exact else [label(value) for value in values]
     rows = [_columns_of(row) for row in table.rows]
-    return found | {name: [row[name] for row in rows] for name in rows[0]}
+    above = [table.above_least.get(row.cell.number) for row in table.rows]
+    shares = [None if share is None else float(share) for share in above]
+    return found | {name: [row[name] for row in rows] for name in rows[0]} | {"above_least": shares}
 
 
 def to_csv(table: Table) -> str:

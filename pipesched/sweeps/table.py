@@ -133,7 +133,8 @@ class Table(Tabular):
 
     def records(self) -> list[dict[str, Any]]:
         """A row for each cell: the values of its fields, then what is known."""
-        return [row.record() for row in self.rows]
+        above = self.above_least
+        return [row.record() | {"above_least": _number(above.get(row.cell.number))} for row in self.rows]
 
     @property
     def first(self) -> Problem | PlanProblem:
@@ -156,11 +157,16 @@ class Table(Tabular):
     @property
     def above_least(self) -> dict[int, Fraction]:
         """By cell, the share by which its value is above the least of all; empty where their objectives differ."""
-        values = {row.cell.number: row.value for row in self.rows if row.value is not None}
+        values = {row.cell.number: self._of_batch(row) for row in self.rows if row.value is not None}
         least = min(values.values(), default=Fraction(0))
         if not least or len({row.objective for row in self.rows if row.value is not None}) > 1:
             return {}
         return {number: value / least - 1 for number, value in values.items()}
+
+    def _of_batch(self, row: Row) -> Fraction:
+        """Its value; of a batch's period that of all micro-batches, since cells have different numbers of them."""
+        value = row.value or Fraction(0)
+        return value * row.cell.problem.microbatches if self.sweep.of_batch and row.objective == "period" else value
 
     def document(self) -> dict[str, Any]:
         """The whole sweep as plain data: the object of `sweep --json`."""

@@ -41,11 +41,12 @@ class Around(NamedTuple):
 def plan_report(
     plan: Plan, changes: Sequence[Change], settings: Mapping[str, tuple[list[str], str]],
     moments: Sequence[PlanProgress], args: Namespace, source: str, text: str | None, narrowed: Narrowed | None = None,
-    around: Around | None = None,
+    around: Around | None = None, sizes: Sequence[str] = (),
 ) -> str:  # fmt: skip
     """The page. `settings` are notes and a text, or why there is none, by runtime; `text` the file `source` as typed.
 
-    `narrowed` is what the command restricts the plan to; `around` is for a page that has more than the plan.
+    `narrowed` is what the command restricts the plan to; `around` is for a page that has more than the plan;
+    `sizes` are lines on other sizes of micro-batches.
     """
     best = plan.best
     assert best is not None
@@ -70,6 +71,8 @@ def plan_report(
     if narrowed is not None:
         said: list[Part] = [Paragraph(f"{capitalised(one)}.") for one in narrowed_sentences(plan, narrowed)]
         sections.insert(1, Section(f"For {narrowed.name or 'the partition given'}", said))
+    if sizes:
+        sections.insert(1, Section("Sizes of micro-batches", [Points(sizes)]))
     if changes:
         table = _table(CHANGES, change_rows(plan, changes), "Best plans under changed numbers")
         sections.append(Section("What changes would bring", [table]))

@@ -124,6 +124,8 @@ def _why_not_better(found: Found) -> list[Part]:
 
 def _sections(found: Found) -> list[Section]:
     sections = []
+    if found.sizes.results:
+        sections.append(Section("Sizes of micro-batches", [Points([*found.sizes.sentences()])]))
     if found.noise:
         said = robustness.sentences(found.solution.problem, found.noise, found.solution.value)
         sections.append(Section("Under noise", [Points(said)]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from commands.reports import schedule_table
 from commands.reports.solved import min_memory, robustness, sensitivity
@@ -13,6 +13,7 @@ from pipesched.problem.rescale import in_ticks_of
 from pipesched.results.analysis.explanation import Explanation
 from pipesched.results.analysis.least_memory import LeastMemory
 from pipesched.results.analysis.robustness import Robustness
+from pipesched.results.batch_sizes import BatchSizes
 from pipesched.results.comparison import with_solution
 from pipesched.results.solution import Solution, Status
 from pipesched.schedule.metrics import Metrics
@@ -23,7 +24,8 @@ from pipesched.simulation.idle_causes import IdleCause
 class Found:
     """All that one run of the command brings: the solution, and what else was asked for.
 
-    `idle` are the causes of idle time, None for want of time or of a schedule.
+    `idle` are the causes of idle time, None for want of time or of a schedule. `sizes` are the results for all sizes of
+    micro-batches, none where the file has one; this is the best.
     """
 
     solution: Solution
@@ -33,6 +35,7 @@ class Found:
     robust: bool = False
     recommended: Recommendation | None = None
     idle: dict[IdleCause, float] | None = None
+    sizes: BatchSizes = field(default_factory=BatchSizes)
 
 
 def verdict(found: Found, metrics: Metrics) -> str:
@@ -64,6 +67,7 @@ def show(found: Found, why_not: bool) -> None:
         print(verdict(found, solution.metrics))
         if found.recommended:
             print(found.recommended)
+        print(*found.sizes.sentences(), sep="\n", end="\n" if found.sizes.results else "")
     schedule_table.show(problem, with_solution(solution), solution.lower_bound_ticks, why_not=why_not)
     if solution.metrics is None:
         complain("no schedule found in the time given")

@@ -8,12 +8,15 @@ from typing import Any
 
 from pydantic import Field
 
+from pipesched.errors import BadInput
+from pipesched.files.batch_sizes import COUNT, SEARCHED, or_several
 from pipesched.files.features.catalogue import FEATURES, Feature, FeatureKeys
 from pipesched.files.fields import field_types
-from pipesched.files.fields.field import finite_number, whole_number
+from pipesched.files.fields.field import as_list, finite_number, whole_number
 from pipesched.files.fields.kind import Kind
 from pipesched.files.fields.section import Section
 from pipesched.files.fields.together import Refused, given, more_than_one
+from pipesched.files.schema_errors import shown
 
 _KEY = "batch"
 
@@ -46,29 +49,40 @@ class Keys(FeatureKeys):
 
 def share_of_microbatch(document: Mapping[str, Any]) -> Mapping[str, Any]:
     """The document of one micro-batch's passes; itself where there is no batch, or where its keys are mistaken."""
-    section, count = document.get(_KEY), whole_number(1)(document.get("microbatches"))
+    section, count = document.get(_KEY), whole_number(1)(document.get(COUNT))
+    if section is not None and (listed := as_list(document.get(COUNT))) is not None:
+        raise BadInput(f"{COUNT}: found {shown(listed)}; allowed: {SEARCHED}")
     times = document.get("times")
     if not isinstance(section, Mapping) or count is None or not isinstance(times, Mapping):
         return document
     own = section.get("overhead")
     overhead = own if isinstance(own, Mapping) else {}
-
-    def of_pass(value: Any, key: str) -> Any:
-        besides = finite_number(overhead.get(key)) or Fraction(0)
-        # Negative ones are refused as they are.
-        return _each(value, lambda x: x if x < 0 or (key == "transfer" and not x) else x / count + besides)
-
-    found = {key: of_pass(value, "backward" if key == "fused" else key) for key, value in times.items()}
+    found = {
+        key: share_of_pass(value, count, overhead.get("backward" if key == "fused" else key), key == "transfer")
+        for key, value in times.items()
+    }
     memory = document.get("memory")
     held = dict(memory) if isinstance(memory, Mapping) else {}
     held.setdefault("activation", 1)
     for key in ("activation", "freed_by_backward", "workspace", "until_end"):
         if key in held:
-            held[key] = _each(held[key], lambda x: x / count)
+            held[key] = scaled(held[key], count)
     return dict(document) | {
         "times": found,
         "memory": held if memory is None or isinstance(memory, Mapping) else memory,
     }
+
+
+def share_of_pass(value: Any, count: int, overhead: Any, if_any: bool = False) -> Any:
+    """Times of a micro-batch's passes of times of the batch's, one of `count`; with `if_any` only times above 0."""
+    besides = finite_number(overhead) or Fraction(0)
+    # Negative ones are refused as they are.
+    return _each(value, lambda x: x if x < 0 or (if_any and not x) else x / count + besides)
+
+
+def scaled(value: Any, count: int) -> Any:
+    """Memory of one of `count` micro-batches."""
+    return _each(value, lambda x: x / count)
 
 
 def _each(value: Any, change: Callable[[Fraction], Fraction]) -> Any:
@@ -88,6 +102,11 @@ def _mistakes(form: Any, _stages: int | None, wrong: frozenset[str]) -> Iterator
         yield f"microbatches: found {form.microbatches}; allowed: what divides batch.size, {size}"
 
 
+def _amend_schema(schema: dict[str, Any]) -> None:
+    """With a batch several numbers of micro-batches may be listed."""
+    schema["properties"][COUNT] = or_several(schema["properties"][COUNT])
+
+
 _OWN = given(_KEY)
 _EITHER = "one of the two"
 _NO_SHARE = "how it shares in a batch has no key"
@@ -103,6 +122,7 @@ FEATURES.register(
     Feature(
         name=_KEY,
         keys=Keys,
+        amend_schema=_amend_schema,
         rewritten=share_of_microbatch,
         mistakes=_mistakes,
         refused=_REFUSED,

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
+from pipesched.files.batch_sizes import COUNT
 from pipesched.files.limits import LARGEST
 from pipesched.files.plans.derived_layers import derived_from, model_mistakes
 from pipesched.files.plans.schema import LayerEntry, PlanFile, PlanMemory, RecomputeEntry
@@ -19,10 +20,14 @@ from pipesched.layers.training_step import TrainingStep
 
 
 def required_of(document: object) -> tuple[str, ...]:
-    """The keys that a plan file must have: `layers`, or `model` in its place; `devices`, or `cluster`."""
+    """The keys that a plan file must have: `layers`, or `model` in its place; `devices`, or `cluster`.
+
+    `microbatches` too, unless a model has a batch that says how many.
+    """
     instead = {"layers": "model", "devices": "cluster"}
     given = document if isinstance(document, dict) else {}
-    return tuple(key for key in PlanFile.required if given.get(instead.get(key, "")) is None)
+    counted = {COUNT} if given.get("model") is not None and given.get("batch") is not None else set()
+    return tuple(key for key in PlanFile.required if given.get(instead.get(key, "")) is None and key not in counted)
 
 
 class Filled(NamedTuple):

@@ -9,10 +9,12 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from pipesched.files.batch_sizes import COUNT, or_several
 from pipesched.files.fields import field_types
 from pipesched.files.fields.section import Section
 from pipesched.files.fields.sweep_field import SweepField
 from pipesched.files.fields.transfer_field import TransferField
+from pipesched.files.plans.batch import PlanBatchSection
 from pipesched.files.plans.fields import (
     ChunksField,
     PartitionField,
@@ -177,6 +179,9 @@ class PlanFile(Section):
     name: field_types.Text | None = Field(None, description="free text; default the file's stem")
     devices: field_types.Count | None = Field(None, description="pipeline ranks")
     microbatches: field_types.Count | None = Field(None, description="micro-batches of one iteration")
+    batch: PlanBatchSection | None = Field(
+        None, description="costs of layers are those of a whole batch; with model: the sequences of a step"
+    )
     time_unit: field_types.Text = Field("", description="a label only")
     layers: list[LayerEntry] | None = Field(None, description="the model's layers, first to last")
     model: ModelSection | None = Field(None, description="in place of layers: a transformer's shape")
@@ -217,10 +222,13 @@ def json_schema() -> Mapping[str, Any]:
     """The JSON Schema of the plan file, for editors."""
     schema = PlanFile.model_json_schema()
     schema["properties"]["layers"]["anyOf"][0]["minItems"] = 1
-    schema["required"] = ["microbatches"]
+    del schema["required"]
+    schema["properties"][COUNT] = or_several(schema["properties"][COUNT])
+    of_model = schema["$defs"]["ModelSection"]["properties"]
+    of_model["microbatch_size"] = or_several(of_model["microbatch_size"])
     schema["allOf"] = [
         {"anyOf": [{"required": [one], "properties": {one: {"not": {"type": "null"}}}} for one in ways]}
-        for ways in (("devices", "cluster"), ("layers", "model"))
+        for ways in (("devices", "cluster"), ("layers", "model"), (COUNT, "batch"))
     ]
     return schema
 

@@ -38,6 +38,7 @@ def _above_zero(path: str) -> Part:
     return Part(path, path, lambda document: (finite_number(at(document, path)) or 0) > 0)
 
 
+_BATCH, _BATCH_OVERHEAD = given("batch"), given("batch.overhead")
 _FROZEN = Part("layers.frozen", "frozen layers before all that train", _runs_forwards_alone)
 _OVERLAPS = Part("overlap_next", "overlap_next", lambda document: document.get("overlap_next") is True)
 _SPANS = "passes without length of frozen stages end a device's span only when gradients are back at its place"
@@ -56,8 +57,11 @@ REFUSED = (
     Refused(of_value("objective", "span"), _FROZEN, "makespan", _SPANS),
     Refused(_OVERLAPS, _FROZEN, "one of the two", _SPANS),
     *(Refused(_above_zero(path), _FROZEN, "0", _NONE_THERE)
-      for path in ("stage_overhead.backward", "parameters.reduce.time", "parameters.step.time")),
+      for path in ("stage_overhead.backward", "batch.overhead.backward", "parameters.reduce.time",
+                   "parameters.step.time")),
     Refused(_SCHEDULE, _ENCODER, "free", "no published schedule has an encoder"),
+    Refused(_BATCH, _ENCODER, "one of the two", "how its passes share in a batch has no key"),
+    Refused(_BATCH_OVERHEAD, given("stage_overhead"), "one of the two", "both are of each pass"),
     *(Refused(_SENDING, one, "transfers that occupy no stream", "transfers of modules occupy none")
       for one in _MODULES),
     *(Refused(_BOTH_WAYS, one, "placements that hold each stage once", "a module feeds one copy of a stage")

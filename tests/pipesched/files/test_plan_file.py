@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipesched.errors import BadInput
+from pipesched.files.batch_sizes import with_each_size
 from pipesched.files.exact_numbers import read_json, read_yaml, write_json
 from pipesched.files.plan_answers.problem_document import plan_document, plan_from_document
 from pipesched.files.plan_file import plan_problem_from, read_plan
@@ -117,6 +118,7 @@ def test_schema_for_editors_is_current():
 
 def test_editors_ask_for_devices_or_classes_of_them_and_for_layers_or_a_model():
     assert accepts(GOOD, json_schema)
+    assert accepts({key: value for key, value in GOOD.items() if key != "microbatches"} | {"batch": {}}, json_schema)
     for key in ("devices", "microbatches", "layers"):
         assert not accepts({other: value for other, value in GOOD.items() if other != key}, json_schema)
 
@@ -126,8 +128,10 @@ def test_examples_and_the_documented_file_are_read():
         assert read_plan(path).model.most_stages >= read_plan(path).cluster.devices
         assert accepts(read_yaml(path.read_text(), path.name), json_schema)
     blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "plans.md").read_text(), re.DOTALL)
-    documented, pieces, frozen, own, classes, encoder = blocks
+    documented, pieces, batch, frozen, own, classes, encoder = blocks
     assert len(plan_problem_from(read_yaml(documented, "docs")).model.sequence) == 63
+    (first, *_) = with_each_size({"devices": 4} | read_yaml(batch, "docs"), "docs")
+    assert plan_problem_from(first.document).model.layers[0].forward == 5
     cut = plan_problem_from({"devices": 4, "microbatches": 4} | read_yaml(pieces, "docs")).choices
     assert {choice.pieces for choice in cut} == {1, 2, 4, 8}
     assert plan_problem_from({"devices": 4, "microbatches": 4} | read_yaml(own, "docs")).model.parameters.some

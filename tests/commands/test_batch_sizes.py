@@ -1,0 +1,119 @@
+"""`solve` and `plan` of a file that lists sizes of micro-batches: the best one, and by how much each other is worse."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commands.main import main
+from commands.shared.batch_sizes import best_of_sizes
+from pipesched.files.problem_file import problem_from
+from pipesched.results.batch_sizes import BatchSizes, SizeResult
+from pipesched.results.solution import Status
+
+BATCH: dict[str, Any] = {"size": 8, "overhead": {"forward": 1, "backward": 2}}
+PROBLEM: dict[str, Any] = {
+    "devices": 2, "microbatches": [2, 4, 8], "batch": BATCH, "times": {"forward": 8, "backward": 16},
+}  # fmt: skip
+PLAN: dict[str, Any] = {
+    "devices": 2, "microbatches": [2, 4, 8], "batch": BATCH, "placement": "linear",
+    "layers": [{"name": "block", "count": 2, "forward": 8, "backward": 16}],
+}  # fmt: skip
+
+
+def _file(folder: Path, document: dict[str, Any]) -> str:
+    path = folder / "file.json"
+    path.write_text(json.dumps(document))
+    return str(path)
+
+
+def _expected(microbatches: int) -> Fraction:
+    """(M + 1) passes there and back on each of two equal devices."""
+    return (microbatches + 1) * (3 + Fraction(24, microbatches))
+
+
+@pytest.mark.parametrize(("command", "document"), [("solve", PROBLEM), ("plan", PLAN)])
+def test_the_best_size_and_the_others(
+    command: str, document: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--time-limit", "20", "--workers", "1", "--json", "-o", str(tmp_path / "out")]
+    assert main([command, _file(tmp_path, document), *options]) == 0
+    found = json.loads(capsys.readouterr().out)
+    values = {one["microbatches"]: one["value"] for one in found["sizes"]}
+    assert values == {count: float(_expected(count)) for count in (2, 4, 8)}
+    least = min(values.values())
+    assert found["value"] == least
+    assert [one["microbatch_size"] for one in found["sizes"]] == [4, 2, 1]
+    for one in found["sizes"]:
+        assert one["above_least"] == pytest.approx(one["value"] / least - 1, abs=1e-12)
+        assert (one["status"], one["at_least_above"]) == ("optimal", one["above_least"])
+    report = (tmp_path / "out" / "report.html").read_text()
+    assert "Sizes of micro-batches" in report
+    assert "8 micro-batches of 1 sequence: 20.00 % longer" in report
+
+
+def test_of_periods_the_time_of_all_micro_batches_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a period alone, small micro-batches always have the least."""
+    options = ["--objective", "period", "--time-limit", "20", "--workers", "1", "--json"]
+    assert main(["solve", _file(tmp_path, PROBLEM), *options]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [one["value"] for one in found["sizes"]] == [24 + 3 * count for count in (2, 4, 8)]
+    assert found["value"] == (24 + 3 * 2) / 2
+
+
+@pytest.mark.parametrize(
+    ("command", "document", "option"),
+    [("solve", PROBLEM, "--explain"), ("solve", PROBLEM, "--then-memory"), ("plan", PLAN, "--explain")],
+)
+def test_options_of_one_size(
+    command: str, document: dict[str, Any], option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, _file(tmp_path, document), option]) == 2
+    assert "found with a list of sizes in the file; allowed: one size" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["simulate", "compare"])
+def test_other_commands_take_one_size(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    more = ["--schedule", "1f1b"] if command == "simulate" else []
+    assert main([command, _file(tmp_path, PROBLEM), *more]) == 2
+    said = capsys.readouterr().err
+    assert "microbatches: found [2, 4, 8]; allowed: one here; solve, plan and sweep search a list" in said
+
+
+def test_after_an_interruption_no_size_is_searched() -> None:
+    problem = problem_from(PROBLEM | {"microbatches": 2})
+
+    def result_of(asked: object, sequences: int | None, found: int) -> SizeResult:
+        assert asked is problem
+        return SizeResult(2, sequences, Status.FEASIBLE, Fraction(found), Fraction(1))
+
+    calls = iter((7, 5, 3))
+    best, results, interrupted = best_of_sizes(
+        [(problem, 4), (problem, 2), (problem, 1)],
+        Namespace(time_limit=30.0),
+        lambda _, own: next(calls) if 0 < own.time_limit <= 30 else 0,
+        result_of,
+        lambda found: found == 5,
+    )
+    assert (best, interrupted) == (5, True)
+    assert [one.value for one in results.results] == [7, 5, None]
+    assert results.results[2].reason == "not searched: interrupted before"
+
+
+def test_how_much_worse_as_far_as_is_proved() -> None:
+    sizes = BatchSizes((
+        SizeResult(4, 2, Status.FEASIBLE, Fraction(110), Fraction(105)),
+        SizeResult(8, 1, Status.FEASIBLE, Fraction(100), Fraction(90)),
+        SizeResult(2, 4, Status.INFEASIBLE, None, Fraction(0), "no memory"),
+    ))  # fmt: skip
+    assert [*sizes.sentences()] == [
+        "best size: 8 micro-batches of 1 sequence; every other is worse",
+        "  4 micro-batches of 2 sequences: 10.00 % longer, at least 5.00 %",
+        "  2 micro-batches of 4 sequences: no memory",
+    ]
+    assert [one["at_least_above"] for one in sizes.document()] == [0.05, 0.0, None]
