@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,32 +10,41 @@ from pathlib import Path
 from tests.support.own_session import run_in_own_session
 
 ROOT = Path(__file__).resolve().parents[2]
-# No tensor is made before the fork, so that none of PyTorch's threads has started.
+# No tensor is made before the fork, so that none of PyTorch's threads has started. The store by which ranks find each
+# other has a process of its own, as torchrun's has: it takes a free port and says which, so that none else can take it.
 _FORKS = """
-import os, runpy, sys
+import os, runpy, signal, sys
 import torch.distributed.fsdp
 import torch.distributed.pipelining.schedules
 
-world, port, program, *arguments = sys.argv[1:]
+world, program, *arguments = sys.argv[1:]
+read, write = os.pipe()
+store = os.fork()
+if not store:
+    served = torch.distributed.TCPStore("127.0.0.1", 0, int(world), is_master=True, wait_for_workers=False)
+    os.write(write, str(served.port).encode())
+    os.close(write)
+    signal.pause()
+os.close(write)
+found = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": os.read(read, 16).decode()}
+found |= {"TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RESTART_COUNT": "0"}
 children = []
 for rank in range(int(world)):
     children.append(os.fork())
     if not children[-1]:
-        os.environ |= {"RANK": str(rank), "WORLD_SIZE": world, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        os.environ |= {"RANK": str(rank), "WORLD_SIZE": world} | found
         sys.argv = [program, *arguments]
         runpy.run_path(program, run_name="__main__")
         sys.exit()
 codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+os.kill(store, signal.SIGTERM)
 sys.exit(f"the ranks ended with {codes}" if any(codes) else 0)
 """
 
 
 def run_ranks(world: int, program: Path, arguments: Sequence[object], folder: Path) -> None:
     """Run the program as so many ranks over gloo in a folder; AssertionError with what they said if one fails."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
     environment = os.environ | {"PYTHONPATH": str(ROOT), "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", _FORKS, str(world), port, str(program), *map(str, arguments)]
+    command = [sys.executable, "-c", _FORKS, str(world), str(program), *map(str, arguments)]
     code, errors = run_in_own_session(command, folder, environment)
     assert code == 0, errors

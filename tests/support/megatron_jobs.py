@@ -126,7 +126,7 @@ def _refusal(job: Job, microbatches: int, **settings: Any) -> str:
 def rank_main(rank: int, cases: list[dict[str, Any]], folder: Path) -> None:
     torch.set_num_threads(1)
     store = dist.FileStore(str(folder / "store"), RANKS)
-    dist.init_process_group("gloo", rank=rank, world_size=RANKS, store=store, timeout=timedelta(seconds=60))
+    dist.init_process_group("gloo", rank=rank, world_size=RANKS, store=store, timeout=timedelta(days=1))
     megatron_cpu.patch()
     found = {}
     for case in cases:

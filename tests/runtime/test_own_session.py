@@ -1,0 +1,49 @@
+"""Groups of processes that stand still are ended; those that are slow are not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.own_session import run_in_own_session
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+
+# A child that never ends, and a parent that waits for it.
+_WAITS = """
+import os, signal, sys
+child = os.fork()
+if child:
+    open(sys.argv[1], "w").write(str(child))
+    os.waitpid(child, 0)
+signal.pause()
+"""
+# A child that works now and then, three times as long in all as a group may stand still.
+_SLOW = """
+import os, sys, time
+if not os.fork():
+    for _ in range(45):
+        time.sleep(0.1)
+        began = time.process_time()
+        while time.process_time() - began < 0.01: pass
+    sys.exit()
+os.wait()
+sys.exit("the last line")
+"""
+
+
+def test_a_group_that_waits_for_itself_is_ended_with_all_its_processes(tmp_path: Path) -> None:
+    with pytest.raises(subprocess.TimeoutExpired):
+        run_in_own_session([sys.executable, "-c", _WAITS, str(tmp_path / "child")], tmp_path, os.environ, still=1.5)
+    child = (tmp_path / "child").read_text()
+    state = Path(f"/proc/{child}/stat")
+    assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def test_a_slow_group_is_waited_for(tmp_path: Path) -> None:
+    code, errors = run_in_own_session([sys.executable, "-c", _SLOW], tmp_path, os.environ, still=1.5)
+    assert (code, errors) == (1, "the last line\n")
