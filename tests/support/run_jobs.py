@@ -21,8 +21,8 @@ from runtime.exporters.catalogue import EXPORTERS
 from runtime.pytorch.processes.launch import launch
 from runtime.running.job import Job, ModelSpec, Outcome, job_for
 from runtime.running.torch_version import csv_version
-from solver.limits import Limits
 from solver.solve import solve
+from tests.support.counted import counted
 from tests.support.makers import problem, random_order, schedule
 from tests.support.saving_orders import LOOP, MEMORY, RECOMPUTED, TIMELINES
 
@@ -67,7 +67,7 @@ def from_rows(like: Job, rows: list[list[str]], name: str, comms: bool = True) -
 
 def solved(one: Problem) -> Schedule:
     """The schedule that the solver finds in a little, counted work."""
-    timeline = solve(one, Limits(seconds=600, workers=1, deterministic=0.05)).timeline
+    timeline = solve(one, counted(0.05)).timeline
     assert timeline is not None
     return timeline.schedule
 
@@ -177,14 +177,14 @@ def _without(program: Program | None, word: str) -> Program:
 UNIT = 0.03  # seconds of one unit of time of sleeping stages
 
 
-def asleep(attempt: int = 0) -> Iterator[Job]:
+def asleep() -> Iterator[Job]:
     """Three schedules on stages of exact duration, and one with autograd's split, whose first stage is different."""
     one = problem(3, 6, times={"forward": 2, "backward": 2, "weight": 2})
     orders = {name: HEURISTICS[name].order(one) for name in ("1f1b", "zb-h1")} | {"solved": solved(one)}
     orders["late W"] = schedule_of([_late_weights(orders["zb-h1"], device) for device in range(3)])
     for name, split in (("1f1b", "store"), ("zb-h1", "store"), ("solved", "store"), ("late W", "autograd")):
         yield job(
-            one, orders[name], f"asleep {name}, {split}, {attempt}", model=ModelSpec("sleep"), split=split, steps=3,
+            one, orders[name], f"asleep {name}, {split}", model=ModelSpec("sleep"), split=split, steps=3,
             seconds_per_tick=UNIT * float(one.tick),
         )  # fmt: skip
 
@@ -205,7 +205,7 @@ Ran = dict[str, tuple[Job, Outcome]]
 
 def run_all(jobs: list[Job]) -> Ran:
     """Every job with what came of it, by name."""
-    outcomes = launch(jobs, timeout=60, device="cpu")
+    outcomes = launch(jobs, timeout=300, device="cpu")
     assert len({one.name for one in jobs}) == len(jobs)
     return {one.name: (one, outcome) for one, outcome in zip(jobs, outcomes, strict=True)}
 
