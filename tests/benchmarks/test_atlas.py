@@ -15,8 +15,9 @@ from benchmarks.atlas.row import IMPROVED, Placed, Published, Row, read_rows, wr
 from benchmarks.atlas.sentences import sentences
 from benchmarks.atlas.settle import Effort
 from commands.main import main as pipesched
-from pipesched import Limits, solve
+from pipesched import solve
 from pipesched.problem.problem import Problem
+from tests.support.counted import counted
 
 SMALL = Family(4, 1, "2:2:1", Fraction("1/20"))
 # Processor seconds that last also where kernels are compiled first.
@@ -88,9 +89,7 @@ def test_the_best_of_all_placements_is_that_of_full_searches(surveyed: tuple[Pat
     for point, cells in points(SMALL, SMALL.sweep):
         found = rows[point]
         assert found.proved
-        full = {
-            name: solve(cell.problem, Limits(seconds=60, deterministic=2, workers=1)) for name, cell in cells.items()
-        }
+        full = {name: solve(cell.problem, counted(2)) for name, cell in cells.items()}
         assert found.value == min(one.value for one in full.values() if one.value is not None)
         assert all(found.placed[name].value == full[name].value for name in found.placements)
         assert all((found.placed[name].lower_bound or 0) <= (full[name].value or 0) for name in cells)

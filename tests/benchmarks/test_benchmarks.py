@@ -20,9 +20,10 @@ from pipesched.results.solution import Solution
 from solver.engine.search import Engine
 from solver.limits import Limits
 from solver.solve import solve
+from tests.support.counted import counted
 from tests.support.published import ROWS
 
-LIMITS = Limits(seconds=30, workers=1, deterministic=5)
+LIMITS = counted(5)
 
 
 def a_record(*history: tuple[float, float | None, float], **changes: object) -> Record:

@@ -34,9 +34,9 @@ from pipesched.files.plans.schema import json_schema as plan_schema
 from pipesched.files.problem_file import problem_from
 from pipesched.files.problems.schema import json_schema as problem_schema
 from pipesched.files.problems.together import REFUSED
-from solver.limits import Limits
 from solver.solve import solve
 from tests.support import task_brute_force
+from tests.support.counted import counted
 
 SEED = int(os.environ.get("PIPESCHED_MATRIX_SEED") or datetime.now(UTC).strftime("%Y%m%d"))
 # Cases of a run, by kind, size of the set, and whether every command runs.
@@ -170,7 +170,7 @@ def test_states_of_spans_in_fractions_of_a_tick_are_judged_in_the_answers_ticks(
         "objective": "iteration", "parameters": {"step": {"time": 1}}, "overlap_next": True,
     }  # fmt: skip
     problem = problem_from(document)
-    solution = solve(problem, Limits(seconds=60, deterministic=0.05, workers=1))
+    solution = solve(problem, counted(0.05))
     assert list(replanned(problem, solution, Random(2))) == []
 
 

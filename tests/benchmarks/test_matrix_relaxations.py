@@ -30,8 +30,8 @@ from pipesched.problem.relaxed.relaxations import (
     SAVED_ACTIVATIONS,
 )
 from pipesched.results.solution import Solution, Status
-from solver.limits import Limits
 from solver.solve import solve
+from tests.support.counted import counted
 from tests.support.wrong_relaxations import ACTIVATIONS_KEPT_WHOLE
 
 # Switches of problems that a relaxation changes.
@@ -68,7 +68,7 @@ def _solved(names: tuple[str, ...], seed: int) -> tuple[Problem, Solution] | Non
         least, _ = optimum(case.plain)
     except TooLargeError:
         return None
-    solution = solve(problem, Limits(seconds=60, deterministic=1, workers=1))
+    solution = solve(problem, counted(1))
     if least is None or solution.status is not Status.OPTIMAL or solution.value_ticks is None:
         return None
     assert solution.value_ticks * problem.tick == least

@@ -16,10 +16,10 @@ import pytest
 from commands.main import main
 from pipesched.results.solution import Status
 from pipesched.sweeps.store import Store
-from solver.limits import Limits
 from solver.sweeps.executor import InTurn
 from solver.sweeps.neighbours import CARRIED, Neighbours
 from solver.sweeps.run_sweep import Options, run_sweep
+from tests.support.counted import counted
 from tests.support.sweeps import outcome, sweep
 
 LAYERS = [{"name": "a", "count": 4, "forward": 2, "backward": 3, "weight": 2, "memory": 1, "activation": 1}]
@@ -28,7 +28,7 @@ PLANS = {"devices": 2, "microbatches": 3, "placement": "linear", "layers": LAYER
 
 def solved(path: Path, of: Any) -> Path:
     with Store(path) as store:
-        run_sweep(of, store, InTurn(Event()), Options(Limits(seconds=3, workers=1, deterministic=1)))
+        run_sweep(of, store, InTurn(Event()), Options(counted(1)))
     return path
 
 

@@ -19,8 +19,8 @@ from pipesched.results.solution import Status
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
-from solver.limits import Limits
 from solver.planning.plan import plan
+from tests.support.counted import counted
 
 PLAN: dict[str, Any] = {
     "name": "small",
@@ -130,7 +130,7 @@ def test_all_schedules_are_the_default_and_those_that_do_not_apply_say_why(
 def test_where_no_plan_is_found_it_says_what_is_lacking() -> None:
     """Three layers on device 0, of 1 GB each, with two micro-batches in flight; nothing proves that none fits."""
     tight = {"memory": {"capacity": 4.5, "unit": "GB"}, "decide": {"recompute": "never"}, "placement": "linear"}
-    found = plan(plan_problem_from(PLAN | tight | {"schedule": "1f1b"}), Limits(deterministic=0, workers=1))
+    found = plan(plan_problem_from(PLAN | tight | {"schedule": "1f1b"}), counted(0))
     assert found.status is Status.UNKNOWN
     assert found.reason == (
         "of some plans tried without regard to memory linear with the order of 1f1b lacks least: device 0 needs 4.5 GB "

@@ -18,13 +18,13 @@ from pipesched.results.solution import Status
 from pipesched.validation.validator import validate
 from runtime.exporters.catalogue import EXPORTERS
 from runtime.exporters.restrictions import RESTRICTIONS
-from solver.limits import Limits
 from solver.solve import solve
 from targets.schedules import expressed, restricted
 from tests.support.brute_force import optimum
+from tests.support.counted import counted
 from tests.support.makers import problem
 
-SURE = Limits(seconds=600, workers=1, deterministic=5)
+SURE = counted(5)
 
 
 def linear(random: Random) -> Problem:

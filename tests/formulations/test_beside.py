@@ -19,18 +19,18 @@ from pipesched.files.plan_file import plan_problem_from, read_plan
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.feasibility import why_infeasible
-from solver.limits import Limits
 from solver.planning.budget import Budget
 from solver.planning.partitions.master import Master
 from solver.solve import solve
+from tests.support.counted import counted
 
-LIMITS = Limits(deterministic=0.3, workers=1)
+LIMITS = counted(0.3)
 EXAMPLE = Path(__file__).parents[2] / "examples" / "plans" / "vision-encoder.yaml"
 
 
 def least(plan: PlanProblem) -> Fraction:
     """The bound over all partitions of the only placement, in the file's unit."""
-    bound = Master(plan, plan.choices[0]).cheapest(Budget(Limits(deterministic=2, workers=1), Event()), 2).bound
+    bound = Master(plan, plan.choices[0]).cheapest(Budget(counted(2), Event()), 2).bound
     assert bound is not None, "there are plans"
     return bound * plan.tick
 

@@ -23,10 +23,10 @@ from solver.backends.cp_sat import Parameters, solve_model
 from solver.backends.exact_search import improve
 from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
-from solver.limits import Limits
+from tests.support.counted import counted
 from tests.support.makers import problem
 
-SURE = Limits(seconds=600, workers=1, deterministic=20)
+SURE = counted(20)
 # Placements and micro-batches of which every order can be tried: with a split backward, and with full ones only.
 SHAPES = (
     ({"placement": "linear"}, 1, 3, 4),

@@ -22,11 +22,11 @@ from pipesched.schedule.schedule import schedule_of
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from solver.construction.list_scheduling import list_schedules, sequential
-from solver.limits import Limits
 from solver.solve import solve
 from solver.tasks.dispatch import expanded
 from solver.tasks.placing import placed_in, put_back
 from solver.tasks.placing import schedule_of as schedule_of_placed
+from tests.support.counted import counted
 from tests.support.expert_parallel import mean_layers
 
 
@@ -111,7 +111,7 @@ def test_a_recomputation_that_a_window_adds_runs_while_its_parameters_are_there(
     """All activations are recomputed in full at first: windows then choose the other recomputation for some."""
     problem, memory = problem_from(GATHERED), GATHERED["memory"]
     full = problem_from(GATHERED | {"memory": memory | {"recompute": memory["recompute"][:1]}})
-    start = solve(full, Limits(seconds=60, deterministic=0.1, workers=1)).timeline
+    start = solve(full, counted(0.1)).timeline
     assert start is not None
     timeline = simulate(problem, start.schedule)
     placed, rng = placed_in(jobs_of(problem), timeline), Random(0)

@@ -13,7 +13,6 @@ import pytest
 import pipesched
 from pipesched import (
     BadInput,
-    Limits,
     compare,
     explain,
     frontier,
@@ -30,8 +29,9 @@ from pipesched import (
 )
 from pipesched.results.comparison import Comparison
 from pipesched.results.tabular import Tabular
+from tests.support.counted import counted
 
-SURE = Limits(seconds=30, workers=1, deterministic=0.05)
+SURE = counted(0.05)
 TIMES = {"forward": 1.5, "backward": 1.5, "weight": 0.5}
 PROBLEM = problem_from(
     {"name": "<b>it", "devices": 2, "microbatches": 3, "times": TIMES, "memory": {"capacity": 3, "activation": 1}}

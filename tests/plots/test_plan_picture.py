@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 import plots.plan
 from pipesched.files.plan_file import plan_problem_from
 from plots.plan import render_plan
-from solver.limits import Limits
 from solver.planning.plan import plan
+from tests.support.counted import counted
 
 TYPES = 9
 
@@ -27,7 +27,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch, **keys: Any) -> Figure:
         "chunks": 1,
     } | keys
     document = {key: value for key, value in document.items() if value is not None}
-    found = plan(plan_problem_from(document), Limits(seconds=60, deterministic=1, workers=1))
+    found = plan(plan_problem_from(document), counted(1))
     assert found.best is not None
     figures: list[Figure] = []
     monkeypatch.setattr(plots.plan, "saved", lambda figure, _: figures.append(figure) or b"")

@@ -24,7 +24,7 @@ from pipesched.validation.validator import validate
 from solver.backends.destructive_bound import RefutedValue, destructive_bounds
 from solver.construction.list_scheduling import list_schedules
 from solver.construction.timing import best_times
-from solver.limits import Limits
+from tests.support.counted import counted
 from tests.support.task_brute_force import optimum
 
 TINY = {"devices": 2, "microbatches": 3, "times": {"forward": 2, "backward": 4, "transfer": 1}}
@@ -61,7 +61,7 @@ def test_a_schedule_is_the_same_as_one_of_the_chains(order: str) -> None:
 
 
 def test_an_order_that_is_free_may_be_better() -> None:
-    fixed, free = (solve(unequal(order), Limits(workers=1, deterministic=2)) for order in ("fixed", "free"))
+    fixed, free = (solve(unequal(order), counted(2)) for order in ("fixed", "free"))
     assert fixed.status is free.status is Status.OPTIMAL
     assert fixed.value is not None
     assert free.value is not None
@@ -92,7 +92,7 @@ def test_unequal_microbatches_have_no_period() -> None:
 def test_a_start_in_the_terms_of_the_problem() -> None:
     problem = unequal("free")
     known = simulate(problem, next(iter(list_schedules(problem))))
-    found = solve(problem, Limits(workers=1, deterministic=0), start=known)
+    found = solve(problem, counted(0), start=known)
     assert found.value is not None
     assert Fraction(found.value) <= measure(known).makespan_ticks * problem.tick
     assert found.timeline is not None
@@ -115,7 +115,7 @@ def test_tasks_on_several_streams_scale_and_keep_the_order() -> None:
                 "microbatch_order": order,
             }
         )
-        found = solve(problem, Limits(workers=1, deterministic=0.5))
+        found = solve(problem, counted(0.5))
         assert found.timeline is not None
         assert found.status is Status.OPTIMAL
         assert validate(found.timeline) == []
@@ -140,7 +140,7 @@ def test_a_job_shop_is_bounded_by_intervals() -> None:
     best = optimum_of(problem)
     assert best is not None
     known = [Fraction(0), best + 9]
-    limits = Limits(workers=1, deterministic=100)
+    limits = counted(100)
     for found in destructive_bounds(chains, limits, 60, lambda: (known[0], known[1]), Event()):
         if isinstance(found, RefutedValue):
             known[0] = Fraction(found.value)
@@ -169,5 +169,5 @@ def test_published_orders_that_recompute_or_offload_are_tried_on_unequal_microba
             "microbatch_order": "fixed",
         }
     )
-    found = solve(problem, Limits(workers=1, deterministic=4))
+    found = solve(problem, counted(4))
     assert (found.status, found.value) == (Status.OPTIMAL, 37)

@@ -17,9 +17,9 @@ from pipesched.schedule.rescale import value_of
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from solver.bounds.saving.certificates import certificates
-from solver.limits import Limits
 from solver.solve import solve
 from tests.support import brute_force, task_brute_force
+from tests.support.counted import counted
 from tests.support.makers import problem
 from tests.support.task_brute_force import TooManyOrdersError
 
@@ -43,7 +43,7 @@ _ON_STREAM: tuple[tuple[int, dict[str, Any], int, tuple[tuple[int, int], ...]], 
     (3, {}, 3, ((1, 2), (1, 2))),
 )
 # Units of CP-SAT's work in which each is proved.
-PROVED = Limits(seconds=600, workers=1, deterministic=3)
+PROVED = counted(3)
 _MOST_ORDERS, _MOST_ORDERS_OF_STREAMS = 5_000, 1_000
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.results.plan import Plan
 from pipesched.validation.validator import validate
-from solver.limits import Limits
 from solver.planning.plan import plan
+from tests.support.counted import counted
 
 # Not even enough for one call of CP-SAT: what is found is found by simulating first plans.
-AT_ONCE = Limits(seconds=60, deterministic=1e-9, workers=1)
+AT_ONCE = counted(1e-9)
 
 
 def at_once(problem: PlanProblem) -> Plan:

@@ -34,12 +34,12 @@ from solver.backends.recheck_refutation import recheck_refutation
 from solver.bounds.analytic.catalogue import BOUNDS, certificates
 from solver.engine.clock import Clock
 from solver.engine.incumbent.incumbent import Incumbent
-from solver.limits import Limits
 from solver.solve import solve
+from tests.support.counted import counted
 from tests.support.makers import problem
 from tests.support.task_brute_force import optimum, tiny_tasks
 
-WORK = Limits(deterministic=0.5, workers=1)
+WORK = counted(0.5)
 
 
 def plain(objective: str = "makespan", **keys: object) -> Problem:

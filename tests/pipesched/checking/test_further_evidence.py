@@ -32,12 +32,12 @@ from solver.backends.recheck_refutation import recheck_refutation
 from solver.bounds.analytic.catalogue import certificates
 from solver.cyclic import solve_period
 from solver.cyclic.period_bounds import PeriodCertificate, period_certificates
-from solver.limits import Limits
 from solver.solve import solve
+from tests.support.counted import counted
 from tests.support.makers import problem
 from tests.support.task_brute_force import optimum, tiny_tasks
 
-WORK = Limits(deterministic=0.5, workers=1)
+WORK = counted(0.5)
 
 
 def drawn(count: int, seed: int, objective: Objective | None = None) -> list[Problem]:

@@ -21,12 +21,12 @@ from pipesched.files.plan_answer import plan_answer_from, plan_text
 from pipesched.files.plan_answers.problem_document import plan_document, plan_from_document
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.results.plan_evidence import AllOrders, AllPartitions
-from solver.limits import Limits
 from solver.planning.plan import plan
 from solver.planning.recheck_search import recheck_search
+from tests.support.counted import counted
 from tests.support.plan_brute_force import best_value, tiny_plan
 
-_LIMITS = Limits(deterministic=3, workers=1)
+_LIMITS = counted(3)
 _UNIFORM = {"devices": 2, "microbatches": 4, "layers": [{"name": "layer", "count": 8, "forward": 1, "backward": 1}]}
 
 
@@ -126,7 +126,7 @@ def test_check_reads_what_plan_writes(tmp_path, capsys):
 
 @pytest.mark.parametrize("key", ["problem", "lower_bound", "choices", "plan"])
 def test_damaged_files_are_bad_input(key):
-    document = read_json(plan_text(plan(plan_problem_from(_UNIFORM), Limits(deterministic=1, workers=1))), "")
+    document = read_json(plan_text(plan(plan_problem_from(_UNIFORM), counted(1))), "")
     for wrong in (None, {"a": 1}, "x"):
         with pytest.raises(BadInput, match=rf"^plan\.json: {key}\b"):
             plan_answer_from(document | {key: wrong}, "plan.json")

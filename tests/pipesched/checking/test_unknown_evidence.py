@@ -19,8 +19,8 @@ from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import OnDevice, UnknownForm, WithMoreMemory
 from pipesched.results.evidence_document import evidence_document, evidence_from
 from pipesched.simulation.simulator import simulate
-from solver.limits import Limits
 from solver.planning.plan import plan
+from tests.support.counted import counted
 from tests.support.makers import problem, schedule
 
 OTHER: dict[str, Any] = {
@@ -101,7 +101,7 @@ def test_files_of_plans_are_read_too(tmp_path: Path, capsys: Any) -> None:
     layers = [{"name": "layer", "count": 3, "forward": 1, "backward": 1, "activation": 1}]
     model = {"devices": 3, "microbatches": 4, "layers": layers, "placement": "linear", "memory": {"capacity": 2}}
     found = plan_problem_from(model)
-    document: Any = read_json(plan_text(plan(found, Limits(deterministic=2, workers=1))), "")
+    document: Any = read_json(plan_text(plan(found, counted(2))), "")
     (said,) = document["choices"]
     certificate = {"kind": "load", "value": "999", "text": "", "device": None, "evidence": OTHER}
     solved = {"layers": [1, 1, 1], "recompute": [[], [], []], "lower_bound": "999", "certificate": certificate}

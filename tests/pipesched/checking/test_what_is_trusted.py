@@ -31,11 +31,11 @@ from solver.diagram.by_device import bounds_by_device
 from solver.diagram.modelled_stages import by_chain
 from solver.diagram.threshold_bounds import bounds_of_devices, bounds_of_stages
 from solver.diagram.threshold_search import ThresholdSearch
-from solver.limits import Limits
 from solver.solve import solve
+from tests.support.counted import counted
 from tests.support.makers import problem
 
-WORK = Limits(deterministic=0.5, workers=1)
+WORK = counted(0.5)
 TIMES: dict[str, Any] = {"forward": 2, "backward": 2, "weight": 1}
 
 

@@ -16,8 +16,8 @@ from pipesched.files.problem_text import problem_text
 from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.plan_problem import Choice
 from pipesched.results.plan_figures import time_parts
-from solver.limits import Limits
 from solver.planning.plan import plan
+from tests.support.counted import counted
 from tests.support.plan_brute_force import tiny_plan
 from tests.support.unequal_devices import on_unequal_devices
 from tests.support.varied_plans import varied_plan
@@ -47,7 +47,7 @@ def test_a_layer_takes_its_time_divided_by_the_speed_of_its_device() -> None:
 
 
 def test_the_fast_device_gets_more_layers() -> None:
-    work = Limits(deterministic=2, workers=1)
+    work = counted(2)
     found = plan(plan_problem_from(mixed(cluster=[{"devices": 1, "speed": 3}, {"devices": 1}])), work)
     assert found.best is not None and found.best.partition.counts == (3, 1)
     # Four layers of 3, four micro-batches: 48 at speed 4; three layers fill the first device as one does the second.
@@ -60,7 +60,7 @@ def test_the_order_of_the_classes_is_decided_too() -> None:
     """As good as the best of the files that write the classes in every order, and proved."""
     head = LAYER | {"name": "head", "count": 1, "forward": 3, "with_previous": True}
     classes = [{"devices": 1, "memory": 20}, {"devices": 1, "speed": 0.5, "memory": 10}]
-    work, layers = Limits(deterministic=4, workers=1), {"layers": [LAYER, head]}
+    work, layers = counted(4), {"layers": [LAYER, head]}
     found = plan(plan_problem_from(mixed(cluster=classes, decide={"cluster": "free"}, **layers)), work)
     each = [plan(plan_problem_from(mixed(cluster=order, **layers)), work) for order in (classes, classes[::-1])]
     values = [one.value for one in each]

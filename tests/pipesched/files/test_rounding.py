@@ -22,12 +22,12 @@ from pipesched.problem.fused_dominance import fused_is_dominated
 from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import finer
 from pipesched.simulation.simulator import simulate
-from solver.limits import Limits
 from solver.solve import solve
 from tests.support.columns import costs_of
+from tests.support.counted import counted
 from tests.support.makers import problem, random_order
 
-LIMITS = Limits(workers=1, deterministic=1)
+LIMITS = counted(1)
 
 
 def noisy(rng: Random, devices: int, microbatches: int) -> dict[str, object]:
@@ -146,5 +146,5 @@ def test_solve_of_measured_floats(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 def test_zero_lengths_beside_long_times_are_left_out_of_cp_sat() -> None:
     one = problem(2, 40, times={"forward": [0, Decimal("1.23456789012")], "backward": 10**3, "weight": 0})
-    found = solve(replace(one, notes=()), Limits(workers=1, deterministic=0.1))
+    found = solve(replace(one, notes=()), counted(0.1))
     assert found.value_ticks is not None and as_decimal(found.value_ticks * one.tick)

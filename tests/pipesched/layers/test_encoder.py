@@ -21,8 +21,8 @@ from pipesched.schedule.metrics import measure
 from pipesched.validation.validator import validate
 from runtime.partitions.catalogue import PARTITION_FORMATS
 from runtime.partitions.plan_limits import restricted
-from solver.limits import Limits
 from solver.planning.plan import plan
+from tests.support.counted import counted
 from tests.support.plan_brute_force import best_value
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
@@ -64,7 +64,7 @@ def test_the_best_placement_is_found_as_by_trying_every_order_of_every_partition
     free = given()
     best = {name: min(value for value in best_value(one).values() if value) for name, one in free.variants.items()}
     assert [*best] == [f"encoder {where}" for where in PLACES] and len(set(best.values())) > 1
-    found = plan(free, Limits(deterministic=8, workers=1))
+    found = plan(free, counted(8))
     assert found.best is not None and validate(found.best.timeline) == []
     assert found.value == found.lower_bound == min(best.values())
     for one in found.variants:
@@ -73,7 +73,7 @@ def test_the_best_placement_is_found_as_by_trying_every_order_of_every_partition
 
 
 def test_the_figures_count_the_encoder_on_its_own_device() -> None:
-    found = plan(given({"placement": "own-device"}), Limits(deterministic=4, workers=1))
+    found = plan(given({"placement": "own-device"}), counted(4))
     assert found.best is not None
     timeline, held = found.best.timeline, device_memory(found.problem, found.best)
     peaks = measure(timeline).peak_memory

@@ -19,8 +19,8 @@ from pipesched.files.problem_file import problem_from, read_document
 from pipesched.files.problems.document import problem_document
 from pipesched.layers.partition import Partition
 from pipesched.problem.passes import REDUCE, STEP
-from solver.limits import Limits
 from solver.planning.plan import plan
+from tests.support.counted import counted
 from tests.support.plan_brute_force import best_value, with_parameters
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "plans"
@@ -74,7 +74,7 @@ def test_plan_is_the_best_of_all_partitions_and_orders(seed: int) -> None:
 
 def test_the_bound_and_its_evidence_hold_of_the_best_plan() -> None:
     one = with_parameters(Random(5))
-    found, best = plan(one, Limits(deterministic=8, workers=1)), min(v for v in best_value(one).values() if v)
+    found, best = plan(one, counted(8)), min(v for v in best_value(one).values() if v)
     assert found.value == found.lower_bound == best
     findings = check_plan_bound(one, best, found.choices)
     assert {finding.verdict for finding in findings} <= {Verdict.VERIFIED, Verdict.TRUSTED}

@@ -15,9 +15,9 @@ from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.validation.validator import validate
-from solver.limits import Limits
 from solver.planning.plan import plan
 from solver.planning.sensitivity import changed_problems
+from tests.support.counted import counted
 
 LAYERS: list[dict[str, Any]] = [
     {"name": "embedding", "forward": 0.5, "backward": 0.5, "weight": 0.5, "activation": 0.1, "memory": 1},
@@ -48,7 +48,7 @@ def test_each_device_has_a_part_of_embedding_and_head() -> None:
 
 
 def test_the_better_of_one_device_and_all_is_found() -> None:
-    work = Limits(deterministic=6, workers=1)
+    work = counted(6)
     found = plan(given(vocabulary="free"), work)
     one, shared = (plan(given(vocabulary=way), work) for way in ("one", "shared"))
     assert found.best is not None and validate(found.best.timeline) == []

@@ -21,9 +21,9 @@ from pipesched.results.solution import Status
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
-from solver.limits import Limits
 from solver.solve import solve
 from tests.support.brute_force import optimum
+from tests.support.counted import counted
 from tests.support.makers import problem
 
 # The times of ReCycle's figure: F 20, B 30, W 10, a transfer of 1.
@@ -63,7 +63,7 @@ def test_a_device_holds_its_parameters_once_and_its_memory_is_its_own() -> None:
 def test_published_cases_are_proved(lost: Any, slow: Any, value: int) -> None:
     """Four pipelines of ReCycle's times: the busiest worker has no idle time but until its first activation arrives."""
     one = pipelines(4, lost, slow)
-    found = solve(one, Limits(seconds=600, workers=1, deterministic=20))
+    found = solve(one, counted(20))
     assert found.status is Status.OPTIMAL and found.timeline is not None
     assert (found.value, validate(found.timeline)) == (value, [])
 
@@ -98,7 +98,7 @@ def _tiny(random: Random) -> Problem:
 def test_solutions_are_those_of_brute_force(seed: int) -> None:
     one = _tiny(Random(seed))
     best = optimum(one, one.objective)
-    found = solve(one, Limits(seconds=600, workers=1, deterministic=5))
+    found = solve(one, counted(5))
     assert found.status is (Status.INFEASIBLE if best is None else Status.OPTIMAL)
     assert found.value == (None if best is None else float(best.value * one.tick))
 

@@ -10,8 +10,8 @@ import pytest
 from pipesched.problem.fused_dominance import fused_is_dominated
 from pipesched.problem.problem import Problem
 from pipesched.results.solution import Status
-from solver.limits import Limits
 from solver.solve import solve
+from tests.support.counted import counted
 from tests.support.makers import problem
 from tests.support.task_brute_force import optimum
 
@@ -51,7 +51,7 @@ def test_a_bucket_may_be_reduced_sooner_behind_a_backward_in_one_go(
     assert fused_is_dominated(one, 0) is dominated
     best = optimum(one, one.objective)
     assert best is not None and best * one.tick == least
-    found = solve(one, Limits(workers=1, deterministic=3))
+    found = solve(one, counted(3))
     assert (found.status, found.value_ticks) == (Status.OPTIMAL, best) and not found.notes
 
 

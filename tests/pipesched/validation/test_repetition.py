@@ -14,10 +14,10 @@ from pipesched.problem.problem import Problem
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.repetition import repeats_every
 from solver.cyclic.solve_period import solve_period
-from solver.limits import Limits
+from tests.support.counted import counted
 from tests.support.makers import problem, schedule
 
-WORK = Limits(deterministic=1, workers=1)
+WORK = counted(1)
 SPLIT: Mapping[str, Any] = {"forward": 2, "backward": 2, "weight": 1, "transfer": 1}
 
 

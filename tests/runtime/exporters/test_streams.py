@@ -16,8 +16,8 @@ from runtime.exporters.catalogue import EXPORTERS
 from runtime.importers.catalogue import IMPORTERS
 from runtime.lowering.stream_programs import stream_programs
 from runtime.lowering.stream_transfers import proved_streams, transfer_rows
-from solver.limits import Limits
 from solver.solve import solve
+from tests.support.counted import counted
 from tests.support.makers import random_order
 from tests.support.task_brute_force import drawn, game_of
 
@@ -122,7 +122,7 @@ def offloading() -> Timeline:
         "memory": {"capacity": 2, "activation": 1, "offload": {"out": 2, "in": 2, "on": ["d2h", "h2d"]},
                    "recompute": [{"name": "full", "time": 2, "keeps": 0}], "decide": {"offload": "always"}},
     }  # fmt: skip
-    return solve(problem_from(document), Limits(seconds=600, workers=1, deterministic=2)).timeline
+    return solve(problem_from(document), counted(2)).timeline
 
 
 @pytest.mark.parametrize("seed", range(9))

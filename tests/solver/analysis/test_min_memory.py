@@ -23,10 +23,11 @@ from solver.analysis.min_memory import LeastMemory, least_memory
 from solver.limits import Limits
 from solver.solve import solve
 from tests.support.brute_force import SHAPES, least_span, optimum, tiny_problem
+from tests.support.counted import counted
 from tests.support.makers import problem
 from tests.support.report_text import report_text
 
-SURE = Limits(seconds=600, workers=1, deterministic=60)
+SURE = counted(60)
 # One worker's orders are few on these, and memory has several levels.
 SMALL = tuple(shape for shape in SHAPES if shape[0].devices < 3 and shape[0].stages < 4)
 
@@ -123,7 +124,7 @@ def test_nothing_written_is_dominated_by_a_published_schedule(seed: int) -> None
 
 def test_a_stop_keeps_what_there_is() -> None:
     stop = Event()
-    solution = solve(profile(8, 8, 24), Limits(seconds=600, workers=1, deterministic=1))
+    solution = solve(profile(8, 8, 24), counted(1))
     asked = 0
 
     def on_progress(*_: object) -> None:

@@ -23,11 +23,11 @@ from pipesched.validation.validator import validate
 from plots.frontier import Known, Spot, draw_frontier, render_frontier
 from solver.analysis.memory_levels import MemoryLevels
 from solver.analysis.pareto_sweep import frontier
-from solver.limits import Limits
 from tests.support.brute_force import SHAPES, optimum, tiny_problem
+from tests.support.counted import counted
 from tests.support.makers import problem
 
-SURE = Limits(seconds=600, workers=1, deterministic=60)
+SURE = counted(60)
 SMALL = tuple(shape for shape in SHAPES if shape[0].devices < 3 and shape[0].stages < 4)
 
 
@@ -206,7 +206,7 @@ def test_gathered_parameters_count_among_the_levels() -> None:
     """A level above those of activations alone had no bound: `frontier` ended in a traceback."""
     gather = {"gather": {"time": 2, "memory": 1}}
     one = problem(3, 3, times={"forward": 1, "backward": [2, 5, 4]}, objective="iteration", parameters=gather)
-    found = frontier(one, 3, Limits(seconds=600, workers=1, deterministic=20))
+    found = frontier(one, 3, counted(20))
     assert [(point.level, point.value, point.lower_bound) for point in found.points] == [
         (2, 44, 44),
         (3, 30, 30),

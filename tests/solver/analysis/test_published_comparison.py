@@ -10,12 +10,12 @@ from pipesched.validation.validator import validate
 from solver.analysis.published_comparison import all_tried
 from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
-from solver.limits import Limits
 from solver.solve import solve
+from tests.support.counted import counted
 from tests.support.makers import FULL
 from tests.support.makers import problem as make_problem
 
-LIMITS = Limits(deterministic=1, workers=1)
+LIMITS = counted(1)
 
 
 def test_a_published_schedule_better_than_what_was_found_is_the_answer() -> None:

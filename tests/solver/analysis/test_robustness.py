@@ -36,13 +36,14 @@ from solver.solve import solve
 from solver.tasks.job_units import equal_value_search
 from tests.support.brute_force import tiny_problem
 from tests.support.collective_problems import tiny_collectives
+from tests.support.counted import counted
 from tests.support.makers import gpt_1_5b, problem, random_order, random_problem
 from tests.support.module_problems import tiny_modules
 from tests.support.piece_problems import tiny_pieces, tiny_saving_pieces
 from tests.support.report_text import report_text
 from tests.support.task_brute_force import tiny_tasks
 
-SURE = Limits(seconds=600, workers=1, deterministic=5)
+SURE = counted(5)
 HALT = np.zeros(1, np.int64)
 
 

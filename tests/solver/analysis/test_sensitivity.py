@@ -25,17 +25,17 @@ from solver.analysis.bottleneck import bottleneck
 from solver.analysis.perturbations import changes
 from solver.analysis.sensitivity import explain
 from solver.analysis.shared_ends import sharing_ends
-from solver.limits import Limits
 from solver.solve import solve
 from tests.support import task_brute_force
 from tests.support.brute_force import SHAPES, TooManyOrdersError, optimum, tiny_problem
 from tests.support.columns import costs_of
+from tests.support.counted import counted
 from tests.support.makers import problem
 from tests.support.report_text import report_text
 from tests.support.task_brute_force import tiny_tasks
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
-SURE = Limits(seconds=600, workers=1, deterministic=60)
+SURE = counted(60)
 SMALL = tuple(shape for shape in SHAPES if shape[0].devices < 3)
 
 

@@ -21,11 +21,11 @@ from solver.analysis.bottleneck import bottleneck
 from solver.analysis.min_memory import least_memory
 from solver.analysis.perturbations import changes
 from solver.analysis.time_budget import Budget
-from solver.limits import Limits
 from solver.solve import solve
+from tests.support.counted import counted
 from tests.support.makers import schedule
 
-LIMITS = Limits(deterministic=2.0, workers=1)
+LIMITS = counted(2.0)
 
 
 def hidden_file() -> dict[str, Any]:

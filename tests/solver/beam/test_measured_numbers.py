@@ -16,7 +16,7 @@ from solver.engine.engine import ENGINE
 from solver.engine.search import Search
 from solver.engine.slices import Slice
 from solver.engine.subsolvers.beam_schedules import BeamSchedules
-from solver.limits import Limits
+from tests.support.counted import counted
 
 
 def measured(scale: float = 1.0) -> Problem:
@@ -46,7 +46,7 @@ def test_the_tables_hold_products_that_64_bits_do_not() -> None:
 
 
 def test_the_part_runs_and_nothing_is_left_out() -> None:
-    search = Search(measured(), Limits(workers=1, deterministic=1), lambda _: None, Event(), ENGINE)
+    search = Search(measured(), counted(1), lambda _: None, Event(), ENGINE)
     search.open()
     work = BeamSchedules().work(search)
     next(work)

@@ -24,11 +24,12 @@ from solver.solve import solve
 from solver.tasks.dispatch import expanded
 from tests.support.brute_force import optimum, tiny_problem
 from tests.support.columns import Costs, Memory, build
+from tests.support.counted import counted
 from tests.support.makers import gpt_1_5b, problem
 from tests.support.task_brute_force import SHAPES, tiny_tasks
 from tests.support.task_brute_force import optimum as optimum_of_tasks
 
-SURE = Limits(workers=1, deterministic=5.0)
+SURE = counted(5.0)
 
 
 def assert_closed_in_on(best: Value, one: Problem, known: list[Value]) -> set[tuple[int, int]]:
@@ -89,7 +90,7 @@ def test_of_passes_of_several_tasks_nothing_above_the_optimum_is_refuted_and_it_
 def test_two_devices_prove_more_than_one_and_all_of_them_the_optimum() -> None:
     """The 1.5B profile on 4 devices with memory for two micro-batches, half an activation a stage."""
     one = gpt_1_5b(4, 12, 2)
-    value = solve(one, Limits(seconds=600, workers=1, deterministic=20)).value_ticks
+    value = solve(one, counted(20)).value_ticks
     assert value is not None
     alone = certificates(one, one.objective)[0]
     proved = [(1, alone.value_ticks)]

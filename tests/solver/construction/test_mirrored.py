@@ -21,7 +21,7 @@ from solver.engine.run import run
 from solver.engine.search import Search
 from solver.engine.subsolvers.mirrored_schedules import MirroredSchedules
 from solver.engine.subsolvers.tuned_lists import TunedListSchedules
-from solver.limits import Limits
+from tests.support.counted import counted
 from tests.support.makers import problem
 
 BLOCKS = {"forward": 10, "backward": 10, "weight": 10, "overlapped": 24}
@@ -86,11 +86,11 @@ def test_the_search_goes_on_from_the_best_mirrored_schedule(microbatches: int) -
     part = next(part for part in ENGINE.members if isinstance(part, MirroredSchedules))
     short = replace(part, engine=replace(part.engine, subsolvers=(TunedListSchedules(),)))
     engine = replace(ENGINE, construction=(Sequential(),), subsolvers=(short,))
-    search = Search(one, Limits(workers=1, deterministic=1), lambda _: None, Event(), engine)
+    search = Search(one, counted(1), lambda _: None, Event(), engine)
     run(search)
     assert search.incumbent.value is not None
     assert search.incumbent.value <= best
     assert search.starts()
     assert part.serves(search)
-    other = Search(problem(2, 2), Limits(workers=1, deterministic=1), lambda _: None, Event(), engine)
+    other = Search(problem(2, 2), counted(1), lambda _: None, Event(), engine)
     assert not part.serves(other)

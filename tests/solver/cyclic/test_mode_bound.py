@@ -19,10 +19,10 @@ from solver.cyclic.mode_bound import mode_bound
 from solver.cyclic.period_bounds import one_of_each_chain, period_certificates
 from solver.cyclic.period_search import best_pattern
 from solver.cyclic.problem_period import unroll
-from solver.limits import Limits
+from tests.support.counted import counted
 from tests.support.makers import PLACEMENTS, problem
 
-LITTLE = Limits(workers=1, deterministic=0.02)
+LITTLE = counted(0.02)
 COSTS: dict[str, object] = {"forward": 10, "backward": 10, "weight": 10, "fused": 20, "overlapped": 24}
 
 

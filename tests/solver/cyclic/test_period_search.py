@@ -31,14 +31,14 @@ from solver.cyclic.period_bounds import period_certificates
 from solver.cyclic.period_search import best_pattern
 from solver.cyclic.problem_period import best_period, best_unrolled, unroll
 from solver.cyclic.solve_period import solve_period
-from solver.limits import Limits
 from tests.support.brute_force import optimum, tiny_problem
+from tests.support.counted import counted
 from tests.support.makers import problem
 from tests.support.task_brute_force import optimum as task_optimum
 from tests.support.task_brute_force import tiny_tasks
 from tests.support.tessel import SHAPES, load, shape_graph
 
-LITTLE = Limits(workers=1, deterministic=0.05)
+LITTLE = counted(0.05)
 PLACEMENTS: tuple[dict[str, object], ...] = (
     {"placement": "linear"},
     {"placement": "interleaved", "chunks": 2},
@@ -225,7 +225,7 @@ def test_a_published_schedule_repeats_at_the_load(name: str, keys: dict[str, obj
 @pytest.mark.parametrize("devices", (4, 8))
 def test_shapes_with_shared_blocks_repeat_at_the_load(name: str, devices: int) -> None:
     graph = shape_graph(name, devices, 2 * devices)
-    found = best_pattern(graph, load(graph), Limits(workers=1, deterministic=20))
+    found = best_pattern(graph, load(graph), counted(20))
     assert found.pattern is not None
     assert found.pattern.fits()
     assert found.period == load(graph) == {"V": 4, "X": 8, "M": 6, "NN": 8, "K": 6}[name]

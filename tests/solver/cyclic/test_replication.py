@@ -14,8 +14,8 @@ from pipesched.validation.validator import validate
 from solver.construction.list_scheduling import list_schedules
 from solver.construction.timing import best_times
 from solver.cyclic.replication import ReplicationParams, best_stretch, shortened
-from solver.limits import Limits
 from solver.solve import solve
+from tests.support.counted import counted
 from tests.support.makers import problem
 
 PLACEMENTS: tuple[dict[str, object], ...] = (
@@ -79,7 +79,7 @@ def test_only_much_longer_problems_are_shortened() -> None:
 
 
 def test_a_long_problem_is_proved_optimal_by_way_of_a_shorter_one() -> None:
-    solution = solve(gpt_1_5b(1000, 8), Limits(seconds=600, workers=1, deterministic=1))
+    solution = solve(gpt_1_5b(1000, 8), counted(1))
     assert solution.status is Status.OPTIMAL
     assert solution.timeline is not None
     assert validate(solution.timeline) == []

@@ -25,8 +25,8 @@ from solver.diagram.activation_modes.relaxation import ModelledDevice, ModeRelax
 from solver.diagram.activation_modes.states import Move, State, States
 from solver.engine.construction.sequential import Sequential
 from solver.engine.engine import ENGINE
-from solver.limits import Limits
 from solver.solve import solve
+from tests.support.counted import counted
 from tests.support.exact_optimum import exact_optimum
 from tests.support.mode_problems import copying_back, putting_off
 from tests.support.small_memory import small_memory
@@ -102,7 +102,7 @@ def test_a_solve_proves_what_no_bound_in_words_does() -> None:
     """By the engine's turns of diagrams, alone."""
     diagrams = tuple(one for one in ENGINE.subsolvers if one.name == "diagrams below a value")
     engine = replace(ENGINE, construction=(Sequential(),), subsolvers=diagrams)
-    found = solve(drawn_tasks(13)[9], Limits(seconds=600, deterministic=1, workers=1), engine=engine)
+    found = solve(drawn_tasks(13)[9], counted(1), engine=engine)
     assert found.lower_bound == 404
 
 

@@ -52,10 +52,10 @@ from solver.engine.finish import finished
 from solver.engine.run import run
 from solver.engine.search import Engine, Search
 from solver.engine.subsolvers.bounds.thresholds import ThresholdsOnDevices, ThresholdsOnStages
-from solver.limits import Limits
 from solver.solve import solve
 from tests.support.certified import assert_proved_and_no_more, attack_refutes, verdict
 from tests.support.columns import Costs, Memory, build
+from tests.support.counted import counted
 from tests.support.diagrams import (
     BLOCKS,
     EVEN,
@@ -142,7 +142,7 @@ def test_the_optimum_of_small_problems_that_no_argument_in_words_proves(name: st
 
 @pytest.mark.parametrize("one", [v_shape(2, 8, 3), v_shape(2, 6, 3, times=BLOCK), both_ways(2, 8, 2)])
 def test_a_solve_proves_with_it_what_no_argument_in_words_does(one: Problem) -> None:
-    found = solve(one, Limits(seconds=600, deterministic=2.0, workers=1))
+    found = solve(one, counted(2.0))
     assert found.lower_bound_ticks == found.value_ticks
     assert found.certificate is not None and isinstance(found.certificate.evidence, Diagram)
 
@@ -481,7 +481,7 @@ def test_a_search_by_a_part_alone_raises_the_bound(one: Problem, opening: Any, p
     bounds, *first = opening
     search = Search(
         one,
-        Limits(workers=1, deterministic=1),
+        counted(1),
         lambda _: None,
         Event(),
         Engine(bounds, tuple(first), (part,), finished),
@@ -573,7 +573,7 @@ def test_memory_for_more_weight_passes_than_there_are_gives_no_bound_above_a_sch
         },
     }
     problem = problem_from(document)
-    schedule = solve(problem, Limits(seconds=60, deterministic=0.01, workers=1)).value_ticks
+    schedule = solve(problem, counted(0.01)).value_ticks
     assert schedule is not None
     bounds = [*islice(bounds_of_all_orders(problem, Event(), work=200_000), 3)]
     assert bounds

@@ -20,6 +20,7 @@ from solver.engine.engine import ENGINE
 from solver.engine.search import RoundRobin, Search
 from solver.engine.slices import Work
 from solver.limits import Limits
+from tests.support.counted import counted
 from tests.support.subsolvers import MadeSubsolver, open_search
 
 Run = Callable[[Any, float, Any], None]
@@ -42,7 +43,7 @@ class Made(MadeSubsolver):
                 search.incumbent.claim(search.incumbent.lower_bound + self.raises)  # type: ignore[operator]
 
 
-COUNTED = Limits(workers=1, deterministic=8.0)
+COUNTED = counted(8.0)
 
 
 def test_each_part_has_a_slice_in_turn_and_then_the_one_that_closes_more() -> None:

@@ -35,9 +35,10 @@ from solver.engine.subsolvers.core_guided import CoreGuided
 from solver.engine.subsolvers.destructive import DestructiveBounds
 from solver.limits import Limits
 from tests.support.brute_force import optimum, tiny_problem
+from tests.support.counted import counted
 from tests.support.makers import problem
 
-SURE = Limits(workers=1, deterministic=5)
+SURE = counted(5)
 MUCH = 10**6
 # Its analytic lower bound is 81, and one micro-batch after the other takes 147.
 OPEN = problem(

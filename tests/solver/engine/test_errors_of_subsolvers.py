@@ -23,14 +23,14 @@ from solver.engine.engine import ENGINE
 from solver.engine.incumbent import incumbent
 from solver.engine.search import ConstructionHeuristic, Search, Subsolver, members_of
 from solver.engine.slices import Work
-from solver.limits import Limits
 from solver.solve import solve
+from tests.support.counted import counted
 from tests.support.makers import problem
 from tests.support.subsolvers import MadeSubsolver, open_search
 
 pytestmark = pytest.mark.meets_defects
 
-COUNTED = Limits(workers=1, deterministic=1)
+COUNTED = counted(1)
 PLAIN = problem(3, 4, memory={"capacity": 2})
 TASKS = problem_from(
     {
@@ -72,7 +72,7 @@ def answered(found: Solution, noted: str = "ZeroDivisionError") -> None:
     "part", [way for part in ENGINE.subsolvers for way in members_of(part)], ids=lambda part: part.name
 )
 def test_of_a_part(part: Subsolver, method: str) -> None:
-    search, units = open_search(Limits(workers=1, deterministic=4), ENGINE), list[float | None]()
+    search, units = open_search(counted(4), ENGINE), list[float | None]()
 
     @dataclass(frozen=True)
     class Other(MadeSubsolver):

@@ -24,12 +24,12 @@ from pipesched.validation.validator import validate
 from solver.backends.destructive_bound import RefutedValue, destructive_bounds
 from solver.backends.exact_search import improve
 from solver.construction.timing import best_times, times_within
-from solver.limits import Limits
 from solver.solve import solve
 from tests.support.brute_force import Orders, least_span, tiny_problem
+from tests.support.counted import counted
 from tests.support.makers import problem, random_order
 
-SURE = Limits(seconds=600, workers=1, deterministic=20)
+SURE = counted(20)
 HALF = problem(
     2,
     2,

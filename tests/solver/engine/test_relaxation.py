@@ -16,9 +16,9 @@ from pipesched.problem.relaxed.relaxations import relaxed
 from solver.bounds.analytic.catalogue import of_original
 from solver.bounds.saving.certificates import certificates
 from solver.engine.engine import ENGINE
-from solver.limits import Limits
 from solver.solve import solve
 from tests.support.collective_problems import tiny_collectives
+from tests.support.counted import counted
 from tests.support.module_problems import tiny_modules
 from tests.support.piece_problems import least_of, tiny_pieces, tiny_saving_pieces
 from tests.support.task_brute_force import TooManyOrdersError, tiny_gathers
@@ -37,7 +37,7 @@ def test_no_bound_of_the_plain_relaxation_is_above_the_optimum(draw: Callable[[R
             continue
         if best is None:
             continue
-        found = solve(poorer.problem, Limits(workers=1, deterministic=0.3))
+        found = solve(poorer.problem, counted(0.3))
         assert found.certificate is not None
         claim = of_original(poorer, found.certificate)
         assert check_bound(one, claim).verdict in (Verdict.VERIFIED, Verdict.TRUSTED)
@@ -48,5 +48,5 @@ def test_no_bound_of_the_plain_relaxation_is_above_the_optimum(draw: Callable[[R
 
 def test_it_proves_more_than_arguments_about_one_device() -> None:
     one = next(problem for problem in drawn_tasks(2) if problem.name.startswith("2-18 "))
-    found = solve(one, Limits(workers=1, deterministic=0.5), engine=replace(ENGINE, subsolvers=ENGINE.subsolvers[-1:]))
+    found = solve(one, counted(0.5), engine=replace(ENGINE, subsolvers=ENGINE.subsolvers[-1:]))
     assert found.lower_bound_ticks > certificates(one, one.objective)[0].value_ticks

@@ -19,9 +19,10 @@ from solver.engine.search import Engine, Search
 from solver.limits import Limits
 from solver.planning.budget import Budget
 from solver.solve import solve
+from tests.support.counted import counted
 from tests.support.makers import problem
 
-LIMITS = Limits(seconds=120, workers=1, deterministic=2)
+LIMITS = counted(2)
 # 24,000 passes; with two activations a device, round trips decide.
 LONG = problem(4, 2000, memory={"activation": 1, "capacity": 2})
 
@@ -50,7 +51,7 @@ def names(phase: Published) -> list[str]:
     engine = Engine(AnalyticBounds(), (phase,), (), Search.solution, raise_bounds=False)
     times = {"forward": 14.4, "backward": 14.3, "weight": 9.6, "transfer": 1.6}
     little = problem(6, 12, placement="v-shape", times=times, memory={"activation": 1, "capacity": 6}, objective="span")
-    found = solve(little, Limits(workers=1, deterministic=1), engine=engine)
+    found = solve(little, counted(1), engine=engine)
     return [one.name for one in found.candidates]
 
 
@@ -68,7 +69,7 @@ def found(microbatches: int, capacity: int, placement: str = "v-shape") -> Solut
     times = {"forward": 18.5, "backward": 18, "weight": 9.3, "transfer": 0.6}
     memory = {"activation": 1, "capacity": capacity}
     one = problem(6, microbatches, placement=placement, times=times, memory=memory, objective="span")
-    return solve(one, Limits(workers=1, deterministic=1), engine=ENGINE)
+    return solve(one, counted(1), engine=ENGINE)
 
 
 @pytest.mark.parametrize(("capacity", "name"), [(12, "zbv"), (8, "v-half"), (6, "v-min")])

@@ -24,10 +24,11 @@ from solver.engine.subsolvers import exact_model
 from solver.limits import Limits
 from solver.solve import solve, without_search
 from tests.support.brute_force import optimum, tiny_problem
+from tests.support.counted import counted
 from tests.support.makers import gpt_1_5b, problem, schedule
 
 # One worker and CP-SAT's own clock: the same answer on every machine.
-SURE = Limits(seconds=600, workers=1, deterministic=60)
+SURE = counted(60)
 
 
 @pytest.mark.parametrize(("activations", "span"), [(4, 456.585), (5, 417.289), (6, 415.631), (8, 415.631)])
@@ -50,7 +51,7 @@ def test_claims_hold_against_brute_force(literals: int, monkeypatch: pytest.Monk
         one = tiny_problem(Random(seed))
         for objective in (Objective.MAKESPAN, Objective.SPAN):
             best = optimum(one, objective)
-            solution = solve(with_objective(one, objective), Limits(seconds=60, workers=1, deterministic=2))
+            solution = solve(with_objective(one, objective), counted(2))
             if best is None:
                 assert solution.status is Status.INFEASIBLE, seed
                 continue
@@ -85,7 +86,7 @@ def test_a_device_whose_static_memory_alone_is_too_much() -> None:
 
 def test_the_same_seed_and_one_worker_give_the_same_answer() -> None:
     one = gpt_1_5b(3, 6, 3)
-    first, second = (solve(one, Limits(seconds=600, workers=1, deterministic=1, seed=7)) for _ in range(2))
+    first, second = (solve(one, counted(1, seed=7)) for _ in range(2))
     assert first.timeline == second.timeline
     assert first.lower_bound_ticks == second.lower_bound_ticks
 

@@ -21,6 +21,7 @@ from solver.engine.search import Search
 from solver.limits import Limits
 from solver.solve import solve
 from tests.support.columns import costs_of
+from tests.support.counted import counted
 from tests.support.makers import gpt_1_5b, problem, schedule
 
 ROOT = Path(__file__).parents[3]
@@ -33,7 +34,7 @@ TIGHT = gpt_1_5b(4, 8, 3)
 
 @pytest.fixture(scope="module")
 def found() -> Solution:
-    return solve(TIGHT, Limits(seconds=600, workers=1, deterministic=0.02), engine=SEARCH)
+    return solve(TIGHT, counted(0.02), engine=SEARCH)
 
 
 def test_a_previous_solution_keeps_its_value_without_time(found: Solution) -> None:
@@ -49,9 +50,7 @@ def test_a_solve_from_a_solution_a_timeline_or_an_order_is_never_worse(found: So
     assert found.value is not None
     for start in (found, found.timeline, found.timeline.schedule):
         heard: list[Progress] = []
-        again = solve(
-            TIGHT, Limits(seconds=600, workers=1, deterministic=0.01), heard.append, start=start, engine=SEARCH
-        )
+        again = solve(TIGHT, counted(0.01), heard.append, start=start, engine=SEARCH)
         assert again.value is not None
         assert again.value <= found.value
         assert heard[0].phase == "start"
@@ -97,7 +96,7 @@ def test_a_solution_without_a_schedule_is_no_start() -> None:
 
 def test_progress_carries_the_best_timeline_and_the_history_does_not() -> None:
     heard: list[Progress] = []
-    solution = solve(TIGHT, Limits(seconds=600, workers=1, deterministic=0.02), heard.append, engine=SEARCH)
+    solution = solve(TIGHT, counted(0.02), heard.append, engine=SEARCH)
     assert any(moment.timeline is not None for moment in heard)
     for moment in heard:
         if moment.value is None or moment.timeline is None:

@@ -157,7 +157,7 @@ assert all(signatures)
 for objective in ("makespan", "span"):
     for times in ({"forward": 1, "backward": 1, "weight": 1}, {"forward": 2, "backward": 4, "overlapped": 5}):
         one = problem(4, 6, memory={"capacity": 3}, objective=objective, times=times)
-        solve(one, Limits(workers=1, deterministic=60))
+        solve(one, Limits(seconds=86_400, workers=1, deterministic=60))
 assert [list(one.signatures) for one in functions] == signatures
 """
 

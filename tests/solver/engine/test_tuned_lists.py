@@ -8,11 +8,11 @@ from solver.engine.construction.analytic_bounds import AnalyticBounds
 from solver.engine.construction.sequential import Sequential
 from solver.engine.search import Engine, Search
 from solver.engine.subsolvers.tuned_lists import RulesOfShorter, TunedListSchedules
-from solver.limits import Limits
 from solver.solve import solve
+from tests.support.counted import counted
 from tests.support.makers import problem
 
-LIMITS = Limits(seconds=60, workers=1, deterministic=1)
+LIMITS = counted(1)
 
 
 BOUNDS = AnalyticBounds()

@@ -25,6 +25,7 @@ from solver.limits import Limits
 from solver.planning.partitions.balance import balanced
 from solver.planning.plan import plan
 from solver.planning.search import first_plans
+from tests.support.counted import counted
 from tests.support.plans_at_once import at_once
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "plans"
@@ -88,7 +89,7 @@ def test_a_free_partition_is_no_worse_than_the_even_one() -> None:
 def test_a_schedule_that_fits_no_balanced_partition_is_not_said_to_be_infeasible() -> None:
     """Its own cap of memory leaves no room there; whether it has one elsewhere is not known yet."""
     tight = model("zb", Fraction(14), "linear")
-    found = plan(tight, Limits(seconds=60, deterministic=2, workers=1))
+    found = plan(tight, counted(2))
     assert found.status is not Status.INFEASIBLE and found.best is not None
 
 

@@ -20,16 +20,16 @@ from pipesched.layers.stage_costs import stage_costs
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
-from solver.limits import Limits
 from solver.planning.partitions.balance import balanced
 from solver.planning.partitions.by_device import applies, bound_by_device
 from solver.planning.partitions.memory_fit import MemoryFit
 from solver.planning.plan import plan
+from tests.support.counted import counted
 from tests.support.plan_brute_force import partitions, tiny_plan
 from tests.support.unequal_devices import on_unequal_devices
 from tests.support.varied_plans import varied_plan
 
-LIMITS = Limits(seconds=60, deterministic=5, workers=1)
+LIMITS = counted(5)
 
 
 def heavy_ends(random: Random) -> PlanProblem:

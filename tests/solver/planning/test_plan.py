@@ -16,13 +16,13 @@ from pipesched.results.solution import Status
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
-from solver.limits import Limits
 from solver.planning.plan import plan
 from solver.planning.sensitivity import changed_problems, sensitivity
+from tests.support.counted import counted
 from tests.support.plan_brute_force import in_pieces, partitions, tiny_plan
 from tests.support.varied_plans import varied_plan
 
-WORK = Limits(deterministic=30.0, workers=1)
+WORK = counted(30.0)
 
 
 def slackpipe(measured: bool):

@@ -20,8 +20,9 @@ from solver.limits import Limits
 from solver.planning import time_shares
 from solver.planning.plan import plan, plan_from
 from solver.planning.race import NO_TIME, Raced, raced
+from tests.support.counted import counted
 
-WORK = Limits(deterministic=20.0, workers=1)
+WORK = counted(20.0)
 MODEL: dict[str, Any] = {
     "layers": 6, "hidden": 1024, "vocabulary": 32000, "attention": {"heads": 8}, "ffn": 4096, "sequence": 1024,
 }  # fmt: skip
@@ -61,7 +62,7 @@ def test_the_best_of_all_is_found_and_what_is_dropped_is_no_better() -> None:
 def test_counted_work_gives_the_same_answer_again() -> None:
     sizes = {f"{t} {p} {d}": (p, t, d) for t, p, d in ((1, 4, 2), (2, 2, 2), (1, 2, 4))}
     problems = {name: problem(*each) for name, each in sizes.items()}
-    answers = [raced(plan_from, problems, Limits(deterministic=2.0, workers=1), lambda _: None, Event()) for _ in "ab"]
+    answers = [raced(plan_from, problems, counted(2.0), lambda _: None, Event()) for _ in "ab"]
     told = [[(row.key, row.bound, row.least, row.step, row.plan and row.plan.best) for row in rows] for rows in answers]
     assert told[0] == told[1] and told[0][0][-1] is not None
 

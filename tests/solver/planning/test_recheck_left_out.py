@@ -22,11 +22,11 @@ from pipesched.layers.plan_problem import PlanProblem
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import OnDevice, Refutation
 from pipesched.results.plan_evidence import AllOrders, AllPartitions, OrderPaths, SolvedPartition
-from solver.limits import Limits
 from solver.planning.plan import plan
 from solver.planning.recheck_search import recheck_search
+from tests.support.counted import counted
 
-WORK = Limits(deterministic=4, workers=1)
+WORK = counted(4)
 
 
 def four_layers(**keys: Any) -> PlanProblem:

@@ -29,8 +29,9 @@ from solver.planning.plan import plan
 from solver.planning.progress import PlanProgress, Report
 from solver.planning.schedule_comparison import COMPARED, FREE, compared_schedules
 from solver.planning.search.fixed_order import FixedOrder
+from tests.support.counted import counted
 
-LIMITS = Limits(seconds=600, deterministic=4, workers=1)
+LIMITS = counted(4)
 NAMES = ("1f1b", "gpipe", "zbv", "interleaved-1f1b")
 
 
@@ -88,7 +89,7 @@ def test_no_bound_is_above_any_plan_of_its_schedule(seed: int) -> None:
 def test_a_restricted_search_takes_the_bounds_of_a_wider_one() -> None:
     problem = model(Random(1))
     wide = plan(problem, LIMITS)
-    none = Limits(seconds=600, deterministic=0, workers=1)
+    none = counted(0)
     narrow = plan(replace(problem, schedules=("zbv",)), none)
     both = with_bounds_of(narrow, wide)
     assert narrow.best is not None and narrow.lower_bound < wide.lower_bound
@@ -108,7 +109,7 @@ def test_all_plans_of_published_schedules_are_starts_and_their_time_ends_before_
     def slow(one: PlanProblem, limits: Limits, report: Report, stop: Event) -> Plan:
         asked.append(limits.seconds)
         clock[0] += 2
-        return plan(one, Limits(seconds=600, deterministic=0, workers=1), report, stop)
+        return plan(one, counted(0), report, stop)
 
     def begun(known: Sequence[object], one: PlanProblem, limits: Limits, report: Report, stop: Event) -> Plan:
         starts.extend(known)
@@ -131,10 +132,10 @@ def test_what_follows_a_search_ends_with_the_time_that_is_left_or_a_share_of_it(
     over = Budget(Limits(seconds=0), stop).extra(0.5)
     assert over()
     assert not Budget(Limits(seconds=1000), stop).extra(0)()
-    counted = Budget(Limits(seconds=0, deterministic=1), stop).extra(0)
-    assert not counted()
+    by_work = Budget(Limits(seconds=0, deterministic=1), stop).extra(0)
+    assert not by_work()
     stop.set()
-    assert counted()
+    assert by_work()
 
 
 def test_published_orders_have_the_bound_of_any_order_where_their_own_is_not_there_yet(
@@ -159,7 +160,7 @@ def test_without_time_the_best_known_orders_come_first_and_the_others_are_named(
 
     def slow(one: PlanProblem, limits: Limits, report: Report, stop: Event) -> Plan:
         clock[0] += 10
-        return plan(one, Limits(seconds=600, deterministic=0, workers=1), report, stop)
+        return plan(one, counted(0), report, stop)
 
     monkeypatch.setattr(time_shares, "monotonic", lambda: clock[0])
     monkeypatch.setattr(schedule_comparison, "plan", slow)
@@ -176,7 +177,7 @@ def test_without_time_the_best_known_orders_come_first_and_the_others_are_named(
 @pytest.mark.parametrize("seed", range(3))
 def test_no_schedule_is_worse_than_a_plan_of_it_alone_in_its_share(seed: int) -> None:
     problem, names = model(Random(seed)), ("1f1b", "zbv", "interleaved-1f1b")
-    limits = Limits(seconds=600, deterministic=1, workers=1)
+    limits = counted(1)
     share = replace(limits, deterministic=COMPARED.until / len(names))
     for row in compared_schedules(problem, {name: [name] for name in names}, None, limits, lambda _: None, Event()):
         if row.plan is not None:

@@ -34,11 +34,11 @@ from pipesched.results.solution import Status
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.state_rules import validate_from_state
 from pipesched.validation.validator import validate
-from solver.limits import Limits
 from solver.replanning.first_orders import first_orders
 from solver.replanning.replan import replan
 from solver.tasks.placing import placed_at
 from tests.support.columns import with_tasks
+from tests.support.counted import counted
 from tests.support.makers import problem
 from tests.support.open_ends import open_ends
 from tests.support.states import (
@@ -51,7 +51,7 @@ from tests.support.states import (
 )
 from tests.support.task_brute_force import TooManyOrdersError, optimum
 
-SURE = Limits(workers=1, deterministic=5)
+SURE = counted(5)
 STATES = Path(__file__).resolve().parents[3] / "examples" / "states"
 
 
@@ -95,7 +95,7 @@ def test_a_span_of_which_nothing_has_begun_is_that_of_the_whole() -> None:
         one = open_ends(Random(seed), ("lookups", "weights", "parameters")[seed % 3])
         with suppress(TooManyOrdersError):
             best = optimum(one, one.objective, 4, 3_000)
-            found = replan(one, State(seed % 3, {}), Limits(workers=1, deterministic=20))
+            found = replan(one, State(seed % 3, {}), counted(20))
             assert best is not None and found.value is not None and found.tasks is not None, seed
             assert (found.status, in_ticks_of(one, found.value, found.problem)) == (Status.OPTIMAL, best), seed
             assert validate_from_state(found.problem, found.state, found.tasks) == [], seed
@@ -408,7 +408,7 @@ def test_windows_keep_no_order_of_micro_batches_where_an_iteration_is_under_way(
             window = WindowJobs(placed, 0, placed.value + 1, range(one.devices))
             assert not Operations(window.jobs).in_microbatch_order
             assert not window.jobs.alike and not window.jobs.consecutive
-    assert replan(one, state, Limits(workers=1, deterministic=0.5)).notes == ()
+    assert replan(one, state, counted(0.5)).notes == ()
 
 
 def test_a_model_on_which_presolve_with_symmetries_ends_the_process(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from solver.limits import Limits
 from solver.step_orders.schedules import schedule_with
 from solver.step_orders.search import Diagram, Taken, diagram_of, order_count, step_order
 from solver.step_orders.weights import advance_whole, settle
+from tests.support.counted import counted
 from tests.support.makers import problem
 from tests.support.slices import run_slice
 
@@ -169,7 +170,7 @@ def test_nothing_of_two_chains_and_of_blocks() -> None:
     assert order_count(problem(2, 4, memory={"capacity": 2})) is not None
 
 
-@pytest.mark.parametrize("limits", [Limits(seconds=60.0, workers=1), Limits(workers=1, deterministic=10.0)])
+@pytest.mark.parametrize("limits", [Limits(seconds=60.0, workers=1), counted(10.0)])
 def test_a_slice_of_it_improves_the_incumbent(limits: Limits) -> None:
     of = _v(2, 6, 3)
     search = Search(of, limits, lambda _: None, Event(), ENGINE)
@@ -180,7 +181,7 @@ def test_a_slice_of_it_improves_the_incumbent(limits: Limits) -> None:
     assert search.incumbent.value < value_of(of, best_times(of, sequential(of)))
 
 
-@pytest.mark.parametrize("limits", [Limits(seconds=60.0, workers=1), Limits(workers=1, deterministic=10.0)])
+@pytest.mark.parametrize("limits", [Limits(seconds=60.0, workers=1), counted(10.0)])
 def test_with_modes_it_improves_the_incumbent_too(limits: Limits) -> None:
     of = _cheaper_fused(2, 8, 2, 16)
     search = Search(of, limits, lambda _: None, Event(), ENGINE)

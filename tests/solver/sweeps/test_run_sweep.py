@@ -34,6 +34,7 @@ from solver.sweeps.neighbours import CARRIED, Neighbours
 from solver.sweeps.process_pool import ProcessPool
 from solver.sweeps.run_sweep import Moment, Options, run_sweep
 from solver.sweeps.solve_cell import Task, solve_cell
+from tests.support.counted import counted
 from tests.support.sweeps import hard, outcome, sweep
 
 LIMITS = Limits(seconds=30, workers=1)
@@ -277,7 +278,7 @@ def test_published_schedules_beside_a_free_plan_have_partitions_of_their_own() -
     layer = {"name": "a", "count": 9, "forward": 2, "backward": 3, "weight": 2, "activation": 1}
     layers = [layer, {"name": "head", "forward": 4, "backward": 5, "weight": 4, "activation": 0}]
     document = {"devices": 3, "microbatches": 4, "placement": "linear", "layers": layers}
-    limits = Limits(seconds=600, workers=1, deterministic=0.1)
+    limits = counted(0.1)
     free = solve_cell(Task("k", document, "x", limits))
     values = {one.name: one.value for one in free.published}
     for name in ("1f1b", "zb-h1"):

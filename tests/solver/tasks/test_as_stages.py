@@ -17,10 +17,10 @@ from solver.construction.timing import best_times
 from solver.engine.construction.sequential import Sequential
 from solver.engine.engine import ENGINE
 from solver.engine.search import Search
-from solver.limits import Limits
 from solver.solve import solve
 from solver.tasks.as_stages import cut
 from solver.tasks.dispatch import listed
+from tests.support.counted import counted
 from tests.support.rows_of_tasks import tiny_mirrored
 
 
@@ -51,7 +51,7 @@ def test_the_check_makes_the_same_plain_problem() -> None:
 def test_more_is_proved_of_it_than_of_single_streams() -> None:
     one = next(problem for problem in drawn_tasks(61) if problem.name.startswith("61-6 "))
     engine = replace(ENGINE, construction=(Sequential(),), subsolvers=ENGINE.subsolvers[-1:], finish=Search.solution)
-    found = solve(one, Limits(seconds=600, workers=1, deterministic=0.1), engine=engine)
+    found = solve(one, counted(0.1), engine=engine)
     assert isinstance(found.certificate.evidence, TasksAsStages)
     assert found.lower_bound_ticks > 1.05 * certificates(one, one.objective)[0].value_ticks
 
@@ -70,6 +70,6 @@ def test_no_device_is_left_without_a_stage() -> None:
         }
     )  # fmt: skip
     assert cut(one) is None
-    found = solve(one, Limits(workers=1, deterministic=4))
+    found = solve(one, counted(4))
     assert found.timeline is not None and not validate(found.timeline)
     assert not any("DEFECT" in note for note in found.notes)

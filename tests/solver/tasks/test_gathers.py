@@ -20,12 +20,12 @@ from pipesched.simulation.idle_causes import IdleCause, idle_times
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from solver.bounds.saving.certificates import certificates
-from solver.limits import Limits
 from solver.published import candidate
 from solver.solve import solve
+from tests.support.counted import counted
 from tests.support.makers import problem
 
-SURE = Limits(seconds=600, workers=1, deterministic=20)
+SURE = counted(20)
 TIMES = {"forward": 1, "backward": 2}
 
 

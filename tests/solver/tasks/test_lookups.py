@@ -10,8 +10,8 @@ from pipesched.errors import BadInput
 from pipesched.problem.problem import Problem
 from pipesched.results.solution import Status
 from pipesched.validation.validator import validate
-from solver.limits import Limits
 from solver.solve import solve
+from tests.support.counted import counted
 from tests.support.makers import problem
 
 FORWARD: list[dict[str, Any]] = [{"name": "lookup", "time": 4, "needs": "nothing"}, {"name": "dense", "time": 6}]
@@ -26,7 +26,7 @@ def lookups(devices: int, microbatches: int, **keys: Any) -> Problem:
 @pytest.mark.parametrize(("capacity", "value"), [(4, 306), (5, 302), (6, 300)])
 def test_lookups_fill_idle_time(capacity: int, value: int) -> None:
     """With a lookup that waits like the rest of its forward it is 330 at any memory."""
-    found = solve(lookups(4, 8, memory={"capacity": capacity}), Limits(seconds=600, workers=1, deterministic=30))
+    found = solve(lookups(4, 8, memory={"capacity": capacity}), counted(30))
     assert (found.status, found.value) == (Status.OPTIMAL, value)
     assert found.timeline is not None and validate(found.timeline) == []
 
@@ -58,7 +58,7 @@ def test_what_is_proved_of_tasks_as_stages_counts_no_lookup_as_one() -> None:
                    "backward": [{"name": "a2a", "on": "comm", "time": 3}, {"name": "attn", "time": [2, 1]}]},
             streams=["compute", "comm"], memory={"activation": [3, 1], "capacity": 3},
         ),
-        Limits(seconds=600, workers=1, deterministic=30),
+        counted(30),
     )  # fmt: skip
     assert found.status is Status.OPTIMAL
     assert found.timeline is not None and validate(found.timeline) == []

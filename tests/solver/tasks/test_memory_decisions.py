@@ -18,17 +18,17 @@ from pipesched.schedule.metrics import measure
 from pipesched.validation.validator import validate
 from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
-from solver.limits import Limits
 from solver.published import candidate
 from solver.solve import solve
 from solver.tasks.dispatch import expanded
 from solver.tasks.memory_decisions import rules, with_decisions
 from solver.tasks.placing import placed_in, schedule_of
 from solver.tasks.window_search import WindowSearch
+from tests.support.counted import counted
 from tests.support.task_brute_force import always_fits
 from tests.support.tiny_memory import tiny_memory
 
-SURE = Limits(seconds=float("inf"), workers=1, deterministic=5.0)
+SURE = counted(5.0)
 
 
 def test_orders_with_decisions_are_safe_and_so_are_windows_of_them() -> None:

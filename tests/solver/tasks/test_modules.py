@@ -26,12 +26,12 @@ from pipesched.validation.state_rules import validate_from_state
 from pipesched.validation.validator import validate
 from solver.bounds.saving.certificates import certificates
 from solver.construction.list_scheduling import sequential
-from solver.limits import Limits
 from solver.replanning.replan import replan
 from solver.solve import solve
+from tests.support.counted import counted
 from tests.support.makers import problem
 
-SURE = Limits(seconds=600, workers=1, deterministic=20)
+SURE = counted(20)
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "modules"
 VISION: dict[str, Any] = {"serves": 2, "times": {"forward": 3, "backward": 5}}
 STEP: dict[str, Any] = {"step": {"time": 1}}

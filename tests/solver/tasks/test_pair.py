@@ -22,10 +22,11 @@ from pipesched.problem.stage import COMPUTE, Stage, TaskSpec
 from pipesched.results.solution import Status
 from solver.limits import Limits
 from solver.tasks.pair import best_pair
+from tests.support.counted import counted
 from tests.support.expert_parallel import BACKWARD, FORWARD, WEIGHT, layers, trace
 from tests.support.task_brute_force import Game, tiny_tasks
 
-SURE = Limits(seconds=float("inf"), workers=1, deterministic=20.0)
+SURE = counted(20.0)
 
 
 @pytest.mark.parametrize(

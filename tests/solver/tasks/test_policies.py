@@ -20,13 +20,13 @@ from solver.engine.construction.sequential import Sequential
 from solver.engine.run import run
 from solver.engine.search import Engine, Search
 from solver.engine.subsolvers.tasks.policies import TaskPolicies
-from solver.limits import Limits
 from solver.tasks.job_graph import with_modes
 from solver.tasks.policy.dispatcher import Dispatcher
 from solver.tasks.policy.policy import EAGER, STEADY
 from solver.tasks.policy.search import PolicySearch
 from solver.tasks.rank_search import Serial
 from solver.tasks.saving_modes import saving_modes
+from tests.support.counted import counted
 from tests.support.expert_parallel import mean_layers
 from tests.support.task_brute_force import always_fits, optimum, tiny_tasks
 from tests.support.tiny_memory import tiny_memory
@@ -113,7 +113,7 @@ def test_the_search_gives_the_same_schedule_on_every_run() -> None:
     values = set()
     for _ in range(2):
         engine = Engine(AnalyticBounds(), (Sequential(),), (TaskPolicies(tries=3),), Search.solution)
-        limits = Limits(seconds=float("inf"), workers=1, deterministic=1.0)
+        limits = counted(1.0)
         search = Search(mean_layers(linear(4), 8), limits, lambda _: None, Event(), engine)
         run(search)
         assert search.incumbent.timeline is not None

@@ -23,12 +23,12 @@ from pipesched.simulation.idle_causes import IdleCause, idle_times
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from runtime.exporters.catalogue import EXPORTERS
-from solver.limits import Limits
 from solver.solve import solve
+from tests.support.counted import counted
 from tests.support.makers import problem
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
-SURE = Limits(seconds=600, workers=1, deterministic=20)
+SURE = counted(20)
 BOTH: dict[str, Any] = {"parameters": {"reduce": {"time": 8}, "step": {"time": 3}}, "objective": "iteration"}
 TIMES = {"forward": 4, "backward": 4, "weight": 3, "transfer": 1}
 

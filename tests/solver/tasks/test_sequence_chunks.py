@@ -27,13 +27,13 @@ from solver.construction.list_scheduling import list_schedules
 from solver.construction.lists.tables import covers
 from solver.construction.timing import best_times
 from solver.construction.tuned_lists import TunedLists
-from solver.limits import Limits
 from solver.solve import solve
+from tests.support.counted import counted
 from tests.support.makers import problem
 from tests.support.piece_problems import tiny_pieces
 
 TIMES: dict[str, Any] = {"forward": {"first": 4, "each_earlier": 1}, "backward": {"first": 8, "each_earlier": 2}}
-SURE = Limits(seconds=600, workers=1, deterministic=20)
+SURE = counted(20)
 
 
 def pieces(microbatches: int, count: int = 4, **keys: Any) -> Problem:

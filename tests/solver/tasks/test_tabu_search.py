@@ -19,9 +19,9 @@ from solver.engine.finish import finished
 from solver.engine.run import run
 from solver.engine.search import Engine, Search
 from solver.engine.subsolvers.tasks.critical_blocks import CriticalBlocks
-from solver.limits import Limits
 from solver.tasks.job_graph import graph_of, with_modes
 from solver.tasks.tabu.search import TabuSearch, limits_nothing
+from tests.support.counted import counted
 from tests.support.makers import problem
 from tests.support.task_brute_force import optimum, tiny_tasks
 
@@ -69,7 +69,7 @@ def test_a_job_shop_gets_shorter_by_it_alone() -> None:
     values = []
     for parts in ((), engine.subsolvers):
         own = Engine(engine.bounds, engine.construction, parts, finished, raise_bounds=False)
-        search = Search(job_shop, Limits(workers=1, deterministic=1), lambda _: None, Event(), own)
+        search = Search(job_shop, counted(1), lambda _: None, Event(), own)
         run(search)
         assert search.incumbent.timeline is not None
         assert validate(search.incumbent.timeline) == []

@@ -21,7 +21,6 @@ from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from solver.construction.list_scheduling import list_schedules, sequential
 from solver.construction.timing import best_times
-from solver.limits import Limits
 from solver.local_search.annealing import Annealer, AnnealingParameters
 from solver.solve import solve
 from solver.tasks.dispatch import expanded
@@ -29,11 +28,12 @@ from solver.tasks.job_units import start_of
 from solver.tasks.placing import placed_in, schedule_of
 from solver.tasks.rank_search import RankSearch, Serial
 from solver.tasks.window_search import WindowSearch
+from tests.support.counted import counted
 from tests.support.expert_parallel import mean_layers
 from tests.support.task_brute_force import always_fits, optimum, tiny_tasks
 
 HEAT = AnnealingParameters(hot=0.5, cold=0.05, evenness=0.03, filling=0)
-SURE = Limits(seconds=float("inf"), workers=1, deterministic=20.0)
+SURE = counted(20.0)
 
 
 def several(seeds: range) -> list[tuple[int, Problem, Fraction]]:
