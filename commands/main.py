@@ -16,16 +16,20 @@ from commands.shared.watch import watch
 from pipesched.errors import BadInput, Deadlock, Disagreement, defect_note, raised
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit code."""
+def main(arguments: Sequence[str] | None = None, began: float | None = None) -> int:
+    """Run the command line; returns the exit code.
+
+    Its time limit counts from `began` on, on the monotonic clock: the start of the process, by default this call.
+    """
+    began = time.monotonic() if began is None else began
     never_fail_to_print()
     with heed_signals():
-        return _run(arguments)
+        return _run(arguments, began)
 
 
-def _run(arguments: Sequence[str] | None) -> int:
+def _run(arguments: Sequence[str] | None, began: float) -> int:
     try:
-        return _answered(arguments)
+        return _answered(arguments, began)
     except KeyboardInterrupt:
         return _interrupted()
     except Exception as error:
@@ -33,7 +37,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         return _interrupted() if ended.is_set() else _unexpected(error)
 
 
-def _answered(arguments: Sequence[str] | None) -> int:
+def _answered(arguments: Sequence[str] | None, began: float) -> int:
     try:
         if sys.stdout is None:
             raise BadInput("standard output is closed; open it, or send it to /dev/null")
@@ -41,6 +45,7 @@ def _answered(arguments: Sequence[str] | None) -> int:
         words = list(sys.argv[1:] if arguments is None else arguments)
         parsed = parser(words).parse_args(words)
         parsed.words = words  # as a report shows how to reproduce it
+        parsed.began = began
         code = watch(parsed, lambda: _answer(parsed)) if getattr(parsed, "watch", False) else _answer(parsed)
         return exit_code(code)
     except BadInput as error:
@@ -50,7 +55,7 @@ def _answered(arguments: Sequence[str] | None) -> int:
 def _answer(parsed: Namespace) -> int:
     """Run the command once; what is wrong with its input is said, and is its exit code."""
     try:
-        parsed.began = time.monotonic()  # what its time limit counts from
+        parsed.starting = time.monotonic() - parsed.began  # seconds until the command runs
         code = int(parsed.run(parsed))
         sys.stdout.flush()
         return code

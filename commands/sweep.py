@@ -6,11 +6,19 @@ import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from time import perf_counter
 
-from commands.options.search import add_limits, interrupt_sets, limits_of, not_interrupted, progress_line
+from commands.options.search import (
+    add_limits,
+    interrupt_sets,
+    limits_of,
+    not_interrupted,
+    progress_line,
+    seconds_to_search,
+)
 from commands.options.values import seconds, whole
 from commands.reports.html.origin import typed
 from commands.reports.html.sweep import sweep_report
@@ -107,8 +115,9 @@ def run(args: Namespace) -> Exit:
 
 def _solved(sweep: Sweep, store: Store, args: Namespace) -> Table:
     stop = Event()
-    limits, jobs = _shared_cores(limits_of(args), args, len(sweep.cells))
-    options = Options(limits, args.total_time, args.again)
+    limits, jobs = _shared_cores(replace(limits_of(args), seconds=args.time_limit), args, len(sweep.cells))
+    total = None if args.total_time is None else seconds_to_search(args, args.total_time)
+    options = Options(limits, total, args.again)
     with interrupt_sets(stop), _executor(args.cluster, jobs, stop) as executor, progress_line() as say:
 
         def report(moment: Moment) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -12,12 +13,13 @@ from typing import NoReturn
 
 def main() -> NoReturn:
     """Run the command line and end the process with its exit code."""
+    began = time.monotonic()
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, _end_at_once)
     from commands.main import main as command_line
     from commands.shared.termination import leave
 
-    leave(command_line())
+    leave(command_line(began=began))
 
 
 def _end_at_once(number: int, _: FrameType | None) -> NoReturn:

@@ -76,8 +76,15 @@ def refuse_period(problem: Problem, what: str) -> None:
 
 
 def limits_of(args: Namespace) -> Limits:
-    """The options of `add_limits`."""
-    return Limits(seconds=args.time_limit, workers=args.workers, seed=args.seed, gap=float(args.gap))
+    """The options of `add_limits`, the time limit as one from the start of the program on."""
+    return Limits(
+        seconds=seconds_to_search(args, args.time_limit), workers=args.workers, seed=args.seed, gap=float(args.gap)
+    )
+
+
+def seconds_to_search(args: Namespace, limit: float) -> float:
+    """A time limit (s) less what the start of the program has taken of it; half of it at least."""
+    return max(limit / 2, limit - getattr(args, "starting", 0.0))
 
 
 @contextmanager

@@ -49,6 +49,7 @@ def watch(args: Namespace, answer: Callable[[], int]) -> int:
             return code
         note(f"watching {', '.join(map(str, files))}; Ctrl-C ends")
         _await_change(files, seen)
+        args.began = time.monotonic()
         print(f"\n{time.strftime('%H:%M:%S')} changed", flush=True)
 
 

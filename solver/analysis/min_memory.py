@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from threading import Event
 
+from pipesched.deadline import within as in_time
 from pipesched.errors import defect_note
 from pipesched.problem.attainable_spans import Value, largest_denominator, most_up_to
 from pipesched.problem.feasibility import why_infeasible
@@ -134,7 +136,10 @@ class _Search:
         low, high = self.proved, self.level
         while low < high:
             middle = self._between(low, high)
-            if not self.refuted_at_once(middle):
+            refuted = in_time(self.budget.deadline(), partial(self.refuted_at_once, middle))
+            if refuted is None:
+                break
+            if not refuted:
                 high = middle
                 continue
             above = self.levels.above(middle)

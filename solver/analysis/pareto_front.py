@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
@@ -32,6 +33,7 @@ class ParetoFront:
         self._schedules: list[_Known] = []
         self._proved: dict[Fraction, Certificate] = {}
         self._analytic: dict[Fraction, Certificate] = {}
+        self._analytic_seconds = 0.0
 
     def keep(self, timeline: Timeline) -> None:
         """A schedule, at the level that it really takes."""
@@ -45,8 +47,14 @@ class ParetoFront:
     def analytic(self, level: Fraction) -> Certificate:
         """The strongest certificate at a level, which takes no search; kept."""
         if level not in self._analytic:
+            began = time.monotonic()
             self._analytic[level] = certificates(self.levels.under(level), self.problem.objective)[0]
+            self._analytic_seconds += time.monotonic() - began
         return self._analytic[level]
+
+    def seconds_of_analytic(self, levels: int) -> float:
+        """Seconds that the certificates of so many more levels take, as long as those known took; 0 without any."""
+        return levels * self._analytic_seconds / max(1, len(self._analytic))
 
     def top(self) -> Fraction | None:
         """The least level at which the fastest schedule fits; None while no schedule is known."""

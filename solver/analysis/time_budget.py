@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from math import inf
 from threading import Event
 
+from pipesched.deadline import Deadline, within
 from pipesched.errors import defect_note
 from pipesched.event_when import event_when
 from pipesched.problem.attainable_spans import Value
@@ -33,6 +35,7 @@ class TimeBudgetParams:
 
     longest: float = tuned(3.0, "times its part of the time, after which a solve is ended", 1, 10)
     lists_share: float = tuned(0.2, "of the time limit, for list schedules where a solve was ended", 0, 1)
+    first_seconds: float = tuned(1.0, "s for a schedule where a solve has none, even beyond the time limit", 0, 10)
 
 
 _PARAMS = TimeBudgetParams()
@@ -48,13 +51,14 @@ _VALUE_ALONE = replace(ENGINE, finish=Search.solution)
 class Budget:
     """Seconds for about so many questions. Where fewer come, or some end early, the others get more.
 
-    Under a deterministic limit the clock plays no part: every question gets the same share of CP-SAT's units.
+    `reserved` seconds at the end are for work after the questions. Under a deterministic limit the clock plays no
+    part: every question gets the same share of CP-SAT's units.
     """
 
     def __init__(self, limits: Limits, questions: int, stop: Event) -> None:
         self.limits, self.stop = limits, stop
         self._questions, self._asked = max(1, questions), 0
-        self._started = time.monotonic()
+        self._started, self.reserved = time.monotonic(), 0.0
 
     @property
     def seconds(self) -> float:
@@ -63,8 +67,17 @@ class Budget:
 
     def over(self) -> bool:
         """True if no more solves should be started."""
-        late = self.limits.deterministic is None and self.seconds >= self.limits.seconds
-        return late or self.stop.is_set()
+        return self._left() <= 0 or self.stop.is_set()
+
+    def deadline(self) -> Deadline:
+        """The end of the budget, with what is reserved; under a deterministic limit only a stop."""
+        at = self._started + self.limits.seconds if self.limits.deterministic is None else inf
+        return Deadline(at, self.stop)
+
+    def _left(self) -> float:
+        """Seconds for questions; infinite under a deterministic limit."""
+        counted = self.limits.deterministic is not None
+        return inf if counted else max(0.0, self.limits.seconds - self.reserved - self.seconds)
 
     def ask(self, problem: Problem, target: Value | None = None) -> Solution:
         """A solve in its part of the time; `target` is that of `Limits`."""
@@ -72,7 +85,7 @@ class Budget:
         if units is not None:
             part = replace(self.limits, deterministic=units / self._questions, target=target)
             return solve(problem, part, None, self.stop, engine=_VALUE_ALONE)
-        left = max(0.0, self.limits.seconds - self.seconds)
+        left = self._left()
         part = replace(self.limits, seconds=left / max(1, self._questions - self._asked), target=target)
         self._asked += 1
         # Published schedules take no notice of the time limit, and are worth a little more than their part.
@@ -80,7 +93,10 @@ class Budget:
             found = solve(problem, part, None, stop, engine=_VALUE_ALONE)
             cut_short = stop.is_set() and not self.stop.is_set()
         if cut_short and not why_infeasible(problem):
-            return with_list_schedule(found, part, self.stop)
+            deadline = self.deadline()
+            if found.timeline is None:
+                deadline = Deadline(max(deadline.at, time.monotonic() + _PARAMS.first_seconds), self.stop)
+            return within(deadline, lambda: with_list_schedule(found, part, self.stop)) or found
         return found
 
 

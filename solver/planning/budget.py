@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import count, repeat
 from math import inf
 from threading import Event
+from typing import TypeVar
 
 from pipesched.deadline import Deadline, within
 from solver.backends.cp_sat import Parameters
@@ -30,6 +31,7 @@ class BudgetParams:
 
 
 _PARAMS = BudgetParams()
+Result = TypeVar("Result")
 
 
 class Budget:
@@ -39,6 +41,7 @@ class Budget:
         self.limits, self.stop = limits, stop
         self._begin = time.monotonic()
         self._units = limits.deterministic
+        self.slowest_plan = 0.0  # s, the longest that one took so far to be validated
 
     @property
     def seconds(self) -> float:
@@ -65,16 +68,19 @@ class Budget:
         """The number of searches that may run at once; counted work is done by one."""
         return 1 if self._units is not None else self.limits.workers or os.cpu_count() or 1
 
-    def within(self, work: Callable[[], object], least: float) -> None:
-        """Work that asks `over` between its steps, and is ended in the middle of one where the time is over.
+    def within(self, work: Callable[[], Result], least: float) -> Result | None:
+        """Work that asks `over` between its steps, and is ended in the middle of one where the time is over: then None.
 
         It has no less than so many seconds. A limit of none is that of a plan found at once, which only a stop ends;
         counted work is ended by nothing.
         """
         if self._units is not None:
-            work()
-        else:
-            within(Deadline.after(max(self.left, least) if self.whole > 0 else inf, self.stop), work)
+            return work()
+        return within(Deadline.after(max(self.left, least) if self.whole > 0 else inf, self.stop), work)
+
+    def took(self, seconds: float) -> None:
+        """A plan took so long to be validated."""
+        self.slowest_plan = max(self.slowest_plan, seconds)
 
     def over(self) -> bool:
         """True if nothing is left, or the user has stopped the search."""
@@ -88,8 +94,8 @@ class Budget:
         return Parameters(given, deterministic, self.limits.seed, workers)
 
     def for_reason(self) -> Parameters:
-        """For one call of CP-SAT that says why there is no plan, after the search."""
-        most = max(_PARAMS.reason_seconds, _PARAMS.reason_share * self.whole)
+        """For one call of CP-SAT that says why there is no plan, after the search: beyond the limit by little."""
+        most = max(_PARAMS.reason_seconds, min(_PARAMS.reason_share * self.whole, self.left))
         return Parameters(most, None if self._units is None else most, self.limits.seed, 1)
 
     def give_back(self, parameters: Parameters, used: float) -> None:
@@ -109,16 +115,6 @@ class Budget:
         """True once so many seconds are over, or the user has stopped; where units are counted, only the latter."""
         until = time.monotonic() + min(most, self.left)
         return self.stop.is_set if self._units is not None else lambda: self.over() or time.monotonic() >= until
-
-    def extra(self, share: float) -> Callable[[], bool]:
-        """True once work after the search must end: after the remaining time, and no less than a share of it all.
-
-        Where units are counted, only at a stop.
-        """
-        if self._units is not None:
-            return self.stop.is_set
-        until = time.monotonic() + max(self.left, share * self.whole)
-        return lambda: self.stop.is_set() or time.monotonic() >= until
 
     def progress(self, most: float) -> Callable[[], float]:
         """Called before each step of a search: the share that is over of so many seconds, or of a number of steps."""

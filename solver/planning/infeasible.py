@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from formulations.partition.least_memory import LeastExcess
+from pipesched.deadline import ask
 from pipesched.errors import BadInput
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from pipesched.layers.recompute_rule import RecomputeRule
@@ -61,16 +62,16 @@ def why_no_plan(plan: PlanProblem, choices: Sequence[ChoiceSearch], budget: Budg
     """The reason of every placement, and what the one that is nearest to a plan lacks."""
     tried = [each for each in choices if each.stages <= plan.model.most_stages and _right_length(plan, each)]
     if plan.cluster.capacity is None or not tried:
-        return _reasons(choices)
+        return reasons(choices)
     found = _all(closest(each.plan, each.choice, budget, order) for each in tried for order in _orders(each))
     if not found:
-        return _reasons(choices)
+        return reasons(choices)
     best = min(found, key=lambda one: one.lacks)
     more = "".join(_enough(change, words, tried, budget) for change, words in _changes(plan)) + _devices(plan, budget)
-    return f"{_reasons(choices)}. {_said(plan, best)}{more}"
+    return f"{reasons(choices)}. {_said(plan, best)}{more}"
 
 
-def _reasons(choices: Sequence[ChoiceSearch]) -> str:
+def reasons(choices: Sequence[ChoiceSearch]) -> str:
     """Placements with the same reason together."""
     by_reason: dict[str, list[str]] = {}
     for each in choices:
@@ -93,6 +94,7 @@ def _orders(search: ChoiceSearch) -> list[Schedule | None]:
 
 def closest(plan: PlanProblem, choice: Choice, budget: Budget, order: Schedule | None = None) -> Closest | None:
     """The partition whose worst device lacks least, by CP-SAT; None where none was found in time."""
+    ask()
     model = LeastExcess(plan, choice, order)
     answer = solve_model(model.partitions.cp, budget.for_reason(), budget.stop)
     if not answer.has_solution:

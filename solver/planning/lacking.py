@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from heuristics.building.patience import patience
 from heuristics.catalogue import schedule_named
+from pipesched.deadline import asking
 from pipesched.errors import DoesNotApply
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, PlanProblem
@@ -56,7 +57,7 @@ def what_is_lacking(problem: PlanProblem) -> str:
 def _roomy_plans(problem: PlanProblem) -> Iterator[Candidate]:
     roomy = replace(problem, cluster=replace(problem.cluster, capacity=None), even=False)
     orders = {name: schedule_named(name).order for name in problem.schedules} or {"pipesched": sequential}
-    for choice in problem.choices:
+    for choice in asking(problem.choices):
         stages = len(choice.on(problem.cluster.devices).chains[0])
         if stages > problem.model.most_stages or (problem.counts is not None and len(problem.counts) != stages):
             continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from threading import Event
 
 from pipesched.arguments import A_PLAN_PROBLEM, refuse_other
@@ -16,10 +17,11 @@ from pipesched.results.solution import Status
 from solver.limits import Limits, limits_from
 from solver.parameters import tunable, tuned
 from solver.planning.bounds_of_plans import KIND, OF_ALL, by_load, none_below
-from solver.planning.infeasible import why_no_plan
+from solver.planning.infeasible import reasons, why_no_plan
 from solver.planning.lacking import what_is_lacking
 from solver.planning.progress import Report
 from solver.planning.race import Raced, raced
+from solver.planning.search.evenness import EVENNESS
 from solver.planning.search.free_orders import FreeOrders
 from solver.planning.search.placements import Placements
 from solver.planning.search.published_orders import PublishedOrders
@@ -31,7 +33,10 @@ class PlanParams:
     """Beyond the time limit; steps between which a plan search asks for it can take seconds on long problems."""
 
     least_seconds: float = tuned(1.0, "s that a search has, however short its limit", 0, 10)
-    evening_seconds: float = tuned(0.5, "s that the walk to a more even plan has, however little is left", 0, 10)
+    evening_seconds: float = tuned(
+        0.5, "s that the walk to a more even plan has, however little is left, where all of it takes no longer", 0, 10
+    )
+    reason_seconds: float = tuned(1.0, "s, however little is left, for the reason why there is no plan", 0, 10)
 
 
 _PARAMS = PlanParams()
@@ -77,7 +82,8 @@ def plan_from(starts: Iterable[Candidate], problem: PlanProblem, limits: Limits,
             search.run()
 
     placements.budget.within(run, _PARAMS.least_seconds)
-    placements.budget.within(placements.even_out, _PARAMS.evening_seconds)
+    short = EVENNESS.steps * placements.budget.slowest_plan <= _PARAMS.evening_seconds
+    placements.budget.within(placements.even_out, _PARAMS.evening_seconds if short else 0.0)
     return _result(placements)
 
 
@@ -111,9 +117,10 @@ def _result(search: Placements) -> Plan:
     reason = ""
     with search.errors_noted("why there is no plan"):
         if bound is None:
-            reason = why_no_plan(search.problem, search.choices, search.budget)
+            why = partial(why_no_plan, search.problem, search.choices, search.budget)
+            reason = search.budget.within(why, _PARAMS.reason_seconds) or reasons(search.choices)
         elif best is None:
-            reason = what_is_lacking(search.problem)
+            reason = search.budget.within(partial(what_is_lacking, search.problem), _PARAMS.reason_seconds) or ""
     status = Status.INFEASIBLE if bound is None else Status.UNKNOWN
     if best is not None and bound is not None:
         status = Status.OPTIMAL if best.value / search.problem.tick == bound else Status.FEASIBLE

@@ -13,12 +13,18 @@ from threading import Event
 
 import pytest
 
+from commands.main import main
+from commands.options import search
+from commands.options.search import limits_of
 from commands.reports import timed_files as module
 from commands.reports.timed_files import TimedFiles, timed_files
+from commands.shared.catalogue import Exit
 from heuristics.catalogue import HEURISTICS
 from pipesched.deadline import Deadline, asking
+from pipesched.errors import BadInput
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
+from solver.limits import Limits
 from tests.support.makers import problem
 
 ONE, OTHER = Path("one"), Path("other")
@@ -35,6 +41,30 @@ def written(of: list[str], name: str) -> Callable[[], list[Path]]:
         return [Path(name)]
 
     return work
+
+
+def test_a_time_limit_counts_from_the_start_of_the_program() -> None:
+    """What the imports took is no time to search, down to half of the limit."""
+    given = {"time_limit": 10.0, "workers": 1, "seed": 0, "gap": 0}
+    assert limits_of(Namespace(**given, starting=1.5)).seconds == 8.5
+    assert limits_of(Namespace(**given, starting=9.0)).seconds == 5
+    assert limits_of(Namespace(**given)).seconds == 10
+
+
+def test_the_start_of_the_program_is_measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked = list[Limits]()
+
+    def found(_problem: object, limits: Limits, *_: object) -> None:
+        asked.append(limits)
+        raise BadInput("enough")
+
+    monkeypatch.setattr(search, "solve", found)
+    file = tmp_path / "one.yaml"
+    file.write_text("devices: 2\nmicrobatches: 2\ntimes: {forward: 1, backward: 2}\n", encoding="utf-8")
+    words = ["solve", str(file), "--time-limit", "1000"]
+    assert main(words, began=time.monotonic() - 300) == Exit.BAD_INPUT
+    assert main(words) == Exit.BAD_INPUT
+    assert asked[0].seconds <= 700 < 900 < asked[1].seconds
 
 
 def test_after_the_deadline_no_step_is_begun(capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,7 +28,7 @@ class AnalyticBounds:
     left_out: frozenset[str] = frozenset()
 
     def certificates(self, problem: Problem, clock: Clock, stop: Event) -> tuple[list[Certificate], list[str]]:
-        """Strongest first; and notes on bounds that took too long or met a defect.
+        """Strongest first; and notes on bounds that took too long or met a defect. None is begun after a stop.
 
         Of a problem without any schedule the load alone: the other arguments count passes that memory would hold.
         """
@@ -37,7 +37,7 @@ class AnalyticBounds:
         late, notes = list[str](), list[str]()
 
         def in_time(name: str, certify: Certify) -> list[Certificate]:
-            if none or name in self.left_out:
+            if none or name in self.left_out or stop.is_set():
                 return []
             try:
                 found = within(Deadline.after(until - clock.seconds, stop), certify)
@@ -52,6 +52,6 @@ class AnalyticBounds:
         except Exception as error:
             notes.append(left_out_note("analytic bounds", error))
             found = []
-        if late:
+        if late and not stop.is_set():
             notes.append(f"bounds left out, since they take too long for the time limit: {', '.join(late)}")
         return [one for one in found if one.kind == "load" or not self.load_only] or [OF_BARE_TIME], notes

@@ -30,7 +30,8 @@ class Published:
 
     def applies(self, search: Search) -> bool:
         # Where even what runs before this has had no time, one micro-batch after the other is the fastest of all.
-        return (search.clock.allowed() > 0 or not search.very_long) and (search.very_long or not self.very_long)
+        late = search.stop.is_set() or search.clock.allowed() <= 0
+        return not (late and search.very_long) and (search.very_long or not self.very_long)
 
     def run(self, search: Search) -> None:
         """One after the other: the slowest leaves time for the others; in problems of many passes the best leaves none.

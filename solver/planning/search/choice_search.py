@@ -8,6 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from math import ceil
+from time import monotonic
 
 from formulations.partition.bound_rows import mean_load
 from heuristics.building.patience import patience
@@ -249,9 +250,12 @@ class ChoiceSearch:
 
     def offer(self, candidate: Candidate) -> bool:
         """Keep a plan if it is better than those before; whether it is valid and recomputes what may be."""
-        if validate(candidate.timeline) or why_not_expressible(
-            self.plan.model, candidate.partition, self.plan.recompute_rule
-        ):
+        if why_not_expressible(self.plan.model, candidate.partition, self.plan.recompute_rule):
+            return False
+        began = monotonic()
+        violations = validate(candidate.timeline)
+        self.budget.took(monotonic() - began)
+        if violations:
             return False
         if self.best is None or candidate.value < self.best.value:
             self.best = candidate

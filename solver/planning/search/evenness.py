@@ -6,7 +6,7 @@ measured.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from heuristics.building.patience import patience
 from heuristics.catalogue import schedule_named
+from pipesched.deadline import expired
 from pipesched.errors import BadInput, Deadlock, DoesNotApply
 from pipesched.layers.partition import Partition
 from pipesched.layers.recompute_rule import why_not_expressible
@@ -35,20 +36,20 @@ class EvennessParams:
     """Walk among plans of equal value."""
 
     steps: int = tuned(200, "plans simulated", 1, 10**5)
-    share: float = tuned(0.05, "of the whole time, even where it is over", 0, 1)
 
 
-_PARAMS = EvennessParams()
+EVENNESS = EvennessParams()
 
 
 _Key = tuple[Fraction, tuple[int, ...], tuple[int, ...]]
 
 
-def evened(of: ChoiceSearch, best: Candidate) -> Candidate:
-    """The most even plan that a walk from the best one meets without getting worse."""
+def evened(of: ChoiceSearch, best: Candidate) -> Iterator[Candidate]:
+    """More and more even plans, which a walk from the best one meets without getting worse, until the deadline."""
     problem = best.timeline.problem
-    left = _PARAMS.steps
-    sums, over = StageSums(of.plan, of.plan.slowness_of_places(problem.placement)), of.budget.extra(_PARAMS.share)
+    left = EVENNESS.steps
+    sums = StageSums(of.plan, of.plan.slowness_of_places(problem.placement))
+    over: Callable[[], bool] = lambda: expired() or of.budget.stop.is_set()  # noqa: E731
     now, key, looked = best, _key(sums, best), {best.partition}
     moved = True
     while moved:
@@ -57,7 +58,7 @@ def evened(of: ChoiceSearch, best: Candidate) -> Candidate:
             if partition in looked:
                 continue
             if left <= 0 or over():
-                return now
+                return
             looked.add(partition)
             # What is less even is not worth a simulation.
             if _works(sums, partition) > key[1]:
@@ -67,8 +68,8 @@ def evened(of: ChoiceSearch, best: Candidate) -> Candidate:
                 found = _tried(of, partition, now)
             if found is not None and (other := _key(sums, found)) < key and _is_valid(of, found):
                 now, key, moved = found, other, True
+                yield now
                 break
-    return now
 
 
 def _key(sums: StageSums, candidate: Candidate) -> _Key:

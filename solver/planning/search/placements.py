@@ -122,7 +122,8 @@ class Placements:
         owner = next((each for each in self.choices if each.best is self.best), None)
         if owner is not None and self.best is not None and not self.budget.stop.is_set():
             with self.errors_noted("a more even plan"):
-                self.best = owner.best = evened(owner, self.best)
+                for found in evened(owner, self.best):
+                    self.best = owner.best = found
 
     def say(self, phase: str) -> None:
         """Report a moment of the search."""

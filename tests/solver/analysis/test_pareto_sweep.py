@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from threading import Event
@@ -15,12 +16,13 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
 from commands.main import main
-from pipesched.problem.problem import Objective
+from pipesched.problem.problem import Objective, Problem
 from pipesched.results.analysis.frontier import Frontier, Point
 from pipesched.results.analysis.memory_scale import MemoryScale
 from pipesched.results.certificate import Certificate
 from pipesched.validation.validator import validate
 from plots.frontier import Known, Spot, draw_frontier, render_frontier
+from solver.analysis import pareto_front, pareto_sweep
 from solver.analysis.memory_levels import MemoryLevels
 from solver.analysis.pareto_sweep import frontier
 from tests.support.brute_force import SHAPES, optimum, tiny_problem
@@ -66,6 +68,30 @@ def test_capacities_that_differ_are_swept_as_shares() -> None:
     assert found.scale.by_share
     assert found.own == 1
     assert found.points[0].level == Fraction(1, 2)
+
+
+def test_the_curve_of_bounds_is_within_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its certificates are of the last: a sweep without any time works out none but those that it has points of."""
+    levels, real = list[Fraction](), pareto_front.certificates
+
+    def counted(one: Problem, objective: Objective) -> list[Certificate]:
+        levels.extend(room for room in one.room[:1] if room is not None)
+        return real(one, objective)
+
+    monkeypatch.setattr(pareto_front, "certificates", counted)
+    one = problem(3, 6, memory={"capacity": 3, "activation": 1})
+    assert frontier(one, 4, Limits(seconds=0, workers=1)).points
+    assert not levels
+    frontier(one, 4, SURE)
+    assert levels
+
+
+def test_a_cut_curve_is_evenly_spread() -> None:
+    order = sorted(range(60), key=pareto_sweep._bisected)
+    assert sorted(order) == [*range(60)]
+    for cut in range(8, 61):
+        known = sorted(order[:cut])
+        assert max(b - a for a, b in pairwise([*known, 60])) <= 3 * 60 / cut
 
 
 def test_a_stop_keeps_the_points_so_far() -> None:

@@ -18,6 +18,7 @@ import pytest
 from commands.shared import not_applicable
 from heuristics.catalogue import HEURISTICS
 from pipesched.deadline import asking
+from pipesched.results.certificate import Certificate
 from pipesched.results.solution import Status
 from pipesched.schedule.timeline import Timeline
 from pipesched.validation.violation import Violation
@@ -176,6 +177,24 @@ def test_a_bound_that_takes_forever_is_left_out_and_named(monkeypatch: pytest.Mo
     found = solve(problem(2, 3), LIMITS)
     assert found.status in (Status.OPTIMAL, Status.FEASIBLE)
     assert any("head and tail" in note for note in found.notes)
+
+
+def test_no_bound_is_begun_after_a_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is under way has a moment; each one more would have another."""
+    stop, begun = Event(), list[str]()
+
+    def stopped(name: str) -> list[Certificate]:
+        begun.append(name)
+        stop.set()
+        return []
+
+    for bound in BOUNDS:
+        if bound.name != "load":
+            monkeypatch.setitem(vars(bound), "certify", lambda *_, name=bound.name: stopped(name))
+    found = solve(problem(2, 3), LIMITS, stop=stop)
+    assert len(begun) == 1
+    assert found.interrupted and found.timeline is not None and found.certificate is not None
+    assert found.certificate.kind == "load" and not found.notes
 
 
 def test_all_kernels_have_a_call_that_compiles_them() -> None:

@@ -1,14 +1,17 @@
 """Plans against every partition and order of tiny models, and against published results."""
 
+import time
 from dataclasses import replace
 from fractions import Fraction
 from itertools import count, islice
 from random import Random
+from threading import Event
 
 import pytest
 
 from benchmarks.proofs.plan_attack import attack, small
 from heuristics.catalogue import HEURISTICS
+from pipesched.deadline import ask
 from pipesched.errors import DoesNotApply
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.problem.problem import Objective
@@ -16,13 +19,82 @@ from pipesched.results.solution import Status
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
+from solver.limits import Limits
+from solver.planning import plan as module
+from solver.planning.budget import Budget
 from solver.planning.plan import plan
+from solver.planning.search import placements
 from solver.planning.sensitivity import changed_problems, sensitivity
 from tests.support.counted import counted
 from tests.support.plan_brute_force import in_pieces, partitions, tiny_plan
 from tests.support.varied_plans import varied_plan
 
 WORK = counted(30.0)
+
+
+def endless(*_: object) -> str:
+    """Work of a minute that asks for its deadline."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        ask()
+    return "it was not ended"
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+def test_the_reason_why_there_is_no_plan_ends_with_the_time(stopped, monkeypatch):
+    monkeypatch.setattr(module, "what_is_lacking", endless)
+    monkeypatch.setattr(module, "why_no_plan", endless)
+    monkeypatch.setattr(module.FreeOrders, "run", lambda _: None)
+    stop = Event()
+    if stopped:
+        stop.set()
+    found = plan(slackpipe(False), Limits(seconds=1 if stopped else 0.1), stop=stop)
+    assert (found.status, found.reason) == (Status.UNKNOWN, "")
+    too_many = plan_problem_from(
+        {"devices": 3, "microbatches": 4, "layers": [{"name": "one", "count": 2, "forward": 1, "backward": 2}]}
+    )
+    found = plan(too_many, Limits(seconds=1 if stopped else 0.1), stop=stop)
+    assert found.status is Status.INFEASIBLE
+    assert "3 stages; the model can be cut into 2 at most" in found.reason
+
+
+def test_a_more_even_plan_is_kept_as_far_as_the_time_lasted(monkeypatch):
+    """What the walk has met when it is ended in the middle of a step is the plan."""
+    better = []
+
+    def walk(owner, best):
+        better.append(replace(best, schedule="more even"))
+        yield better[-1]
+        endless()
+
+    monkeypatch.setattr(placements, "evened", walk)
+    assert plan(slackpipe(False), Limits(seconds=2, workers=1)).best is better[-1]
+
+
+def test_no_walk_follows_the_time_limit_where_a_plan_takes_long(monkeypatch):
+    begun = []
+    monkeypatch.setattr(module.Placements, "even_out", lambda _: asking_once(begun))
+    monkeypatch.setattr(module.FreeOrders, "run", lambda _: endless())
+    for seconds, walks in ((0.0, 1), (1.0, 0)):
+        begun.clear()
+        monkeypatch.setattr(Budget, "__init__", slow_budget(seconds))
+        plan(slackpipe(False), Limits(seconds=0.1, workers=1))
+        assert len(begun) == walks
+
+
+def asking_once(begun):
+    ask()
+    begun.append(1)
+
+
+def slow_budget(seconds, init=Budget.__init__):
+    """The start of a budget in which a plan took so long to be validated."""
+
+    def begin(self, limits, stop):
+        init(self, limits, stop)
+        self.took(seconds)
+
+    return begin
 
 
 def slackpipe(measured: bool):

@@ -24,7 +24,6 @@ from pipesched.validation.validator import validate
 from solver.limits import Limits
 from solver.planning import schedule_comparison, time_shares
 from solver.planning.bounds_of_plans import with_bounds_of
-from solver.planning.budget import Budget
 from solver.planning.plan import plan
 from solver.planning.progress import PlanProgress, Report
 from solver.planning.schedule_comparison import COMPARED, FREE, compared_schedules
@@ -125,17 +124,6 @@ def test_all_plans_of_published_schedules_are_starts_and_their_time_ends_before_
     assert asked == pytest.approx([0, 0, 0, 3, 4, 10])
     best = [row.plan.best for row in rows if row.name != FREE and row.plan is not None and row.plan.best is not None]
     assert best and all(one in starts for one in best)
-
-
-def test_what_follows_a_search_ends_with_the_time_that_is_left_or_a_share_of_it() -> None:
-    stop = Event()
-    over = Budget(Limits(seconds=0), stop).extra(0.5)
-    assert over()
-    assert not Budget(Limits(seconds=1000), stop).extra(0)()
-    by_work = Budget(Limits(seconds=0, deterministic=1), stop).extra(0)
-    assert not by_work()
-    stop.set()
-    assert by_work()
 
 
 def test_published_orders_have_the_bound_of_any_order_where_their_own_is_not_there_yet(
