@@ -25,6 +25,7 @@ from plots.frontier import Known, Spot, draw_frontier, render_frontier
 from solver.analysis import pareto_front, pareto_sweep
 from solver.analysis.memory_levels import MemoryLevels
 from solver.analysis.pareto_sweep import frontier
+from solver.limits import Limits
 from tests.support.brute_force import SHAPES, optimum, tiny_problem
 from tests.support.counted import counted
 from tests.support.makers import problem
@@ -74,11 +75,11 @@ def test_the_curve_of_bounds_is_within_the_time_limit(monkeypatch: pytest.Monkey
     """Its certificates are of the last: a sweep without any time works out none but those that it has points of."""
     levels, real = list[Fraction](), pareto_front.certificates
 
-    def counted(one: Problem, objective: Objective) -> list[Certificate]:
+    def noted(one: Problem, objective: Objective) -> list[Certificate]:
         levels.extend(room for room in one.room[:1] if room is not None)
         return real(one, objective)
 
-    monkeypatch.setattr(pareto_front, "certificates", counted)
+    monkeypatch.setattr(pareto_front, "certificates", noted)
     one = problem(3, 6, memory={"capacity": 3, "activation": 1})
     assert frontier(one, 4, Limits(seconds=0, workers=1)).points
     assert not levels
