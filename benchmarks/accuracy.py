@@ -18,17 +18,20 @@ from statistics import mean
 from benchmarks.measured.figures import Compared, by, errors, memory, orders
 from benchmarks.measured.fit import devices_with, fitted
 from benchmarks.measured.prediction import predicted
-from benchmarks.measured.table import CONFIGS, HOLDOUT, TABLE, kind, read_table, source_of
+from benchmarks.measured.ratios import Pair, by_kind, choices, pairs
+from benchmarks.measured.table import CONFIGS, HOLDOUT, TABLE, kind, kind_and_precision, read_table, source_of
 from benchmarks.measured.tables import page
 from benchmarks.reporting.page import exit_code, show
 from pipesched.files import model_configs
 from pipesched.files.atomic_write import write_whole
 from pipesched.files.model_configs.expected_error import FILE
+from targets.layout_rows import RecommendParams
 
 PAGE = Path(__file__).parents[1] / "docs" / "results" / "accuracy.md"
 RECORD = Path(__file__).parent / "data" / "accuracy.json"
 RATES = Path(__file__).parent / "data" / "rates.json"
 EXPECTED = Path(str(files(model_configs))) / FILE
+RECOMMENDED_WITHIN = RecommendParams().as_good
 _ENOUGH = 5  # rows of a kind, for their mean to say what to expect
 
 
@@ -67,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     unseen, holdout = left_out(found, args.configs), compared(HOLDOUT) if args.table == TABLE else []
     show(PAGE if args.write else None, "python -m benchmarks.accuracy --write", page(found, unseen, holdout))
     if args.write:
-        write_whole(RECORD, json.dumps(record(found), indent=1) + "\n")
+        write_whole(RECORD, json.dumps(record(found, unseen, holdout), indent=1) + "\n")
         write_whole(EXPECTED, json.dumps(expected(unseen), indent=1) + "\n")
     return 0
 
@@ -87,8 +90,9 @@ def left_out(found: Sequence[Compared], configs: Path = CONFIGS) -> list[Compare
     ]  # fmt: skip
 
 
-def record(found: Sequence[Compared]) -> dict[str, float]:
+def record(found: Sequence[Compared], unseen: Sequence[Compared], holdout: Sequence[Compared]) -> dict[str, float]:
     """The figures that no change may worsen unsaid, by name; all but the last three are better when smaller."""
+    judged = [one for one in unseen if one.row.seconds]
     timed = [one for one in found if one.row.seconds]
     bf16, held = errors(one for one in timed if one.row.bf16), memory(found)
     found_orders = orders(timed)
@@ -96,6 +100,13 @@ def record(found: Sequence[Compared]) -> dict[str, float]:
     return {
         "mean error, BF16": round(bf16.mean, 4),
         **{f"mean error, {name}": round(own.mean, 4) for name, own in by(kind, timed).items()},
+        "mean error, BF16, left out": round(errors(one for one in judged if one.row.bf16).mean, 4),
+        **{
+            f"mean error, {name}, held out": round(own.mean, 4) for name, own in by(kind_and_precision, holdout).items()
+        },
+        "mean error, held out": round(errors(holdout).mean, 4),
+        "error of a ratio, left out": round(mean(pair.error for pair in pairs(unseen)), 4),
+        "loss of what is recommended, left out": round(choices(unseen, RECOMMENDED_WITHIN).mean, 4),
         "loss by the order": round(mean(one.loss for one in ordered), 4),
         "largest loss by the order": round(max(one.loss for one in ordered), 4),
         "ran, said not to fit": round(held.refused, 4),
@@ -108,13 +119,22 @@ def record(found: Sequence[Compared]) -> dict[str, float]:
 
 
 def expected(found: Sequence[Compared]) -> list[dict[str, object]]:
-    """The errors that `layouts` states: that of each kind of which enough steps were measured."""
-    own = by(kind, [one for one in found if one.row.seconds])
+    """The errors that `layouts` states: that of each kind of which enough steps were measured.
+
+    And that of a ratio of two layouts: over the pairs of the kind, over all pairs where it has too few.
+    """
+    own, every = by(kind, [one for one in found if one.row.seconds]), pairs(found)
+    of_kind = by_kind(every)
     return [
-        {"kind": name, "mean": round(each.mean, 3), "rows": each.rows}
+        {"kind": name, "mean": round(each.mean, 3), "rows": each.rows, **_ratio(of_kind.get(name, []), every)}
         for name, each in own.items()
         if each.rows >= _ENOUGH
     ]
+
+
+def _ratio(own: Sequence[float], every: Sequence[Pair]) -> dict[str, object]:
+    known = own if len(own) >= _ENOUGH else [pair.error for pair in every]
+    return {"ratio": round(mean(known), 3), "pairs": len(known)}
 
 
 if __name__ == "__main__":

@@ -68,7 +68,10 @@ def run(args: Namespace) -> Exit:
         note(f"note: {line}")
     if not written and not args.json:
         note("note: nothing written; -o FILE writes the hardware file that `layouts --hardware FILE` reads")
-    return Exit.DONE
+    warned = report.warning(fit, wanted.hardware)
+    if warned is not None:
+        note(f"warning: {warned}")
+    return Exit.DONE if report.explained(fit) else Exit.NO
 
 
 def _counts(text: str) -> tuple[int, ...]:

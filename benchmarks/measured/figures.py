@@ -95,8 +95,8 @@ def orders(of: Sequence[Compared]) -> list[Order]:
     found = []
     for _, each in groupby(sorted((one for one in of if one.row.group), key=group), group):
         ones = list(each)
-        measured = [_a_sequence(one.row, one.row.seconds or 0) for one in ones]
-        predicted = [_a_sequence(one.row, one.found.seconds) for one in ones]
+        measured = [a_sequence(one.row, one.row.seconds or 0) for one in ones]
+        predicted = [a_sequence(one.row, one.found.seconds) for one in ones]
         if len(ones) >= _ORDERED:
             loss = measured[predicted.index(min(predicted))] / min(measured) - 1
             alone = len({(one.row.sizes, one.row.pipeline, one.row.microbatch_size) for one in ones}) == 1
@@ -106,7 +106,8 @@ def orders(of: Sequence[Compared]) -> list[Order]:
     return found
 
 
-def _a_sequence(row: Row, seconds: float) -> float:
+def a_sequence(row: Row, seconds: float) -> float:
+    """Seconds of a sequence, of those of a step."""
     return seconds / (row.microbatches * row.microbatch_size * dict(row.sizes)["data"])
 
 

@@ -82,6 +82,11 @@ def kind(row: Row) -> str:
     return kind_of(row.gpu, row.moe)
 
 
+def kind_and_precision(row: Row) -> str:
+    """The kind, and the format of products."""
+    return f"{kind(row)}, {row.precision.partition('-')[0].upper()}"
+
+
 def _row(cells: dict[str, str]) -> Row:
     tensor, context, expert, data = (int(cells[key]) for key in ("tp", "cp", "ep", "dp"))
     size, batch = int(cells["mbs"]), int(cells["gbs"])

@@ -6,12 +6,15 @@ from collections.abc import Callable, Sequence
 from statistics import mean
 
 from benchmarks.measured.figures import Compared, Errors, Order, by, memory, orders
+from benchmarks.measured.ratios import by_difference, by_kind, choices, pairs, shown
 from benchmarks.measured.rivals import rivals
-from benchmarks.measured.table import Row, kind, source_of
+from benchmarks.measured.table import Row, kind, kind_and_precision, source_of
 from benchmarks.reporting.page import table
 
 _HEAD = ("rows", "median ratio", "mean error, %", "90th percentile, %", "within 20 %, %")
 _LEFT_OUT = ("left out: median ratio", "mean error, %", "90th percentile, %", "within 20 %, %")
+
+_SHARES = (0.01, 0.02, 0.03, 0.05, 0.08, 0.125)  # by which a plainer layout may be longer
 
 
 def page(found: Sequence[Compared], unseen: Sequence[Compared], holdout: Sequence[Compared] = ()) -> str:
@@ -36,6 +39,7 @@ def page(found: Sequence[Compared], unseen: Sequence[Compared], holdout: Sequenc
         "By source:", _errors("source", source_of, timed, others),
         "Order of the layouts of one model on the same GPUs:",
         table(("layouts", "rows", "rank correlation", "loss, %", "left out: rank correlation", "loss, %"), order_rows),
+        *_ratios(others),
         "Memory:",
         table(("", "rows", "share, %"), [
             ["ran, said not to fit", str(held.ran), f"{100 * held.refused:.1f}"],
@@ -47,6 +51,29 @@ def page(found: Sequence[Compared], unseen: Sequence[Compared], holdout: Sequenc
         *_held_out(holdout),
     ]  # fmt: skip
     return "\n\n".join(parts)
+
+
+def _ratios(left_out: Sequence[Compared]) -> list[str]:
+    """Errors of ratios of two layouts' steps, and what rules that recommend by them lose."""
+    known = pairs(left_out)
+    rows = [[name, *shown(each)] for name, each in by_kind(known).items()]
+    rows += [[f"all that differ in {name}", *shown(each)] for name, each in by_difference(known).items()]
+    rules = [
+        ("the least predicted step", 0.0),
+        *((f"the plainest within {100 * share:g} %", share) for share in _SHARES),
+    ]
+    chosen = [(name, choices(left_out, share)) for name, share in rules]
+    chosen.append(("the plainest within the error of a ratio, of the other groups", choices(left_out, None)))
+    if not rows:
+        return []
+    return [
+        "Ratio of two layouts' steps, of one model on the same GPUs, with rates fitted without their source:",
+        table(("pairs of layouts", "pairs", "mean error, %", "median, %", "90th percentile, %"), rows),
+        f"Loss of the layout recommended, against the best measured of each of {chosen[0][1].groups} groups:",
+        table(("recommended", "mean loss, %", "largest, %"), [
+            [name, f"{100 * one.mean:.1f}", f"{100 * one.largest:.1f}"] for name, one in chosen
+        ]),
+    ]  # fmt: skip
 
 
 def _rivals(timed: Sequence[Compared]) -> list[str]:
@@ -66,13 +93,10 @@ def _held_out(of: Sequence[Compared]) -> list[str]:
     if not of:
         return []
 
-    def group(row: Row) -> str:
-        return f"{kind(row)}, {row.precision.partition('-')[0].upper()}"
-
     return [
         "Rows that no rate was fitted to (Megatron-Bridge's later performance summaries). "
         "Those of GB300 were looked at when its factor over B200 was set:",
-        _errors("GPU, model, precision", group, of),
+        _errors("GPU, model, precision", kind_and_precision, of),
         _errors("all of them", lambda _: "mean", of),
     ]
 

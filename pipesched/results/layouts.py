@@ -10,14 +10,26 @@ from pipesched.problem.formatting import plain
 from pipesched.results.tabular import Tabular
 
 EXACT, FIRST = "exact", "first plan"
+NO_FIRST_PLAN = "no first plan of it fits the memory"
 
 
 class ExpectedError(NamedTuple):
-    """Error of predicted steps: the `mean` relative error over `rows` measured steps of this `kind`."""
+    """Error of predicted steps: the `mean` relative error over `rows` measured steps of this `kind`.
+
+    `ratio` is that of the ratio of two layouts' steps, over `pairs` of measured layouts of one model on the same GPUs.
+    """
 
     kind: str
     mean: float
     rows: int
+    ratio: float
+    pairs: int
+
+
+def plainness(sizes: Mapping[str, int], recomputes: bool, chunks: int) -> tuple[int, bool, int, int, int]:
+    """Less is plainer: kinds of parallelism besides data, recomputation, stages a device, tensor and context size."""
+    own = [sizes[name] for name in ("tensor", "context", "expert", "pipeline")]
+    return sum(size > 1 for size in own), recomputes, chunks, own[0], own[1]
 
 
 @dataclass(frozen=True)
@@ -25,9 +37,10 @@ class LayoutRow:
     """A layout: times in ms, memory in GiB, sizes of parallelism, and its plan; None where no plan is known.
 
     `step` has `total`, and of it `pipeline`, `exchange` and `optimizer`. No pipeline of the layout is below
-    `lower_bound`, no step below `step_lower_bound`. `searched`: whether its plans were searched, or it has the first
-    one that was made. `equal`: its step is within the expected error of the best one's. `reason`: why there is no plan,
-    or no search. `assumed` are the rates of its plan file.
+    `lower_bound`, no step below `step_lower_bound`; both are None where it was not looked at. `searched`: whether its
+    plans were searched, or it has the first one that was made. `equal`: its step is longer than the best one's by no
+    more than the expected error of their ratio. `reason`: why there is no plan, or no search. `assumed` are the rates
+    of its plan file.
     """
 
     tensor: int
@@ -37,8 +50,8 @@ class LayoutRow:
     expert: int
     microbatch_size: int
     microbatches: int
-    lower_bound: float
-    step_lower_bound: float
+    lower_bound: float | None
+    step_lower_bound: float | None
     chunks: int | None = None
     step: Mapping[str, float] | None = None
     searched: str | None = None
@@ -70,10 +83,9 @@ class LayoutRow:
         return {name: getattr(self, name) for name in names}
 
     @property
-    def plainness(self) -> tuple[int, bool, int, int]:
-        """Less is plainer: kinds of parallelism besides data, recomputation, stages a device, tensor size."""
-        kinds = sum(size > 1 for size in (self.tensor, self.context, self.pipeline, self.expert))
-        return kinds, bool(self.recomputed_layers), self.chunks or 0, self.tensor
+    def plainness(self) -> tuple[int, bool, int, int, int]:
+        """Less is plainer."""
+        return plainness(self.sizes, bool(self.recomputed_layers), self.chunks or 0)
 
     def document(self) -> dict[str, Any]:
         """A row of `layouts --json` and of layouts.csv."""
@@ -88,7 +100,9 @@ class LayoutRow:
 
 @dataclass(frozen=True, repr=False)
 class Layouts(Tabular):
-    """All layouts of so many GPUs, the least step first and those without a plan last; `refused` says why some are not.
+    """All layouts of so many GPUs, the least step first and those without a plan last.
+
+    `refused` says why some were not looked at.
 
     `recommended` is the plainest of those that are as good as the best. No step of any layout is below
     `step_lower_bound`, in ms; it is None where some layouts were not looked at.

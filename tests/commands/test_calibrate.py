@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -63,6 +64,20 @@ def test_from_steps_to_a_hardware_file_that_layouts_reads(tmp_path: Path, capsys
     assert main([*words, "--time-limit", "1", "--workers", "1"]) == 0
     best = json.loads(capsys.readouterr().out)["rows"][0]
     assert best["assumed"]["sustained_tflops"] == pytest.approx(989 * device.products, rel=1e-3)
+
+
+@pytest.mark.parametrize(("times", "code"), [(3.6, 1), (1 / 3.6, 1), (1.0, 0)])
+def test_durations_that_no_likely_rates_explain(
+    times: float, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps = steps_file(tmp_path)
+    text = re.sub(r"seconds: ([0-9.]+)", lambda found: f"seconds: {float(found[1]) * times:.5f}", steps.read_text())
+    steps.write_text(text)
+    words = ["calibrate", str(steps), "--hardware", "h100-80gb", "--config", str(CONFIG), "--json"]
+    assert main(words) == code
+    said = capsys.readouterr()
+    assert json.loads(said.out)["explained"] is (code == 0)
+    assert said.err.count("warning: the measured durations are") == code
 
 
 def test_options_say_what_the_file_does_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,10 +12,12 @@ import pytest
 
 from commands.main import main
 from pipesched.files.plan_file import read_plan
+from pipesched.results.layouts import NO_FIRST_PLAN
 from targets.layouts import LayoutParams
 from tests.support.published_models import PUBLISHED
 
 MODELS = {"dense": "Llama 3.1 8B", "experts": "Qwen3 30B-A3B", "latent": "DeepSeek-V2-Lite"}
+SIZES = ("tensor", "context", "pipeline", "data", "expert", "microbatch_size")
 WORDS = ["--gpus", "8", "--microbatches", "16", "--hardware", "h100-80gb", "--for", "megatron", "--workers", "1"]
 
 
@@ -65,7 +67,7 @@ def test_from_a_configuration_to_the_plan_of_the_best_layout(
     least = min(row["step_lower_bound"] for row in with_plan)
     assert min(row["step_lower_bound"] for row in rows) <= found["step_lower_bound"] <= least
     for row in rows[len(with_plan) :]:
-        assert row["reason"] == "" or "alone take" in row["reason"]
+        assert row["reason"] == NO_FIRST_PLAN or "alone take" in row["reason"]
     chosen = next(row for row in rows if all(row[name] == size for name, size in found["recommended"].items()))
     assert chosen["equal"] and chosen["step"]["total"] <= 1.02 * steps[0]
     plan = read_plan(out / "model.yaml")
@@ -102,7 +104,7 @@ def test_the_table_says_what_fits_what_a_step_is_and_what_was_not_tried(
     assert re.search(
         r"expected error: [\d.]+ % of a step, the mean over \d+ published measurements of H100 dense", said
     )
-    assert "layouts have their first plan" in said
+    assert "layouts marked first plan: the best of the runtime's own orders" in said
     assert "a step takes " in said and "megatron-layout: " in said
     assert "DP1" not in said and "DP4" not in said
     assert re.search(r"layout (\d+) of \1, best [\d.]+ ms", told.err)
@@ -120,7 +122,13 @@ def test_rates_of_a_plan_file_and_a_device_of_which_few_steps_are_known(
     own = found["rows"][0]["assumed"]
     assert (own["dispatch"], own["hidden_share"], own["reserved"]) == ("expert", 0.3, 4)
     assert all(isinstance(value, float) for key, value in own.items() if key != "dispatch")
-    assert found["rows"][0]["expected_error"] == {"kind": "B200 MoE", "mean": 0.206, "rows": 7}
+    assert found["rows"][0]["expected_error"] == {
+        "kind": "B200 MoE",
+        "mean": 0.206,
+        "rows": 7,
+        "ratio": 0.094,
+        "pairs": 1443,
+    }
     assert main([*words, "--time-limit", "3"]) == 0
     assert "B200 MoE (docs/results/accuracy.md); too few of h200-141gb are known" in capsys.readouterr().out
     again = answer(["plan", str(out / "model.yaml"), "--time-limit", "3", "--workers", "1"], capsys)
@@ -176,3 +184,19 @@ def test_nothing_fits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         r"no layout fits the memory: .* alone take \d+\.\d of 72\.\d+ GiB a device, spread as TP.* at least \d+ GPUs",
         told.err,
     )
+
+
+def test_a_layout_that_was_not_looked_at_has_its_row(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["layouts", str(source("dense", tmp_path)), *WORDS, "--time-limit", "1"]
+    every = {tuple(row[name] for name in SIZES) for row in answer(words, capsys)["rows"]}
+    monkeypatch.setattr("targets.layouts._PARAMS", LayoutParams(first_share=1e-9))
+    found = answer(words, capsys)
+    assert {tuple(row[name] for name in SIZES) for row in found["rows"]} == every and found["step_lower_bound"] is None
+    missed = [row for row in found["rows"] if row["lower_bound"] is None]
+    assert len(missed) == len(found["refused"]) > 0
+    assert all("no time was left" in row["reason"] and not row["fits"] and row["microbatches"] for row in missed)
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert f"{len(missed)} not tried: no time was left" in said

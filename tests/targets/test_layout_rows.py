@@ -31,6 +31,8 @@ def test_the_plainest_of_those_as_good_as_the_best() -> None:
     assert recommended(rows, 0.02) is small
     assert recommended(rows, 0.005) is best
     assert recommended(rows, 0.05) is worse
+    ring = [row(100, tensor=2, context=4, pipeline=4), row(101, tensor=2, context=2, pipeline=4)]
+    assert recommended(ring, 0.02) is ring[1]
 
 
 def test_none_without_a_plan_and_how_much_worse_each_size_is() -> None:

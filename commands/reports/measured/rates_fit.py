@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 
 from commands.shared.output import percent
 from commands.shared.tables import Column, table
 from pipesched.files.model_configs.hardware_file import NamedDevice
 from pipesched.problem.formatting import counted, plain
-from solver.calibration.rates_fit import FittedRate, RatesFit
+from solver.calibration.rates_fit import FittedRate, FittedTime, RatesFit
 
 _SUFFIX = "-calibrated"
 _FAR = 0.15  # an error after the fit that says that the runs do something that the formulas do not know
+_OTHER = 1.5  # times the known rates' durations: beyond what published runs of one device differ by
 
 
 def named(fit: RatesFit, hardware: str) -> NamedDevice:
@@ -58,11 +60,32 @@ def notes(fit: RatesFit) -> Iterator[str]:
     vague = [one.name for one in fit.rates if one.vague]
     if vague:
         yield f"{', '.join(vague)}: hardly seen; a layout with more of what they stand for determines them"
-    if fit.mean_error() > _FAR:
-        yield (
-            f"predictions differ by {percent(fit.mean_error())} after the fit: say how the runs train (--training, "
-            "--dtype), and see whether they hide exchange or wait for data"
+
+
+def warning(fit: RatesFit, hardware: str) -> str | None:
+    """Of measured durations that no likely rates explain, or that are far from those of the device as it is known."""
+    before, after = (median(one.measured / predicted for one, predicted in each) for each in _predictions(fit))
+    if not explained(fit):
+        return (
+            f"the measured durations are {plain(round(after, 2))} times those predicted after the fit (mean error "
+            f"{percent(fit.mean_error())}): no likely rates of {hardware} explain them; check seconds, layout and "
+            "hardware, how the runs train (--training, --dtype), whether they wait for data"
         )
+    if not 1 / _OTHER < before < _OTHER:
+        return (
+            f"the measured durations are {plain(round(before, 2))} times those that the rates of {hardware} give; the "
+            "fitted rates are far from them: check seconds, layout and hardware"
+        )
+    return None
+
+
+def explained(fit: RatesFit) -> bool:
+    """True if the fitted rates predict the measured durations."""
+    return fit.mean_error() <= _FAR
+
+
+def _predictions(fit: RatesFit) -> tuple[list[tuple[FittedTime, float]], list[tuple[FittedTime, float]]]:
+    return [(one, one.before) for one in fit.times], [(one, one.after) for one in fit.times]
 
 
 def document(fit: RatesFit, hardware: str, files: Sequence[Path]) -> dict[str, object]:
@@ -73,6 +96,7 @@ def document(fit: RatesFit, hardware: str, files: Sequence[Path]) -> dict[str, o
         "durations": [
             {"name": one.name, "seconds": one.measured, "before": one.before, "after": one.after} for one in fit.times
         ],
+        "explained": explained(fit),
         "mean_error": {"before": fit.mean_error(before=True), "after": fit.mean_error()},
         "scatter": fit.scatter,
         "files": [str(path) for path in files],

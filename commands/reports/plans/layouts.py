@@ -14,7 +14,7 @@ from pipesched.files.model_configs.expected_error import family_of
 from pipesched.files.model_configs.layouts import Layout
 from pipesched.problem.formatting import peak_of, plain
 from pipesched.results.gap import gap
-from pipesched.results.layouts import EXACT, LayoutRow, Layouts
+from pipesched.results.layouts import EXACT, FIRST, NO_FIRST_PLAN, LayoutRow, Layouts
 from pipesched.schedule.metrics import IDLE
 from solver.planning.race import NO_TIME, Raced
 from targets.layouts import LayoutRace
@@ -118,10 +118,14 @@ def notes(found: Layouts) -> list[str]:
             f"expected error: {percent(error.mean)} of a step, the mean over {error.rows} published measurements of "
             f"{error.kind} (docs/results/accuracy.md){few}"
         )
+        said.append(
+            f"expected error of the ratio of two layouts' steps: {percent(error.ratio)}, the mean over {error.pairs} "
+            "pairs of measured layouts"
+        )
     equal = [row for row in found.rows if row.equal]
     if len(equal) > 1:
         names = ", ".join(map(name_of, equal[:_NAMED])) + (", …" if equal[_NAMED:] else "")
-        said.append(f"equal within the expected error: {len(equal)} layouts: {names}; measure two or three of them")
+        said.append(f"equal within the error of a ratio: {len(equal)} layouts: {names}; measure two or three of them")
     further = next((row for row in found.rows if row.fits and not row.equal), None)
     if further is not None:
         said.append(
@@ -134,7 +138,8 @@ def notes(found: Layouts) -> list[str]:
     first = sum(row.fits and row.searched != EXACT for row in found.rows)
     if first:
         said.append(
-            f"{first} layouts have their first plan: the runtime's own orders on a few cuts, searched no further"
+            f"{first} layouts marked {FIRST}: the best of the runtime's own orders on a few cuts; only others "
+            "were searched for better plans"
         )
     return said
 
@@ -161,9 +166,9 @@ def without(found: Layouts) -> dict[str, list[str]]:
     """Layouts without a plan, by what they lack."""
     said: dict[str, list[str]] = {}
     for row in found.rows:
-        if row.fits:
+        if row.fits or name_of(row) in found.refused:
             continue
-        known = {NO_TIME: _NOT_TRIED, "": "have no first plan that fits the memory"}
+        known = {NO_TIME: _NOT_TRIED, NO_FIRST_PLAN: "have no first plan that fits the memory"}
         reason = known.get(
             row.reason, "do not fit the memory" if "alone take" in row.reason else "are no better, by the bound"
         )
@@ -193,7 +198,8 @@ def name_of(row: LayoutRow) -> str:
 
 
 def _cells(row: LayoutRow, names: list[str]) -> list[str]:
-    assert row.peak_memory is not None and row.pipeline_time is not None and row.tokens_per_second is not None
+    assert row.peak_memory is not None and row.pipeline_time is not None
+    assert row.tokens_per_second is not None and row.lower_bound is not None
     return [
         *(str(getattr(row, name)) for name in names),
         str(row.microbatches),

@@ -37,4 +37,9 @@ def _known() -> dict[str, ExpectedError]:
     text = (files(__package__ or "") / FILE).read_text(encoding="utf-8")
     rows = read_json(text, FILE)
     assert isinstance(rows, list)
-    return {row["kind"]: ExpectedError(row["kind"], float(row["mean"]), int(row["rows"])) for row in rows}
+    return {
+        row["kind"]: ExpectedError(
+            row["kind"], float(row["mean"]), int(row["rows"]), float(row["ratio"]), int(row["pairs"])
+        )
+        for row in rows
+    }

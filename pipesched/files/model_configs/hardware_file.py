@@ -33,8 +33,13 @@ def find_device(text: str) -> NamedDevice:
         return NamedDevice(found[0], DEVICES[found[0]])
     if Path(text).suffix in (".yaml", ".yml", ".json") or Path(text).is_file():
         return _read(Path(text))
-    known = ", ".join(found or DEVICES)
-    near = "" if found else did_you_mean(text, DEVICES)
+    if found:
+        raise BadInput(
+            f"--hardware: found {text!r}, which may be {' or '.join(found)}; allowed: one of them, or a "
+            "hardware file (.yaml)"
+        )
+    known = ", ".join(DEVICES)
+    near = did_you_mean(text, DEVICES)
     raise BadInput(f"--hardware: found {text!r}; allowed: one of {known}, or a hardware file (.yaml){near}")
 
 
