@@ -11,7 +11,7 @@ from pipesched.problem.network.task_network import PassType, TaskNetwork
 from pipesched.problem.passes import BW, RECOMPUTATIONS, RESHARD, UNSHARD, B, Pass, Task
 from pipesched.problem.problem import Problem
 from pipesched.problem.state import State
-from pipesched.schedule.gathered import USERS, gathered
+from pipesched.schedule.gathered import gathered, uses_parameters
 from pipesched.schedule.schedule import Schedule
 
 # The first jobs of a pass, and those after which it has ended.
@@ -35,7 +35,7 @@ class Gathers:
         holder = self._problem.parameters.holder
         stage = gathers[0].stage
         users = tuple(ends_of(self._problem, self._number, p) for p in self._held
-                      if p.kind in USERS and holder(p.stage) == stage)  # fmt: skip
+                      if uses_parameters(self._problem, p.kind, p.stage) and holder(p.stage) == stage)  # fmt: skip
         begin = [self._number[Task(p)] for p in gathers]
         end = [self._number[Task(p._replace(kind=RESHARD))] for p in gathers]
         self._after(begin[0], [n for first, _ in users for n in first])
@@ -118,7 +118,8 @@ def gathered_at_least(problem: Problem, state: State) -> dict[int, int]:
     """Least number of gathers of each stage: those already begun, plus one if it was released and is still needed."""
     begun = {task.of for task in state.ran}
     holder = problem.parameters.holder
-    needed = {holder(p.stage) for p in state.passes(problem) - begun if p.kind in USERS}
+    left = state.passes(problem) - begun
+    needed = {holder(p.stage) for p in left if uses_parameters(problem, p.kind, p.stage)}
     found = {}
     for stage, own in enumerate(problem.stages):
         if own.gather is not None:

@@ -63,12 +63,12 @@ class PartitionModel:
         `chain`: its stages of a chain, in order. When the forward of each starts, and its backward.
         """
         gather = self.plan.model.parameters.gather
-        if gather is None or gather.once:
-            # Gathered once, parameters stay from the first forward to the last backward.
-            yield sum(self.terms[k].activation + self.terms[k].gathered for k in chain)
-            return
         for at, k in enumerate(chain):
-            yield sum(self.terms[j].activation for j in chain[: at + 1]) + self.terms[k].gathered
+            held = sum(self.terms[j].activation for j in chain[: at + 1]) + self.terms[k].gathered
+            if gather is not None and gather.once:
+                # Gathered once, parameters stay from the first forward to the last backward.
+                held += sum(self.terms[j].gathered_to_backward for j in chain[:at])
+            yield held
 
     def of_stage(self, stage: int) -> StageTerms:
         """The terms of a stage by its number in the problem, in which every piece has its own stages."""

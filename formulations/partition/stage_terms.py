@@ -22,7 +22,8 @@ class StageTerms:
 
     `gradient` is the least time of a pass that sends the gradient on (B where backwards may be split), `work` the
     least that a micro-batch's passes take in all, `least_backward` its backward part. `gather` and the fields after it
-    are time and memory for the stage's parameters; `reduce` is one bucket.
+    are time and memory for the stage's parameters; `reduce` is one bucket;
+    `gathered_to_backward` is the least that stays from a stage's forward to its backward.
     """
 
     forward: Linear
@@ -38,6 +39,7 @@ class StageTerms:
     lent: Linear = 0
     gather: Linear = 0
     gathered: Linear = 0
+    gathered_to_backward: Linear = 0
     reduce: Linear = 0
     step: Linear = 0
 
@@ -45,7 +47,8 @@ class StageTerms:
     def of_all(cls, pieces: Sequence[StageTerms]) -> StageTerms:
         """Terms summed over a micro-batch's pieces; before its first backward it also keeps all that pieces lent."""
         found = {one.name: sum(getattr(piece, one.name) for piece in pieces) for one in fields(cls)}
-        once = {name: getattr(pieces[0], name) for name in ("memory", "gather", "gathered", "reduce", "step")}
+        names = ("memory", "gather", "gathered", "gathered_to_backward", "reduce", "step")
+        once = {name: getattr(pieces[0], name) for name in names}
         return cls(**found | once | {"activation": found["activation"] + found["lent"]})
 
 
@@ -106,6 +109,11 @@ class StageLayers(NamedTuple):
             found["gather"] = self._total(model, lambda one: one.gather, tick) + _whole(gather.of.time, tick)
             held = self._total(model, lambda one: one.gathered, memory)
             found["gathered"] = held + _whole(gather.memory, memory)
+            # Stages of frozen layers that no gradient reaches may drop theirs after their last forward.
+            found["gathered_to_backward"] = found["gathered"]
+            if any(one.forward_only for one in model.sequence):
+                trained = self._total(model, lambda one: Fraction(0) if one.forward_only else one.gathered, memory)
+                found["gathered_to_backward"] = trained
         if reduce is not None:
             bucket = tick * reduce.parts
             found["reduce"] = self._total(model, lambda one: one.reduce, bucket) + _whole(reduce.time, bucket)

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pipesched.problem.passes import RESHARD, UNSHARD, Pass, Task
 from pipesched.problem.problem import Problem
 from pipesched.problem.state import State
-from pipesched.schedule.gathered import USERS
+from pipesched.schedule.gathered import uses_parameters
 
 
 def gather_mistakes(problem: Problem, state: State) -> Iterator[str]:
@@ -28,7 +28,7 @@ def gather_mistakes(problem: Problem, state: State) -> Iterator[str]:
         times += begun
         there[problem.placement.stage_device[stage]] += begun - sum(task in ran for task in line[1::2])
     holder = problem.parameters.holder
-    for p in sorted({task.of for task in ran if task.of.kind in USERS}):
+    for p in sorted({task.of for task in ran if uses_parameters(problem, task.of.kind, task.of.stage)}):
         if problem.stages[holder(p.stage)].gather is not None and not _was_there(problem, state, p, holder(p.stage)):
             yield f"passes: {text(Task(p))} began where the parameters of its stage were not gathered"
     most, window = problem.parameters.most, problem.parameters.window

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from pipesched.problem.passes import RESHARD, UNSHARD, Pass, Slot, Task
 from pipesched.problem.problem import Problem
-from pipesched.schedule.gathered import USERS
+from pipesched.schedule.gathered import uses_parameters
 from pipesched.schedule.schedule import Schedule, Wait
 
 
@@ -54,8 +54,10 @@ class _Device:
         self._count = Counter[int]()
 
     def _used_by(self, slot: Slot) -> list[int]:
-        stages = dict.fromkeys(self._problem.parameters.holder(p.stage) for p in slot if p.kind in USERS)
-        return [stage for stage in stages if self._problem.stages[stage].gather is not None]
+        problem = self._problem
+        users = [p for p in slot if uses_parameters(problem, p.kind, p.stage)]
+        stages = dict.fromkeys(problem.parameters.holder(p.stage) for p in users)
+        return [stage for stage in stages if problem.stages[stage].gather is not None]
 
     def order(self) -> list[Slot]:
         """Each gather before the pass that needs it, each release after the last use; then gathers moved earlier."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pipesched.problem.passes import BW, RECOMPUTATIONS, RESHARD, UNSHARD, B, F, Pass, W
+from pipesched.problem.passes import BW, RECOMPUTATIONS, RESHARD, UNSHARD, B, F, Pass, PassKind, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
 
-# What computes with parameters.
-USERS = frozenset((F, B, W, BW, *RECOMPUTATIONS))
+_USERS = frozenset((F, B, W, BW, *RECOMPUTATIONS))
 
 
 @dataclass
@@ -20,6 +19,14 @@ class Gathered:
     users: list[Pass] = field(default_factory=list)
     release: Pass | None = None
     makes_room: Pass | None = None  # where a window limits how many are there: the last release before it in the order
+
+
+def uses_parameters(problem: Problem, kind: PassKind, stage: int) -> bool:
+    """True for the passes that compute with the parameters of their stage.
+
+    The backwards of frozen stages that no gradient reaches compute nothing.
+    """
+    return kind is F if problem.stages[stage].forward_only else kind in _USERS
 
 
 def gathered(problem: Problem, schedule: Schedule) -> list[Gathered]:
@@ -37,6 +44,6 @@ def gathered(problem: Problem, schedule: Schedule) -> list[Gathered]:
                 found.append(now[p.stage])
             elif p.kind is RESHARD and p.stage in now:
                 now.pop(p.stage).release = dropped = p
-            elif p.kind in USERS and holder(p.stage) in now:
+            elif uses_parameters(problem, p.kind, p.stage) and holder(p.stage) in now:
                 now[holder(p.stage)].users.append(p)
     return found

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 from pipesched.problem.formatting import amount
 from pipesched.problem.pass_names import pass_text
-from pipesched.problem.passes import OFFLOAD, ONCE, RELOAD, RESHARD, UNSHARD, Pass
+from pipesched.problem.passes import BW, OFFLOAD, ONCE, RELOAD, RESHARD, UNSHARD, B, Pass, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from pipesched.validation.violation import Violation
 
 _NO_USE = (OFFLOAD, RELOAD, *ONCE)
+_BACKWARDS = (B, W, BW)
 
 
 def gathers(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
@@ -61,7 +62,7 @@ def _in_turn(problem: Problem, p: Pass, there: dict[int, int], gone: dict[int, i
                 "complete", (p,), f"{named} is out of turn: it follows {pass_text(problem, p._replace(kind=UNSHARD))}"
             )
         gone[stage] = there.pop(stage, 0)
-    elif p.kind not in _NO_USE and stage not in there:
+    elif not needs_no_parameters(problem, p) and stage not in there:
         text = f"{named} needs the parameters of stage {whole}, which are not gathered where it stands"
         yield Violation("parameters", (p,), text)
 
@@ -76,7 +77,7 @@ def tied_by_gathers(problem: Problem, schedule: Schedule) -> Iterator[tuple[Pass
         used: dict[int, list[Pass]] = {}
         for p in schedule.passes_on(device):
             stage = _owner(problem, p)
-            if problem.stages[stage].gather is None or p.kind in _NO_USE:
+            if problem.stages[stage].gather is None or needs_no_parameters(problem, p):
                 continue
             if stage in at:
                 yield at[stage], p
@@ -100,6 +101,11 @@ def around_gathers(timeline: Timeline) -> Iterator[Violation]:
             one, other = pass_text(problem, before), pass_text(problem, after)
             text = f"{other} starts at {begun}, but {one} ends at {ended}"
             yield Violation("precedence", (before, after), text)
+
+
+def needs_no_parameters(problem: Problem, p: Pass) -> bool:
+    """True for copies, passes once an iteration, and backwards of frozen stages that no gradient reaches."""
+    return p.kind in _NO_USE or (problem.stages[p.stage].forward_only and p.kind in _BACKWARDS)
 
 
 def _owner(problem: Problem, p: Pass) -> int:

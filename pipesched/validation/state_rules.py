@@ -22,6 +22,7 @@ from pipesched.problem.passes import (
 )
 from pipesched.problem.problem import Problem
 from pipesched.problem.state import Ran, State
+from pipesched.validation.gather_rules import needs_no_parameters
 from pipesched.validation.pass_rules import (
     all_tasks,
     dropped,
@@ -164,7 +165,7 @@ def _gathered(problem: Problem, state: State, tasks: Mapping[Task, Ran]) -> Iter
         spans[stage] = [(tasks[a].end, tasks[b].start) for a, b in zip(line[::2], line[1::2], strict=True)]
     for p in dict.fromkeys(task.of for task in tasks):
         holder = problem.parameters.holder(p.stage)
-        if p.kind in (OFFLOAD, RELOAD, *OF_PARAMETERS) or not spans[holder]:
+        if p.kind in OF_PARAMETERS or needs_no_parameters(problem, p) or not spans[holder]:
             continue
         own_parts = [Task(p, part) for part in range(len(own_tasks(problem, p.kind, p.stage)))]
         begin, end = min(tasks[one].start for one in own_parts), max(tasks[one].end for one in own_parts)

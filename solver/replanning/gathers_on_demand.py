@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from pipesched.problem.passes import RESHARD, UNSHARD, Pass
-from pipesched.schedule.gathered import USERS
+from pipesched.schedule.gathered import uses_parameters
 from solver.tasks.job_graph import JobGraph
 
 Rank = tuple[float, ...]
@@ -38,11 +38,12 @@ class GathersOnDemand:
         for n in graph.running:
             kind, stage, _ = graph.jobs.jobs[n].task.of
             holder = problem.parameters.holder(stage)
-            if problem.stages[holder].gather is not None and kind in (UNSHARD, RESHARD, *USERS):
+            uses = uses_parameters(problem, kind, stage)
+            if problem.stages[holder].gather is not None and (uses or kind in (UNSHARD, RESHARD)):
                 own = self._of[n] = self._stages.setdefault(holder, _Stage())
                 own.gathers += [n] * (kind is UNSHARD)
                 own.releases += [n] * (kind is RESHARD)
-                own.left += kind in USERS
+                own.left += uses
         for own in self._stages.values():
             own.gathers.sort(key=self._number)
             own.releases.sort(key=self._number)
@@ -125,7 +126,8 @@ class GathersOnDemand:
             own.releases.remove(n)
 
     def _uses(self, n: int) -> bool:
-        return self._jobs.jobs[n].task.of.kind in USERS
+        kind, stage, _ = self._jobs.jobs[n].task.of
+        return uses_parameters(self._jobs.problem, kind, stage)
 
     def _number(self, n: int) -> int:
         return self._jobs.jobs[n].task.of.microbatch

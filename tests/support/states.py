@@ -12,17 +12,14 @@ from pipesched.problem.passes import (
     BW,
     OFFLOAD,
     RECOMPUTATIONS,
-    REDUCE,
     RELOAD,
     RESHARD,
-    STEP,
     UNSHARD,
     B,
     F,
     Pass,
     PassKind,
     Task,
-    W,
 )
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.state import Ran, State
@@ -231,13 +228,11 @@ class _Orders:
     def _there(self, task: Task, ends: Mapping[Task, int]) -> int | None:
         """From when on the parameters that a task computes with are there, or can be dropped; None if they are not."""
         game, stage = self._game, self._game.holder(task.of.stage)
-        if stage not in game.gaps or task.of.kind in (UNSHARD, REDUCE, STEP):
+        if stage not in game.gaps or not (task.of.kind is RESHARD or game.computes_with(task.of, stage)):
             return 0
         begun = sorted(one for one in ends if one.of.kind is UNSHARD and one.of.stage == stage)
         if task.of.kind is RESHARD:
-            using = (F, B, W, BW)
-            return max([0, *(end for one, end in ends.items()
-                             if one.of.kind in using and game.holder(one.of.stage) == stage)])  # fmt: skip
+            return max([0, *(end for one, end in ends.items() if game.computes_with(one.of, stage))])
         dropped = sum(one.of.kind is RESHARD and one.of.stage == stage for one in ends)
         return ends[begun[-1]] if len(begun) > dropped else None
 

@@ -213,7 +213,7 @@ class Game:
         for (_, end), (begin, _) in pairwise(pairs):
             self.lags[end, begin] = 0
         for p, held in self.passes.items():
-            if self.holder(p.stage) == stage and p.kind in (F, B, W, BW):
+            if self.computes_with(p, stage):
                 self.lags |= dict.fromkeys(((pairs[0][0], task) for task in held.begins), 0)
                 self.lags |= dict.fromkeys(((task, pairs[-1][1]) for task in held.ends), 0)
         self.gaps[stage] = [(end, begin) for (_, end), (begin, _) in pairwise(pairs)]
@@ -231,6 +231,11 @@ class Game:
         """The stage whose parameters a stage computes with."""
         return self.problem.parameters.holder(stage)
 
+    def computes_with(self, p: Pass, stage: int) -> bool:
+        """True if a pass computes with the parameters that a stage holds."""
+        kinds = (F,) if self.problem.stages[p.stage].forward_only else (F, B, W, BW)
+        return self.holder(p.stage) == stage and p.kind in kinds
+
     def gathered(self, orders: Mapping[Any, Sequence[Task]]) -> Arcs:
         """Arcs from each gather to the passes that follow the release before it. Of passes that are one task each."""
         found = set[tuple[Task, Task]]()
@@ -238,8 +243,7 @@ class Game:
             for end, begin in gaps:
                 order = orders[self.stream[end]]
                 behind = order[order.index(end) + 1 :]
-                found |= {(begin, task) for task in behind
-                          if task.of.kind in (F, B, W, BW) and self.holder(task.of.stage) == stage}  # fmt: skip
+                found |= {(begin, task) for task in behind if self.computes_with(task.of, stage)}
         return frozenset(found)
 
     def _run_once(self, stage: int) -> None:

@@ -225,3 +225,37 @@ def test_no_runtime_is_told_of_backwards_that_no_gradient_reaches() -> None:
                 exporter.export(timeline)
     with pytest.raises(BadInput, match="run: found frozen"):
         refuse_unequal("run", one)
+
+
+def test_no_parameters_are_gathered_for_backwards_of_frozen_stages() -> None:
+    """Device 0 gathers each stage once: 1 + 3 + 3, then 2 + 3 + 2 + 3 + 2."""
+    gather = {"time": [1, 1, 2], "memory": 1, "on": "compute", "keep": {"window": 1}}
+    problem = problem_from(
+        {
+            "devices": 2,
+            "microbatches": 2,
+            "placement": [0, 1, 0],
+            "times": {"forward": 3, "backward": 2},
+            "frozen": 2,
+            "objective": "iteration",
+            "parameters": {"gather": gather},
+        }
+    )
+    assert _value(problem) == 19
+
+
+def test_stages_of_frozen_layers_drop_their_parameters_after_the_last_forward() -> None:
+    """Device 0 has a frozen stage and one that trains, each with five of memory, and room for two activations."""
+    layer = {"count": 2, "forward": 1, "backward": 1, "activation": 1, "gather": 1, "gathered": 5}
+    document = {
+        "devices": 2,
+        "microbatches": 2,
+        "layers": [{"name": "a", "frozen": True} | layer, {"name": "b"} | layer],
+        "placement": "interleaved",
+        "chunks": 2,
+        "memory": {"capacity": 7},
+        "objective": "iteration",
+        "parameters": {"gather": {"time": 0, "on": "compute", "memory": 0, "keep": "always"}},
+    }
+    found = plan(plan_problem_from(document), Limits(seconds=20, workers=1))
+    assert found.value == 10
