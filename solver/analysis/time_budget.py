@@ -18,7 +18,7 @@ from pipesched.results.solution import Solution, Status
 from pipesched.schedule.rescale import value_of
 from pipesched.schedule.timeline import Timeline
 from pipesched.validation.validator import validate
-from solver.construction.list_scheduling import list_schedules, sequential
+from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
 from solver.engine.engine import ENGINE
 from solver.engine.incumbent.common_ticks import in_common_ticks
@@ -26,6 +26,7 @@ from solver.engine.search import Search
 from solver.limits import Limits
 from solver.parameters import tunable, tuned
 from solver.solve import solve
+from solver.tasks.dispatch import listed
 
 
 @dataclass(frozen=True)
@@ -108,18 +109,21 @@ def _stopping_after(seconds: float, parent: Event) -> AbstractContextManager[Eve
 
 def with_list_schedule(solution: Solution, limits: Limits, stop: Event) -> Solution:
     """The solution, with the best list schedule in place of its own where that is better."""
-    return _better(solution, _best_list_schedule(solution.problem, limits, stop))
+    best = _best_list_schedule(solution.problem, limits, stop)
+    return solution if best is None else _better(solution, best)
 
 
-def _best_list_schedule(problem: Problem, limits: Limits, stop: Event) -> Timeline:
-    best = best_times(problem, sequential(problem))
-    value = value_of(problem, best)
+def _best_list_schedule(problem: Problem, limits: Limits, stop: Event) -> Timeline | None:
+    """None where no list schedule is known, and one micro-batch after the other lacks gatherings or does not fit."""
+    first = best_times(problem, sequential(problem))
+    best = None if validate(first) else first
     until = time.monotonic() + _PARAMS.lists_share * limits.seconds
-    for schedule in list_schedules(problem):
+    for schedule in listed(problem):
         timeline = best_times(problem, schedule)
-        if value_of(problem, timeline) < value:
-            best, value = timeline, value_of(problem, timeline)
-        if stop.is_set() or time.monotonic() > until or (limits.target is not None and value <= limits.target):
+        if best is None or value_of(problem, timeline) < value_of(problem, best):
+            best = timeline
+        enough = limits.target is not None and value_of(problem, best) <= limits.target
+        if stop.is_set() or time.monotonic() > until or enough:
             break
     return best
 

@@ -20,7 +20,9 @@ from pipesched.validation.validator import validate
 from solver.analysis.bottleneck import bottleneck
 from solver.analysis.min_memory import least_memory
 from solver.analysis.perturbations import changes
-from solver.analysis.time_budget import Budget
+from solver.analysis.time_budget import Budget, with_list_schedule
+from solver.engine.engine import ENGINE
+from solver.limits import Limits
 from solver.solve import solve
 from tests.support.counted import counted
 from tests.support.makers import schedule
@@ -58,6 +60,24 @@ def test_bounds_of_questions_hold_for_tasks_in_each_others_gaps() -> None:
     in_turn = measure(simulate(one, schedule("F0.0 BW0.0 F0.1 BW0.1"))).makespan_ticks
     # Taken for one task on one stream, a pass would be worth 12 ticks, and no schedule below 24 be thought possible.
     assert one.in_units(in_turn) == 24 and one.in_units(found.lower_bound_ticks) <= found.value < 24  # type: ignore[operator]
+
+
+def test_a_question_that_is_cut_short_is_answered_by_a_list_schedule_with_its_gatherings() -> None:
+    """List schedules of passes alone gather nothing: shorter than any schedule, and a defect where one is offered."""
+    document = {
+        "devices": 2, "microbatches": 2, "placement": "interleaved", "chunks": 2, "objective": "iteration",
+        "times": {"forward": [4, 4, 1, 4], "backward": 2},
+        "parameters": {"gather": {"time": [2, 1, 2, 1], "memory": 1, "on": "compute"}},
+    }  # fmt: skip
+    one = problem_from(document)
+    stop = Event()
+    stop.set()
+    cut_short = solve(
+        one, Limits(seconds=0, workers=1), stop=stop, engine=replace(ENGINE, construction=(), subsolvers=())
+    )
+    found = with_list_schedule(replace(cut_short, timeline=None), Limits(seconds=60, workers=1), Event())
+    assert found.timeline is not None and validate(found.timeline) == []
+    assert found.value_ticks is not None and found.lower_bound_ticks <= found.value_ticks <= 44 / one.tick
 
 
 def test_the_least_memory_of_tasks() -> None:
