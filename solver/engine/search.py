@@ -257,14 +257,7 @@ class Search:
 
     def compiled(self, kernels: Kernels | None) -> bool:
         """True if the kernels are compiled; starts compilation. Under a deterministic limit calls compile."""
-        return self.wait_for(kernels, 0.0)
-
-    def wait_for(self, kernels: Kernels | None, share: float) -> bool:
-        """The same, waiting for that until this share of the time left is over."""
-        if kernels is None or self.clock.counts_work:
-            return True
-        left = (1 - share) * self.clock.left()
-        return kernels.wait(lambda: self.stop.is_set() or self.clock.left() <= left, self.workers)
+        return kernels is None or self.clock.counts_work or kernels.wait(lambda: True, self.workers)
 
     def done(self) -> bool:
         """True if nothing is left to search: proved within the gap, the target reached or refuted, or stopped."""
