@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -161,6 +162,13 @@ def test_a_wrong_exact_value_would_be_found() -> None:
 
     assert not run_case(case, False).faults
     assert any("below the optimum" in fault for fault in run_case(other, False).faults)
+
+
+def test_an_exact_value_of_many_digits_is_exact() -> None:
+    """Two and a half times a number of 17 digits, in units of which a float does not count every one."""
+    time = Fraction("3.0880449950108955")
+    document = {"devices": 2, "microbatches": 2, "microbatch_scale": [2, Fraction(1, 2)]}
+    assert optimum(document | {"times": {"forward": 0, "backward": [0, time]}}).least == time * Fraction(5, 2)
 
 
 def test_states_of_spans_in_fractions_of_a_tick_are_judged_in_the_answers_ticks() -> None:

@@ -19,7 +19,7 @@ _MOST_DIGITS = 100
 
 # A number with a unit or %, as text: `80 GB`, `300 us`, `40%`; and a fraction that no decimal is: `5/3`.
 QUANTITY = r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(%|[A-Za-z\u00b5\u03bc]+)"
-FRACTION = rf"\d{{1,{_MOST_DIGITS}}}/0*[1-9]\d{{0,{_MOST_DIGITS - 1}}}"
+FRACTION = rf"[+-]?\d{{1,{_MOST_DIGITS}}}/0*[1-9]\d{{0,{_MOST_DIGITS - 1}}}"
 _WITH_UNIT = {"type": "string", "pattern": f"^(?:{QUANTITY}|{FRACTION})$"}
 
 

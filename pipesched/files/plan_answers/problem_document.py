@@ -31,8 +31,8 @@ _NOT_OF_FILES = frozenset({"choices", "whole_last", "clusters", "steps"})
 def plan_document(plan: PlanProblem) -> dict[str, object]:
     """Numbers are written as fractions; `choices` are the placements allowed; `whole_last` is there where it holds.
 
-    So are `clusters`, the orders of the devices that are allowed, and with pieces of a sequence the `steps` of times
-    and of memory, to whose multiples the costs of pieces are rounded.
+    So are `clusters`, the orders of the devices that are allowed. `steps` of times and of memory are those in which
+    evidence counts, and to whose multiples numbers are rounded.
     """
     model, cluster = plan.model, plan.all_devices
     transfer: object = [list(map(str, row)) for row in cluster.links] or str(cluster.transfer)
@@ -52,10 +52,11 @@ def plan_document(plan: PlanProblem) -> dict[str, object]:
         "objective": plan.objective.value,
         "choices": [[*choice][: 2 if choice.pieces == 1 else None] for choice in plan.choices],
     }
+    # Evidence counts in these: numbers rounded to multiples of a step may all be multiples of a larger one.
+    tick = plan.tick * lcm(*(each.denominator for each in cluster.slowness))
+    document["steps"] = {"time": str(tick), "memory": str(plan.resolution)}
     counts = sorted({choice.pieces for choice in plan.choices})
     if counts != [1]:
-        tick = plan.tick * lcm(*(each.denominator for each in cluster.slowness))
-        document["steps"] = {"time": str(tick), "memory": str(plan.resolution)}
         lengths = sorted({choice.lengths.value for choice in plan.choices if choice.pieces > 1})
         document["sequence_chunks"] = {"count": counts, "lengths": lengths[0] if len(lengths) == 1 else "free"}
     if own := parameters_document(model.parameters):

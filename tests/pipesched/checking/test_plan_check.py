@@ -57,6 +57,10 @@ def _checked(answer, **changed):
         plan_problem_from(slackpipe(True) | {"transfer": [[0, 1], [2, 0]], "partition": "even"}),
         plan_problem_from(_UNIFORM | _CLASSES | {"microbatches": 2}),
         plan_problem_from(_UNIFORM | {"transfer": {"time": Fraction(1, 3), "on": "comm"}, "partition": [5, 3]}),
+        # Rounded to even multiples of a tick.
+        plan_problem_from(
+            _UNIFORM | {"transfer": [[0, Fraction("1.0214515779638824")], [Fraction("2.038156005935985"), 0]]}
+        ),
     ],
 )
 def test_problem_is_read_back_as_it_was(problem):

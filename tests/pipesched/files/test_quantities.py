@@ -63,6 +63,7 @@ def alike(document: dict[str, Any], written: dict[str, Any], plain: dict[str, An
         ({"memory": {"activation": ["1024 MiB", "4GiB"]}}, {"memory": {"activation": [1, 4]}}),
         ({"memory": {"freed_by_backward": "25%"}}, {"memory": {"freed_by_backward": [Decimal("0.5"), 1]}}),
         ({"memory": {"freed_by_backward": ["-50%", "512 MiB"]}}, {"memory": {"freed_by_backward": [-1, Decimal("0.5")]}}),
+        ({"memory": {"freed_by_backward": "-1/3"}}, {"memory": {"freed_by_backward": Fraction(-1, 3)}}),
         (
             {"memory": {"recompute": [{"name": "full", "time": "1 ms", "keeps": "40%"}]}},
             {"memory": {"recompute": [{"name": "full", "time": 1, "keeps": [Decimal("0.8"), Decimal("1.6")]}]}},
