@@ -46,6 +46,7 @@ _NEITHER = frozenset(
         "after",
         "needs",
         "keep",
+        "every",
         "most",
         "buckets",
         "feeds",

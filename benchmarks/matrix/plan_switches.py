@@ -160,12 +160,16 @@ def _buckets(draft: Draft) -> None:
     draft.section("parameters", "reduce")["buckets"] = 2
 
 
+def _each_microbatch(draft: Draft) -> None:
+    draft.section("parameters", "reduce")["every"] = "microbatch"
+
+
 def _added(draft: Draft) -> None:
     draft.section("parameters", "reduce")["time"] = 1
 
 
 def _keep(draft: Draft) -> None:
-    draft.section("parameters", "gather")["keep"] = draft.random.choice(("always", {"window": 1}))
+    draft.section("parameters", "gather")["keep"] = draft.random.choice(("always", "never", "never", {"window": 1}))
 
 
 def _frozen(draft: Draft) -> None:
@@ -235,7 +239,8 @@ SWITCHES = (
     Switch("sending stream", ("transfer",), _sending, "", ("transfer",)),
     Switch("reduce", ("parameters.reduce", "layers.reduce"), _collective("reduce")),
     Switch("reduce of stages", ("parameters.reduce.time",), _added, "", ("reduce",)),
-    Switch("buckets", ("parameters.reduce.buckets",), _buckets, "", ("reduce",)),
+    Switch("buckets", ("parameters.reduce.buckets",), _buckets, "buckets", ("reduce",)),
+    Switch("each micro-batch", ("parameters.reduce.every",), _each_microbatch, "buckets", ("reduce",)),
     Switch("step", ("parameters.step", "layers.step"), _collective("step")),
     Switch("gather", ("parameters.gather", "layers.gather", "layers.gathered"), _collective("gather", "gathered")),
     Switch("keep", ("parameters.gather.keep",), _keep, "", ("gather",)),

@@ -400,6 +400,14 @@ def _gather_once(draft: Draft) -> None:
     draft.section("parameters", "gather")["keep"] = "always"
 
 
+def _never_kept(draft: Draft) -> None:
+    draft.section("parameters", "gather")["keep"] = "never"
+
+
+def _each_microbatch(draft: Draft) -> None:
+    draft.section("parameters", "reduce")["every"] = "microbatch"
+
+
 def _window(draft: Draft) -> None:
     draft.section("parameters", "gather")["keep"] = {"window": 1}
 
@@ -503,10 +511,12 @@ SWITCHES = (
     Switch("frozen module", ("modules",), _frozen_module, "", ("encoder",)),
     Switch("reduce", ("parameters.reduce.time", "parameters.reduce.on"), _reduce),
     Switch("holders", ("parameters.holders",), _holders, "", ("chains", "reduce")),
-    Switch("buckets", ("parameters.reduce.buckets",), _buckets, "", ("reduce",)),
+    Switch("buckets", ("parameters.reduce.buckets",), _buckets, "buckets", ("reduce",)),
     Switch("step", ("parameters.step.time",), _step),
     Switch("gather", ("parameters.gather.time", "parameters.gather.on", "parameters.gather.memory"), _gather),
     Switch("gather once", ("parameters.gather.keep",), _gather_once, "keep", ("gather",)),
+    Switch("never kept", ("parameters.gather.keep",), _never_kept, "keep", ("gather",)),
+    Switch("each micro-batch", ("parameters.reduce.every",), _each_microbatch, "buckets", ("reduce",)),
     Switch("window", ("parameters.gather.keep",), _window, "keep", ("gather",)),
     Switch("most gathers", ("parameters.gather.most",), _most, "", ("gather",)),
     Switch("parameters of modules", ("modules",), _module_parameters, "", ("encoder", "step")),

@@ -30,6 +30,7 @@ from pipesched.files.quantity_forms import PROBLEM
 from pipesched.files.rounding import LARGEST, short, step_of
 from pipesched.files.schema_errors import parse_model, shown
 from pipesched.problem.features.device_resources import DeviceResources, Pool
+from pipesched.problem.features.gather_each_pass import gathers_each_pass
 from pipesched.problem.features.walks import Walks
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Problem
@@ -241,7 +242,7 @@ def with_objective(problem: Problem, objective: Objective) -> Problem:
 
     And for the iteration where nothing is run for parameters, or another objective where something is.
     """
-    parameters = problem.network.has_collectives
+    parameters = problem.network.has_collectives or gathers_each_pass(problem.stages)
     if (objective is Objective.ITERATION) is not parameters:
         allowed = "iteration, since the file has parameters" if parameters else "makespan or span"
         raise BadInput(f"{problem.name}: objective: found {objective.value}; allowed: {allowed}")

@@ -14,11 +14,15 @@ def why_no_plan_is_limited(plan: PlanProblem) -> str | None:
     capacity = plan.cluster.capacity
     if capacity is None:
         return None
-    needed = Fraction(0)
+    gather = plan.model.parameters.gather
+    # Each F, B and BW may hold parameters of its own, or every stage holds them once.
+    gatherings = 2 * plan.microbatches if gather and gather.each_pass else 1
+    stages = max((choice.on(plan.cluster.devices).stages for choice in plan.choices), default=1)
+    needed = gatherings * stages * gather.memory if gather else Fraction(0)
     encoder = () if plan.encoder is None else (plan.encoder.layer,)
     for layer in (*plan.model.layers, *plan.shared, *encoder):
         held = layer.activation + max(Fraction(0), -layer.freed_by_backward)
-        needed += layer.count * (layer.memory + plan.microbatches * held)
+        needed += layer.count * (layer.memory + plan.microbatches * held + gatherings * layer.gathered)
     # A bidirectional placement holds every layer twice.
     needed *= 2
     if needed > min(capacity):

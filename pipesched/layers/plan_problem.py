@@ -23,6 +23,7 @@ from pipesched.layers.training_step import TrainingStep
 from pipesched.layers.vocabulary import part_of, with_vocabulary, without_vocabulary
 from pipesched.problem.chains.sequence_chunks import in_sequence_chunks
 from pipesched.problem.features.device_resources import DeviceResources, Pool
+from pipesched.problem.features.gather_each_pass import gathering_each_pass
 from pipesched.problem.features.parameters import OWN_PARAMETERS, StageParameters, most_gathers
 from pipesched.problem.passes import REDUCE, STEP
 from pipesched.problem.placement import PLACEMENTS, Placement
@@ -179,7 +180,7 @@ class PlanProblem:
             self.microbatches,
             tuple(self._stage(costs, choice.pieces > 1, len(where), self.microbatches) for costs in where),
             tuple(Pool(limit) for limit in limits),
-            self.objective,
+            self.objective if self.model.parameters.runs_once else self.objective.of_passes,
             self.name,
             Units(self.time_unit, self.tick, cluster.memory_unit, self.resolution),
             tuple(tuple(self._ticks(lag) for lag in row) for row in cluster.links),
@@ -229,7 +230,8 @@ class PlanProblem:
     def _stage(self, costs: StageCosts, in_pieces: bool, stages: int, passes: int) -> Stage:
         """One of so many, with so many micro-batches."""
         own = self.model.parameters
-        return Stage(
+        each_pass = own.gather is not None and own.gather.each_pass
+        stage = Stage(
             forward=self._ticks(costs.forward),
             backward=self._ticks(costs.backward),
             weight=None if costs.weight is None else self._ticks(costs.weight),
@@ -239,16 +241,20 @@ class PlanProblem:
             freed=self._whole_memory(costs.freed),
             static=self._whole_memory(costs.memory),
             lent=self._whole_memory(costs.lent) if in_pieces else 0,
-            gather=None if own.gather is None else self._gather(costs, own.gather, stages, passes),
+            gather=None if own.gather is None or each_pass else self._gather(costs, own.gather, stages, passes),
             once=tuple(self._once(costs, own)),
             forward_only=costs.forward_only,
         )
+        if own.gather is None or not each_pass:
+            return stage
+        held = self._whole_memory(costs.gathered)
+        return gathering_each_pass(stage, own.gather.of.stream, self._ticks(costs.gather), held)
 
     def _once(self, costs: StageCosts, own: Parameters) -> Iterator[Once]:
         """The reduction of a stage's gradients and the optimizer's step, where there are such."""
         if own.reduce is not None:
             task = TaskSpec(own.reduce.stream, self._ticks(costs.reduce / own.reduce.parts))
-            yield Once(REDUCE, task, own.reduce.parts)
+            yield Once(REDUCE, task, own.reduce.parts, own.reduce.each_microbatch)
         if own.step is not None:
             yield Once(STEP, TaskSpec(COMPUTE, self._ticks(costs.step)))
 

@@ -38,7 +38,8 @@ def frozen_stage(stage: Stage, trained: bool = False) -> Stage:
         workspace=PassMemory(stage.workspace.forward),
         until_end=PassMemory(stage.until_end.forward),
         tasks=tuple(
-            (kind, own if kind is F else tuple(task._replace(ticks=0) for task in own)) for kind, own in stage.tasks
+            (kind, own if kind is F else tuple(task._replace(ticks=0) for task in own if not task.gathers))
+            for kind, own in stage.tasks
         ),
         once=stage.once if trained else tuple(one._replace(task=one.task._replace(ticks=0)) for one in stage.once),
         forward_only=True,

@@ -28,8 +28,8 @@ class TaskSpec(NamedTuple):
     """One task of a pass: the stream it occupies, for how many ticks, and what it is called.
 
     The tasks of F, B and BW run one after the other. Those of W run each on its own, once part `after` of their
-    micro-batch's B has ended, or all of B where it is None. Without `needs_input` a task at the beginning of F does not
-    wait for the stage before, such as a lookup in a table of embeddings.
+    micro-batch's B has ended, or all of B where it is None. Without `needs_input` a task at the beginning of F, B or BW
+    waits for no other pass, such as a lookup in a table of embeddings. One that `gathers` brings the parameters.
     """
 
     stream: str
@@ -37,6 +37,7 @@ class TaskSpec(NamedTuple):
     name: str = ""
     after: int | None = None
     needs_input: bool = True
+    gathers: bool = False
 
 
 class PassMemory(NamedTuple):
@@ -65,11 +66,15 @@ class Gather(NamedTuple):
 
 
 class Once(NamedTuple):
-    """A pass that a stage runs once an iteration, after its backwards: its task, as often in turn as it has parts."""
+    """A pass that a stage runs after its backwards: its task, as often in turn as it has parts.
+
+    With `each_microbatch` there is one after the backward of every micro-batch, instead of one after all of them.
+    """
 
     kind: PassKind
     task: TaskSpec
     parts: int = 1
+    each_microbatch: bool = False
 
 
 _NO_MEMORY = PassMemory()
@@ -183,10 +188,9 @@ class Stage:
         assert own is not None, "this stage has no such pass"
         return own
 
-    @property
-    def entry(self) -> int:
-        """The first task of F that waits for the stage before."""
-        return next((part for part, task in enumerate(self.tasks_of(F)) if task.needs_input), 0)
+    def entry(self, kind: PassKind) -> int:
+        """The first task of an F, B or BW that waits for other passes."""
+        return next((part for part, task in enumerate(self.tasks_of(kind)) if task.needs_input), 0)
 
     def ticks(self, kind: PassKind) -> int:
         """Ticks from a pass's start to its end when nothing interrupts it and it shares its slot with no other."""

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pipesched.problem.passes import BW, OF_PARAMETERS, Pass, Slot, Task, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.gather_rule import with_gathers
+from pipesched.schedule.gather_waits import with_gather_waits
 from pipesched.schedule.schedule import Schedule
 
 
 def completed(problem: Problem, schedule: Schedule) -> Schedule:
     """The schedule with each stage's reduction directly after its last backward, and its step at the device's end.
 
-    As runtimes do it: reductions begin as early as they can, and no step delays a pass. Those present stay. Parameters
-    are gathered as memory admits.
+    As runtimes do it: reductions begin as early as they can, also those of each micro-batch, and no step delays a pass.
+    Those present stay. Parameters are gathered as memory admits.
     """
     if not problem.network.has_collectives:
-        return schedule
+        return with_gather_waits(problem, schedule)
     orders: list[tuple[Slot, ...]] = []
     streams = {where: list(tasks) for where, tasks in schedule.task_orders.items()}
     for device, order in enumerate(schedule.orders):
@@ -27,20 +28,36 @@ def completed(problem: Problem, schedule: Schedule) -> Schedule:
         for place, slot in enumerate(order):
             found.append(slot)
             stage = ending.get(place)
-            for p in () if stage is None else _once(problem, stage):
+            for p in (*_of_microbatches(problem, slot), *(() if stage is None else _once(problem, stage))):
                 if p not in schedule.pass_set:
                     stream = problem.tasks_of(*p[:2])[0].stream
                     (at_end if stream == problem.streams[0] else found).append((p,))
                     if streams:
                         streams.setdefault(problem.resources.on_device(device, stream), []).append(Task(p))
+        # Stages that no micro-batch walks reduce and step too.
+        idle = {problem.parameters.holder(s) for s in problem.placement.stages_of[device]} - {*ending.values()}
+        for p in (p for stage in sorted(idle) for p in _once(problem, stage) if p not in schedule.pass_set):
+            at_end.append((p,))
+            if streams:
+                stream = problem.tasks_of(*p[:2])[0].stream
+                streams.setdefault(problem.resources.on_device(device, stream), []).append(Task(p))
         orders.append((*found, *at_end))
     task_orders = {where: tuple(tasks) for where, tasks in streams.items()}
-    return with_gathers(problem, Schedule(tuple(orders), schedule.name, task_orders, schedule.waits))
+    whole = Schedule(tuple(orders), schedule.name, task_orders, schedule.waits)
+    return with_gather_waits(problem, with_gathers(problem, whole))
 
 
 def _once(problem: Problem, stage: int) -> list[Pass]:
-    kinds = problem.stages[stage].kinds_once
+    kinds = [one.kind for one in problem.stages[stage].once if not one.each_microbatch]
     return [Pass(kind, stage, n) for kind in kinds for n in problem.network.numbers[kind, stage]]
+
+
+def _of_microbatches(problem: Problem, slot: Slot) -> Iterator[Pass]:
+    """The reductions that follow the backwards of this slot, each by itself."""
+    for p in slot:
+        if p.kind in (W, BW):
+            place = problem.microbatches_of[p.stage].index(p.microbatch)
+            yield from (Pass(one.kind, p.stage, place) for one in problem.stages[p.stage].once if one.each_microbatch)
 
 
 def uncompleted(schedule: Schedule) -> Schedule:

@@ -83,6 +83,15 @@ def needed_of_others(problem: Problem, p: Pass) -> Iterator[tuple[Pass, int]]:
     if p.kind not in ONCE:
         return
     line = run_once(problem, p.stage)
+    if each_microbatch(problem, p):
+        yield from ((Pass(kind, p.stage, problem.microbatches_of[p.stage][p.microbatch]), 0) for kind in (W, BW))
+        return
+    if line and each_microbatch(problem, line[0]):
+        first = problem.stages[p.stage].once[1].kind
+        yield from ((before, 0) for before in line if p.kind is first and each_microbatch(problem, before))
+        line = [one for one in line if not each_microbatch(problem, one)]
+        yield from ((before, 0) for before, after in pairwise(line) if after == p)
+        return
     yield from ((before, 0) for before, after in pairwise(line) if after == p)
     if not line or line[0].kind is p.kind:
         for stage, walked in enumerate(problem.microbatches_of):
@@ -106,7 +115,17 @@ def met(
 
 def run_once(problem: Problem, stage: int) -> list[Pass]:
     """Passes of a stage that run once an iteration, in their order: of one in several parts each of these."""
-    return [Pass(one.kind, stage, part) for one in problem.stages[stage].once for part in range(one.parts)]
+    walked = len(problem.microbatches_of[stage])
+    return [
+        Pass(one.kind, stage, part)
+        for one in problem.stages[stage].once
+        for part in range(walked if one.each_microbatch else one.parts)
+    ]
+
+
+def each_microbatch(problem: Problem, p: Pass) -> bool:
+    """True for the reduction of one micro-batch's gradients."""
+    return any(one.each_microbatch and one.kind is p.kind for one in problem.stages[p.stage].once)
 
 
 def waited_for(problem: Problem, p: Pass, other: Pass) -> range:
@@ -116,7 +135,7 @@ def waited_for(problem: Problem, p: Pass, other: Pass) -> range:
     """
     tasks = len(own_tasks(problem, other.kind, other.stage))
     until, since = tasks, 0
-    if p.kind in ONCE and other.kind in (W, BW):
+    if p.kind in ONCE and other.kind in (W, BW) and not each_microbatch(problem, p):
         buckets = sum(one.kind is p.kind for one in run_once(problem, p.stage)) or 1
         # Rounded outwards: a task that is partly of the bucket must have ended.
         since = tasks * p.microbatch // buckets
@@ -125,9 +144,9 @@ def waited_for(problem: Problem, p: Pass, other: Pass) -> range:
 
 
 def needs_input(problem: Problem, kind: PassKind, stage: int) -> int:
-    """The task of a pass that waits for what the pass needs: of a forward the first one that needs its input."""
-    tasks = own_tasks(problem, kind, stage)
-    return next(part for part, task in enumerate(tasks) if task.needs_input) if kind is F else 0
+    """The task of a pass that waits for what the pass needs: of F, B and BW the first one that needs other passes."""
+    tasks = own_tasks(problem, kind, stage) if kind in (F, B, BW) else ()
+    return next((part for part, task in enumerate(tasks) if task.needs_input), 0)
 
 
 def for_microbatches(problem: Problem, number: int, microbatches: Ints) -> Whole | int:

@@ -91,7 +91,7 @@ class Exporter:
         problem, passes = timeline.problem, [*timeline.schedule.passes()]
         plain = problem.network.has_collectives and problem.network.of_microbatches.one_task_each
         whole = all(len([*problem.tasks(p)]) == 1 for p in asking(passes, SHORT))
-        at_once = all(one.parts == 1 for stage in problem.stages for one in stage.once)
+        at_once = all(one.parts == 1 and not one.each_microbatch for stage in problem.stages for one in stage.once)
         holds_streams = self.streams or (whole and self.copies) or (plain and self.collectives and at_once)
         if not holds_streams and (timeline.schedule.task_orders or timeline.schedule.waits):
             several = len(problem.streams) > 1

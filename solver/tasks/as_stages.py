@@ -53,10 +53,12 @@ class Cut:
         parts = int(self.plain.tick / timeline.problem.tick)
         for task, start in timeline.starts.items():
             (kind, stage, microbatch), part = task.of, task.part
+            if kind in (F, B, BW):  # lookups and gatherings are no part of what is cut
+                part -= timeline.problem.stages[stage].entry(kind) - self.problem.stages[stage].entry(kind)
+            if part < 0:
+                continue
             if kind is BW and gradient is B:
                 kind, part = self.full[stage][part]
-            if kind is F:  # lookups are no part of what is cut
-                part -= timeline.problem.stages[stage].entry - self.problem.stages[stage].entry
             row = self._row_of.get((kind, stage, part))
             if row is None:
                 continue

@@ -48,7 +48,9 @@ class Drawer:
     def claims(self, one: Problem) -> Iterator[Certificate]:
         """Everything that is proved of a problem without a search, and with `rows` of tasks as any rows of stages."""
         yield from certificates(one, one.objective)
-        relaxed = None if any(stage.entry for stage in one.stages) else cut(one)  # a search leaves lookups out before
+        relaxed = (
+            None if any(stage.entry(F) for stage in one.stages) else cut(one)
+        )  # a search leaves lookups out before
         if relaxed is not None:
             yield from map(relaxed.claim, proved_of(relaxed.plain))
         if self.rows:

@@ -14,7 +14,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from datetime import UTC, datetime
 from enum import Enum
@@ -53,6 +53,8 @@ _NAMES = (
     "links", "transfer_stream", "stream_names", "microbatch_scale", "host_pools", "shared_streams", "queues",
     "chain_shares", "stage_arcs", "sequence_chunks", "modules", "holders", "most_gathers", "gather_window",
 )  # fmt: skip
+# Fields of tuples that are newer than the stored keys: they count where they are not left at their default.
+_LATER_FIELDS = ("gathers", "each_microbatch", "each_pass")
 
 Asked = ParamSpec("Asked")
 Found = TypeVar("Found")
@@ -154,8 +156,16 @@ def _numbers(value: object) -> object:
     if isinstance(value, dict):
         return [(_numbers(key), _numbers(one)) for key, one in value.items()]
     if isinstance(value, (tuple, list)):
-        return [*map(_numbers, value)]
+        return [*map(_numbers, without_later_fields(value))]
     return repr(value)
+
+
+def without_later_fields(value: Sequence[Any]) -> Sequence[Any]:
+    """The entries of a list or tuple, without newer fields that are left at their default."""
+    defaults = getattr(value, "_field_defaults", {})
+    names = getattr(value, "_fields", ())
+    newer = {at for at, name in enumerate(names) if name in _LATER_FIELDS and value[at] == defaults[name]}
+    return [one for at, one in enumerate(value) if at not in newer] if newer else value
 
 
 def _rows(value: Any) -> list[tuple[str, object, object]]:

@@ -9,7 +9,7 @@ from typing import Any
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
 from pipesched.problem.feasibility import why_infeasible
-from pipesched.problem.passes import REDUCE, STEP
+from pipesched.problem.passes import REDUCE, STEP, F
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.rescale import in_ticks_of
 from pipesched.results.solution import Solution, Status
@@ -164,7 +164,7 @@ def features(one: Problem) -> tuple[str, ...]:
         "collectives and pieces": one.network.has_collectives and count > 1,
         "collectives and offload or recomputation": one.network.has_collectives and bool(one.network.options),
         "collectives and modules": one.network.has_collectives and bool(one.chain_arcs.modules),
-        "collectives and lookups": one.network.has_collectives and any(stage.entry for stage in one.stages),
+        "collectives and lookups": one.network.has_collectives and any(stage.entry(F) for stage in one.stages),
     }
     return ("all", *(name for name, found in has.items() if found))
 

@@ -252,7 +252,14 @@ class Game:
         own = [p for p in self.passes if p.kind in (W, BW) and self.holder(p.stage) == stage]
         whole, last = [task for p in own for task in self.passes[p].ends], list[Task]()
         buckets = next((one.parts for one in own_stage.once if one.kind is REDUCE), 0)
-        for kind, spec, k in ((one.kind, one.task, k) for one in own_stage.once for k in range(one.parts)):
+        for one in own_stage.once:
+            if one.each_microbatch:
+                last += [
+                    self._reduction(stage, one.task, k, p)
+                    for k, p in enumerate(sorted(own, key=lambda p: p.microbatch))
+                ]
+        once = [one for one in own_stage.once if not one.each_microbatch]
+        for kind, spec, k in ((one.kind, one.task, k) for one in once for k in range(one.parts)):
             task = Task(Pass(kind, stage, k))
             self.ticks[task], self.stream[task] = spec.ticks, self._on(device, spec.stream)
             before = last or whole
@@ -268,6 +275,14 @@ class Game:
             self.lags |= dict.fromkeys(((one, task) for one in before), 0)
             last = [task]
 
+    def _reduction(self, stage: int, spec: TaskSpec, number: int, p: Pass) -> Task:
+        """That of one micro-batch's gradients, after its own backward."""
+        task = Task(Pass(REDUCE, stage, number))
+        self.ticks[task] = spec.ticks
+        self.stream[task] = self._on(self.problem.placement.stage_device[stage], spec.stream)
+        self.lags |= dict.fromkeys(((end, task) for end in self.passes[p].ends), 0)
+        return task
+
     def _unequal(self, scale: Sequence[Fraction]) -> None:
         """Every micro-batch takes and holds as much as its factor says."""
         for task in self.ticks:
@@ -281,14 +296,14 @@ class Game:
     def _save(self, stage: int, j: int, way: PassKind) -> None:
         """The copies or the recomputation of an activation, and what they change of its memory."""
         own, device = self.problem.stages[stage], self.problem.placement.stage_device[stage]
-        forward, back = self.passes[Pass(F, stage, j)], self.passes[self._backward(stage, j)]
+        forward = self.passes[Pass(F, stage, j)]
         if way is OFFLOAD:
             copy = own.offload
             assert copy is not None
             out, load = Task(Pass(OFFLOAD, stage, j)), Task(Pass(RELOAD, stage, j))
             for task, ticks, stream in ((out, copy.out_ticks, copy.out_stream), (load, copy.in_ticks, copy.in_stream)):
                 self.ticks[task], self.stream[task] = ticks, self._on(device, stream)
-            self.lags |= {(forward.ends[-1], out): 0, (out, load): 0, (load, back.begins[0]): 0}
+            self.lags |= {(forward.ends[-1], out): 0, (out, load): 0, (load, self._entry(self._backward(stage, j))): 0}
             self.holdings.append(_Holding(f"device {device}", (out,), (out,), 0, copy.amount))
             self.holdings.append(_Holding(f"device {device}", (load,), (load,), copy.amount, 0))
             for n, host in enumerate(self.problem.resources.hosts):
@@ -299,7 +314,7 @@ class Game:
         _, ticks, keeps = own.recompute[RECOMPUTATIONS.index(way)]
         again = Task(Pass(way, stage, j))
         self.ticks[again], self.stream[again] = ticks, (device, own.stream)
-        self.lags |= {(forward.ends[-1], again): 0, (again, back.begins[0]): 0}
+        self.lags |= {(forward.ends[-1], again): 0, (again, self._entry(self._backward(stage, j))): 0}
         dropped = own.activation - keeps
         self.holdings.append(_Holding(f"device {device}", forward.begins, forward.ends, 0, dropped))
         self.holdings.append(_Holding(f"device {device}", (again,), (again,), dropped, 0))
@@ -350,17 +365,18 @@ class Game:
         self.lags[Task(p, part - 1), task] = 0
         return task
 
+    def _entry(self, p: Pass) -> Task:
+        """The first task that waits for other passes; those before it need nothing."""
+        if p in self._block:
+            return self.passes[p].begins[0]
+        return Task(p, [task.needs_input for task in self.problem.stages[p.stage].tasks_of(p.kind)].index(True))
+
     def _tie(self, walked: Sequence[int], j: int) -> None:
         where = self.problem.placement.stage_device
 
         def tie(one: Pass, other: Pass, lag: int) -> None:
             sends = None if one.stage == other.stage else self.passes[one].sends
-            begins = self.passes[other].begins[0]
-            if one.kind is other.kind is F and other not in self._block:
-                # Tasks at the beginning that need nothing do not wait.
-                specs = self.problem.stages[other.stage].tasks_of(F)
-                begins = Task(other, [task.needs_input for task in specs].index(True))
-            pair = sends or self.passes[one].ends[-1], begins
+            pair = sends or self.passes[one].ends[-1], self._entry(other)
             self.lags[pair] = max(0 if sends else lag, self.lags.get(pair, 0))
 
         for place, stage in enumerate(walked):

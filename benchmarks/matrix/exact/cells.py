@@ -82,6 +82,7 @@ class Once(NamedTuple):
     gather: Spec | None
     gathered: Fraction
     most: int
+    each_microbatch: bool = False  # one reduction after every backward
 
 
 class Host(NamedTuple):

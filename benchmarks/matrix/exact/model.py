@@ -57,7 +57,10 @@ def _least(shape: Shape, strict: bool, most_work: float) -> Fraction | None:
     times = [*_times(shape), *(tie.lag for tie in shape.ties)]
     # The least span of an order is a mean over the devices of a cycle of paths.
     unit = lcm(*(time.denominator for time in times)) * (lcm(*range(1, shape.devices + 1)) if shape.span else 1)
-    in_all = sum(times, Fraction(0)) + sum((one.reduce.time for one in shape.once if one.reduce), Fraction(0))
+    in_all = sum(times, Fraction(0)) + sum(
+        (one.reduce.time * (len(shape.cells) if one.each_microbatch else 1) for one in shape.once if one.reduce),
+        Fraction(0),
+    )
     in_all += sum((one.most * one.gather.time for one in shape.once if one.gather), Fraction(0))
     tasks = Tasks(shape, unit, int(in_all * unit) + 1)
     alone: dict[tuple[Cell, str], Literal] = {}
@@ -120,8 +123,9 @@ def _cell(tasks: Tasks, cell: Cell, alone: dict[tuple[Cell, str], Literal]) -> d
         by_itself = tasks.in_a_row(cell.device, cell.fused, alone[cell, "BW"])
         whole = _perhaps_in_a_block(tasks, by_itself, ~split, alone[cell, "BW"])
     found = {"F": forward, "BW": whole}
-    begin, end = tasks.time(), tasks.time()
+    begin, needs, end = tasks.time(), tasks.time(), tasks.time()
     cp.add(begin == whole.begin).only_enforce_if(~split)
+    cp.add(needs == whole.needs).only_enforce_if(~split)
     cp.add(end == whole.end).only_enforce_if(~split)
     space, kept = cell.workspace, cell.until_end
     tasks.take(memory, Change(forward.begin, cell.activation + cell.lent + space[0] + kept[0], tasks.true, cell, 0))
@@ -133,6 +137,7 @@ def _cell(tasks: Tasks, cell: Cell, alone: dict[tuple[Cell, str], Literal]) -> d
     if cell.weight is not None:
         back = found["B"] = tasks.in_a_row(cell.device, cell.backward, split)
         cp.add(begin == back.begin).only_enforce_if(split)
+        cp.add(needs == back.needs).only_enforce_if(split)
         cp.add(end == back.end).only_enforce_if(split)
         parts, last = [tasks.task(cell.device, s.stream, s.time, split) for s in cell.weight], tasks.time()
         first = tasks.time()
@@ -147,7 +152,7 @@ def _cell(tasks: Tasks, cell: Cell, alone: dict[tuple[Cell, str], Literal]) -> d
         tasks.give(memory, Change(back.end, given, split, cell, 5))
         tasks.take(memory, Change(first, space[2] + kept[2], split, cell, 6))
         tasks.give(memory, Change(last, cell.activation - cell.freed + space[2], split, cell, 7))
-    found |= {FORWARD: forward, BACKWARD: Pass([begin], begin, [end], tasks.true)}
+    found |= {FORWARD: forward, BACKWARD: Pass([begin], needs, [end], tasks.true)}
     _save(tasks, cell, found)
     return found
 
@@ -188,7 +193,7 @@ def _ties(tasks: Tasks, passes: Mapping[Cell, Mapping[str, Pass]]) -> None:
             end, lag = sent.end, 0
         tasks.cp.add(passes[tie.other][tie.other_kind].needs >= end + lag)
     for here in passes.values():
-        tasks.cp.add(here[BACKWARD].begin >= here[FORWARD].end)
+        tasks.cp.add(here[BACKWARD].needs >= here[FORWARD].end)
 
 
 def _save(tasks: Tasks, cell: Cell, here: dict[str, Pass]) -> None:
@@ -201,7 +206,7 @@ def _save(tasks: Tasks, cell: Cell, here: dict[str, Pass]) -> None:
         names = tasks.shape.copy_streams
         out = tasks.task(cell.device, names[0], cell.copies.out, moved)
         load = tasks.task(cell.device, names[1], cell.copies.back, moved)
-        for one, other in ((forward.end, out.start), (out.end, load.start), (load.end, back.begin)):
+        for one, other in ((forward.end, out.start), (out.end, load.start), (load.end, back.needs)):
             cp.add(one <= other).only_enforce_if(moved)
         tasks.give(memory, Change(out.end, cell.copies.amount, moved, cell, 2))
         tasks.take(memory, Change(load.start, cell.copies.amount, moved, cell, 3))
@@ -214,7 +219,7 @@ def _save(tasks: Tasks, cell: Cell, here: dict[str, Pass]) -> None:
         chosen.append(again)
         task = tasks.task(cell.device, tasks.shape.first_stream, way.time, again)
         cp.add(forward.end <= task.start).only_enforce_if(again)
-        cp.add(task.end <= back.begin).only_enforce_if(again)
+        cp.add(task.end <= back.needs).only_enforce_if(again)
         here[f"R{n}"] = Pass([task.start], task.start, [task.end], again)
         dropped = cell.activation - way.keeps
         tasks.give(memory, Change(forward.end, dropped, again, cell, 1))

@@ -26,10 +26,12 @@ def once_of(
         return None if own is None else Spec(stream, of_stage(own.get("time", 0), s) * slow)
 
     reduce, gather = section.get("reduce"), section.get("gather")
+    if gather and gather.get("keep") == "never":
+        gather, section = None, {key: own for key, own in section.items() if key != "gather"}  # a task of every pass
     most = 1 if gather and gather.get("keep") == "always" else 3 * passes
     return Once(
         device, (mark, device, s) if mark else (device, s),
         spec("reduce", (reduce or {}).get("on", "dp")), (reduce or {}).get("buckets", 1),
         spec("step", first), spec("gather", (gather or {}).get("on", "dp")),
-        of_stage((gather or {}).get("memory", 0), s), most,
+        of_stage((gather or {}).get("memory", 0), s), most, (reduce or {}).get("every") == "microbatch",
     )  # fmt: skip

@@ -39,7 +39,9 @@ def _reduced(tasks: Tasks, one: Once, own: Sequence[Passes]) -> None:
     """Buckets in turn, each after its share of the tasks of every W or BW; the step after the last of them."""
     last: Any = None
     backwards = [here[name] for here in own for name in ("W", "BW") if name in here]
-    for k in range(one.buckets if one.reduce else 0):
+    if one.reduce and one.each_microbatch:
+        last = _each_reduced(tasks, one, own)
+    for k in range(one.buckets if one.reduce and not one.each_microbatch else 0):
         assert one.reduce
         task = tasks.task(one.device, one.reduce.stream, one.reduce.time / one.buckets, tasks.true)
         if last is not None:
@@ -55,6 +57,19 @@ def _reduced(tasks: Tasks, one: Once, own: Sequence[Passes]) -> None:
         for p in backwards:
             for end in p.ends:
                 tasks.cp.add(task.start >= end).only_enforce_if(p.runs)
+
+
+def _each_reduced(tasks: Tasks, one: Once, own: Sequence[Passes]) -> Any:
+    """A reduction after each backward; all of them have ended at the instant that is given."""
+    assert one.reduce
+    last = tasks.time()
+    for here in own:
+        task = tasks.task(one.device, one.reduce.stream, one.reduce.time, tasks.true)
+        tasks.cp.add(last >= task.end)
+        for p in (here[name] for name in ("W", "BW") if name in here):
+            for end in p.ends:
+                tasks.cp.add(task.start >= end).only_enforce_if(p.runs)
+    return last
 
 
 def _share(ends: Sequence[Any], k: int, buckets: int) -> list[Any]:

@@ -134,6 +134,7 @@ def _cell(document: Document, step: Step, j: int, piece: int, pieces: int, scale
     )
     if s in frozen_stages(document):
         freeze(found)
+    _gather_first(document, found, s, step.slow)
     words = {key: _word(document, key, s) for key in ("offload", "recompute")}
     if words["offload"] != "never" and words["recompute"] != "always":
         own = memory["offload"]
@@ -151,6 +152,24 @@ def _cell(document: Document, step: Step, j: int, piece: int, pieces: int, scale
         ]
     found.may_keep = "always" not in words.values()
     return found
+
+
+def _gather_first(document: Document, cell: Cell, s: int, slow: Fraction) -> None:
+    """Where parameters are never kept each F, B and BW begins with gathering them, and holds them while it runs."""
+    own = (document.get("parameters") or {}).get("gather") or {}
+    if own.get("keep") != "never":
+        return
+    of = _holder(document, s)
+    first = Spec(own.get("on", "dp"), of_stage(own.get("time", 0), of) * slow, None, False)
+    cell.forward = [first, *cell.forward]
+    forward, backward, weight = cell.workspace
+    held = of_stage(own.get("memory", 0), of)
+    cell.workspace = forward + held, backward if cell.frozen else backward + held, weight
+    if cell.frozen:
+        return
+    cell.backward, cell.fused = [first, *cell.backward], [first, *cell.fused]
+    if cell.weight is not None:
+        cell.weight = [spec if spec.after is None else spec._replace(after=spec.after + 1) for spec in cell.weight]
 
 
 def _of_passes(section: Mapping[str, Any], stage: int, scale: Fraction) -> tuple[Fraction, Fraction, Fraction]:

@@ -78,7 +78,7 @@ def _require_tasks(problem: Problem) -> None:
     for stage in problem.stages:
         if stage.overlapped is not None:
             raise NotCoveredError("tasks as stages of blocks of two passes")
-        if stage.entry or not all(task.needs_input for task in stage.tasks_of(F)):
+        if not all(task.needs_input for _, own in stage.tasks for task in own):
             raise NotCoveredError("tasks as stages where tasks need nothing of the stage before")
         if W in stage.kinds and not _in_one_go(stage):
             raise NotCoveredError("tasks as stages of a backward that may be better in one go")

@@ -96,10 +96,11 @@ class Feature:
     all others, and `limits` amounts of which there are as many as the feature says. Of these columns in whole numbers
     `stages` makes fields of stages, given how many there are, and `fields` those of the problem. `lower` then makes of
     the problem of all other keys the one that the file means; of two features in one file the first by name is lowered
-    first. `rewritten` changes other keys of a document, in plain numbers, before they are read. `several` is for a file
-    that stands for several problems, `attached` for one with others besides its own. `written` are the keys of a
-    problem, none where it does not have the feature; a section is merged into that of all problems. `refused` are the
-    features that it does not go with, `with_units` the keys whose values may have units, `in_form` those with a field
+    first, and `unlowered` gives the problem that other keys are written of. `rewritten` changes other keys of a
+    document, in plain numbers, before they are read. `several` is for a file that stands for several problems,
+    `attached` for one with others besides its own. `written` are the keys of a problem, none where it does not have the
+    feature; a section is merged into that of all problems. `refused` are the features that it does not go with,
+    `with_units` the keys whose values may have units, `in_form` those with a field
     on the page of `serve`.
 
     With a feature that is `once` stages run passes once an iteration (`Stage.once`), which is then the objective; those
@@ -121,6 +122,7 @@ class Feature:
     fields: Callable[[Problem, Any, Columns], Mapping[str, Any]] = lambda *_: {}
     per_stage: Callable[[Any], Iterator[tuple[str, object]]] = lambda _: iter(())
     lower: Callable[[Problem, Any], Problem] = lambda problem, _: problem
+    unlowered: Callable[[Problem], Problem] = lambda problem: problem
     several: SeveralProblems | None = None
     attached: AttachedProblems | None = None
     rewritten: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda document: document

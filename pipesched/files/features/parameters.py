@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -14,13 +15,21 @@ from pipesched.files.fields import field_types
 from pipesched.files.fields.kind import Kind
 from pipesched.files.fields.parameter_sections import (
     ALWAYS,
+    MICROBATCH,
+    NEVER,
     ParametersSection,
     none_given,
     objective_mistakes,
 )
 from pipesched.files.fields.stage_placement import placement_of
-from pipesched.files.fields.together import Refused, given, of_value
+from pipesched.files.fields.together import SEVERAL_LAYERS, Part, Refused, at, given, of_value
 from pipesched.files.schema_errors import shown
+from pipesched.problem.features.gather_each_pass import (
+    computing_alone,
+    gathering_each_pass,
+    gathering_of,
+    gathers_each_pass,
+)
 from pipesched.problem.features.parameters import StageParameters, most_gathers
 from pipesched.problem.passes import REDUCE, STEP
 from pipesched.problem.problem import Objective, Problem
@@ -77,28 +86,40 @@ def _stages(form: Any, columns: Columns, count: int) -> dict[str, list[Any]]:
         found[column[1]] = [TaskSpec(stream, ticks) for ticks in columns[column]]
     holders = section.holders or [*range(count)]
     own = section.gather
-    if own is not None:
+    if own is not None and own.keep == NEVER:
+        del found["gather"]  # a task of every pass: see `_lower`
+    elif own is not None:
         most = 1 if own.keep == ALWAYS else most_gathers(own.most, form.microbatches or 1, len(set(holders)))
         tasks = zip(found["gather"], columns[MEMORY], strict=True)
         found["gather"] = [Gather(task, memory, most) for task, memory in tasks]
     held = [stage == holder for stage, holder in enumerate(holders)]
     found = {key: [one if own else None for one, own in zip(tasks, held, strict=True)] for key, tasks in found.items()}
     parts = section.reduce.buckets if section.reduce else 1
+    each = section.reduce is not None and section.reduce.every == MICROBATCH
     rows = [
-        [task and Once(kind, task, parts if kind is REDUCE else 1) for task in found.pop(key)]
+        [task and (Once(kind, task, parts, each) if kind is REDUCE else Once(kind, task)) for task in found.pop(key)]
         for key, kind in _ONCE
         if key in found
     ]
     return found | {"once": [tuple(filter(None, row)) for row in zip(*rows, strict=True)]} if rows else found
 
 
-def _fields(_problem: Problem, form: Any, _columns: Columns) -> dict[str, object]:
+def _fields(problem: Problem, form: Any, columns: Columns) -> dict[str, object]:
     """The limits of all gatherings, the holders of parameters, and the objective that overlaps the next iteration."""
     section: ParametersSection | None = form.parameters
     if section is None:
         return {}
     gather = section.gather
-    return {
+    each_pass: dict[str, object] = {}
+    if gather is not None and gather.keep == NEVER:
+        holders = section.holders or range(len(problem.stages))
+        each_pass["stages"] = tuple(
+            gathering_each_pass(stage, gather.on, columns["parameters", "gather"][own], columns[MEMORY][own])
+            for stage, own in zip(problem.stages, holders, strict=True)
+        )
+        if section.reduce is None and section.step is None:
+            each_pass["objective"] = problem.objective.of_passes  # nothing runs besides passes of micro-batches
+    return each_pass | {
         "parameters": StageParameters(
             tuple(section.holders or ()), gather.most if gather else None, gather.window if gather else None
         ),
@@ -112,8 +133,8 @@ def _gathers(section: ParametersSection, stages: int | None) -> Iterator[str]:
         stages = len(set(section.holders)) if section.holders else stages
         if own.most < stages:
             yield f"parameters.gather.most: found {own.most}; allowed: at least {stages}, once for every stage"
-        elif own.keep == ALWAYS:
-            yield f"parameters.gather.most: found {own.most} with keep always; allowed: with keep free or a window"
+        elif own.keep in (ALWAYS, NEVER):
+            yield f"parameters.gather.most: found {own.most} with keep {own.keep}; allowed: with keep free or a window"
 
 
 def _mistakes(form: Any, stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
@@ -129,6 +150,8 @@ def _mistakes(form: Any, stages: int | None, wrong: frozenset[str]) -> Iterator[
         if own is not None and f"parameters.{key}.time" not in wrong:
             yield from own.missing(f"parameters.{key}")
     yield from _gathers(section, stages)
+    if section.reduce and section.reduce.every == MICROBATCH and section.reduce.buckets > 1:
+        yield f"parameters.reduce.buckets: found {section.reduce.buckets} with every microbatch; allowed: 1"
     yield from _holder_mistakes(form, stages, wrong)
 
 
@@ -162,9 +185,11 @@ def parameter_keys(problem: Problem) -> dict[str, object]:
             raise ValueError("a problem file has stages with the parameters of others only with chains")
         stages = tuple(problem.stages[holder] for holder in problem.parameters.holders)
         section["holders"] = list(problem.parameters.holders)
+    never = gathers_each_pass(problem.stages)
     for key, kind in (("gather", None), *_ONCE):
         runs = [one for stage in stages for one in stage.once if one.kind is kind]
-        own = [one.task for one in runs] if kind else [stage.gather.task for stage in stages if stage.gather]
+        gathering = [stage.gather and stage.gather.task if not never else gathering_of(stage) for stage in stages]
+        own = [one.task for one in runs] if kind else [task for task in gathering if task]
         if (own and len(own) < len(stages)) or len({one.parts for one in runs}) > 1:
             raise ValueError("a problem file has every stage reduce its gradients, and step, alike, or none")
         if len({task.stream for task in own}) > 1:
@@ -175,6 +200,8 @@ def parameter_keys(problem: Problem) -> dict[str, object]:
             section[key] = {"time": times[0] if len(set(times)) == 1 else times}
             section[key] |= {} if key == "step" else {"on": own[0].stream}  # type: ignore[operator]
             section[key] |= {"buckets": parts} if parts > 1 else {}  # type: ignore[operator]
+            section[key] |= {"every": MICROBATCH} if runs and runs[0].each_microbatch else {}  # type: ignore[operator]
+            section[key] |= {"keep": NEVER} if never and not kind else {}  # type: ignore[operator]
     if not section.keys() - {"holders"}:
         return {}
     gathers = [stage.gather for stage in stages if stage.gather is not None]
@@ -191,13 +218,33 @@ def parameter_keys(problem: Problem) -> dict[str, object]:
 
 def _written(problem: Problem) -> dict[str, object]:
     """The keys of a problem; with an overlapped next iteration its objective, which is then the span."""
-    if not problem.network.has_collectives:
+    if not _there(problem):
         return {}
     overlapped = {"overlap_next": True, "objective": "iteration"} if problem.objective.by_device else {}
-    return parameter_keys(problem) | overlapped
+    return parameter_keys(problem) | {"objective": "iteration"} | overlapped
+
+
+def _there(problem: Problem) -> bool:
+    return problem.network.has_collectives or gathers_each_pass(problem.stages)
+
+
+def _without_gathering(problem: Problem) -> Problem:
+    """The problem whose passes have the tasks that the file's other keys give them."""
+    return replace(problem, stages=tuple(map(computing_alone, problem.stages)))
+
+
+def _never_kept(document: Mapping[str, Any]) -> bool:
+    return bool(at(document, "parameters.gather.keep") == NEVER)
+
+
+def _each_microbatch(document: Mapping[str, Any]) -> bool:
+    return bool(at(document, "parameters.reduce.every") == MICROBATCH)
 
 
 _OWN = given("parameters")
+_NEVER = Part("parameters.gather.keep", "gather.keep never", _never_kept, NEVER)
+_EACH = Part("parameters.reduce.every", "reduce.every microbatch", _each_microbatch, MICROBATCH)
+_KEPT, _ONCE_ONLY = "free, always or a window", "iteration"
 _NO_PART_REPEATS = "what runs once an iteration does not repeat with micro-batches"
 
 FEATURES.register(
@@ -220,12 +267,23 @@ FEATURES.register(
             ),
             Refused(of_value("objective", "span"), _OWN, "iteration", "with overlap_next that is the span"),
             Refused(of_value("objective", "period"), _OWN, "iteration", _NO_PART_REPEATS),
+            Refused(_NEVER, given("sequence_chunks"), _KEPT, "times of tasks are those of a whole micro-batch"),
+            Refused(_NEVER, given("modules"), _KEPT, "passes of modules are one task each"),
+            Refused(_NEVER, given("microbatch_scale"), _KEPT, "a gathering takes as long for a short micro-batch"),
+            Refused(_NEVER, SEVERAL_LAYERS, _KEPT, "a gathering is of the whole stage, not of a layer"),
+            Refused(_NEVER, given("memory.recompute"), _KEPT, "a recomputation gathers nothing of its own"),
+            Refused(_EACH, given("sequence_chunks"), _ONCE_ONLY, "a reduction is of a micro-batch, not of a piece"),
+            Refused(_EACH, given("modules"), _ONCE_ONLY, "modules run one micro-batch for several of others"),
+            Refused(_EACH, given("microbatch_scale"), _ONCE_ONLY, "a reduction takes as long for a short micro-batch"),
+            Refused(_EACH, given("pipelines"), _ONCE_ONLY, "replicas of a stage reduce their gradients together"),
+            Refused(_EACH, given("parameters.holders"), _ONCE_ONLY, "stages with the same parameters reduce together"),
         ),
         with_units={
             **{f"parameters.{key}.time": Kind.TIME for key in ("gather", "reduce", "step")},
             "parameters.gather.memory": Kind.MEMORY,
         },
-        there=lambda problem: problem.network.has_collectives,
+        there=_there,
+        unlowered=_without_gathering,
         once=True,
         runs_in_torch=False,
     )

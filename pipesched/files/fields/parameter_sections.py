@@ -13,24 +13,25 @@ from pipesched.files.fields.section import Section
 
 # The stream of a collective that names none.
 COLLECTIVE_STREAM = "dp"
-FREE, ALWAYS = "free", "always"
+FREE, ALWAYS, NEVER = "free", "always", "never"
+ITERATION, MICROBATCH = "iteration", "microbatch"
 
 
 def _keep(value: object) -> str | int | None:
-    """One of the two words, or the number of a window."""
+    """One of the three words, or the number of a window."""
     if isinstance(value, dict) and set(value) == {"window"}:
         return whole_number(1)(value["window"])
-    return value if value in (FREE, ALWAYS) else None
+    return value if value in (FREE, ALWAYS, NEVER) else None
 
 
 _Keep = Annotated[
     str | int,
     field(
-        "free, always, or {window: N} with N at least 1",
+        "free, always, never, or {window: N} with N at least 1",
         _keep,
         {
             "anyOf": [
-                {"enum": [FREE, ALWAYS]},
+                {"enum": [FREE, ALWAYS, NEVER]},
                 {
                     "type": "object",
                     "properties": {"window": {"type": "integer", "minimum": 1}},
@@ -41,6 +42,9 @@ _Keep = Annotated[
         },
     ),
 ]
+
+
+_Every = Annotated[str, field_types.one_of(ITERATION, MICROBATCH)]
 
 
 class ParametersPart(Section):
@@ -56,7 +60,8 @@ class GatherSection(ParametersPart):
     keep: _Keep = Field(
         FREE,
         description="always: gathered once; free: dropped, and gathered again, as the schedule says; "
-        "window: the same, with so many stages of a device gathered at once at most",
+        "window: the same, with so many stages of a device gathered at once at most; "
+        "never: gathered before every F, B and BW and dropped after it",
     )
     most: field_types.Count | None = Field(None, description="how often in all, of all stages together; default: any")
 
@@ -75,6 +80,10 @@ class ReduceSection(ParametersPart):
     on: field_types.Name = Field(COLLECTIVE_STREAM, description="the stream that runs it; default dp")
     buckets: field_types.Count = Field(
         1, description="equal parts of it, each begun when its share of the weights' gradients is there; default 1"
+    )
+    every: _Every = Field(
+        ITERATION,
+        description="microbatch: one of this time after each W or BW, for sharded gradients; default iteration",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pipesched.files.fields.field import whole_number
+from pipesched.files.fields.field import as_list, whole_number
 
 
 class Part(NamedTuple):
@@ -53,6 +53,14 @@ def more_than_one(path: str) -> Part:
 def of_value(key: str, value: str) -> Part:
     """This value of a key."""
     return Part(key, f"{key} {value}", lambda document: document.get(key) == value, value)
+
+
+def _repeats(document: Mapping[str, Any]) -> bool:
+    layers = at(document, "tasks.layers")
+    return any(one not in (None, 1) for one in as_list(layers) or [layers])
+
+
+SEVERAL_LAYERS = Part("tasks.layers", "tasks.layers", _repeats)
 
 
 def refused_together(table: Sequence[Refused], document: object, wrong: frozenset[str] = frozenset()) -> Iterator[str]:

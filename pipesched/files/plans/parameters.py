@@ -11,6 +11,8 @@ from pydantic import Field
 from pipesched.files.fields import field_types
 from pipesched.files.fields.parameter_sections import (
     ALWAYS,
+    MICROBATCH,
+    NEVER,
     GatherSection,
     ParametersPart,
     ReduceSection,
@@ -73,14 +75,18 @@ def parameter_mistakes(form: PlanFile, choices: list[Choice], wrong: frozenset[s
                 given = [name for name in own if getattr(entry, name)]
                 if given and getattr(section, key, None) is None:
                     yield f"{place}.{given[0]}: found without parameters.{key}; allowed: with it"
+    reduce = section.reduce if section else None
+    if reduce is not None and reduce.every == MICROBATCH and reduce.buckets > 1:
+        yield f"parameters.reduce.buckets: found {reduce.buckets} with every microbatch; allowed: 1"
     gather = section.gather if section else None
     if gather is None or gather.most is None or form.devices is None:
         return
     least, where = max(((choice.on(form.devices).stages, str(choice)) for choice in choices), default=(0, ""))
     if gather.most < least:
         yield f"parameters.gather.most: found {gather.most}; allowed: at least {least}, once for every stage ({where})"
-    elif gather.keep == ALWAYS:
-        yield f"parameters.gather.most: found {gather.most} with keep always; allowed: with keep free or a window"
+    elif gather.keep in (ALWAYS, NEVER):
+        found = f"{gather.most} with keep {gather.keep}"
+        yield f"parameters.gather.most: found {found}; allowed: with keep free or a window"
 
 
 def times_added(section: PlanParametersSection | None) -> list[Fraction]:
@@ -108,8 +114,15 @@ def parameters_of(
             gather.keep == ALWAYS,
             gather.most,
             gather.window,
+            gather.keep == NEVER,
         ),
-        reduce and Collective(reduce.on, time((reduce.time or zero) / reduce.buckets) * reduce.buckets, reduce.buckets),
+        reduce
+        and Collective(
+            reduce.on,
+            time((reduce.time or zero) / reduce.buckets) * reduce.buckets,
+            reduce.buckets,
+            reduce.every == MICROBATCH,
+        ),
         None if step is None else time(step.time or zero),
     )
 
@@ -120,10 +133,12 @@ def parameters_document(own: Parameters) -> dict[str, object]:
     if (gather := own.gather) is not None:
         rules: dict[str, object] = {"keep": ALWAYS} if gather.once else {}
         rules |= {"keep": {"window": gather.window}} if gather.window else {}
+        rules |= {"keep": NEVER} if gather.each_pass else {}
         rules |= {} if gather.most is None else {"most": gather.most}
         found["gather"] = {"time": str(gather.of.time), "on": gather.of.stream, "memory": str(gather.memory)} | rules
     if own.reduce is not None:
         found["reduce"] = {"time": str(own.reduce.time), "on": own.reduce.stream, "buckets": own.reduce.parts}
+        found["reduce"] |= {"every": MICROBATCH} if own.reduce.each_microbatch else {}  # type: ignore[operator]
     if own.step is not None:
         found["step"] = {"time": str(own.step)}
     return found

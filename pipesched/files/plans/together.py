@@ -50,6 +50,18 @@ _BOTH_WAYS = Part("placement", "placement bidirectional", _holds_stages_twice, "
 _PARTITION = Part("partition", "a partition as a list", _fixed, "a list")
 _SCHEDULE = Part("schedule", "a published schedule", _published)
 _PIECES = given("sequence_chunks")
+_NEVER = Part(
+    "parameters.gather.keep",
+    "gather.keep never",
+    lambda document: at(document, "parameters.gather.keep") == "never",
+    "never",
+)
+_EACH = Part(
+    "parameters.reduce.every",
+    "reduce.every microbatch",
+    lambda document: at(document, "parameters.reduce.every") == "microbatch",
+    "microbatch",
+)
 
 REFUSED = (
     *(Refused(one, _ENCODER, "one", "passes of an encoder and of the vocabulary have no order among them")
@@ -69,4 +81,8 @@ REFUSED = (
     *(Refused(_PARTITION, one, "free or even", "a list says nothing of the stages of modules") for one in _MODULES),
     *(Refused(_PIECES, one, "one of the two", "micro-batches whose pieces are chains have no modules")
       for one in _MODULES),
+    *(Refused(_NEVER, one, "free, always or a window", "passes of pieces and of modules are one task each")
+      for one in (_PIECES, *_MODULES)),
+    *(Refused(_EACH, one, "iteration", "pieces reduce together, and modules run one micro-batch for several of others")
+      for one in (_PIECES, *_MODULES)),
 )  # fmt: skip

@@ -20,6 +20,9 @@ def problem_document(problem: Problem) -> dict[str, Any]:
         joined = feature.attached or feature.several
         if joined is not None and feature.there(problem):
             return joined.written(problem, problem_document)
+    whole = problem
+    for feature in FEATURES:
+        problem = feature.unlowered(problem)
     where, ways = problem.placement, _chains(problem)
     # With `chains` a file lists the device of each stage, also where the two are those of a placement with a name.
     placed = {"placement": list(where.stage_device)} if "chains" in ways else placement_keys(where)
@@ -35,7 +38,7 @@ def problem_document(problem: Problem) -> dict[str, Any]:
         "memory": _memory(problem),
     }
     for feature in FEATURES:
-        for key, value in feature.written(problem).items():
+        for key, value in feature.written(whole).items():
             document[key] = document[key] | value if isinstance(value, dict) and key in document else value
     return document | {"objective": document.pop("objective", problem.objective.value)}
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pipesched.files.features.catalogue import FEATURES
 from pipesched.files.fields.field import as_list
-from pipesched.files.fields.together import Part, Refused, at, given, of_value
+from pipesched.files.fields.together import SEVERAL_LAYERS, Part, Refused, at, given, of_value
 
 _EITHER = "one of the two"
 _ENDS = "makespan or span"
@@ -16,12 +16,6 @@ _ENDS = "makespan or span"
 def _looks_up(document: Mapping[str, Any]) -> bool:
     tasks = as_list(at(document, "tasks.forward")) or ()
     return any(isinstance(task, Mapping) and task.get("needs") == "nothing" for task in tasks)
-
-
-def _repeats(document: Mapping[str, Any]) -> bool:
-    """Tasks of several layers."""
-    layers = at(document, "tasks.layers")
-    return any(one not in (None, 1) for one in as_list(layers) or [layers])
 
 
 def _sends(document: Mapping[str, Any]) -> bool:
@@ -33,14 +27,13 @@ _CHAINS, _TASKS = map(given, ("chains", "tasks"))
 _BLOCKS = given("times.overlapped")
 _LOOKUPS = Part("tasks.forward", "a task that needs nothing", _looks_up)
 _SENDING = Part("times.transfer.on", "times.transfer.on", _sends)
-_LAYERS = Part("tasks.layers", "tasks.layers", _repeats)
 _PERIOD = of_value("objective", "period")
 
 
 _NO_STEADY_STATE = "no part of such a schedule repeats"
 REFUSED = (
     Refused(_BLOCKS, _CHAINS, _EITHER, "the partner of a pass may be on another path"),
-    Refused(_LAYERS, _LOOKUPS, "1", "a lookup is of the whole stage, not of each of its layers"),
+    Refused(SEVERAL_LAYERS, _LOOKUPS, "1", "a lookup is of the whole stage, not of each of its layers"),
     Refused(given("times.fused"), _TASKS, "one of them, since tasks say what passes take",
             "a full backward is that of the tasks"),
     Refused(_BLOCKS, _TASKS, "one of them, since tasks say what passes take",

@@ -36,19 +36,23 @@ class StageParameters:
         """The precedences of a pass for the parameters of a stage; `walks` are the micro-batches of each stage.
 
         Gradients are reduced after all backwards that compute them, and the step follows that: each part waits for the
-        one before it, the first one for the last part of the pass before. What a gathering waits for depends on the
-        order (`pipesched.schedule.gathered`).
+        one before it, the first one for the last part of the pass before. Those of each micro-batch wait for its own
+        backward, and for no other part. What a gathering waits for depends on the order.
         """
         if kind not in ONCE:
             return
         once = stages[stage].once
         place = next(place for place, one in enumerate(once) if one.kind is kind)
         parts = once[place].parts
+        if once[place].each_microbatch:
+            yield Need(((W, stage), (BW, stage)), 0, share=Share(walks[stage], range(len(walks[stage]))))
+            return
         if parts > 1:
             yield Need(((kind, stage),), 0, share=Share(range(parts - 1), range(1, parts)))
         if place:
             before = once[place - 1]
-            yield Need(((before.kind, stage),), 0, share=Share((before.parts - 1,), range(1)))
+            last = range(len(walks[stage])) if before.each_microbatch else (before.parts - 1,)
+            yield Need(((before.kind, stage),), 0, share=Share(last, range(1)))
             return
         for at in range(parts):
             for one in self.users(stage, len(stages)):
@@ -59,11 +63,11 @@ class StageParameters:
 OWN_PARAMETERS = StageParameters()
 
 
-def numbers(stage: Stage, kind: PassKind) -> range:
-    """The numbers of the passes of this kind for the parameters of a stage, from 0 on."""
+def numbers(stage: Stage, kind: PassKind, walked: Sequence[int]) -> range:
+    """The numbers of the passes of this kind for the parameters of a stage, from 0 on; it walks these micro-batches."""
     if stage.gather is not None and kind in (UNSHARD, RESHARD):
         return range(stage.gather.most)
-    return next(range(one.parts) for one in stage.once if one.kind is kind)
+    return next(range(len(walked) if one.each_microbatch else one.parts) for one in stage.once if one.kind is kind)
 
 
 def change(stage: Stage, kind: PassKind) -> tuple[int, int]:

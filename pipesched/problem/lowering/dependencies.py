@@ -70,7 +70,7 @@ class Dependencies:
 
     def numbers(self, kind: PassKind, stage: int) -> range:
         """The micro-batches that have such a pass; those for parameters are counted from 0 on."""
-        return numbers(self.stages[stage], kind) if kind in OF_PARAMETERS else self.walks[stage]
+        return numbers(self.stages[stage], kind, self.walks[stage]) if kind in OF_PARAMETERS else self.walks[stage]
 
     def lag(self, sender: int, receiver: int) -> int:
         """Ticks from a pass's end to its tensor's arrival at a neighbour on the chain: activation, or gradient back."""

@@ -69,11 +69,12 @@ def network_of(
 def _arcs(passes: Dependencies, after: PassType, tasks: Mapping[PassType, tuple[TaskTemplate, ...]]) -> Iterator[Arc]:
     """The first task of a pass waits for what the pass needs, and each other one for the task before it.
 
-    Of F it is the first one that needs any. The tasks of a W wait each for its own part of B, and not for each other.
+    Of F, B and BW it is the first one that needs any. The tasks of a W wait each for its own part of B, not for each
+    other.
     """
     own = passes.tasks[after]
     apart = after[0] is W
-    entry = passes.stages[after[1]].entry if after[0] is F else 0
+    entry = passes.stages[after[1]].entry(after[0]) if after[0] in (F, B, BW) else 0
     for alternatives, lag, optional, share, bucket in passes.needs(*after):
         sent = passes.resources.sends(lag)
         ends = [(one, passes.ends_of(*one, bucket)) for one in alternatives if one in tasks]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from pipesched.problem.features.gather_each_pass import gathering_of
 from pipesched.problem.formatting import memory_text
 from pipesched.problem.problem import Problem
 
@@ -41,6 +42,9 @@ def _all_at_once(problem: Problem, device: int) -> int:
     for stage in problem.placement.stages_of[device]:
         own, walked = problem.stages[stage], problem.microbatches_of[stage]
         times = sum((scale[j] for j in walked), Fraction(0)) if scale else len(walked)
-        beside = max(own.workspace) + sum(own.until_end)
+        space = own.workspace
+        # A backward may gather its parameters while its forward runs.
+        running = space.forward + max(space[1:]) if gathering_of(own) else max(space)
+        beside = running + sum(own.until_end)
         total += (own.activation + max(0, -own.freed) + beside) * times
     return int(total)

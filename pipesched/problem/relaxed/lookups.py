@@ -1,30 +1,49 @@
-"""Relaxation: forwards without the tasks that need nothing of the stage before, such as lookups of embeddings."""
+"""Relaxation: passes without the first tasks that need no other pass: lookups of embeddings, gatherings."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from pipesched.problem.network.task_network import TaskNetwork
-from pipesched.problem.passes import F
+from pipesched.problem.network.task_network import PassType, TaskNetwork
+from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import Stage
 
-ARGUMENT = "The network only loses the leading tasks of forwards."
+ARGUMENT = "The network only loses the leading tasks of forwards and backwards."
 
 
 def drop_lookups(problem: Problem) -> Problem:
     """The problem itself where there are none."""
-    if all(stage.entry == 0 for stage in problem.stages):
+    if not _leading(problem):
         return problem
     return replace(problem, stages=tuple(map(_without, problem.stages)))
 
 
 def network_without_lookups(problem: Problem) -> TaskNetwork:
     """The network of `drop_lookups`."""
-    return problem.network.drop(leading={(F, s): stage.entry for s, stage in enumerate(problem.stages) if stage.entry})
+    return problem.network.drop(leading={of: n for of, n in _leading(problem).items() if of in problem.network.tasks})
+
+
+def _leading(problem: Problem) -> dict[PassType, int]:
+    """The number of such tasks of each pass that has some."""
+    passes = [(kind, s) for s, stage in enumerate(problem.stages) for kind in (F, B, BW) if kind in stage.kinds]
+    return {(kind, s): entry for kind, s in passes if (entry := problem.stages[s].entry(kind))}
 
 
 def _without(stage: Stage) -> Stage:
-    own = stage.tasks_of(F)[stage.entry :]
-    tasks = tuple((kind, own if kind is F else held) for kind, held in stage.tasks)
-    return replace(stage, forward=sum(task.ticks for task in own), tasks=tasks)
+    entry = {kind: stage.entry(kind) for kind, _ in stage.tasks if kind in (F, B, BW)}
+    if not any(entry.values()):
+        return stage
+    first = entry.get(B, 0)
+    tasks = {kind: own[entry.get(kind, 0) :] for kind, own in stage.tasks}
+    if W in tasks:
+        tasks[W] = tuple(one if one.after is None else one._replace(after=one.after - first) for one in tasks[W])
+    ticks = {kind: sum(task.ticks for task in own) for kind, own in tasks.items()}
+    whole = ticks.get(BW, stage.fused)
+    return replace(
+        stage,
+        forward=ticks.get(F, stage.forward),
+        backward=whole if stage.weight is None else ticks.get(B, stage.backward),
+        fused=whole,
+        tasks=tuple(tasks.items()),
+    )

@@ -118,7 +118,8 @@ class MemoryFit:
     def lacking(self, problem: Problem) -> int:
         """The memory that a partition's problem lacks on all devices, in units of the resolution, where known here."""
         of, static = problem.stages, problem.static
-        gathers = [[s.gather.memory for s in (of[k] for k in own) if s.gather] for own in self._stages_of]
+        gathers = [[s.gather.memory if s.gather else s.workspace.forward for s in (of[k] for k in own)]
+                   for own in self._stages_of]  # fmt: skip
         held = [
             static[device]
             + max(gathers[device], default=0)

@@ -150,7 +150,7 @@ def of_gathers() -> Iterator[Drawn]:
         replace(PARAMETERS, relax=partial(passes_alone, room_for=max)),
         _more(PARAMETERS, lambda _: 1),
         replace(UNEQUAL_MICROBATCHES, relax=_twice_as_long),
-        _more(LOOKUPS, lambda problem: sum(s.tasks_of(F)[0].ticks for s in problem.stages if s.entry)),
+        _more(LOOKUPS, lambda problem: sum(s.tasks_of(F)[0].ticks for s in problem.stages if s.entry(F))),
         replace(ARCS_BETWEEN_CHAINS, relax=_never_given_back),
         ROOM_BESIDE_ALL_WORKSPACE,
         ACTIVATIONS_KEPT_WHOLE,

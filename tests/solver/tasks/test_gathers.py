@@ -128,7 +128,10 @@ def test_pieces_gather_what_they_share() -> None:
         ({"most": 1}, "parameters.gather.most: found 1; allowed: at least 2"),
         ({"most": 4, "keep": "always"}, "parameters.gather.most: found 4 with keep always"),
         ({"keep": "sometimes"}, "parameters.gather.keep: found 'sometimes'"),
-        ({"keep": {"window": 0}}, "parameters.gather.keep: found keys window; allowed: free, always, or {window: N}"),
+        (
+            {"keep": {"window": 0}},
+            "parameters.gather.keep: found keys window; allowed: free, always, never, or {window: N}",
+        ),
         ({"memory": [1, 2, 3]}, "parameters.gather.memory: found 3 values"),
         ({"time": -1}, "parameters.gather.time: found -1"),
     ],

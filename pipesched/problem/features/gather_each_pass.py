@@ -1,0 +1,78 @@
+"""Parameters that are gathered before every pass and freed after it, as FSDP with resharding after each pass does.
+
+The gathering is the first task of each F, B and BW. It needs no other pass, so a schedule may run it while the device
+computes another one; its memory is workspace of the pass. A W computes with activations and gradients alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pipesched.problem.passes import BW, B, F, PassKind, W
+from pipesched.problem.stage import PassMemory, Stage, TaskSpec
+
+_GATHERING, _COMPUTING = "gather", "compute"
+
+
+def gathering_each_pass(stage: Stage, stream: str, ticks: int, memory: int) -> Stage:
+    """The stage whose passes gather its parameters first, on a stream of its device; `memory` in the problem's steps.
+
+    Backwards of a stage that runs forwards alone need none.
+    """
+    kinds = (F,) if stage.forward_only else tuple(kind for kind in (F, B, BW) if kind in stage.kinds)
+    names = {task.name for _, own in stage.tasks for task in own}
+    name = _GATHERING
+    while name in names:
+        name = f"{name}-parameters"
+    gathering = TaskSpec(stream, ticks, name, needs_input=False, gathers=True)
+    tasks = dict(stage.tasks)
+    for kind in kinds:
+        own = tasks.get(kind) or tuple(task._replace(name=_COMPUTING) for task in stage.tasks_of(kind))
+        tasks[kind] = (gathering, *own)
+    if W in tasks and B in kinds:
+        tasks[W] = _moved(tasks[W], 1)
+    space = stage.workspace
+    backward = space.backward + memory if len(kinds) > 1 else space.backward
+    held = PassMemory(space.forward + memory, backward, space.weight)
+    return replace(_with_tasks(stage, tasks), workspace=held)
+
+
+def computing_alone(stage: Stage) -> Stage:
+    """The stage without these tasks, but with their memory; itself where it has none."""
+    if gathering_of(stage) is None:
+        return stage
+    tasks = {kind: own[1:] if own[0].gathers else own for kind, own in stage.tasks}
+    if W in tasks and dict(stage.tasks)[B][0].gathers:
+        tasks[W] = _moved(tasks[W], -1)
+    found = _with_tasks(stage, tasks)
+    plain = W not in tasks and all(len(own) == 1 and own[0].stream == stage.stream for own in tasks.values())
+    return replace(found, tasks=()) if plain else found
+
+
+def gathering_of(stage: Stage) -> TaskSpec | None:
+    """The task that gathers the parameters of a stage before each pass; None where there is none."""
+    return next((task for _, own in stage.tasks for task in own if task.gathers), None)
+
+
+def gathers_each_pass(stages: Sequence[Stage]) -> bool:
+    """True if passes of one of the stages gather its parameters."""
+    return any(gathering_of(stage) for stage in stages)
+
+
+def _moved(weight: Sequence[TaskSpec], places: int) -> tuple[TaskSpec, ...]:
+    """Tasks of W for a B that begins with so many tasks more."""
+    return tuple(task if task.after is None else task._replace(after=task.after + places) for task in weight)
+
+
+def _with_tasks(stage: Stage, tasks: dict[PassKind, tuple[TaskSpec, ...]]) -> Stage:
+    """The stage with these tasks in the order of its kinds; its passes last as long."""
+    ticks = {kind: sum(task.ticks for task in own) for kind, own in tasks.items()}
+    whole = ticks.get(BW, stage.fused)
+    return replace(
+        stage,
+        forward=ticks.get(F, stage.forward),
+        backward=whole if stage.weight is None else ticks.get(B, stage.backward),
+        fused=whole,
+        tasks=tuple((kind, tasks[kind]) for kind in (F, B, W, BW) if kind in tasks),
+    )
