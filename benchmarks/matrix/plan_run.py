@@ -127,7 +127,7 @@ def _against_exact(found: Outcome, plan: PlanProblem, answer: dict[str, Any]) ->
                 if count > _MOST:
                     return
                 problem = replace(plan.problem(choice, partition), objective=plan.objective)
-                values.append(optimum(_plain(problem_document(problem))))
+                values.append(optimum(in_fractions(problem_document(problem))))
     except TooLargeError:
         return
     found.exact = True
@@ -148,10 +148,10 @@ def _against_exact(found: Outcome, plan: PlanProblem, answer: dict[str, Any]) ->
         found.faults.append(f"wrong: bound {float(bound)} above the best plan, {float(most)}")
 
 
-def _plain(document: Any) -> Any:
+def in_fractions(document: Any) -> Any:
     """All numbers of a document as fractions."""
     if isinstance(document, dict):
-        return {key: _plain(value) for key, value in document.items()}
+        return {key: in_fractions(value) for key, value in document.items()}
     if isinstance(document, list | tuple):
-        return [_plain(value) for value in document]
+        return [in_fractions(value) for value in document]
     return Fraction(str(document)) if isinstance(document, float | Decimal) else document

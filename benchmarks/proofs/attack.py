@@ -18,7 +18,15 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
-from benchmarks.proofs import activation_modes, arguments, memory_options, plan_attack, spans, unequal_problems
+from benchmarks.proofs import (
+    activation_modes,
+    arguments,
+    frozen_plans,
+    memory_options,
+    plan_attack,
+    spans,
+    unequal_problems,
+)
 from benchmarks.reporting.page import exit_code, show, table
 from pipesched.errors import Deadlock, Disagreement
 from pipesched.files.atomic_write import write_whole
@@ -76,6 +84,7 @@ KINDS: Mapping[str, Compare] = {
     "unequal": partial(_alone, unequal_problems.orders_and_modes),
     "spans": partial(_alone, spans.compare),
     "plans": partial(_alone, plan_attack.compare),
+    "frozen-plans": partial(_told_apart, frozen_plans.compare),
     "buckets": partial(_alone, arguments.buckets),
     "fractions": partial(_alone, arguments.fractions),
     "symmetry": partial(_alone, arguments.symmetries),

@@ -12,6 +12,7 @@ from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.layers.roles import Role, role_of
 from pipesched.layers.stage_costs import StageCosts
 from pipesched.layers.vocabulary import part_of
+from pipesched.problem.gradient_lag import gradient_lag
 
 
 @dataclass
@@ -78,11 +79,11 @@ class ExtraLoads:
         first, last = chains[0], chains[(passes - 1) % copies]
         there = [(a.device, b.device) for a, b in pairwise(first)] + [(first[-1].device, fed)]
         back = [(b.device, a.device) for a, b in pairwise(last)] + [(fed, last[-1].device)]
-        back = [] if last[-1].costs.forward_only else back
         self.head = self._ticks(first[0].costs.gather)
         self.head += sum(self._ticks(stage.costs.forward) for stage in first) + self._lags(there)
         after_gradient = self._work(last[0].costs) - self._ticks(last[0].costs.forward)
-        self.tail = after_gradient + sum(self._gradient(stage.costs) for stage in last[1:]) + self._lags(back)
+        self.tail = after_gradient + sum(self._gradient(stage.costs) for stage in last[1:])
+        self.tail += gradient_lag(last[-1].costs, self._lags(back))
         self.tail += self._after(last[0].costs)
 
     def _embedding(self, parts: Sequence[StageCosts], fed: int) -> None:
@@ -96,7 +97,7 @@ class ExtraLoads:
         after_gradient = (
             self._work(parts[d])
             - self._ticks(parts[d].forward)
-            + (0 if parts[d].forward_only else self._lags([(fed, d)]))
+            + gradient_lag(parts[d], self._lags([(fed, d)]))
             + self._after(parts[d])
             for d in ends
         )

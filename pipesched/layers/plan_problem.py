@@ -211,17 +211,20 @@ class PlanProblem:
         return [where[stage].slowed(self.cluster.slowness_of(devices[stage])) for stage in range(placement.stages)]
 
     def least_lags(self, choice: Choice) -> list[tuple[int, int]]:
-        """Ticks from each stage of a chain to the next, and of the gradient back, at the least of all partitions.
-
-        A stage of frozen layers alone, with none that trains before it, gets no gradient.
-        """
-        where, frozen = choice.on(self.cluster.devices), self.model.before_training
-        lags = self.cluster.lag
+        """Ticks from each stage of a chain to the next, and of the gradient back, at the least of all partitions."""
+        where, lags = choice.on(self.cluster.devices), self.cluster.lag
         devices = [where.stage_device[stage] for stage in where.chains[0]]
         return [
-            (self._ticks(lags(a, b)), 0 if place < frozen else self._ticks(lags(b, a)))
+            (self._ticks(lags(a, b)), self.least_gradient_lag(place, self._ticks(lags(b, a))))
             for place, (a, b) in enumerate(pairwise(devices))
         ]
+
+    def least_gradient_lag(self, place: int, ticks: int) -> int:
+        """Ticks of a gradient that takes so many to this place of a chain, at the least of all partitions.
+
+        Where layers alone that run forwards alone may make up the stages up to there, no gradient may be sent.
+        """
+        return 0 if place < self.model.before_training else ticks
 
     def slowness_of_places(self, placement: Placement) -> tuple[Fraction, ...]:
         """Of each place on a chain: that of its device, which is the same in all chains."""

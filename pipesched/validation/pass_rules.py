@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+from pipesched.problem.gradient_lag import gradient_lag
 from pipesched.problem.passes import (
     BW,
     OFFLOAD,
@@ -73,9 +74,8 @@ def needed_of_others(problem: Problem, p: Pass) -> Iterator[tuple[Pass, int]]:
     """
     for before, after, backward, places, turns, barrier in problem.chain_arcs.arcs:
         if after == p.stage and p.kind in ((B, BW) if backward else (F,)):
-            own = problem.stages[before].transfer
-            joined = barrier and not (backward and problem.stages[after].forward_only)
-            ticks = own if joined else _travel(problem, before, after, backward)
+            ticks = problem.stages[before].transfer if barrier else _travel(problem, before, after, backward)
+            ticks = gradient_lag(problem.stages[after], ticks) if backward else ticks
             for j, i in met(problem, before, after, backward, places):
                 if i == p.microbatch:
                     kinds = (B, BW) if backward and not turns else (F,)
@@ -173,15 +173,13 @@ def for_each(problem: Problem, numbers: Whole, microbatches: Ints) -> Whole:
 
 
 def _travel(problem: Problem, sender: int, receiver: int, back: bool) -> int:
-    """Ticks from one stage to another: those of the stage that is first on the chain, and those of the link.
-
-    Nothing is sent back to a stage that runs forwards alone.
-    """
+    """Ticks from one stage to another: those of the stage that is first on the chain, and those of the link."""
     here, there = problem.placement.stage_device[sender], problem.placement.stage_device[receiver]
-    if here == there or (back and problem.stages[receiver].forward_only):
+    if here == there:
         return 0
-    lower = receiver if back else sender
-    return problem.stages[lower].transfer + (problem.links[here][there] if problem.links else 0)
+    lower = problem.stages[receiver if back else sender]
+    ticks = lower.transfer + (problem.links[here][there] if problem.links else 0)
+    return gradient_lag(lower, ticks) if back else ticks
 
 
 def memory_changes(problem: Problem, kind: PassKind, stage: int) -> tuple[int, int]:

@@ -84,7 +84,7 @@ def _order_again(
     master = Master(plan, choice, every_order=False)
     master.of_order(order)
     for partition in paths.tried:
-        master.add_path(critical_path(simulate(plan.problem(choice, partition), order), plan.model.before_training))
+        master.add_path(critical_path(simulate(plan.problem(choice, partition), order), plan))
     for partition in paths.unfit:
         if _unfit(plan, choice, partition, order):
             master.exclude(partition)
@@ -104,7 +104,7 @@ def _by_paths(master: Master, order: Schedule, ticks: int, limits: Limits, stop:
         elif measure(timeline).value_ticks(master.plan.objective) < ticks:
             return False
         else:
-            master.add_path(critical_path(timeline, master.plan.model.before_training))
+            master.add_path(critical_path(timeline, master.plan))
 
 
 def _unfit(plan: PlanProblem, choice: Choice, partition: Partition, order: Schedule) -> bool:

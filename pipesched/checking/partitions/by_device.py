@@ -75,10 +75,8 @@ class _ByDevice:
         self._devices = [*reversed(held.items())]
         self._value, self._m, self._stages = value, plan.microbatches, len(where)
         self._split, self._span = plan.model.splittable, plan.objective is Objective.SPAN
-        lags = [[int(cluster.lag(*way) / plan.tick) for way in ((a, b), (b, a))] for a, b in pairwise(where)]
-        # Stages of leading layers that run forwards alone may be so many: none of them is sent a gradient then.
-        for k in range(min(len(lags), sum(layer.count for layer in plan.model.layers if layer.forward_only))):
-            lags[k][1] = 0
+        ways = [[int(cluster.lag(*way) / plan.tick) for way in ((a, b), (b, a))] for a, b in pairwise(where)]
+        lags = [[there, plan.least_gradient_lag(k, back)] for k, (there, back) in enumerate(ways)]
         self._lags = np.array([[0, 0], *lags]).cumsum(axis=0)
         most = 2 ** max(0, _BITS - ((value + 2) * self._m).bit_length())
         step = max(plan.resolution, max(cluster.capacity or (), default=Fraction(0)) / most)

@@ -15,6 +15,7 @@ from graphlib import TopologicalSorter
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.checking.streams.task_paths import Needed, Node, TaskPaths
 from pipesched.deadline import SHORT, asking
+from pipesched.problem.gradient_lag import gradient_lag
 from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.stage import Stage, TaskSpec
@@ -83,8 +84,7 @@ def _of_all_chains(problem: Problem) -> TaskPaths:
             here, there = (problem.placement.stage_device[stage] for stage in (before, after))
             lag = problem.stages[before if barrier or not backward else after].transfer
             lag += problem.links[here][there] if problem.links and not barrier else 0
-            if backward and problem.stages[after].forward_only:
-                lag = 0
+            lag = gradient_lag(problem.stages[after], lag) if backward else lag
             last = Node(ends, before, len(problem.stages[before].tasks_of(ends)) - 1)
             whole.needs[Node(begins, after, 0)].append(Needed(last, lag if barrier or here != there else 0))
     order = TopologicalSorter({node: [one for one, _ in needs] for node, needs in whole.needs.items()})

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pipesched.problem.features.module import Module
 from pipesched.problem.features.stage_arc import StageArc
+from pipesched.problem.gradient_lag import gradient_lag
 from pipesched.problem.network.task_network import Need
 from pipesched.problem.passes import F, PassKind
 from pipesched.problem.stage import Stage
@@ -34,12 +35,12 @@ class ChainArcs:
         """The passes of other chains that passes of these kinds of a stage need, forwards or backwards.
 
         `walks` are the micro-batches of each stage, `travel` the ticks between two stages of an activation, or of a
-        gradient. No collective joins gradients that no stage needs.
+        gradient.
         """
         for arc in self.arcs:
             if arc.after == stage and arc.backward == (F not in kinds):
-                joined = arc.barrier and not (arc.backward and stages[arc.after].forward_only)
-                lag = stages[arc.before].transfer if joined else travel(arc.before, arc.after, arc.backward)
+                lag = stages[arc.before].transfer if arc.barrier else travel(arc.before, arc.after, arc.backward)
+                lag = gradient_lag(stages[arc.after], lag) if arc.backward else lag
                 before = tuple((kind, arc.before) for kind in ((F,) if arc.turns else kinds))
                 yield Need(before, lag, share=arc.share(walks))
 

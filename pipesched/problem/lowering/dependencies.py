@@ -10,6 +10,7 @@ from pipesched.problem.features import saved_activations
 from pipesched.problem.features.chain_arcs import NO_ARCS, ChainArcs
 from pipesched.problem.features.device_resources import DeviceResources
 from pipesched.problem.features.parameters import OWN_PARAMETERS, StageParameters, numbers
+from pipesched.problem.gradient_lag import gradient_lag
 from pipesched.problem.network.task_network import Need
 from pipesched.problem.passes import (
     BW,
@@ -83,9 +84,10 @@ class Dependencies:
         """
         first = self.stages[receiver if gradient else sender]
         one, other = (self.placement.stage_device[stage] for stage in (sender, receiver))
-        if one == other or (gradient and first.forward_only):
+        if one == other:
             return 0
-        return first.transfer + (self.links[one][other] if self.links else 0)
+        ticks = first.transfer + (self.links[one][other] if self.links else 0)
+        return gradient_lag(first, ticks) if gradient else ticks
 
     @cached_property
     def tasks(self) -> dict[tuple[PassKind, int], tuple[TaskSpec, ...]]:

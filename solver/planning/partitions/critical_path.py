@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.passes import F, Pass, PassKind
 from pipesched.schedule.timeline import Timeline
 
@@ -21,10 +22,10 @@ class CriticalPath:
     lags: int
 
 
-def critical_path(timeline: Timeline, before_training: int = 0, device: int | None = None) -> CriticalPath:
-    """Of the pass that ends last, on this device or anywhere; ties are broken by the order of passes.
+def critical_path(timeline: Timeline, plan: PlanProblem) -> CriticalPath:
+    """Of the pass that ends last; ties are broken by the order of passes.
 
-    With so many layers `before_training` the first stages of some partitions get no gradient: none is counted there.
+    Gradients count by the least that they take of all partitions of the plan.
     """
     problem, schedule = timeline.problem, timeline.schedule
     present = set(schedule.passes())
@@ -35,8 +36,7 @@ def critical_path(timeline: Timeline, before_training: int = 0, device: int | No
             rows.setdefault(problem.tasks_of(*p[:2])[0].stream, []).append(p)
         for row in rows.values():
             before |= dict(zip(row[1:], row, strict=False))
-    last = present if device is None else set(schedule.passes_on(device))
-    here = max(last, key=lambda p: (timeline.end(p), p))
+    here = max(present, key=lambda p: (timeline.end(p), p))
     counts: Counter[tuple[PassKind, int]] = Counter()
     lags, place = 0, {stage: at for chain in problem.placement.chains for at, stage in enumerate(chain)}
     while True:
@@ -48,4 +48,4 @@ def critical_path(timeline: Timeline, before_training: int = 0, device: int | No
         if timeline.start(here) == 0 or not binding:
             return CriticalPath(tuple(sorted(counts.items())), lags)
         after, (here, lag) = here, min(binding, key=lambda wait: (wait[1], wait[0]))
-        lags += 0 if after.kind is not F and place[after.stage] < before_training else lag
+        lags += lag if after.kind is F else plan.least_gradient_lag(place[after.stage], lag)

@@ -100,7 +100,7 @@ class FixedOrder:
     def _cut(self, partition: Partition, timeline: Timeline) -> None:
         """The longest path of a partition bounds all of them."""
         self._tried.append(partition)
-        self.master.add_path(critical_path(timeline, self.plan.model.before_training))
+        self.master.add_path(critical_path(timeline, self.plan))
 
     @property
     def proved(self) -> bool:
