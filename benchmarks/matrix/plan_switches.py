@@ -201,6 +201,11 @@ def _model(draft: Draft) -> None:
     }
 
 
+def _lora(draft: Draft) -> None:
+    modules = draft.random.choice((None, ["linear_qkv"], ["linear_proj", "linear_fc2"]))
+    draft.section("model")["lora"] = {"rank": 4} | ({"modules": modules} if modules else {})
+
+
 def _labels(draft: Draft) -> None:
     draft.document |= {"name": 'a "plan" <b>', "time_unit": "ms"}
     draft.section("memory").setdefault("capacity", 20)
@@ -254,6 +259,7 @@ SWITCHES = (
     Switch("vocabulary", ("vocabulary",), _set("vocabulary", "shared", "free")),
     Switch("labels", ("name", "time_unit", "memory.unit"), _labels),
     Switch("model", ("model", "hardware"), _model),
+    Switch("lora", ("model.lora",), _lora, "", ("model",)),
     Switch("decimals", (), _nothing, "numbers"),
     Switch("fractions", (), _nothing, "numbers"),
     Switch("units", (), _nothing, "numbers"),

@@ -11,17 +11,20 @@ from pipesched.files.plans.model_schema import (
     AttentionSection,
     ExpertsSection,
     HardwareSection,
+    LoraSection,
     ModelSection,
     ParallelSection,
 )
 from pipesched.files.schema_errors import shown_amount
 from pipesched.layers.derived.derive import Derived, derive
 from pipesched.layers.derived.shape import (
+    LORA_MODULES,
     PRECISIONS,
     Attention,
     Experts,
     Hardware,
     LatentAttention,
+    Lora,
     Loss,
     Parallel,
     Precision,
@@ -72,6 +75,7 @@ def derived_from(
         model.fused_accumulation,
         Loss(model.loss),
         frozenset(model.frozen or ()),
+        None if model.lora is None or model.lora.rank is None else Lora(model.lora.rank, _modules(model.lora)),
     )
     shared = _parallel(model.parallel or ParallelSection.model_validate({}))
     device = _hardware(hardware)
@@ -99,6 +103,11 @@ def _assumed(section: HardwareSection) -> dict[str, float | str]:
         key: getattr(section, key) for key in type(section).model_fields if key in section.model_fields_set - {"name"}
     }
     return {key: value if isinstance(value, str) else float(value) for key, value in given.items() if value is not None}
+
+
+def _modules(lora: LoraSection) -> tuple[str, ...]:
+    """In the order of a layer's products."""
+    return tuple(name for name in LORA_MODULES if lora.modules is None or name in lora.modules)
 
 
 def _precision(model: ModelSection) -> Precision:
@@ -163,6 +172,8 @@ def model_mistakes(model: ModelSection, hardware: HardwareSection | None) -> lis
         found.append("hardware: missing; it is required with model")
     else:
         found += [*hardware.missing("hardware"), *_rates(hardware)]
+    if model.lora is not None:
+        found += model.lora.missing("model.lora")
     if model.attention is not None:
         found += _heads(model.attention, model.hidden)
     found += _blocks(model)

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from pipesched.files.batch_sizes import COUNT
 from pipesched.files.limits import LARGEST
 from pipesched.files.plans.derived_layers import derived_from, model_mistakes
+from pipesched.files.plans.model_schema import ModelSection
 from pipesched.files.plans.schema import LayerEntry, PlanFile, PlanMemory, RecomputeEntry
 from pipesched.files.schema_errors import shown
 from pipesched.layers.derived.derive import MEMORY_UNIT, TIME_UNIT
@@ -65,8 +66,7 @@ def with_derived_layers(form: PlanFile, wrong: frozenset[str]) -> tuple[Filled, 
     try:
         filled = {
             "layers": [
-                entry_of(layer).model_copy(update={"frozen": layer.name in (form.model.frozen or ())})
-                for layer in layers
+                entry_of(layer).model_copy(update={"frozen": _is_frozen(form.model, layer.name)}) for layer in layers
             ],
             "memory": PlanMemory(unit=MEMORY_UNIT, capacity=derived.capacity),
             "time_unit": TIME_UNIT,
@@ -78,6 +78,11 @@ def with_derived_layers(form: PlanFile, wrong: frozenset[str]) -> tuple[Filled, 
             f"model: found sizes and rates that make {number} of one layer; allowed: 0 to {LARGEST:.0e}"
         ]
     return Filled(form.model_copy(update=filled), derived.assumptions, step), []
+
+
+def _is_frozen(model: ModelSection, name: str | None) -> bool:
+    """True if nothing of a layer trains: with adapters that is so of embedding and head."""
+    return name in (model.frozen or ()) or (model.lora is not None and name in ("embedding", "head"))
 
 
 def entry_of(layer: LayerType) -> LayerEntry:

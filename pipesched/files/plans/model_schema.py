@@ -11,7 +11,7 @@ from pipesched.files.fields import field_types
 from pipesched.files.fields.field import field, list_of
 from pipesched.files.fields.section import Section
 from pipesched.files.plans.fields import ShareField
-from pipesched.layers.derived.shape import PRECISIONS, Loss, Sharding
+from pipesched.layers.derived.shape import LORA_MODULES, PRECISIONS, Loss, Sharding
 from pipesched.layers.recompute_rule import FULL, MODULES
 
 _A_WAY = f"full, selective, or some of {', '.join(MODULES)} joined by +"
@@ -27,6 +27,18 @@ def _ways(value: object) -> list[str] | None:
 
 
 _WAYS = field(f"a list of {_A_WAY}", _ways, {"type": "array", "items": {"type": "string"}})
+
+
+_MODULES_OF_LORA = field(
+    f"a list of {', '.join(LORA_MODULES)}",
+    list_of(lambda value: value if value in LORA_MODULES else None, f"one of {', '.join(LORA_MODULES)}"),
+    {
+        "type": "array",
+        "items": {"type": "string", "enum": [*LORA_MODULES]},
+        "minItems": 1,
+        "uniqueItems": True,
+    },
+)
 
 
 class AttentionSection(Section):
@@ -71,6 +83,17 @@ class ParallelSection(Section):
     sharded_optimizer: field_types.YesOrNo = Field(True, description="false: sharding is none")
 
 
+class LoraSection(Section):
+    """Adapters that train alone: low-rank products added to those of every layer that is not frozen (LoRA)."""
+
+    required = ("rank",)
+
+    rank: field_types.Count | None = Field(None, description="numbers between the two products of an adapter")
+    modules: Annotated[list[str], _MODULES_OF_LORA] | None = Field(
+        None, description="products that have adapters, by Megatron-Core's names; default all of them"
+    )
+
+
 class ModelSection(Section):
     """A decoder: dense layers, layers with experts, multi-token prediction."""
 
@@ -93,6 +116,9 @@ class ModelSection(Section):
     tied: field_types.YesOrNo = Field(False, description="the head has the embedding's parameters")
     frozen: field_types.Names | None = Field(
         None, description="layers by name (embedding, layer, dense, moe, mtp, head) whose weights are not trained"
+    )
+    lora: LoraSection | None = Field(
+        None, description="adapters train alone: the weights of all layers are frozen, those of embedding and head too"
     )
     sequence: field_types.Count | None = Field(None, description="tokens of a sequence")
     max_position_embeddings: field_types.Count | None = Field(

@@ -31,7 +31,8 @@ def _runs_forwards_alone(document: Mapping[str, Any]) -> bool:
     if isinstance(encoder, Mapping):
         return encoder.get("frozen") is True
     first, names = (as_list(document.get("layers")) or [None])[0], as_list(at(document, "model.frozen")) or ()
-    return (isinstance(first, Mapping) and first.get("frozen") is True) or "embedding" in names
+    of_model = "embedding" in names or at(document, "model.lora") is not None
+    return (isinstance(first, Mapping) and first.get("frozen") is True) or of_model
 
 
 def _above_zero(path: str) -> Part:

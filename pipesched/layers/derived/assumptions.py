@@ -13,6 +13,11 @@ def assumptions(shape: Shape, training: Training, parallel: Parallel, hardware: 
     frozen = ", ".join(sorted(training.frozen))
     weights = f"frozen: {frozen}: weights alone, without gradients and the optimizer's state; with a backward, all of"
     told = [f"{weights} the activation until then"] if frozen else []
+    if training.lora is not None:
+        told.append(
+            f"lora: adapters of rank {training.lora.rank} of {', '.join(training.lora.modules)} train alone, and "
+            "tensor parallel devices share them; of all else weights alone, and all of the activation"
+        )
     return (*_model(shape), *told, *computation, *communication, *_memory(training, parallel))
 
 

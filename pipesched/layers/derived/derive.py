@@ -15,6 +15,12 @@ from pipesched.layers.derived.activations import (
     mtp_activation,
     working_bytes,
 )
+from pipesched.layers.derived.adapters import (
+    NO_PARAMETERS,
+    adapter_numbers,
+    adapter_parameters,
+    adapter_products,
+)
 from pipesched.layers.derived.assumptions import assumptions
 from pipesched.layers.derived.exchange import context_bytes, expert_seconds, hidden_bytes, tensor_bytes
 from pipesched.layers.derived.kernels import (
@@ -33,6 +39,7 @@ from pipesched.layers.derived.operations import (
     tokens_of,
 )
 from pipesched.layers.derived.parameters import (
+    Exchanged,
     Parameters,
     exchanged_bytes,
     gathered_bytes,
@@ -80,6 +87,7 @@ class _Kind(NamedTuple):
     attends: bool = True
     moe: bool = False
     inputs: int = 1
+    adapters: Parameters = NO_PARAMETERS
 
 
 def derive(shape: Shape, training: Training, parallel: Parallel, hardware: Hardware) -> Derived:
@@ -88,7 +96,7 @@ def derive(shape: Shape, training: Training, parallel: Parallel, hardware: Hardw
     kinds = _kinds(shape, training, parallel)
     zero, weight = Fraction(0), Fraction(0) if training.weight_split else None
     vocabulary = Parameters(vocabulary_parameters(shape), 0, 0)
-    state = state_bytes(vocabulary, parallel, training.precision, "embedding" in training.frozen) / _GIB
+    state = state_bytes(vocabulary, parallel, training.precision, training.is_frozen("embedding")) / _GIB
     found = [LayerType("embedding", zero, zero, weight=weight, memory=state), *map(rates.layer, kinds)]
     found[-1] = replace(found[-1], recompute=())  # the head's
     working = zero
@@ -102,13 +110,19 @@ def derive(shape: Shape, training: Training, parallel: Parallel, hardware: Hardw
         loss = max(zero, loss_bytes(shape, training, parallel) / _GIB - working)
         found = [replace(own, memory=own.memory + loss) if own.name in ("mtp", "head") else own for own in found]
     steps, held = Steps(found), {"embedding": vocabulary} | {kind.name: kind.parameters for kind in kinds}
+    adapters = {kind.name: kind.adapters for kind in kinds}
+    trained = held if training.lora is None else adapters
     return Derived(
         tuple(map(steps.layer, found)),
         steps.down(max(zero, hardware.memory / _GIB - working)),
         steps.nearest(_ms(float(hidden_bytes(shape, training, parallel)) / hardware.pipeline)),
         assumptions(shape, training, parallel, hardware),
-        {layer.name: time for layer in found if (time := rates.exposed(layer, held[layer.name]))},
-        {name: time for name, one in held.items() if name not in training.frozen and (time := rates.step(one))},
+        {
+            layer.name: time
+            for layer in found
+            if (time := rates.exposed(layer, held[layer.name], adapters.get(layer.name, NO_PARAMETERS)))
+        },
+        {name: time for name, one in trained.items() if name not in training.frozen and (time := rates.step(one))},
         model_operations(shape, training),
     )
 
@@ -135,7 +149,19 @@ def _kinds(shape: Shape, training: Training, parallel: Parallel) -> list[_Kind]:
     head = head_activation(shape, training, parallel)
     products = head_products(shape, training, parallel)
     found.append(_Kind("head", 1, products, logits, vocabulary._replace(norms=shape.hidden), head, attends=False))
-    return found
+    return [_with_adapters(kind, shape, training) for kind in found]
+
+
+def _with_adapters(kind: _Kind, shape: Shape, training: Training) -> _Kind:
+    """With the parameters of its adapters, counted in the whole layer, and what they keep of a forward."""
+    if training.lora is None or kind.name in training.frozen or not kind.attends:
+        return kind
+    lora, activation = training.lora, kind.activation
+    whole = layer_products(shape, training, Parallel(), kind.moe)
+    kept = adapter_numbers(lora, kind.products) * training.precision.number
+    return kind._replace(
+        adapters=adapter_parameters(lora, whole), activation=replace(activation, total=activation.total + kept)
+    )
 
 
 @dataclass(frozen=True)
@@ -150,8 +176,12 @@ class _Rates:
     def layer(self, kind: _Kind) -> LayerType:
         """A layer type: the time of its kernels and exchanges in each direction, and its memory."""
         forward, to_input, to_weight = products_seconds(kind.products, self.training, self.parallel, self.hardware)
-        frozen = kind.name in self.training.frozen
+        frozen = self.training.is_frozen(kind.name)
         to_weight = 0.0 if frozen else to_weight
+        if kind.adapters.total and self.training.lora is not None:
+            own = adapter_products(self.training.lora, kind.products)
+            there, back, to_weight = products_seconds(own, self.training, self.parallel, self.hardware)
+            forward, to_input = forward + there, to_input + back
         attention = back = 0.0
         if kind.attends:
             attention, back = attention_seconds(self.shape, self.training, self.parallel, self.hardware)
@@ -164,9 +194,9 @@ class _Rates:
         to_input = max(to_input, launch - to_weight) + exchanged
         if self.hardware.data:
             # Hidden by the forward, and by B and W, if it has one.
-            sent = exchanged_bytes(kind.parameters, self.parallel, self.training.precision, frozen)
+            sent = self._sent(kind.name, kind.parameters, kind.adapters)
             forward = max(forward, float(sent.forward) / self.hardware.data)
-            to_input = max(to_input, float(sent.backward) / self.hardware.data - (0 if frozen else to_weight))
+            to_input = max(to_input, float(sent.backward) / self.hardware.data - to_weight)
         split, whole = self.training.weight_split, to_input + to_weight
         activation = kind.activation
         return LayerType(
@@ -175,7 +205,11 @@ class _Rates:
             _ms(to_input if split else whole),
             kind.number,
             weight=_ms(to_weight) if split else None,
-            memory=state_bytes(kind.parameters, self.parallel, self.training.precision, frozen) / _GIB,
+            memory=sum(
+                state_bytes(own, self.parallel, self.training.precision, fixed)
+                for own, fixed in ((kind.parameters, frozen), (kind.adapters, False))
+            )
+            / Fraction(_GIB),
             activation=activation.total / _GIB,
             freed_by_backward=activation.freed_by_backward / _GIB if split else Fraction(0),
             recompute=tuple(self._ways(kind, forward)),
@@ -224,12 +258,18 @@ class _Rates:
         where = self.shape, self.training, self.parallel, self.hardware
         return module_seconds(*where, module) + (expert_seconds(*where) if module == "moe" else 0.0)
 
-    def exposed(self, layer: LayerType, parameters: Parameters) -> Fraction:
+    def _sent(self, name: str, parameters: Parameters, adapters: Parameters) -> Exchanged:
+        """Bytes sent for a layer's own parameters and for its adapters'."""
+        where = self.parallel, self.training.precision
+        own = exchanged_bytes(parameters, *where, self.training.is_frozen(name))
+        return Exchanged(*(a + b for a, b in zip(own, exchanged_bytes(adapters, *where), strict=True)))
+
+    def exposed(self, layer: LayerType, parameters: Parameters, adapters: Parameters) -> Fraction:
         """Once a step and layer: the exchange not hidden by its last backward (gradients) or a forward (weights)."""
         if self.hardware.data is None:
             return Fraction(0)
-        frozen, hidden = layer.name in self.training.frozen, self.hardware.data_hidden
-        sent = exchanged_bytes(parameters, self.parallel, self.training.precision, frozen)
+        hidden = self.hardware.data_hidden
+        sent = self._sent(layer.name, parameters, adapters)
         reduced, gathered = (amount / Fraction(self.hardware.data) * 1000 for amount in sent[:2])
         share = _exact(hidden)
         return max(Fraction(0), reduced - share * layer.full_backward) + max(

@@ -10,12 +10,16 @@ from pipesched.layers.derived.shape import Attention, Parallel, Shape, Training
 
 
 class Product(NamedTuple):
-    """`groups` products of `rows` x `inner` by `inner` x `columns` numbers, run together: rows are tokens."""
+    """`groups` products of `rows` x `inner` by `inner` x `columns` numbers, run together: rows are tokens.
+
+    `module` is what Megatron-Core calls it, where it may have adapters.
+    """
 
     rows: Fraction
     columns: Fraction
     inner: Fraction
     groups: int = 1
+    module: str = ""
 
     @property
     def operations(self) -> Fraction:
@@ -54,21 +58,23 @@ def _attention_products(shape: Shape, parallel: Parallel, tokens: Fraction, own:
     heads = Fraction(attention.heads, parallel.tensor)
     if isinstance(attention, Attention):
         size, groups = attention.head_size, Fraction(attention.kv_heads, parallel.tensor)
-        return [Product(tokens, (heads + 2 * groups) * size, h), Product(tokens, h, heads * size)]
+        whole = Product(tokens, (heads + 2 * groups) * size, h, module="linear_qkv")
+        return [whole, Product(tokens, h, heads * size, module="linear_proj")]
     query, rank = attention.key_size + attention.rope_size, attention.query_rank
     down = attention.kv_rank + attention.rope_size + (rank or 0)
     up = attention.kv_rank, heads * (attention.key_size + attention.value_size)
     return [
-        Product(own, Fraction(down), h),
-        Product(tokens, heads * query, h if rank is None else Fraction(rank)),
-        Product(tokens, up[1], Fraction(up[0])),
-        Product(tokens, h, heads * attention.value_size),
+        Product(own, Fraction(down), h, module="linear_qkv"),
+        Product(tokens, heads * query, h if rank is None else Fraction(rank), module="linear_qkv"),
+        Product(tokens, up[1], Fraction(up[0]), module="linear_qkv"),
+        Product(tokens, h, heads * attention.value_size, module="linear_proj"),
     ]
 
 
 def _feed_forward(shape: Shape, rows: Fraction, ffn: Fraction, groups: int) -> list[Product]:
     h = Fraction(shape.hidden)
-    return [Product(rows, (2 if shape.gated else 1) * ffn, h, groups), Product(rows, h, ffn, groups)]
+    up = Product(rows, (2 if shape.gated else 1) * ffn, h, groups, "linear_fc1")
+    return [up, Product(rows, h, ffn, groups, "linear_fc2")]
 
 
 def layer_operations(shape: Shape, training: Training, parallel: Parallel, moe: bool) -> Operations:

@@ -120,6 +120,17 @@ class Loss(StrEnum):
     GATHERED = "gathered"
 
 
+# Products of a layer by what Megatron-Core calls them; all projections of latent attention before it are linear_qkv.
+LORA_MODULES = ("linear_qkv", "linear_proj", "linear_fc1", "linear_fc2")
+
+
+class Lora(NamedTuple):
+    """Adapters of a rank, for the products of these modules (LoRA)."""
+
+    rank: int
+    modules: tuple[str, ...] = LORA_MODULES
+
+
 @dataclass(frozen=True)
 class Training:
     """Micro-batches and the memory of their passes. `microbatch_size` counts sequences of `sequence` tokens.
@@ -130,6 +141,7 @@ class Training:
     are a gated activation function and its product with the other half. `fused_accumulation`: products of W add to the
     gradients of earlier micro-batches; else kernels after them do.
     Of `frozen` layers, by name, no gradient of weights is computed, kept or exchanged, and no optimizer has a state.
+    With `lora` that holds of all layers, but for the adapters of those that are not `frozen`.
     """
 
     sequence: int
@@ -144,6 +156,11 @@ class Training:
     fused_accumulation: bool = True
     loss: Loss = Loss.PARALLEL
     frozen: frozenset[str] = frozenset()
+    lora: Lora | None = None
+
+    def is_frozen(self, name: str) -> bool:
+        """True if the weights of a layer of this name do not train: its adapters may."""
+        return self.lora is not None or name in self.frozen
 
 
 class Sharding(StrEnum):

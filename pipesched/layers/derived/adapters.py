@@ -1,0 +1,37 @@
+"""Low-rank adapters (LoRA, arXiv 2106.09685): a product x W becomes x W + x A B, of which A and B alone train."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from pipesched.layers.derived.operations import Product
+from pipesched.layers.derived.parameters import Parameters
+from pipesched.layers.derived.shape import Lora
+
+NO_PARAMETERS = Parameters(0, 0, 0)
+
+
+def adapter_products(lora: Lora, products: Sequence[Product]) -> list[Product]:
+    """The products of the adapters of these: of each x A and then (x A) B."""
+    rank = Fraction(lora.rank)
+    return [
+        part
+        for one in products
+        if one.module in lora.modules
+        for part in (one._replace(columns=rank), one._replace(inner=rank))
+    ]
+
+
+def adapter_parameters(lora: Lora, products: Sequence[Product]) -> Parameters:
+    """Parameters of the adapters of these products, which are those of a layer on one device alone."""
+    own = adapter_products(lora, products)
+    shared = sum((one.columns * one.inner for one in own if one.groups == 1), Fraction(0))
+    experts = sum((one.columns * one.inner * one.groups for one in own if one.groups > 1), Fraction(0))
+    return Parameters(int(shared), int(experts), 0)
+
+
+def adapter_numbers(lora: Lora, products: Sequence[Product]) -> Fraction:
+    """Numbers that a forward of the adapters leaves for the backward: x A of each product."""
+    own = (one for one in products if one.module in lora.modules)
+    return sum((one.rows * one.groups * lora.rank for one in own), Fraction(0))
