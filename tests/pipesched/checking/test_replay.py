@@ -17,8 +17,8 @@ from pipesched.checking.diagram import replay
 from pipesched.checking.diagram.argument import decision_diagram
 from pipesched.checking.diagram.by_state import ByState, Label
 from pipesched.checking.diagram.chain_steps import ChainSteps
-from pipesched.checking.diagram.model import Labels, Layer, Numbers
-from pipesched.checking.finding import Verdict
+from pipesched.checking.diagram.model import Labels, Layer, Numbers, Successors
+from pipesched.checking.finding import NotCoveredError, Verdict
 from pipesched.checking.relaxed.least_memory import with_least_memory
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
@@ -93,6 +93,36 @@ def test_times_of_any_size_are_exact() -> None:
             return (2**40, 2**40)
 
     assert replay.least_end(ByState(Long(3)), None, None) == 2**40 + Jumps(3).least()
+
+
+def test_rows_of_labels_of_different_lengths_meet_in_a_layer() -> None:
+    """Jumps over a layer lead to the first place alone, whose rows are short; steps from the layer between to all."""
+
+    class Wider(Jumps):
+        def children(self, state: Place, labels: list[Label], below: int) -> Iterator[tuple[Place, Label, int]]:
+            for after, label, end in super().children(state, labels, below):
+                yield after, (*label, *(5,) * after[1]), end
+
+    for seed in range(4):
+        assert replay.least_end(ByState(Wider(seed)), None, None) == Jumps(seed).least()
+
+
+def test_as_many_moves_are_tried_as_the_model_allows_and_not_one_more() -> None:
+    class Counting(ByState[Place]):
+        tried = 0
+
+        def successors(self, layer: Layer, done: int, below: int) -> Iterator[Successors]:
+            for part in super().successors(layer, done, below):
+                self.tried += part.tried
+                yield part
+
+    whole = Counting(Jumps(3))
+    least = replay.least_end(whole, None, None)
+    just, fewer = ByState(Jumps(3)), ByState(Jumps(3))
+    just.most, fewer.most = whole.tried, whole.tried - 1
+    assert replay.least_end(just, None, None) == least
+    with pytest.raises(NotCoveredError):
+        replay.least_end(fewer, None, None)
 
 
 # What a replay with one rule broken would make of the labels of each state, before and beyond the width.
