@@ -100,12 +100,13 @@ def _against_exact(found: Outcome, case: Case, problem: Problem, solution: Solut
     """Bound <= optimum <= value, and both equal where proved."""
     if problem.objective is Objective.PERIOD:
         return
+    notes = " ".join(note for note in problem.notes if "rounded" in note)
+    slack = _ROUNDED if notes else Fraction(0)
     try:
-        least, most = optimum(case.plain)
+        least, most = optimum(case.plain, rounded=_ROUNDED if "memory to multiples" in notes else Fraction(0))
     except TooLargeError:
         return
     found.exact = True
-    slack = _ROUNDED if any("rounded" in note for note in problem.notes) else Fraction(0)
     value, bound = _in_units(problem, solution.value_ticks), _in_units(problem, solution.lower_bound_ticks)
     if solution.status is Status.INFEASIBLE:
         if most is not None:

@@ -27,7 +27,7 @@ from pipesched.files.problems.times_in_ticks import Columns, per, times_in_ticks
 from pipesched.files.problems.together import REFUSED
 from pipesched.files.quantities import in_plain_numbers
 from pipesched.files.quantity_forms import PROBLEM
-from pipesched.files.rounding import LARGEST, short, step_of
+from pipesched.files.rounding import LARGEST, MOST_STEPS, short, step_of
 from pipesched.files.schema_errors import parse_model, shown
 from pipesched.problem.features.device_resources import DeviceResources, Pool
 from pipesched.problem.features.gather_each_pass import gathers_each_pass
@@ -88,10 +88,13 @@ def read_document(path: str | Path) -> object:
     return read_json(text, str(path)) if own_ending(Path(path)) == ".json" else read_yaml(text, str(path))
 
 
-def problem_from(document: object, source: str = "problem", default_name: str = "problem") -> Problem:
+def problem_from(
+    document: object, source: str = "problem", default_name: str = "problem", most_steps: int = MOST_STEPS
+) -> Problem:
     """A Problem from a document of a problem file: a dictionary with the file's keys, to build one in code.
 
-    `source` names it in error messages. `BadInput` lists every mistake, as for a file.
+    `source` names it in error messages. `BadInput` lists every mistake, as for a file. Numbers are rounded where sums
+    of them need more than `most_steps` of a step that divides all.
     """
     try:
         whole = in_plain_numbers(document, PROBLEM)
@@ -116,9 +119,10 @@ def problem_from(document: object, source: str = "problem", default_name: str = 
     if found:
         raise BadInput(*(f"{source}: {mistake}" for mistake in dict.fromkeys(found)))
     try:
-        built = [_build(form, default_name) for form in forms]
+        built = [_build(form, default_name, most_steps) for form in forms]
         trunk = several.join(built) if several else built[0]
-        return attached.join(trunk, [(of, _build(form, default_name)) for of, form in others]) if attached else trunk
+        joined = [(of, _build(form, default_name, most_steps)) for of, form in others]
+        return attached.join(trunk, joined) if attached else trunk
     except BadInput as error:
         raise BadInput(f"{source}: {error}") from None
 
@@ -154,15 +158,20 @@ def _read_attached(
     return read, found
 
 
-def _build(form: ProblemFile, default_name: str) -> Problem:
+def _build(form: ProblemFile, default_name: str, most_steps: int) -> Problem:
     """All numbers present and consistent: into integer ticks and integer memory."""
     assert form.devices and form.microbatches
     where, given = placement_of(form), form.times or Times.model_validate({})
     times, links, tick, times_rounded = times_in_ticks(
-        given, form.tasks, where, form.microbatches, (column for feature in FEATURES for column in feature.times(form))
+        given,
+        form.tasks,
+        where,
+        form.microbatches,
+        (column for feature in FEATURES for column in feature.times(form)),
+        most_steps,
     )
     section = form.memory or MemorySection.model_validate({})
-    held, pools, resolution, memory_rounded = _memory(form, section, where)
+    held, pools, resolution, memory_rounded = _memory(form, section, where, most_steps)
     rounded = [*times_rounded, *memory_rounded]
     notes = unused_diagonal(latency_of(given.transfer))
     notes += [ROUNDED.format(" and ".join(rounded))] if rounded else []
@@ -187,7 +196,7 @@ def _build(form: ProblemFile, default_name: str) -> Problem:
 
 
 def _memory(
-    form: ProblemFile, section: MemorySection, where: Placement
+    form: ProblemFile, section: MemorySection, where: Placement, most_steps: int
 ) -> tuple[Columns, tuple[Pool, ...], Fraction, list[str]]:
     """Memory of stages, devices and hosts in whole steps, the step, and a note on it if it was rounded.
 
@@ -205,7 +214,10 @@ def _memory(
     passes = [*activation, *freed, *(number for column in moved.values() for number in column)]
     ample = max(capacity or [Fraction(0)])
     step, rounded = step_of(
-        passes, (form.microbatches or 1) * sum(map(abs, passes)) + ample, also=[*(capacity or ()), *static, *host]
+        passes,
+        (form.microbatches or 1) * sum(map(abs, passes)) + ample,
+        [*(capacity or ()), *static, *host],
+        most_steps,
     )
     taken = [floor(number / step) for number in activation]
     given = [min(most, ceil(number / step)) for most, number in zip(taken, freed, strict=True)]

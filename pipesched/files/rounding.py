@@ -12,23 +12,25 @@ from math import floor, log10
 from pipesched.files.exact_numbers import common_step
 
 # Sums of so many steps leave room in 64 bits for finer ticks, and for the sums that CP-SAT makes of them.
-_LONGEST = 2**53
+MOST_STEPS = 2**53
 # No number is larger, in steps.
 LARGEST = 2**60
 # The largest rounded number has one digit more than this.
 _DIGITS = 9
 
 
-def step_of(numbers: Sequence[Fraction], total: Fraction, also: Sequence[Fraction] = ()) -> tuple[Fraction, bool]:
+def step_of(
+    numbers: Sequence[Fraction], total: Fraction, also: Sequence[Fraction] = (), most_steps: int = MOST_STEPS
+) -> tuple[Fraction, bool]:
     """The step for numbers whose sums reach `total`, and whether they must be rounded to it.
 
     `also` are numbers in the same steps that precision is not measured by. The step divides all numbers if that makes
-    at most 2**53 steps of the total, or fewer than rounding would. Otherwise it is the power of ten of which the
+    at most `most_steps` steps of the total, or fewer than rounding would. Otherwise it is the power of ten of which the
     largest number has ten digits, so that a reader of the rounded ones finds the same.
     """
     exact = common_step([*numbers, *also])
     largest = max(map(abs, numbers), default=Fraction(0))
-    if not largest or total <= _LONGEST * exact:
+    if not largest or total <= most_steps * exact:
         return exact, False
     exponent = floor(log10(largest))
     # The logarithm is a float, which may lie on the wrong side of a power of ten.

@@ -13,6 +13,7 @@ from pipesched.files.exact_numbers import write_json
 from pipesched.files.other_kinds import Kind, refuse_other_kinds
 from pipesched.files.problem_file import problem_from, read_document
 from pipesched.files.problems.document import problem_document
+from pipesched.files.rounding import LARGEST
 from pipesched.files.schedules.reader import ScheduleReader
 from pipesched.files.schedules.task_texts import start_texts, task_keys
 from pipesched.files.schema_errors import shown
@@ -154,7 +155,8 @@ def schedule_from(document: object, path: str) -> ScheduleFile:
         raise BadInput(
             f"{path}: format_version: found {shown(version)}; this version of the tool reads up to {FORMAT_VERSION}"
         )
-    problem = problem_from(document.get("problem"), f"{path}: problem")
+    # Rounded where it was first read. What features made of it, such as stages of a slow worker, may need more steps.
+    problem = problem_from(document.get("problem"), f"{path}: problem", most_steps=LARGEST)
     reader = ScheduleReader(path, document, problem)
     problem = reader.problem
     timeline = Timeline(problem, reader.schedule(), reader.starts())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations
-from math import lcm
+from math import floor, lcm
 from typing import Any
 
 from benchmarks.matrix.exact.tasks import Change, Literal, Tasks
@@ -24,7 +24,7 @@ def add_memory(tasks: Tasks, strict: bool) -> None:
 
 
 def _add_room(tasks: Tasks, takes: Sequence[Change], gives: Sequence[Change], room: Fraction, strict: bool) -> None:
-    cp, step = tasks.cp, lcm(room.denominator, *(one.amount.denominator for one in (*takes, *gives)))
+    cp, step = tasks.cp, lcm(*(one.amount.denominator for one in (*takes, *gives)))
     before: dict[tuple[int, int], Literal] = {}
     for (a, one), (b, other) in combinations(enumerate(takes), 2):
         before[a, b], before[b, a] = cp.new_bool_var(""), cp.new_bool_var("")
@@ -46,4 +46,4 @@ def _add_room(tasks: Tasks, takes: Sequence[Change], gives: Sequence[Change], ro
             cp.add_implication(back, given.runs)
             cp.add(given.at <= one.at).only_enforce_if(back)
             held.append(-int(given.amount * step) * back)
-        cp.add(sum(held) <= int(room * step)).only_enforce_if(one.runs)
+        cp.add(sum(held) <= floor(room * step)).only_enforce_if(one.runs)

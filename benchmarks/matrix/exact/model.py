@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise, product
 from math import lcm
@@ -20,6 +21,9 @@ from benchmarks.matrix.exact.tasks import Change, Literal, Pass, Tasks
 MOST_WORK = 20.0
 # Beyond, CP-SAT's objective, a float, may be several units off: it calls optimal what is not.
 _EXACT = 2**53
+_EXACTLY = Fraction(0)
+# The largest number of CP-SAT's variables.
+_LARGEST = 2**62
 
 
 class Exact(NamedTuple):
@@ -36,11 +40,22 @@ class TooLargeError(ValueError):
     """The model was not solved within its work."""
 
 
-def optimum(document: Mapping[str, Any], most_work: float = MOST_WORK) -> Exact:
-    """The optimum of a plain document of any objective but a period."""
+def optimum(document: Mapping[str, Any], most_work: float = MOST_WORK, *, rounded: Fraction = _EXACTLY) -> Exact:
+    """The optimum of a plain document of any objective but a period.
+
+    Where memory was rounded by up to a share of each capacity, it is between that with more room and that with less.
+    """
     shape = shape_of(document)
-    low = _least(shape, False, most_work)
-    return Exact(low, low if 0 not in _times(shape) else _least(shape, True, most_work))
+    low = _least(_with_room(shape, 1 + rounded), False, most_work)
+    same = not rounded and 0 not in _times(shape)
+    return Exact(low, low if same else _least(_with_room(shape, 1 - rounded), True, most_work))
+
+
+def _with_room(shape: Shape, times: Fraction) -> Shape:
+    """The shape with so many times the capacity of devices and hosts."""
+    rooms = [None if room is None else room * times for room in shape.rooms]
+    hosts = [host._replace(capacity=host.capacity * times) for host in shape.hosts]
+    return replace(shape, rooms=rooms, hosts=hosts)
 
 
 def _times(shape: Shape) -> list[Fraction]:
@@ -62,6 +77,8 @@ def _least(shape: Shape, strict: bool, most_work: float) -> Fraction | None:
         Fraction(0),
     )
     in_all += sum((one.most * one.gather.time for one in shape.once if one.gather), Fraction(0))
+    if in_all * unit > _LARGEST:
+        raise TooLargeError("times of too many digits")
     tasks = Tasks(shape, unit, int(in_all * unit) + 1)
     alone: dict[tuple[Cell, str], Literal] = {}
     passes = {cell: _cell(tasks, cell, alone) for cell in shape.cells}

@@ -10,7 +10,7 @@ from typing import Any
 from pipesched.files.fields.link_times import latency_of, links_of
 from pipesched.files.problems.pass_tasks import KEYS
 from pipesched.files.problems.schema import Tasks, Times
-from pipesched.files.rounding import short, step_of
+from pipesched.files.rounding import MOST_STEPS, short, step_of
 from pipesched.problem.placement import Placement
 
 # A list of numbers for each quantity, one a stage. That of a task is its kind of pass and its place in the file's list.
@@ -23,6 +23,7 @@ def times_in_ticks(
     where: Placement,
     microbatches: int,
     others: Iterable[tuple[Any, Fraction | list[Fraction]]] = (),
+    most_steps: int = MOST_STEPS,
 ) -> tuple[Columns, tuple[tuple[int, ...], ...], Fraction, list[str]]:
     """The times in ticks, those of links, the tick, and what a note says of them if they were rounded.
 
@@ -39,7 +40,7 @@ def times_in_ticks(
         given |= _task_times(tasks, where.stages)
         most_layers = max(layers_of(tasks, where.stages))
     numbers = [number for values in (*given.values(), *links) for number in values]
-    step, rounded = step_of(numbers, microbatches * most_layers * sum(numbers, Fraction(0)))
+    step, rounded = step_of(numbers, microbatches * most_layers * sum(numbers, Fraction(0)), most_steps=most_steps)
     ticks = {key: [round(number / step) for number in values] for key, values in given.items()}
     lags = [[round(number / step) for number in row] for row in links]
     whole = ticks.get("backward", [])

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from pipesched.errors import BadInput
+from pipesched.files.problem_file import problem_from
 from pipesched.files.problems.document import problem_document
 from pipesched.files.schedule_file import ScheduleFile, read_schedule, to_text
 from pipesched.problem.passes import F, Task, parse_pass
@@ -45,6 +46,19 @@ def test_the_tick_is_exact(tmp_path: Path) -> None:
     one = problem(2, 2, times={"forward": Decimal("0.001"), "backward": Decimal("0.0025")})
     assert json.loads(to_text(ScheduleFile(simulate(one, random_order(one, Random(0))))))["tick"] == "1/2000"
     check(one, tmp_path)
+
+
+def test_numbers_are_not_rounded_again(tmp_path: Path) -> None:
+    """Stages of a slow worker, once written, add up to more steps than a problem file is read with."""
+    document = {
+        "devices": 2,
+        "microbatches": 1,
+        "pipelines": {"count": 2, "slow": {"1.0": 2}},
+        "times": {"forward": Decimal("3.945269012816244"), "backward": Decimal("4.963088457692966")},
+    }
+    one = problem_from(document)
+    again = written(ScheduleFile(simulate(one, random_order(one, Random(0)))), tmp_path).timeline
+    assert (again.problem.tick, again.problem.notes) == (one.tick, ()) and not validate(again)
 
 
 def test_bound_and_certificate(tmp_path: Path) -> None:
