@@ -89,7 +89,8 @@ def planned(
     asked = own.plan if own is not None else search.given(_PARAMS.own_share, report) if given else None
     others = [form for form in forms if form.name != target]
     first, share = (0.0, _PARAMS.settings_share) if asked is None else (_PARAMS.own_share, _PARAMS.settings_share / 2)
-    told: dict[str, _Own | str] = {}
+    told: dict[str, _Own | str] = search.refused(others)
+    others = [form for form in others if form.name not in told]  # the time is of those that run a plan
     for number, form in enumerate(others, 1):
         try:
             told[form.name] = search.restricted(form, first + share * number / len(others), _named(aside, form.name))
@@ -133,6 +134,16 @@ class _Searches:
         if left not in self._known:
             self._known[left] = self._search(left, until, start, report)
         return _Own(form, words, _runnable(self._known[left], form.name))
+
+    def refused(self, forms: Sequence[PartitionFormat]) -> dict[str, _Own | str]:
+        """By name the runtimes that run no plan, with the reason."""
+        found = dict[str, _Own | str]()
+        for form in forms:
+            try:
+                restricted(self._problem, form.name, form.limits)
+            except BadInput as error:
+                found[form.name] = error.mistakes[0].removeprefix("--for ")
+        return found
 
     def given(self, until: float, report: Report) -> Plan:
         """The best plan with the partition given."""

@@ -65,6 +65,11 @@ class LayerType:
         return whole if self.fused is None else self.fused
 
     @property
+    def trains(self) -> bool:
+        """True if it has a backward."""
+        return bool(self.full_backward) and not self.forward_only
+
+    @property
     def least_backward(self) -> Fraction:
         """The least time that a backward takes in all, in one pass or in two."""
         return min(self.full_backward, self.backward + (self.weight or 0))

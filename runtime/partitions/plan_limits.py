@@ -42,7 +42,8 @@ class PlanLimits:
     `without_mtp`: placements for models without multi-token prediction only. `layers_divide`: with several chunks, the
     stages divide the number of transformer layers. `whole_backwards`: none is split into B and W; `whole_last`: none of
     the last stage. `groups`: the interleaved order takes groups of micro-batches, as Megatron does;
-    `as_many_as_devices`: no fewer micro-batches than devices. `check` raises `BadInput` for names of layers.
+    `as_many_as_devices`: no fewer micro-batches than devices. `forwards_only`: no layer trains. `check` raises
+    `BadInput` for names of layers.
     """
 
     placements: tuple[str, ...]
@@ -56,6 +57,7 @@ class PlanLimits:
     whole_last: bool = False
     groups: bool = False
     as_many_as_devices: bool = False
+    forwards_only: bool = False
     check: Callable[[list[str]], None] = lambda _: None
 
 
@@ -72,12 +74,17 @@ def restricted(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[PlanPr
         limits.check(names)
     except BadInput as error:
         raise BadInput(*(f"--for {name}: {line}" for line in error.mistakes)) from None
+    training = next((layer.name for layer in plan.model.layers if layer.trains), None)
+    if limits.forwards_only and training is not None:
+        raise BadInput(f"--for {name}: found a backward of layer {training}; allowed: backward 0, or frozen: true")
     if limits.as_many_as_devices and plan.microbatches < plan.cluster.devices:
         raise BadInput(
             f"--for {name}: found {plan.microbatches} micro-batches; allowed: at least one for each of the "
             f"{plan.cluster.devices} devices"
         )
     model, words = plan.model, list[str]()
+    if limits.forwards_only:
+        model = replace(model, layers=tuple(replace(layer, recompute=()) for layer in model.layers))
     mtp = any(role_of(layer.name) is Role.MTP for layer in model.layers)
     if mtp and limits.mtp is MtpPlace.NOWHERE:
         raise BadInput(f"--for {name}: found multi-token prediction layers; allowed: a model without")

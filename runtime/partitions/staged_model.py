@@ -61,8 +61,8 @@ class StagedModel:
 
     An embedding or a head that the model does not list is taken to be on the first or the last stage. `selections` are
     the recomputation modes of types of layers by modules. `figures` are lines for the head of a file. `step` has the
-    training sizes of the plan's file; None if it lists layers. `decides_recomputation`: some of its layers can be
-    recomputed, so that the plan decides for all of them.
+    training sizes of the plan's file; None if it lists layers. `trains` is False where no layer has a backward.
+    `decides_recomputation`: some of its layers can be recomputed, so that the plan decides for all of them.
     """
 
     placement: Placement
@@ -74,6 +74,7 @@ class StagedModel:
     figures: tuple[str, ...] = ()
     step: TrainingStep | None = None
     decides_recomputation: bool = False
+    trains: bool = True
 
     @property
     def devices(self) -> int:
@@ -120,9 +121,16 @@ def staged(
         for at, (stage, layers) in enumerate(zip(placement.chains[0], held, strict=True))
     )
     said = tuple(selections(model.kinds))
-    decides = model.recomputes
     return StagedModel(
-        placement, microbatches, stages, schedule, name, said, tuple(figures), decides_recomputation=decides
+        placement,
+        microbatches,
+        stages,
+        schedule,
+        name,
+        said,
+        tuple(figures),
+        decides_recomputation=model.recomputes,
+        trains=any(layer.trains for layer in model.layers),
     )
 
 

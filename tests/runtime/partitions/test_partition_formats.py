@@ -7,6 +7,7 @@ import shlex
 import sys
 import types
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import chain
 from pathlib import Path
@@ -78,7 +79,7 @@ def test_what_is_written_is_read_back(form: PartitionFormat) -> None:
     rng = Random(form.name)
     written = 0
     for _ in range(150):
-        model = random_plan(rng)
+        model = replace(random_plan(rng), trains=not form.limits.forwards_only)
         try:
             settings = form.write(model)
         except BadInput as refusal:
@@ -179,7 +180,9 @@ def recomputed_by_the_hook(text: str, model: StagedModel) -> list[int]:
     return [min(found[at], held[at]) for at in range(len(held))]
 
 
-@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+@pytest.mark.parametrize(
+    "form", [form for form in FORMATS if not form.limits.forwards_only], ids=lambda form: form.name
+)
 def test_recomputation_is_that_of_the_plan_or_refused(form: PartitionFormat) -> None:
     rng = Random(form.name)
     written = 0
@@ -345,6 +348,9 @@ def test_torchtitan_configuration(tmp_path: Path) -> None:
         ("flagscale", "[1, 2]"),
         ("colossalai", "[1, 1.5]"),
         ("colossalai", "1, two"),
+        ("vllm", "1,1,0"),  # get_pp_indices: as many as ranks, and all hidden layers
+        ("vllm", "1,2"),
+        ("sglang", "1,x"),
         ("mindspeed", "[[1],[1,1]]"),
         ("mindspeed", "[[1]*99999999]"),
         ("mindspeed", "[[1]]*99999"),
@@ -356,6 +362,20 @@ def test_settings_that_the_runtime_would_refuse(name: str, text: str) -> None:
     with pytest.raises(BadInput) as refusal:
         PARTITION_FORMATS[name].read(text, 2, 2)
     assert all(mistake.startswith(name) for mistake in refusal.value.mistakes)
+
+
+@pytest.mark.parametrize(("name", "variable"), [("vllm", "VLLM_"), ("sglang", "SGLANG_")])
+def test_engines_of_inference_take_a_variable(name: str, variable: str) -> None:
+    trained = plan(model_of(("embedding", 1), ("moe", 5), ("head", 1)), (3, 4), linear(2))
+    with pytest.raises(BadInput, match=f"^{name}: not supported: layers with a backward; it runs forwards alone"):
+        PARTITION_FORMATS[name].write(trained)
+    model = replace(trained, trains=False)
+    settings = PARTITION_FORMATS[name].write(model)
+    assert settings.text.splitlines()[-1] == f"export {variable}PP_LAYER_PARTITION=2,3"
+    assert all(line.startswith(("#", "export")) for line in settings.text.splitlines()) and settings.notes == ()
+    alone = plan(model_of(("embedding", 1), ("moe", 3)), (1, 3), linear(2))
+    without = PARTITION_FORMATS[name].write(replace(alone, trains=False))
+    assert without.values == {f"{name}-pp-layer-partition": "0,3"} and len(without.notes) == 1
 
 
 def test_a_list_of_deepspeed_begins_with_0() -> None:
