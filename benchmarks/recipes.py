@@ -13,9 +13,12 @@ from pathlib import Path
 from threading import Event
 from typing import NamedTuple
 
+from benchmarks.measured.figures import Compared, a_sequence
 from benchmarks.measured.prediction import config_of, predicted, rates_of, training_of
+from benchmarks.measured.ratios import groups, layout_of
 from benchmarks.measured.table import CONFIGS, Row, read_table
 from benchmarks.reporting.page import exit_code, show, table
+from pipesched.files.model_configs.expected_error import family_of
 from pipesched.files.model_configs.hardware_table import DEVICES
 from pipesched.files.model_configs.layouts import Layout
 from pipesched.files.model_configs.plan_of_config import Wanted
@@ -28,6 +31,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "results" / "recipes.md"
 RECIPES = (
     "r050", "r134", "r435", "r561", "r725", "r734", "r806", "r810", "r685", "r818", "r689", "r675", "r822",
 )  # fmt: skip
+_ALTERNATIVES = 3  # layouts of a group, at least
 _SECONDS = 600  # at most, for a first pass
 
 
@@ -53,7 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = parser.parse_args(arguments)
     rows = {row.id: row for row in read_table()}
     found = [recipe(rows[name], rows) for name in args.only]
-    show(PAGE if args.write else None, "python -m benchmarks.recipes --write", page(found))
+    text = page(found) + "\n\n" + alternatives([*rows.values()])
+    show(PAGE if args.write else None, "python -m benchmarks.recipes --write", text)
     return 0
 
 
@@ -77,14 +82,35 @@ def recipe(row: Row, rows: Mapping[str, Row], configs: Path = CONFIGS) -> Recipe
     same = [
         one.seconds for one in rows.values()
         if one.seconds and (one.model, one.gpu, one.gpus, one.sequence, one.precision)
-        == (row.model, row.gpu, row.gpus, row.sequence, row.precision) and _layout(one) == answer
+        == (row.model, row.gpu, row.gpus, row.sequence, row.precision) and layout_of(one) == answer
     ]  # fmt: skip
     return Recipe(row, own.seconds, own.fits, answer, float(best) / 1000, min(same, default=None))
 
 
-def _layout(row: Row) -> Layout:
-    sizes = dict(row.sizes)
-    return Layout(sizes["tensor"], sizes["context"], row.pipeline, sizes["data"], sizes["expert"], row.microbatch_size)
+def alternatives(rows: Sequence[Row], configs: Path = CONFIGS) -> str:
+    """Of each group of measured layouts: the first by prediction, and where it stands by the measurements."""
+    lines = []
+    for _, ones in groups([Compared(row, predicted(row, configs)) for row in rows if row.seconds and row.group]):
+        if len({layout_of(one.row) for one in ones}) < _ALTERNATIVES:
+            continue
+        by_time = sorted(ones, key=lambda one: a_sequence(one.row, one.row.seconds or 0))
+        first = min(ones, key=lambda one: a_sequence(one.row, one.found.seconds))
+        best, middle = by_time[0], by_time[len(by_time) // 2]
+        times = [a_sequence(one.row, one.row.seconds or 0) for one in (best, first, middle)]
+        lines.append([
+            best.row.model, f"{best.row.gpus} {family_of(best.row.gpu)}", str(best.row.sequence), str(len(ones)),
+            _said(best.row), _said(first.row), str(by_time.index(first) + 1), f"{100 * (times[1] / times[0] - 1):.1f}",
+            f"{100 * (times[2] / times[0] - 1):.1f}",
+        ])  # fmt: skip
+    head = (
+        "model", "GPUs", "sequence", "measured runs", "the fastest measured", "the first by prediction",
+        "its place by measurement", "slower than the fastest, %", "the median run is slower, %",
+    )  # fmt: skip
+    return table(head, lines)
+
+
+def _said(row: Row) -> str:
+    return f"{layout_of(row)}{'' if row.recompute == 'none' else f', {row.recompute} recomputed'}"
 
 
 def page(found: Sequence[Recipe]) -> str:
@@ -106,8 +132,13 @@ def page(found: Sequence[Recipe]) -> str:
 def _line(one: Recipe) -> list[str]:
     row = one.row
     size, answer = f"{row.gpus} {row.gpu.partition('-')[0].upper()}", one.answer
-    own = f"{_layout(row)}{'' if row.recompute == 'none' else f', {row.recompute} recomputed'}"
-    first = [row.model, size, own + ("" if one.fits else " (does not fit)"), f"{row.seconds:.3g}", f"{one.seconds:.3g}"]
+    first = [
+        row.model,
+        size,
+        _said(row) + ("" if one.fits else " (does not fit)"),
+        f"{row.seconds:.3g}",
+        f"{one.seconds:.3g}",
+    ]
     if answer is None:
         return [*first, "none fits", "", "", ""]
     share = f"{100 * one.answer_seconds / one.seconds:.0f} %"

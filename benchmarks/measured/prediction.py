@@ -81,9 +81,9 @@ def training_of(row: Row) -> dict[str, object]:
     # Aleph Alpha names its kernels; torchtitan in eager mode has none of its own.
     if ("kernel flash" in said and "RMS kernel" not in said) or said.endswith("; eager"):
         found["fused_norms"] = False
-    if "FULL_SHARD" in said or "FSDP as" in said or "FSDP shards" in said:
+    if "FULL_SHARD" in said or "FSDP as" in said:
         found["sharding"] = "parameters"
-    elif "SHARD_GRAD_OP" in said:
+    elif "SHARD_GRAD_OP" in said or "FSDP shards optimizer and gradients" in said:  # Llama 3, section 3.3.2
         found["sharding"] = "gradients"
     if not row.sequence_parallel and dict(row.sizes)["tensor"] > 1:
         found["sequence"] = False

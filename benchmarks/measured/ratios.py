@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations, groupby
 from math import ceil
 from statistics import mean, median
@@ -74,6 +74,43 @@ def choices(of: Sequence[Compared], within: float | None) -> Choice:
         measured = [a_sequence(one.row, one.row.seconds or 0) for one in ones]
         losses.append(a_sequence(own.row, own.row.seconds or 0) / min(measured) - 1)
     return Choice(len(losses), mean(losses), max(losses))
+
+
+class Repeated(NamedTuple):
+    """Of layouts published several times: how far the slowest run is from the fastest, and the error left to any model.
+
+    `least_error` is the mean error of the prediction that is best for each layout, one number for all of its runs.
+    """
+
+    layouts: int
+    rows: int
+    spread: float
+    least_error: float
+
+
+def repeated(of: Sequence[Compared], name: Callable[[Row], str]) -> dict[str, Repeated]:
+    """By the name of rows: layouts that one source published more than once, with the same options."""
+
+    def key(one: Compared) -> tuple[object, ...]:
+        row = one.row
+        options = row.recompute, row.schedule, row.flash, row.sequence_parallel, row.precision, row.chunks
+        return source_of(row), row.gpu, row.gpus, row.model, row.sequence, layout_of(row), *options
+
+    same: dict[object, list[Row]] = defaultdict(list)
+    for one in of:
+        same[key(one)].append(one.row)
+    found: dict[str, list[list[float]]] = defaultdict(list)
+    for rows in same.values():
+        if len(rows) > 1:
+            found[name(rows[0])].append([a_sequence(row, row.seconds or 0) for row in rows])
+    return {
+        kind: Repeated(
+            len(runs), sum(map(len, runs)), mean(max(own) / min(own) - 1 for own in runs),
+            sum(min(sum(abs(guess / time - 1) for time in own) for guess in own) for own in runs)
+            / sum(map(len, runs)),
+        )
+        for kind, runs in sorted(found.items())
+    }  # fmt: skip
 
 
 def by_difference(of: Sequence[Pair]) -> dict[str, list[float]]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from statistics import mean
 
 from benchmarks.measured.figures import Compared, Errors, Order, by, memory, orders
-from benchmarks.measured.ratios import by_difference, by_kind, choices, pairs, shown
+from benchmarks.measured.ratios import by_difference, by_kind, choices, pairs, repeated, shown
 from benchmarks.measured.rivals import rivals
 from benchmarks.measured.table import Row, kind, kind_and_precision, source_of
 from benchmarks.reporting.page import table
@@ -98,6 +98,15 @@ def _held_out(of: Sequence[Compared]) -> list[str]:
         "Those of GB300 were looked at when its factor over B200 was set:",
         _errors("GPU, model, precision", kind_and_precision, of),
         _errors("all of them", lambda _: "mean", of),
+        "Layouts that are in these rows more than once, in several releases of the same software: how much longer the "
+        "slowest run takes than the fastest, and the error that is left to a prediction which is one number for all",
+        table(
+            ("GPU, model, precision", "layouts", "rows", "spread, %", "least possible error, %"),
+            [
+                [name, str(one.layouts), str(one.rows), f"{100 * one.spread:.1f}", f"{100 * one.least_error:.1f}"]
+                for name, one in repeated(of, kind_and_precision).items()
+            ],
+        ),
     ]
 
 

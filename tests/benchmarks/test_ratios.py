@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.measured.figures import Compared
 from benchmarks.measured.prediction import Prediction
-from benchmarks.measured.ratios import by_difference, choices, pairs
+from benchmarks.measured.ratios import by_difference, choices, pairs, repeated
 from benchmarks.measured.table import read_table
 
 
@@ -44,3 +44,11 @@ def test_losses_of_the_least_step_and_of_plainer_layouts() -> None:
     assert (within.mean, within.largest) == (pytest.approx(0.25), pytest.approx(0.5))
     # Within the error of the other group's ratios, that is 50 % and more.
     assert choices(both, None) == within
+
+
+def test_the_error_that_repeated_runs_leave_to_any_prediction() -> None:
+    found = rows("a", (1, 1, 10, 1), (1, 1, 20, 1), (1, 1, 20, 1), (2, 1, 5, 1))
+    own = repeated(found, lambda _: "all")["all"]
+    assert (own.layouts, own.rows, own.spread) == (1, 3, pytest.approx(1.0))
+    # 10 is half of what two runs take; 20 is twice what one takes.
+    assert own.least_error == pytest.approx((0 + 0.5 + 0.5) / 3)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from benchmarks.measured.table import read_table
-from benchmarks.recipes import RECIPES, page, recipe
+from benchmarks.recipes import RECIPES, _said, alternatives, page, recipe
 from pipesched.files.model_configs.layouts import Layout
 
 
@@ -20,3 +22,14 @@ def test_the_first_answer_is_the_fastest_that_was_measured() -> None:
 def test_every_recipe_is_a_row_that_was_measured() -> None:
     rows = {row.id: row for row in read_table()}
     assert len({*RECIPES}) == len(RECIPES) >= 10 and all(rows[name].seconds for name in RECIPES)
+
+
+def test_where_the_first_by_prediction_stands_among_measured_layouts() -> None:
+    rows = [row for row in read_table() if row.model == "llama3-405b-l4" and row.seconds and row.group]
+    same = [row for row in rows if row.sequence == 4096]
+    head, _, line = alternatives(same).splitlines()
+    cells = [cell.strip() for cell in line.strip("|").split("|")]
+    assert head.count("|") == line.count("|") and cells[:2] == ["llama3-405b-l4", "8 B200"]
+    assert cells[4] == cells[5] and cells[6:8] == ["1", "0.0"] and float(cells[8]) > 0
+    slower = [replace(row, seconds=(row.seconds or 0) * 3) if _said(row) == cells[5] else row for row in same]
+    assert alternatives(slower).splitlines()[2].split("|")[7].strip() == str(len(same))

@@ -69,7 +69,8 @@ def _communication(parallel: Parallel, hardware: Hardware) -> list[str]:
             "context parallel: exchanges of keys and values are hidden behind computation (hardware.context_bandwidth)"
             if hardware.context is None
             else f"context parallel: keys and values go round at {_rate(hardware.context)}, gradients too on the way "
-            "back, behind the attention over the other parts; what that does not hide takes time"
+            "back, behind the attention over the other parts, which that slows; what it does not hide takes time, "
+            "and so do the sums of partial results"
         )
     if parallel.data * parallel.context > 1:
         found.append(

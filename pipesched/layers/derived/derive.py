@@ -22,13 +22,14 @@ from pipesched.layers.derived.adapters import (
     adapter_products,
 )
 from pipesched.layers.derived.assumptions import assumptions
-from pipesched.layers.derived.exchange import context_bytes, expert_seconds, hidden_bytes, tensor_bytes
+from pipesched.layers.derived.exchange import at_once, expert_seconds, hidden_bytes, tensor_bytes
 from pipesched.layers.derived.kernels import (
     TRAFFIC,
     attention_seconds,
     layer_traffic,
     module_seconds,
     products_seconds,
+    ring_seconds,
 )
 from pipesched.layers.derived.operations import (
     Product,
@@ -187,16 +188,18 @@ class _Rates:
             attention, back = attention_seconds(self.shape, self.training, self.parallel, self.hardware)
         moved = kind.traffic / self.hardware.memory_rate if self.hardware.memory_rate else 0.0
         exchanged = self._exchanged(kind)
-        forward += attention + moved + self._ring(1, attention)
-        to_input += back + TRAFFIC.back * moved + self._ring(2, back)
+        where = self.shape, self.training, self.parallel, self.hardware
+        forward += attention + moved + (ring_seconds(*where, attention, False) if kind.attends else 0.0)
+        to_input += back + TRAFFIC.back * moved + (ring_seconds(*where, back, True) if kind.attends else 0.0)
         launch = (self.hardware.moe_launch if kind.moe else self.hardware.dense_launch) if kind.attends else 0.0
         forward = max(forward, launch) + exchanged
         to_input = max(to_input, launch - to_weight) + exchanged
         if self.hardware.data:
             # Hidden by the forward, and by B and W, if it has one.
             sent = self._sent(kind.name, kind.parameters, kind.adapters)
-            forward = max(forward, float(sent.forward) / self.hardware.data)
-            to_input = max(to_input, float(sent.backward) / self.hardware.data - to_weight)
+            forward = at_once(forward, float(sent.forward) / self.hardware.data)
+            if sent.backward:
+                to_input = at_once(to_input + to_weight, float(sent.backward) / self.hardware.data) - to_weight
         split, whole = self.training.weight_split, to_input + to_weight
         activation = kind.activation
         return LayerType(
@@ -227,13 +230,6 @@ class _Rates:
         if kind.moe:
             taken += expert_seconds(self.shape, self.training, self.parallel, self.hardware)
         return taken * (1 - self.hardware.hidden)
-
-    def _ring(self, times: int, attention: float) -> float:
-        """Time of exchanging keys and values that attention over the parts of others does not hide."""
-        if self.hardware.context is None:
-            return 0.0
-        sent = times * float(context_bytes(self.shape, self.training, self.parallel)) / self.hardware.context
-        return max(0.0, sent - attention * (self.parallel.context - 1) / self.parallel.context)
 
     def _ways(self, kind: _Kind, forward: float) -> list[RecomputeMode]:
         """The whole layer from its input; attention scores where they are stored; modules that are asked for."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import ceil
 from typing import NamedTuple
 
+from pipesched.layers.derived.exchange import at_once, context_bytes
 from pipesched.layers.derived.operations import (
     Product,
     head_sizes,
@@ -14,7 +15,7 @@ from pipesched.layers.derived.operations import (
     stage_tokens,
     tokens_of,
 )
-from pipesched.layers.derived.shape import Hardware, LatentAttention, Parallel, Shape, Sharding, Training
+from pipesched.layers.derived.shape import Attention, Hardware, LatentAttention, Parallel, Shape, Sharding, Training
 
 
 class TileParams(NamedTuple):
@@ -98,6 +99,7 @@ class TrafficParams(NamedTuple):
     softmax: float = 4
     cast: float = 4  # bytes: 16 bits read, and two copies written, for products in narrower formats
     scale: float = 2  # bytes: 16 bits read, for the largest number of a tensor, where all of it has one scale
+    summed: float = 10  # bytes: a partial result read in 16 bits, its sum in 32 bits read and written
     back: float = 1.7  # of the traffic of a forward
     logits: float = 14  # bytes a logit, each way: written in 16 bits, cast, reduced and exponentiated in 32
 
@@ -155,6 +157,45 @@ def attention_seconds(shape: Shape, training: Training, parallel: Parallel, hard
         # Stored scores are computed over the whole sequence, masked afterwards.
         forward *= 2 if hardware.memory_rate else 1
     return forward, forward * (FLASH_BACKWARD if training.flash else ATTENTION_BACKWARD)
+
+
+def ring_seconds(
+    shape: Shape, training: Training, parallel: Parallel, hardware: Hardware, attention: float, back: bool
+) -> float:
+    """Seconds that context parallelism adds to the `attention` of a layer's forward, or backward.
+
+    A device attends in as many steps as the ring has devices, and meanwhile exchanges the next keys and values
+    (Megatron's `cp_comm_type: p2p`): in a step its early or late half of queries meets all keys, or all queries half
+    of them. Tiles of queries run in waves. Each step's result in 16 bits is added to a sum in 32 bits, and so are
+    gradients of queries, keys and values in the backward (Transformer Engine's `context_parallel.py`).
+    """
+    steps, added = parallel.context, 0.0
+    if steps == 1:
+        return added
+    heads, key, value = head_sizes(shape)
+    local = float(training.sequence) / steps
+    if hardware.multiprocessors:
+        shares = [_attended(rows, heads / parallel.tensor * training.microbatch_size, hardware.multiprocessors)
+                  for rows in (local, local / 2)]  # fmt: skip
+        added = attention * (sum(1 / share for share in shares) / 2 - 1)
+    if hardware.memory_rate:
+        numbers = heads * value
+        if back:
+            own = shape.attention.kv_heads if isinstance(shape.attention, Attention) else heads
+            numbers = heads * key + max(own, parallel.tensor) * (key + value)
+        summed = steps * float(tokens_of(training, parallel)) * numbers * TRAFFIC.summed
+        added += summed / hardware.memory_rate
+    if hardware.context is not None:
+        sent = (2 if back else 1) * float(context_bytes(shape, training, parallel)) / hardware.context
+        overlapped = attention * (steps - 1) / steps
+        added += at_once(overlapped, sent) - overlapped
+    return added
+
+
+def _attended(rows: float, heads: float, multiprocessors: int) -> float:
+    """The share of full waves of tiles of queries, of so many heads."""
+    tiles = ceil(rows / TILES[0].rows) * heads
+    return tiles / (multiprocessors * ceil(tiles / multiprocessors))
 
 
 def module_seconds(shape: Shape, training: Training, parallel: Parallel, hardware: Hardware, module: str) -> float:

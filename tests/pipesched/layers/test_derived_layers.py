@@ -16,7 +16,7 @@ from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.derived.activations import head_activation, layer_activation
 from pipesched.layers.derived.derive import derive
 from pipesched.layers.derived.exchange import context_bytes, expert_bytes, expert_seconds, tensor_bytes
-from pipesched.layers.derived.kernels import product_seconds, products_seconds
+from pipesched.layers.derived.kernels import product_seconds, products_seconds, ring_seconds
 from pipesched.layers.derived.operations import Product, head_operations, layer_operations
 from pipesched.layers.derived.parameters import (
     active_parameters,
@@ -119,7 +119,7 @@ def test_what_devices_of_a_stage_exchange() -> None:
 
 
 @pytest.mark.parametrize("gigabytes", [1, 10, 1000])
-def test_of_the_ring_of_keys_and_values_counts_what_attention_does_not_hide(gigabytes: int) -> None:
+def test_of_the_ring_of_keys_and_values_counts_what_attention_does_not_hide_and_what_it_slows(gigabytes: int) -> None:
     training, parallel = Training(4096), Parallel(context=4)
     layers = [
         next(layer for layer in derive(LLAMA_8B, training, parallel, hardware).layers if layer.name == "layer")
@@ -130,9 +130,50 @@ def test_of_the_ring_of_keys_and_values_counts_what_attention_does_not_hide(giga
     attention = layer_operations(LLAMA_8B, training, parallel, False).attention / 10**14 * 1000
     for name, factor, again in (("forward", 1, 1), ("backward", 2, Fraction(5, 2))):
         without, counted = (getattr(layer, name) for layer in layers)
-        assert counted - without == pytest.approx(
-            float(max(0, factor * sent - again * attention * Fraction(3, 4))), 0.01
-        )
+        behind = again * attention * Fraction(3, 4)
+        slowed = Fraction(189, 1189) * factor * sent
+        assert counted - without == pytest.approx(float(max(factor * sent - behind, slowed)), 0.01, 0.005)
+
+
+def test_a_ring_reaches_what_was_measured_of_one() -> None:
+    """Of zhuzilin/ring-flash-attention's zigzag ring: 8 H800, Llama 3 8B's heads, 8,192 tokens a device, behind NVLink.
+
+    Without a ring a forward takes 1 / 73.9 s, both passes 1 / 19.3 s; with one the rates are 85.2 and 90.2 % of these.
+    """
+    hardware = Hardware(1e15, Fraction(10**12), 1e10, context=160e9, multiprocessors=132, memory_rate=2.8e12)
+    where, forward, both = (LLAMA_8B, Training(65536), Parallel(context=8), hardware), 1 / 73.9, 1 / 19.3
+    first = ring_seconds(*where, forward, False)
+    second = ring_seconds(*where, both - forward, True)
+    assert forward / (forward + first) == pytest.approx(0.852, rel=0.1)
+    assert both / (both + first + second) == pytest.approx(0.902, rel=0.06)
+
+
+def test_steps_of_a_ring_have_fewer_tiles_and_sum_their_results() -> None:
+    bare = Hardware(1e15, Fraction(10**12), 1e10)
+    where = LLAMA_8B, Training(4096), Parallel(tensor=8, context=4)
+    assert ring_seconds(*where, bare, 1.0, False) == 0
+    # Of 4 heads 8 tiles of 1,024 queries and 4 of 512, on 132 multiprocessors.
+    waves = ring_seconds(*where, replace(bare, multiprocessors=132), 1.0, False)
+    assert waves == pytest.approx((132 / 32 + 132 / 16) / 2 - 1)
+    summed = 4 * 128 * 32 * 128 * 10
+    memory = replace(bare, memory_rate=1e12)
+    assert ring_seconds(*where, memory, 1.0, False) == pytest.approx(summed / 1e12)
+    # Gradients of queries, and of the one head of keys and values that a device has of 8.
+    assert ring_seconds(*where, memory, 1.0, True) == pytest.approx(summed * (1 + 2 * 8 / 32) / 1e12)
+    assert ring_seconds(LLAMA_8B, Training(4096), Parallel(tensor=8), memory, 1.0, True) == 0
+
+
+def test_of_the_same_layout_sharded_parameters_are_no_faster() -> None:
+    """Weights that every micro-batch gathers slow the passes that hide them."""
+    hardware = Hardware(
+        5e14, Fraction(10**12), 4e10, tensor=2e11, data=9e10, memory_rate=2.8e12, multiprocessors=132, data_hidden=1
+    )
+    times = []
+    for sharding in (Sharding.OPTIMIZER, Sharding.GRADIENTS, Sharding.PARAMETERS):
+        found = derive(LLAMA_70B, Training(4096), Parallel(tensor=4, data=4, sharding=sharding), hardware)
+        layer = next(one for one in found.layers if one.name == "layer")
+        times.append(layer.forward + layer.full_backward)
+    assert times == sorted(times) and times[0] < times[2]
 
 
 MODEL: dict[str, Any] = {
