@@ -53,8 +53,9 @@ def plan_document(plan: PlanProblem) -> dict[str, object]:
         "choices": [[*choice][: 2 if choice.pieces == 1 else None] for choice in plan.choices],
     }
     # Evidence counts in these: numbers rounded to multiples of a step may all be multiples of a larger one.
-    tick = plan.tick * lcm(*(each.denominator for each in cluster.slowness))
-    document["steps"] = {"time": str(tick), "memory": str(plan.resolution)}
+    parts = cluster.devices if plan.shared else 1
+    tick = parts * plan.tick * lcm(*(each.denominator for each in cluster.slowness))
+    document["steps"] = {"time": str(tick), "memory": str(parts * plan.resolution)}
     counts = sorted({choice.pieces for choice in plan.choices})
     if counts != [1]:
         lengths = sorted({choice.lengths.value for choice in plan.choices if choice.pieces > 1})

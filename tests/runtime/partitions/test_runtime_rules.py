@@ -24,6 +24,9 @@ from runtime.partitions.staged_model import StagedModel, staged
 
 INTERLEAVED = Choice("interleaved", 2)
 
+# Engines that serve run no plan of layers with a backward.
+_OF_TRAINING = [form for form in PARTITION_FORMATS if not form.limits.forwards_only]
+
 
 def layer(name: str, count: int = 1, **more: Any) -> dict[str, Any]:
     ways = [{"name": way, "time": 1, "keeps": 0.5} for way in more.pop("ways", [])]
@@ -208,7 +211,7 @@ def test_what_the_file_says_of_training_is_in_the_settings_of_every_runtime() ->
     plan = problem([layer("moe", 8)])
     shared = Parallel(tensor=4, context=2, expert=8, data=3)
     one = replace(model(plan, 2, 2, 2, 2, schedule="1f1b"), step=TrainingStep(4096, 2, shared, {}, Fraction(1), 64))
-    for form in PARTITION_FORMATS:
+    for form in _OF_TRAINING:
         assert form.write(one).text.splitlines()[1] == (
             "# for tensor 4 * context 2 * pipeline 4 * data 3 = 96 devices, expert 8 of these; micro-batches of 2 x 4096 "
             "tokens, 48 sequences a step"
@@ -366,7 +369,7 @@ def test_flagscale_is_told_of_one_mesh_of_all_devices() -> None:
 def test_the_number_of_microbatches_is_said_to_every_runtime() -> None:
     plan = problem([layer("moe", 8)])
     one = model(plan, 2, 2, 2, 2, schedule="1f1b")
-    for form in PARTITION_FORMATS:
+    for form in _OF_TRAINING:
         assert "8 micro-batches" in form.write(one).text.splitlines()[0]
     assert "micro_batch_num: 8" in flags("mindformers", one)
     assert "--global-batch-size is 8 times" in flags("megatron", one)
