@@ -25,8 +25,6 @@ from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.dispatcher import Dispatcher
 from numba.core.registry import CPUDispatcher
 
-from pipesched.machine_code import linked_first
-
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
 # Nothing calls compiled functions by their address.
@@ -58,14 +56,13 @@ def _compiled(function: Callable[_Given, _Result], **options: Any) -> Callable[_
     """For Python; in compiled code the same name stands for what Python cannot call.
 
     What takes the arguments from Python is a third of the code of a function that has several dozen arrays. Most are
-    called by compiled code alone.
+    called by compiled code alone: on disk their code is that of the functions which call them.
     """
     made: Any = _numba.njit(**_OPTIONS, **options)(function)
     if made is not function:  # which Numba gives back where it is told to compile nothing
         callee: Any = _numba.njit(**_OPTIONS, **options, no_cpython_wrapper=True)(function)
         made.__class__, callee.__class__, made.callee = _Caller, _Callee, callee
-        for one in (made, callee):
-            one._cache = _Cache(one)
+        made._cache = _Cache(made)
     found: Callable[_Given, _Result] = made
     return found
 
@@ -85,15 +82,7 @@ def cache_folder(function: Any) -> Path:
     return Path(function.stats.cache_path)
 
 
-class _Dispatcher(CPUDispatcher):
-    """Translates what Python calls, and with it what that calls."""
-
-    def compile(self, sig: Any) -> Any:
-        with linked_first():
-            return super().compile(sig)
-
-
-class _Caller(_Dispatcher):
+class _Caller(CPUDispatcher):
     """The function that Python calls. Compiled code that names it calls the `_Callee`."""
 
     callee: Any
@@ -103,7 +92,7 @@ class _Caller(_Dispatcher):
         return types.Dispatcher(self.callee)
 
 
-class _Callee(_Dispatcher):
+class _Callee(CPUDispatcher):
     """The function that compiled code calls: Numba may know a number's first value and compile once more for it."""
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
