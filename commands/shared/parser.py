@@ -105,7 +105,7 @@ class _CommandParser(_Parser):
 
 
 class _Grouped(RawDescriptionHelpFormatter):
-    """Leaves the list of commands to the text below, where they stand in groups; completion reads them off anyway."""
+    """Help without argparse's own list of commands: the epilog has them in groups. Completion still finds them."""
 
     def _iter_indented_subactions(self, action: Action) -> Generator[Action, None, None]:  # noqa: ARG002
         yield from ()

@@ -158,7 +158,7 @@ class PlanProblem:
         return in_sequence_chunks([piece._alone(choice, partition) for piece in self.pieces_of(choice)])
 
     def pieces_of(self, choice: Choice) -> tuple[PlanProblem, ...]:
-        """Each piece of a micro-batch as if it were the whole; itself where there is one."""
+        """One problem for each piece of a sequence, whose costs are those of a micro-batch; itself without pieces."""
         if choice.pieces == 1:
             return (self,)
         if choice not in self._pieces:

@@ -1,4 +1,4 @@
-"""A published schedule on a problem: what it gives, or why it does not apply; which of several is best."""
+"""A published schedule on a problem: its timeline, or why it does not apply; the best of several by the objective."""
 
 from __future__ import annotations
 

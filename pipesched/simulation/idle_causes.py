@@ -20,7 +20,7 @@ _COLLECTIVES = (UNSHARD, REDUCE)
 
 
 class IdleCause(StrEnum):
-    """Cause for which a device waits while its first stream idles."""
+    """Cause for which a device waits while its first stream, which computes, has no task."""
 
     WARM_UP = "warm-up"  # its first pass is still to come
     COOL_DOWN = "cool-down"  # its last pass has ended

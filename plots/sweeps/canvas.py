@@ -59,7 +59,7 @@ def spread_out(axes: Axes, both: bool = False) -> None:
 
 
 def entitle(figure: Figure, title: str, below: str, left_out: int = 0) -> None:
-    """A title in two lines over all panels, with how many panels more there would be."""
+    """Sets a title in two lines over all panels; the second says how many panels are not shown, if any."""
     more = f" · {left_out} more are not shown" if left_out else ""
     figure.suptitle(f"{title}\n{below}{more}", x=0.01, ha="left", fontsize=11, parse_math=False)
 

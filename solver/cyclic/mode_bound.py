@@ -67,7 +67,10 @@ class _Row:
 
 
 class ModeBound(NamedTuple):
-    """No schedule takes less than `value` ticks for one micro-batch of each chain; `devices` are those it rests on."""
+    """A lower bound on the period: every mode of the passes leaves one micro-batch of each chain `value` ticks or more.
+
+    `devices` are those whose work and memory prove it.
+    """
 
     value: Fraction
     devices: list[int]

@@ -127,9 +127,9 @@ def simulate_from(shop, modes, rows, times, opening, sequence, first, last, begi
 
 @inlined
 def evaluate(shop, rows, times, opening, first):  # type: ignore[no-untyped-def]
-    """The longest any device takes from its opening, the mean over the devices, and which device is the longest.
+    """The longest time from a device's opening to the end of its last operation, the mean over the devices, the device.
 
-    By the new start of what has rank `first` or more.
+    Operations of rank `first` or more, by the order in which starts are computed, have their start in `new_start`.
     """
     order, count, rank, start, new_start = rows.order, rows.count, rows.rank, times.start, times.new_start
     worst, worst_device, total = -1, 0, 0.0

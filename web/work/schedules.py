@@ -35,7 +35,10 @@ _BOUNDS_ALONE = replace(WITHOUT_SEARCH, construction=())
 
 
 def compare(channel: Channel, text: str, edits: Sequence[tuple[str, str | None]], settings: Settings) -> None:
-    """Send what the page shows of a problem, as it becomes known: text and form, problem, bound, a row a schedule."""
+    """Apply the edits (field, new text; None removes it), then send the page what it shows, each part once it is known.
+
+    The edited text, the values of the form, the problem, its lower bound, then a row for each published schedule.
+    """
     if edits:
         text = edited(text, edits)
         channel.send("text", text)

@@ -75,10 +75,10 @@ def behind_backwards(problem: Problem) -> int:
 
 
 def follows(problem: Problem, stage: int) -> int:
-    """Least ticks of what a stage runs once after its last weight task.
+    """Least ticks that reduction and step of a stage take after its last task for the weights has ended.
 
-    A part of the first of these waits for the tasks that have a part of its share. Those of a W may end in any order;
-    the last task of a BW ends it. Nothing follows the last task of a B if all of W may be done before it.
+    A reduction has buckets: each waits for those tasks of every W or BW that compute gradients of its layers. The tasks
+    of a W may end in any order; the last task of a BW ends it. 0 where a W may be over before the last task of its B.
     """
     owner, own = problem.stages[problem.parameters.holder(stage)], problem.stages[stage]
     if own.weight is not None and all(

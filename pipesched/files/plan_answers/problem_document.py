@@ -125,7 +125,7 @@ def _with_devices(cluster: Cluster, document: Any) -> Cluster:
 
 
 def _with_vocabulary(layers: Sequence[LayerType], shared: Sequence[LayerType]) -> list[LayerType]:
-    """The layers with those that all devices share: an embedding first, a head last."""
+    """The model's layers, with embedding and head, which are split over all devices, back in front and at the end."""
     head = [layer for layer in shared if role_of(layer.name) is Role.HEAD]
     return [*(layer for layer in shared if layer not in head), *layers, *head]
 

@@ -98,7 +98,7 @@ def derived_from(
 
 
 def _assumed(section: HardwareSection) -> dict[str, float | str]:
-    """The numbers that the section has, by their keys."""
+    """Hardware rates and settings that the file itself gives, by key; what is derived from them rests on these."""
     given = {
         key: getattr(section, key) for key in type(section).model_fields if key in section.model_fields_set - {"name"}
     }

@@ -133,7 +133,7 @@ PLAIN_TIMES = ("forward", "backward", "weight", "fused", "overlapped")
 
 
 def required(document: object) -> tuple[str, ...]:
-    """The key paths that a document of a problem file must have."""
+    """Dotted paths of the keys that a problem file must have: others where its passes are made of `tasks`."""
     return REQUIRED_OF_TASKS if isinstance(document, Mapping) and document.get("tasks") is not None else REQUIRED
 
 

@@ -94,7 +94,10 @@ class _Heads:
         return found
 
     def _ready(self, at: int, started: Sequence[int | None]) -> int:
-        """When the first gradient reaches a device, after its first forward, if those within start as they do."""
+        """Ticks from a device's first forward to its first gradient, at the least.
+
+        `started` has the same of the devices between it and the end of the pipeline, for their first backwards.
+        """
         ready = self.heads[at].way
         for i, between in self.within[at]:
             inner = started[i]
