@@ -57,7 +57,8 @@ class Axes:
 def axes_of(document: Mapping[str, Any], options: Sequence[str], same_model: bool, source: str) -> Axes:
     """The axes of a file's `sweep` and of `--set FIELD=VALUES` options, which replace the file's axis of their field.
 
-    `same_model`: cells of more stages have the same model in smaller ones, as `sweep.same_model` says. Errors name the file, `source`.
+    `same_model`: cells of more stages have the same model in smaller ones, as `sweep.same_model` says. Errors name
+    the file, `source`.
     """
     section = document.get("sweep") or {}
     if not isinstance(section, Mapping):
