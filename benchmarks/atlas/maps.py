@@ -49,7 +49,7 @@ def draw(rows: Sequence[Row], devices: int) -> bytes:
         f"{devices} devices: the best published schedule that fits, and how much longer it takes than the best order",
         fontsize=12,
     )
-    _legend(figure, grid)
+    _legend(figure, grid, len(rows) < grid.size * len(LENGTHS) * len(MEMORIES))
     return saved(figure, "png")
 
 
@@ -91,7 +91,7 @@ def _colour(row: Row) -> tuple[str, bool]:
     return _SHADES[step], step >= _DARK_FROM
 
 
-def _legend(figure: Figure, grid: np.ndarray) -> None:
+def _legend(figure: Figure, grid: np.ndarray, unfinished: bool) -> None:
     shades = ListedColormap(_SHADES)
     norm = BoundaryNorm([*(100 * step for step in STEPS), 150], len(_SHADES))
     bar = figure.colorbar(
@@ -102,7 +102,8 @@ def _legend(figure: Figure, grid: np.ndarray) -> None:
         Patch(facecolor=_OPTIMAL, label="as good as the best order"),
         Patch(facecolor=_NO_PUBLISHED, label="no published schedule fits the memory"),
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
+    handles += [Patch(facecolor="white", edgecolor="black", label="not searched yet")] if unfinished else []
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=9)
 
 
 def _text(share: Fraction) -> str:
