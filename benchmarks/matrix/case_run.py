@@ -107,7 +107,7 @@ def _against_exact(found: Outcome, case: Case, problem: Problem, solution: Solut
     except TooLargeError:
         return
     found.exact = True
-    value, bound = _in_units(problem, solution.value_ticks), _in_units(problem, solution.lower_bound_ticks)
+    value, bound = (_in_units(solution.problem, own) for own in (solution.value_ticks, solution.lower_bound_ticks))
     if solution.status is Status.INFEASIBLE:
         if most is not None:
             found.faults.append(f"wrong: infeasible, where {float(most)} is possible")
@@ -149,10 +149,11 @@ def _against_orders(found: Outcome, problem: Problem, solution: Solution) -> Non
     if solution.status is Status.INFEASIBLE:
         found.faults.append(f"wrong: infeasible, where an order takes {best}")
         return
-    if solution.value_ticks is not None and solution.value_ticks < best:
-        found.faults.append(f"wrong: value {solution.value_ticks} ticks below every order, {best}")
-    if solution.lower_bound_ticks is not None and solution.lower_bound_ticks > best:
-        found.faults.append(f"wrong: bound {solution.lower_bound_ticks} ticks above the best order, {best}")
+    finer = problem.tick / solution.problem.tick
+    if solution.value_ticks is not None and solution.value_ticks < best * finer:
+        found.faults.append(f"wrong: value {solution.value_ticks} ticks below every order, {best * finer}")
+    if solution.lower_bound_ticks is not None and solution.lower_bound_ticks > best * finer:
+        found.faults.append(f"wrong: bound {solution.lower_bound_ticks} ticks above the best order, {best * finer}")
 
 
 def _with_files(found: Outcome, text: str, solution: Solution, random: Random, thorough: bool) -> None:

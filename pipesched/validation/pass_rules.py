@@ -95,7 +95,7 @@ def needed_of_others(problem: Problem, p: Pass) -> Iterator[tuple[Pass, int]]:
     yield from ((before, 0) for before, after in pairwise(line) if after == p)
     if not line or line[0].kind is p.kind:
         for stage, walked in enumerate(problem.microbatches_of):
-            if p.stage == (problem.parameters.holder(stage)):
+            if p.stage == problem.parameters.holder(stage) and not problem.stages[stage].forward_only:
                 yield from ((Pass(kind, stage, j), 0) for j in walked for kind in (W, BW))
 
 

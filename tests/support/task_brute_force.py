@@ -249,7 +249,7 @@ class Game:
     def _run_once(self, stage: int) -> None:
         """The reduction of a stage's gradients after every backward for its parameters, and its step after that."""
         device, own_stage = self.problem.placement.stage_device[stage], self.problem.stages[stage]
-        own = [p for p in self.passes if p.kind in (W, BW) and self.holder(p.stage) == stage]
+        own = [p for p in self.passes if p.kind in (W, BW) and self.computes_with(p, stage)]
         whole, last = [task for p in own for task in self.passes[p].ends], list[Task]()
         buckets = next((one.parts for one in own_stage.once if one.kind is REDUCE), 0)
         for one in own_stage.once:

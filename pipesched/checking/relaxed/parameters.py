@@ -78,9 +78,12 @@ def follows(problem: Problem, stage: int) -> int:
     """Least ticks that reduction and step of a stage take after its last task for the weights has ended.
 
     A reduction has buckets: each waits for those tasks of every W or BW that compute gradients of its layers. The tasks
-    of a W may end in any order; the last task of a BW ends it. 0 where a W may be over before the last task of its B.
+    of a W may end in any order; the last task of a BW ends it. 0 where a W may be over before the last task of its
+    B, and for a frozen stage that no gradient reaches.
     """
     owner, own = problem.stages[problem.parameters.holder(stage)], problem.stages[stage]
+    if own.forward_only:
+        return 0
     if own.weight is not None and all(
         task.after is not None and task.after + 1 < len(own.tasks_of(B)) for task in own.tasks_of(W)
     ):

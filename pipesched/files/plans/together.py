@@ -84,6 +84,12 @@ REFUSED = (
       for one in _MODULES),
     *(Refused(_NEVER, one, "free, always or a window", "passes of pieces and of modules are one task each")
       for one in (_PIECES, *_MODULES)),
+    Refused(
+        _NEVER,
+        given("parameters.reduce.buckets"),
+        "free, always or a window",
+        "a bucket's share of a pass's tasks would count its gathering",
+    ),
     *(Refused(_EACH, one, "iteration", "pieces reduce together, and modules run one micro-batch for several of others")
       for one in (_PIECES, *_MODULES)),
 )  # fmt: skip

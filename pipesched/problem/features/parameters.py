@@ -55,7 +55,8 @@ class StageParameters:
             yield Need(((before.kind, stage),), 0, share=Share(last, range(1)))
             return
         for at in range(parts):
-            for one in self.users(stage, len(stages)):
+            # Stages that no gradient reaches compute none.
+            for one in (s for s in self.users(stage, len(stages)) if not stages[s].forward_only):
                 yield Need(((W, one), (BW, one)), 0, share=Share(walks[one], (at,)), bucket=(at, parts))
 
 

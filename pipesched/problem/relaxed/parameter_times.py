@@ -53,7 +53,8 @@ def _gathering(problem: Problem, stage: int) -> int:
 
 def _once(problem: Problem, stage: int) -> int:
     """Ticks after the last task of a stage's backwards."""
-    if (W, stage) in problem.network.tasks and not _awaited(problem, stage):
+    frozen = problem.stages[stage].forward_only
+    if frozen or ((W, stage) in problem.network.tasks and not _awaited(problem, stage)):
         return 0
     holder = problem.parameters.holder(stage)
     once = problem.stages[holder].once

@@ -244,6 +244,21 @@ def test_no_parameters_are_gathered_for_backwards_of_frozen_stages() -> None:
     assert _value(problem) == 19
 
 
+def test_no_reduction_waits_for_frozen_stages_that_share_its_parameters() -> None:
+    """Three forwards on each device, one backward, and the reduction of 4, which stage 3 alone computes gradients for."""
+    document = {
+        "devices": 2,
+        "microbatches": 3,
+        "placement": [0, 1, 1, 0],
+        "chains": [{"stages": [0, 1], "microbatches": 2}, {"stages": [2, 3], "microbatches": 1}],
+        "times": {"forward": 3, "backward": 1},
+        "frozen": 1,
+        "objective": "iteration",
+        "parameters": {"reduce": {"time": [4, 1, 4, 1], "on": "dp"}, "holders": [0, 1, 1, 0]},
+    }
+    assert _value(problem_from(document)) == 9 + 1 + 4
+
+
 def test_stages_of_frozen_layers_drop_their_parameters_after_the_last_forward() -> None:
     """Device 0 has a frozen stage and one that trains, each with five of memory, and room for two activations."""
     layer = {"count": 2, "forward": 1, "backward": 1, "activation": 1, "gather": 1, "gathered": 5}
