@@ -79,7 +79,8 @@ def both_splits(one: Problem, order: Schedule, name: str) -> Iterator[Job]:
 
 def on_two_devices() -> Iterator[Job]:
     """Random orders with random kinds of backward on every placement, and what the solver finds."""
-    for number, (shape, keys) in enumerate([*SHAPES.items(), ("explicit", {"placement": [1, 0, 0, 1, 1]})]):
+    shapes = SHAPES | {"explicit": {"placement": [1, 0, 0, 1, 1]}}
+    for number, (shape, keys) in enumerate(shapes.items()):
         one = problem(2, 4, times=TIMES, **keys)
         yield from both_splits(one, random_order(one, Random(shape), pairs=0.3), f"random {shape}")
         if shape == "wave":
