@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from pipesched.problem.memory_options import Offload, Recomputation
@@ -162,6 +163,18 @@ class Stage:
         for kind, way in zip(RECOMPUTATIONS, self.recompute, strict=False):
             found[kind] = way.keeps, 0
         return found
+
+    def with_tasks(self, tasks: Mapping[PassKind, tuple[TaskSpec, ...]]) -> Stage:
+        """The stage whose passes of these kinds are made of these tasks, and take as many ticks as they do together."""
+        ticks = {kind: sum(task.ticks for task in own) for kind, own in tasks.items()}
+        whole = ticks.get(BW, self.fused)
+        return replace(
+            self,
+            forward=ticks.get(F, self.forward),
+            backward=whole if self.weight is None else ticks.get(B, self.backward),
+            fused=whole,
+            tasks=tuple((kind, tasks[kind]) for kind in (F, B, W, BW) if kind in tasks),
+        )
 
     def tasks_of(self, kind: PassKind) -> tuple[TaskSpec, ...]:
         """The tasks of a pass of this stage, without what sends its tensor on."""

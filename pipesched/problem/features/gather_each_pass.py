@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pipesched.problem.passes import BW, B, F, PassKind, W
+from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.stage import PassMemory, Stage, TaskSpec
 
 _GATHERING, _COMPUTING = "gather", "compute"
@@ -35,7 +35,7 @@ def gathering_each_pass(stage: Stage, stream: str, ticks: int, memory: int) -> S
     space = stage.workspace
     backward = space.backward + memory if len(kinds) > 1 else space.backward
     held = PassMemory(space.forward + memory, backward, space.weight)
-    return replace(_with_tasks(stage, tasks), workspace=held)
+    return replace(stage.with_tasks(tasks), workspace=held)
 
 
 def computing_alone(stage: Stage) -> Stage:
@@ -45,7 +45,7 @@ def computing_alone(stage: Stage) -> Stage:
     tasks = {kind: own[1:] if own[0].gathers else own for kind, own in stage.tasks}
     if W in tasks and dict(stage.tasks)[B][0].gathers:
         tasks[W] = _moved(tasks[W], -1)
-    found = _with_tasks(stage, tasks)
+    found = stage.with_tasks(tasks)
     plain = W not in tasks and all(len(own) == 1 and own[0].stream == stage.stream for own in tasks.values())
     return replace(found, tasks=()) if plain else found
 
@@ -63,16 +63,3 @@ def gathers_each_pass(stages: Sequence[Stage]) -> bool:
 def _moved(weight: Sequence[TaskSpec], places: int) -> tuple[TaskSpec, ...]:
     """Tasks of W for a B that begins with so many tasks more."""
     return tuple(task if task.after is None else task._replace(after=task.after + places) for task in weight)
-
-
-def _with_tasks(stage: Stage, tasks: dict[PassKind, tuple[TaskSpec, ...]]) -> Stage:
-    """The stage with these tasks in the order of its kinds; its passes last as long."""
-    ticks = {kind: sum(task.ticks for task in own) for kind, own in tasks.items()}
-    whole = ticks.get(BW, stage.fused)
-    return replace(
-        stage,
-        forward=ticks.get(F, stage.forward),
-        backward=whole if stage.weight is None else ticks.get(B, stage.backward),
-        fused=whole,
-        tasks=tuple((kind, tasks[kind]) for kind in (F, B, W, BW) if kind in tasks),
-    )

@@ -38,12 +38,4 @@ def _without(stage: Stage) -> Stage:
     tasks = {kind: own[entry.get(kind, 0) :] for kind, own in stage.tasks}
     if W in tasks:
         tasks[W] = tuple(one if one.after is None else one._replace(after=one.after - first) for one in tasks[W])
-    ticks = {kind: sum(task.ticks for task in own) for kind, own in tasks.items()}
-    whole = ticks.get(BW, stage.fused)
-    return replace(
-        stage,
-        forward=ticks.get(F, stage.forward),
-        backward=whole if stage.weight is None else ticks.get(B, stage.backward),
-        fused=whole,
-        tasks=tuple(tasks.items()),
-    )
+    return stage.with_tasks(tasks)
