@@ -37,10 +37,8 @@ def survey(
                     continue
                 began = time.process_time()
                 settling.settle(cells)
-                # What was found with this memory may settle points of other memory of the family.
-                made = {point} | {other for other in _of(family) if other in rows and not rows[other].proved}
                 for each, own in points(family, sweep):
-                    if each in made:
+                    if each == point or (_was_open(rows, each) and _has(own, settling.known)):
                         seconds = time.process_time() - began if each == point else rows[each].seconds
                         work = effort.units if each == point else rows[each].units
                         rows[each] = Row(each, _placed(own, settling.known), work, seconds, made_by)
@@ -52,6 +50,16 @@ def survey(
 def _open(rows: Mapping[Point, Row], point: Point, effort: Effort, again: bool) -> bool:
     row = rows.get(point)
     return row is None or (again and not row.proved and row.units < effort.units)
+
+
+def _was_open(rows: Mapping[Point, Row], point: Point) -> bool:
+    """Has a row without a proof, which what was found with other memory of the family may give."""
+    return point in rows and not rows[point].proved
+
+
+def _has(cells: Mapping[str, Cell], known: Mapping[str, Outcome]) -> bool:
+    """The store has them all: rows may stem from another store."""
+    return all(cell.key in known for cell in cells.values())
 
 
 def _of(family: Family) -> list[Point]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -82,6 +83,30 @@ def surveyed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, list
 def test_a_run_goes_on_where_it_stopped_and_does_nothing_twice(surveyed: tuple[Path, Path, list[str]]) -> None:
     rows, _, lines = surveyed
     assert len(lines) == len(read_rows(rows)) == len(MEMORIES)
+
+
+def test_open_rows_are_searched_on_with_a_store_that_has_none_of_them(
+    surveyed: tuple[Path, Path, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(survey, "families", lambda _: [SMALL])
+    rows = read_rows(surveyed[0])
+    path, lines = tmp_path / "rows.jsonl", list[str]()
+    write_rows(path, (replace(one, placed=_without_bounds(one), units=0.1) for one in rows.values()))
+
+    def stop_after_one(line: str) -> None:
+        lines.append(line)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        survey.survey([4], EFFORT, True, path, tmp_path / "another.sqlite", stop_after_one)
+    found = read_rows(path)
+    proved = [point for point, one in found.items() if one.proved]
+    assert len(found) == len(rows) and proved
+    assert all(found[point].value == rows[point].value for point in proved)
+
+
+def _without_bounds(row: Row) -> dict[str, Placed]:
+    return {name: replace(one, lower_bound=None) for name, one in row.placed.items()}
 
 
 def test_the_best_of_all_placements_is_that_of_full_searches(surveyed: tuple[Path, Path, list[str]]) -> None:
