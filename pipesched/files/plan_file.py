@@ -15,7 +15,7 @@ from pipesched.files.other_kinds import Kind, refuse_other_kinds
 from pipesched.files.plans.batch import batch_mistakes, with_batch
 from pipesched.files.plans.checks import choices_of, plan_mistakes
 from pipesched.files.plans.device_classes import orders_of, slowness_of, with_device_classes
-from pipesched.files.plans.frozen import notes_on_frozen, with_frozen_layers
+from pipesched.files.plans.frozen import adapter_rank, frozen_names, notes_on_frozen, with_frozen_layers
 from pipesched.files.plans.layers import required_of, with_derived_layers
 from pipesched.files.plans.parameters import buckets_of, parameters_of, times_added
 from pipesched.files.plans.schema import LayerEntry, OverheadSection, PlanFile, PlanMemory
@@ -86,6 +86,7 @@ def plan_problem_from(
     notes = notes_on_frozen(form)
     plan = _build(with_frozen_layers(form), default_name, steps)
     plan = replace(plan, assumptions=filled.assumptions, step=filled.step, notes=(*plan.notes, *notes))
+    plan = replace(plan, frozen=frozen_names(form), adapter_rank=adapter_rank(form))
     broken = mistakes(plan.model, Partition(plan.counts)) if plan.counts else []
     if broken:
         raise BadInput(*(f"{source}: partition: {mistake}" for mistake in broken))

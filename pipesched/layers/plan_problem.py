@@ -83,7 +83,8 @@ class PlanProblem:
     that split no backward there. `clusters` are the orders of its devices that are allowed, by what they are called;
     empty where there is one. The `shared` layers are on all devices, a part on each, and those of the `model` in
     stages; with `either_vocabulary` that of embedding and head is open. The `encoder` feeds the first stage; where it
-    has a device of its own, `cluster` has the others.
+    has a device of its own, `cluster` has the others. `frozen` are names of layers of which nothing trains,
+    `adapter_rank` the rank of the adapters (LoRA) that alone train in all others; None: their weights train.
     """
 
     model: Model
@@ -108,6 +109,8 @@ class PlanProblem:
     either_vocabulary: bool = False
     shared: tuple[LayerType, ...] = ()
     encoder: Encoder | None = None
+    frozen: tuple[str, ...] = field(default=(), compare=False)
+    adapter_rank: int | None = field(default=None, compare=False)
     _pieces: dict[Choice, tuple[PlanProblem, ...]] = field(init=False, compare=False, repr=False, default_factory=dict)
 
     @property

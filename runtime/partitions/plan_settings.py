@@ -54,6 +54,7 @@ class PlanSettings:
             "partition": list(self.plan.best.partition.counts),
             "recompute": list(self.plan.best.partition.recompute_counts()),
             "restricted_to": list(self.words),
+            "notes": list(self.settings.notes),
         }
         return {
             name: {"text" if isinstance(value, str) else "args": value} | told
@@ -75,10 +76,31 @@ def settings_of(form: PartitionFormat, plan: Plan, free: Plan, words: tuple[str,
         told = f"{form.name}: not supported: the order of this plan; it runs {runs} (`plan --for {form.name}`)"
         return PlanSettings(form, free, refusal=told)
     try:
-        settings = form.write(staged_plan(plan.problem, plan.best, figures(form, plan, free)))
+        untrained = untrained_note(form, plan.problem)
+        settings = form.write(staged_plan(plan.problem, plan.best, (*figures(form, plan, free), *untrained)))
     except BadInput as error:
         return PlanSettings(form, free, refusal=error.mistakes[0], words=words)
+    settings = replace(settings, notes=(*settings.notes, *untrained))
     return PlanSettings(form, free, plan, settings, words=words)
+
+
+def untrained_note(form: PartitionFormat, problem: PlanProblem) -> tuple[str, ...]:
+    """A note that a plan does not train all weights which the settings do not say; none for formats that serve.
+
+    No format writes a setting that freezes layers or adds adapters.
+    """
+    frozen = ", ".join(problem.frozen)
+    if form.limits.forwards_only or not (frozen or problem.adapter_rank):
+        return ()
+    if problem.adapter_rank is None:
+        return (
+            f"{form.name}: the plan's layers {frozen} are frozen; these settings do not freeze them: the job must.",
+        )
+    none = f", in all layers but {frozen}" if frozen else ""
+    return (
+        f"{form.name}: in the plan only adapters of rank {problem.adapter_rank} train{none}; these settings neither "
+        "add them nor freeze the weights: the job must.",
+    )
 
 
 def staged_plan(problem: PlanProblem, candidate: Candidate, lines: tuple[str, ...] = ()) -> StagedModel:

@@ -23,6 +23,16 @@ def with_frozen_layers(form: PlanFile) -> PlanFile:
     return found
 
 
+def frozen_names(form: PlanFile) -> tuple[str, ...]:
+    """Names of the layers of which nothing trains, in their order."""
+    return tuple(dict.fromkeys(layer.name for layer in form.layers or () if layer.frozen and layer.name))
+
+
+def adapter_rank(form: PlanFile) -> int | None:
+    """Rank of the adapters that alone train; None where weights do."""
+    return None if form.model is None or form.model.lora is None else form.model.lora.rank
+
+
 def notes_on_frozen(form: PlanFile) -> list[str]:
     """Notes on backwards that are not split, and taken for that of the input."""
     found = dict.fromkeys(

@@ -79,8 +79,6 @@ def first_plan(plan: PlanProblem) -> FirstPlan | None:
     own = plan.model.parameters
     if own.gather or own.reduce or own.step or plan.cluster.slowness:
         return None
-    if plan.model.before_training and plan.cluster.transfer:
-        return None  # its formulas send a gradient to every stage
     sums = LayerSums(plan)
     found = [_Orders(plan, sums, choice).best() for choice in plan.choices]
     return min((one for one in found if one is not None), key=lambda one: one.step.total, default=None)
@@ -243,9 +241,14 @@ class _Orders:
             for column in zip(*((row.forward, row.backward) for row in rows), strict=True)
         )
         lag, m = int(self._plan.cluster.transfer / self._plan.tick), self._plan.microbatches
+        gradients = np.stack([self._by_device(self._gradient_lags(row.counts, lag)) for row in rows])
         if self._chunks == 1:
-            return one_f_one_b_ends(forward[:, :, 0], backward[:, :, 0], lag, m)
-        return interleaved_ends(forward, backward, lag, m)
+            return one_f_one_b_ends(forward[:, :, 0], backward[:, :, 0], lag, gradients[:, :, 0], m)
+        return interleaved_ends(forward, backward, lag, gradients, m)
+
+    def _gradient_lags(self, counts: tuple[int, ...], lag: int) -> Ticks:
+        """Ticks of a gradient to each stage: 0 to one of layers before all that train, since none is sent there."""
+        return np.where(np.cumsum(counts) <= self._plan.model.before_training, 0, lag)
 
     def _plan_of(self, name: str, row: _Row, ends: list[int]) -> FirstPlan:
         plan, m = self._plan, self._plan.microbatches

@@ -15,14 +15,17 @@ import numpy as np
 Ticks = np.ndarray[Any, Any]
 
 
-def one_f_one_b_ends(forward: Ticks, backward: Ticks, lag: int, microbatches: int) -> Ticks:
+def one_f_one_b_ends(forward: Ticks, backward: Ticks, lag: int, gradient_lag: Ticks, microbatches: int) -> Ticks:
     """The end of each device's last backward, in ticks; `forward[r, i]` and `backward[r, i]` are device i's in plan r.
 
-    In step k device i runs forward k + p - 1 - i and then backward k, those that there are.
+    An activation takes `lag` to the next device, a gradient `gradient_lag[r, i]` to device i. In step k device i runs
+    forward k + p - 1 - i and then backward k, those that there are.
     """
     devices = forward.shape[1]
     warm_up = np.arange(devices - 1, -1, -1)
-    along = np.cumsum(backward + lag, axis=1, dtype=forward.dtype)
+    sent = np.zeros_like(backward)  # by device i to the one before it
+    sent[:, 1:] = gradient_lag[:, :-1]
+    along = np.cumsum(backward + sent, axis=1, dtype=forward.dtype)
     free, ends = np.zeros_like(forward), np.zeros_like(forward)
     known = _Steps(1, 0, microbatches - devices)
     k = 1 - devices
@@ -40,12 +43,13 @@ def one_f_one_b_ends(forward: Ticks, backward: Ticks, lag: int, microbatches: in
     return free
 
 
-def interleaved_ends(forward: Ticks, backward: Ticks, lag: int, microbatches: int) -> Ticks:
+def interleaved_ends(forward: Ticks, backward: Ticks, lag: int, gradient_lag: Ticks, microbatches: int) -> Ticks:
     """Ends of interleaved 1F1B with several chunks a device, in groups of as many micro-batches as there are devices.
 
-    `forward[r, i, c]` is that of chunk c. Needs two devices or more that divide the micro-batches. In step t device i
-    runs its forward number t + p - 1 - i + (v - 1) p and then its backward number t - (p - 1 - i), those that there
-    are: what either waits for on another device ran a step before.
+    `forward[r, i, c]` is that of chunk c, `gradient_lag[r, i, c]` what a gradient takes to it. Needs two devices or
+    more that divide the micro-batches. In step t device i runs its forward number t + p - 1 - i + (v - 1) p and then
+    its backward number t - (p - 1 - i), those that there are: what either waits for on another device ran a step
+    before.
     """
     rows, devices, chunks = forward.shape
     group, total = devices * chunks, microbatches * chunks
@@ -58,6 +62,7 @@ def interleaved_ends(forward: Ticks, backward: Ticks, lag: int, microbatches: in
     # By step within a group of micro-batches: [step, plan, device].
     forwards = np.moveaxis(forward[:, np.arange(devices), which], 1, 0)
     backwards = np.moveaxis(backward[:, np.arange(devices), back], 1, 0)
+    lags = np.moveaxis(gradient_lag[:, np.arange(devices), back], 1, 0)
     free, ends, given = (np.zeros((rows, devices), forward.dtype) for _ in range(3))
     known = _Steps(group, devices - 1, total - 1 - int(first[0]))
     t = -int(first[0])
@@ -71,7 +76,7 @@ def interleaved_ends(forward: Ticks, backward: Ticks, lag: int, microbatches: in
         ends = np.where(running, np.maximum(free, arrival) + forwards[at], ends)
         free = np.where(running, ends, free)
         if t >= 0:
-            arrival = given[:, after] + lag
+            arrival = given[:, after] + lags[at]
             if back[at, -1] == chunks - 1:
                 arrival[:, -1] = 0
             running = (returned >= 0) & (returned < total)

@@ -21,7 +21,8 @@ from pipesched.results.solution import Status
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
-from runtime.partitions.catalogue import PARTITION_FORMATS
+from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat
+from runtime.partitions.plan_limits import restricted
 from runtime.partitions.plan_settings import figures, settings_of
 from tests.support.report_text import report_text
 
@@ -210,3 +211,55 @@ def test_what_settings_say_is_what_their_runtime_takes(tmp_path: Path, capsys: p
     main(words)
     printed = capsys.readouterr().out
     assert "with these settings, in its own order" in printed and "that megatron can express and run" in printed
+
+
+SHAPE = {"layers": 6, "hidden": 512, "vocabulary": 8000, "attention": {"heads": 8}, "ffn": 1024, "sequence": 256}
+UNTRAINED: list[tuple[dict[str, Any], str | None]] = [
+    ({"layers": LAYERS}, None),
+    (
+        {"layers": [layer | {"frozen": layer["name"] != "head"} for layer in LAYERS]},
+        "the plan's layers embedding, moe are frozen; these settings do not freeze them: the job must.",
+    ),
+    (  # behind a layer that trains, where a backward is left
+        {"layers": [layer | {"frozen": layer["name"] == "head"} for layer in LAYERS]},
+        "the plan's layers head are frozen; these settings do not freeze them: the job must.",
+    ),
+    (
+        {"model": SHAPE | {"frozen": ["embedding"]}},
+        "the plan's layers embedding are frozen; these settings do not freeze them: the job must.",
+    ),
+    (
+        {"model": SHAPE | {"lora": {"rank": 16}}},
+        "in the plan only adapters of rank 16 train, in all layers but embedding, head; these settings neither add them "
+        "nor freeze the weights: the job must.",
+    ),
+]
+
+
+@pytest.mark.parametrize("form", [*PARTITION_FORMATS], ids=lambda form: form.name)
+@pytest.mark.parametrize(("layers", "said"), UNTRAINED)
+def test_settings_say_what_their_plan_does_not_train(
+    form: PartitionFormat, layers: dict[str, Any], said: str | None
+) -> None:
+    """One note, at the head of the file and in `--json` too; none where all trains, and none of formats that serve."""
+    rates = {"sustained_tflops": 300, "memory": 60, "pipeline_bandwidth": 25}
+    more = {"hardware": rates} if "model" in layers else {}
+    whole = plan_problem_from({"devices": 2, "microbatches": 4, "placement": "linear"} | layers | more)
+    if form.limits.forwards_only:
+        model = replace(whole.model, layers=tuple(replace(one, forward_only=True) for one in whole.model.layers))
+        whole = replace(whole, model=model)
+    problem, words = restricted(whole, form.name, form.limits)
+    choice, partition = Choice("linear", 1), Partition((4, 4))
+    own = problem.problem(choice, partition)
+    best = Candidate(choice, partition, simulate(own, HEURISTICS["1f1b"].order(own)), "1f1b")
+    plan = Plan(problem, Status.FEASIBLE, None, (ChoiceResult(choice, None, best),), best)
+    found = settings_of(form, plan, plan, words)
+    assert found.settings is not None, found.refusal
+    expected = [] if said is None or form.limits.forwards_only else [f"{form.name}: {said}"]
+    noted = [line for line in found.settings.notes if "the job must" in line]
+    assert noted == expected
+    assert [line for line in found.settings.text.splitlines() if "the job must" in line] == [
+        f"# {one}" for one in noted
+    ]
+    for one in found.document().values():
+        assert isinstance(one, dict) and one["notes"] == list(found.settings.notes)

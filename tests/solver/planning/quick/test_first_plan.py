@@ -20,13 +20,17 @@ from runtime.partitions.plan_limits import restricted
 from solver.planning.quick.first_plan import first_plan
 
 
-def model(devices: int, microbatches: int, memory: float, experts: bool, **more: Any) -> PlanProblem:
+def model(
+    devices: int, microbatches: int, memory: float, experts: bool, also: dict[str, Any] | None = None, **more: Any
+) -> PlanProblem:
+    """`also` are more keys of the model, `more` of the file."""
     shape: dict[str, Any] = {
         "layers": 14, "hidden": 2048, "vocabulary": 64000, "attention": {"heads": 16}, "ffn": 8192, "sequence": 2048,
         "flash": False, "parallel": {"tensor": 2, "data": 2},
     }  # fmt: skip
     if experts:
         shape |= {"dense_layers": 2, "mtp_layers": 1, "experts": {"number": 8, "per_token": 2, "ffn": 2048}}
+    shape |= also or {}
     rates = {"sustained_tflops": 300, "memory": memory, "pipeline_bandwidth": 25, "tensor_bandwidth": 200,
              "data_bandwidth": 50}  # fmt: skip
     return plan_problem_from(
@@ -65,6 +69,26 @@ def test_times_peaks_and_rules(target: str | None) -> None:
         assert why_not_expressible(plan.model, first.partition, plan.recompute_rule) is None
         assert first.choice in plan.choices and (not plan.schedules or first.schedule in plan.schedules)
     assert found >= 12 and again >= 2
+
+
+@pytest.mark.parametrize("frozen", [["embedding", "dense"], ["embedding", "dense", "moe"]])
+def test_frozen_layers_are_timed_as_the_simulator_does(frozen: list[str]) -> None:
+    """No gradient is sent to stages of frozen layers alone, however long a transfer takes."""
+    found = stopped = 0
+    for devices, microbatches, chunks, transfer in product((2, 4), (4, 12), (1, 2), (0.01, 0.7, 20)):
+        also = {"frozen": frozen, "dense_layers": 9}
+        plan = model(devices, microbatches, 60, True, also, chunks=chunks, transfer=transfer)
+        first = first_plan(plan)
+        assert first is not None
+        own = first.candidate(plan)
+        stages = own.timeline.problem.stages
+        found += 1
+        stopped += any(stage.forward_only for stage in stages[:-1])
+        assert validate(own.timeline) == []
+        assert step_time(plan, own) == first.step
+        assert measure(own.timeline).peak_memory == pytest.approx(list(first.peak_memory))
+        assert measure(own.timeline).idle(plan.objective) == pytest.approx(first.idle)
+    assert found == 24 and stopped >= 8
 
 
 def test_less_memory_is_never_faster_and_recomputes_where_it_must() -> None:

@@ -17,12 +17,16 @@ from solver.planning.quick.chunk_memory import peaks
 from solver.planning.quick.order_ends import Ticks, interleaved_ends, one_f_one_b_ends
 
 
-def ends(forward: list[int], backward: list[int], lag: int, m: int, p: int, kind: type = np.int64) -> list[int]:
+def ends(
+    forward: list[int], backward: list[int], lag: int, m: int, p: int, kind: type = np.int64, frozen: int = 0
+) -> list[int]:
     v = len(forward) // p
-    both: list[Ticks] = [np.array(each, kind).reshape(v, p).T[None] for each in (forward, backward)]
+    gradients = [0 if stage < frozen else lag for stage in range(p * v)]
+    columns: list[Ticks] = [np.array(each, kind).reshape(v, p).T[None] for each in (forward, backward, gradients)]
     if v == 1:
-        return [int(end) for end in one_f_one_b_ends(both[0][:, :, 0], both[1][:, :, 0], lag, m)[0]]
-    return [int(end) for end in interleaved_ends(both[0], both[1], lag, m)[0]]
+        one, two, three = (column[:, :, 0] for column in columns)
+        return [int(end) for end in one_f_one_b_ends(one, two, lag, three, m)[0]]
+    return [int(end) for end in interleaved_ends(columns[0], columns[1], lag, columns[2], m)[0]]
 
 
 def drawn(rng: Random) -> tuple[dict[str, Any], str]:
@@ -49,6 +53,21 @@ def test_ends_and_peaks_are_the_simulator_s(seed: int) -> None:
     assert own == [device_reach(timeline, device)[1] * problem.tick for device in range(p)]
     activation = np.array(document["memory"]["activation"]).reshape(-1, p).T
     assert list(peaks(activation, m)) == [int(each) for each in measure(timeline).peak_memory]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_ends_with_frozen_stages_are_the_simulator_s(seed: int) -> None:
+    """To the first stages, which train nothing, no gradient is sent: its time is not waited for."""
+    rng = Random(f"frozen {seed}")
+    document, name = drawn(rng)
+    times, p, m = document["times"], document["devices"], document["microbatches"]
+    frozen = rng.randint(1, len(times["forward"]))
+    times["transfer"] += 1
+    problem = problem_from({key: document[key] for key in document if key != "memory"} | {"frozen": frozen})
+    timeline = simulate(problem, schedule_named(name).order(problem))
+    backward = [0] * frozen + times["backward"][frozen:]
+    own = ends(times["forward"], backward, times["transfer"], m, p, frozen=frozen)
+    assert own == [device_reach(timeline, device)[1] * problem.tick for device in range(p)]
 
 
 @pytest.mark.parametrize("chunks", [1, 3])
