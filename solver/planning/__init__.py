@@ -1,1 +1,1 @@
-"""The search for plans: partitions, placements, recomputation and orders, with one lower bound over all of them."""
+"""Search for plans: partition, placement, recomputation and order of passes, with a lower bound over all plans."""

@@ -1,4 +1,4 @@
-"""Bounds over all plans of a problem that several searches proved, or that need none, as one result says them."""
+"""Lower bounds over all plans of a plan problem: the mean load, and the bounds of two searches in one result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ OF_ALL = "Of all plans with a layer on every stage"
 
 
 def by_load(problem: PlanProblem) -> tuple[ChoiceResult, ...]:
-    """The bound of each placement before a search: the work of the model, spread over the devices."""
+    """Return for each allowed placement a result without a plan, whose bound is the model's work per device.
+
+    No search is needed for this bound; it is in the time unit of the file.
+    """
     return tuple(
         ChoiceResult(choice, mean_load(problem, choice) * problem.tick, evidence=MeanLoad())
         for choice in problem.choices
@@ -27,9 +30,11 @@ def by_load(problem: PlanProblem) -> tuple[ChoiceResult, ...]:
 
 
 def with_bounds_of(narrow: Plan, wide: Plan) -> Plan:
-    """A plan with the bounds of a search that allowed all that its own does, where these are higher.
+    """Return `narrow` with the lower bounds of `wide` for each placement where these are higher.
 
-    Of variants each has its own, and the plan as it is.
+    `wide` is the result of a search over a superset of the plans of `narrow`, so that its bounds are valid for both.
+    The certificate and the status are updated. Where either result consists of variants, `narrow` is returned
+    unchanged.
     """
     if narrow.variants or wide.variants:
         return narrow
@@ -48,7 +53,10 @@ def with_bounds_of(narrow: Plan, wide: Plan) -> Plan:
 
 
 def _higher(narrow: ChoiceResult, wide: ChoiceResult | None) -> ChoiceResult:
-    """The result of a placement with the bound of another one where it is higher; where that has no plan, none."""
+    """Return the placement's result `narrow` with the bound of `wide` where that is higher.
+
+    A `wide.lower_bound` of None means that the placement was proved to have no plan: then `wide` itself is returned.
+    """
     if wide is None or narrow.lower_bound is None:
         return narrow
     if wide.lower_bound is None:
@@ -59,5 +67,5 @@ def _higher(narrow: ChoiceResult, wide: ChoiceResult | None) -> ChoiceResult:
 
 
 def none_below(problem: PlanProblem, bound: Fraction) -> str:
-    """A bound in the file's unit, as a sentence."""
+    """Return a sentence that no plan has a value below `bound`, in the file's time unit."""
     return f"none is below {plain(float(bound))} {problem.time_unit}".rstrip()

@@ -1,4 +1,4 @@
-"""Budget of a plan search: seconds, or CP-SAT's own units, which repeat on every run."""
+"""Budget of a plan search: wall-clock seconds, or CP-SAT's deterministic work units for reproducible results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class BudgetParams:
-    """Steps in which the time of a plan search is given out; `deterministic` work is in CP-SAT's units."""
+    """Sizes of the shares in which a plan search spends its time limit, in seconds or units of deterministic work."""
 
     least_step: float = tuned(0.2, "s or units, and of shorter limits this share of the whole", 0.01, 1)
     reason_seconds: float = tuned(1.0, "s or units at least, for the reason why there is no plan", 0.1, 100)
@@ -35,7 +35,10 @@ Result = TypeVar("Result")
 
 
 class Budget:
-    """Hands out parts of the time limit. Units are counted as spent when they are handed out, used or not."""
+    """Hand out shares of the time limit, or of the deterministic work, to the steps of a plan search.
+
+    Work units are subtracted when they are handed out; `give_back` and `solved` return those that were not used.
+    """
 
     def __init__(self, limits: Limits, stop: Event) -> None:
         self.limits, self.stop = limits, stop
@@ -45,66 +48,78 @@ class Budget:
 
     @property
     def seconds(self) -> float:
-        """Since the search began."""
+        """Wall-clock seconds since the search began."""
         return time.monotonic() - self._begin
 
     @property
     def left(self) -> float:
-        """Seconds, or units."""
+        """Budget that is left, in seconds, or in work units where work is counted; never negative."""
         return max(0.0, self.limits.seconds - self.seconds) if self._units is None else self._units
 
     @property
     def whole(self) -> float:
-        """Of all that there was, in seconds or units."""
+        """The whole budget given at the beginning, in seconds, or in work units where work is counted."""
         return self.limits.seconds if self.limits.deterministic is None else self.limits.deterministic
 
     @property
     def least_step(self) -> float:
-        """The least that is given to a search at once: of a short limit so little that several have a turn."""
+        """Smallest share given to one step, in seconds or work units.
+
+        Scaled down for budgets under 1 so several steps get one.
+        """
         return _PARAMS.least_step * min(1.0, self.whole)
 
     @property
     def workers(self) -> int:
-        """The number of searches that may run at once; counted work is done by one."""
+        """Number of searches that may run at the same time: 1 where work is counted, for reproducible results."""
         return 1 if self._units is not None else self.limits.workers or os.cpu_count() or 1
 
     def within(self, work: Callable[[], Result], least: float) -> Result | None:
-        """Work that asks `over` between its steps, and is ended in the middle of one where the time is over: then None.
+        """Run `work` and return its result, or None if the time limit interrupted it.
 
-        It has no less than so many seconds. A limit of none is that of a plan found at once, which only a stop ends;
-        counted work is ended by nothing.
+        `work` calls `over` between its steps, and may also be interrupted within one. At least `least` seconds are
+        allowed. With a time limit of 0 only the user's stop interrupts; where work is counted nothing does.
         """
         if self._units is not None:
             return work()
         return within(Deadline.after(max(self.left, least) if self.whole > 0 else inf, self.stop), work)
 
     def took(self, seconds: float) -> None:
-        """A plan took so long to be validated."""
+        """Record that validating one plan took `seconds`; `slowest_plan` keeps the maximum."""
         self.slowest_plan = max(self.slowest_plan, seconds)
 
     def over(self) -> bool:
-        """True if nothing is left, or the user has stopped the search."""
+        """True if the budget is spent or the user has stopped the search."""
         return self.stop.is_set() or self.left <= 0
 
     def parameters(self, most: float) -> Parameters:
-        """For one call of CP-SAT that takes so much at most."""
+        """Take at most `most` seconds or work units from the budget; return the parameters of one CP-SAT call."""
         given = self._take(most)
         deterministic = None if self._units is None else given
         workers = self.limits.workers if self._units is None else 1
         return Parameters(given, deterministic, self.limits.seed, workers)
 
     def for_reason(self) -> Parameters:
-        """For one call of CP-SAT that says why there is no plan, after the search: beyond the limit by little."""
+        """Return the parameters of the CP-SAT call that explains, after the search, why no plan exists.
+
+        May exceed the budget.
+        """
         most = max(_PARAMS.reason_seconds, min(_PARAMS.reason_share * self.whole, self.left))
         return Parameters(most, None if self._units is None else most, self.limits.seed, 1)
 
     def give_back(self, parameters: Parameters, used: float) -> None:
-        """Units that a call of CP-SAT did not use."""
+        """Return to the budget the work units that a CP-SAT call with `parameters` did not use.
+
+        `used` is its actual work.
+        """
         if self._units is not None and parameters.deterministic is not None:
             self._units += max(0.0, parameters.deterministic - used)
 
     def tries(self, most: float) -> Iterator[bool]:
-        """True as often as there is time for a try of something quick: so many seconds, or a set number of times."""
+        """Yield True once for each try of a heuristic, for `most` seconds.
+
+        A fixed number of times if work is counted.
+        """
         until = self.left - most
         for _ in repeat(True) if self._units is None else repeat(True, _PARAMS.counted_tries if most > 0 else 0):
             if self.over() or (self._units is None and self.left <= until):
@@ -112,12 +127,19 @@ class Budget:
             yield True
 
     def late(self, most: float) -> Callable[[], bool]:
-        """True once so many seconds are over, or the user has stopped; where units are counted, only the latter."""
+        """Return a predicate that is True once `most` seconds have passed or the user has stopped.
+
+        Counted work ignores time.
+        """
         until = time.monotonic() + min(most, self.left)
         return self.stop.is_set if self._units is not None else lambda: self.over() or time.monotonic() >= until
 
     def progress(self, most: float) -> Callable[[], float]:
-        """Called before each step of a search: the share that is over of so many seconds, or of a number of steps."""
+        """Return a function for a step's loop that gives the share done, from 0 to 1.
+
+        The share is that of `most` seconds or, where work is counted, of the number of iterations these units stand
+        for; 1 if the user has stopped.
+        """
         given, begin, steps = self._take(most), time.monotonic(), count()
         if self._units is None:
             return lambda: 1.0 if self.stop.is_set() else (time.monotonic() - begin) / max(given, 1e-9)
@@ -125,14 +147,14 @@ class Budget:
         return lambda: 1.0 if self.stop.is_set() else next(steps) / most_steps
 
     def of_solve(self, most: float) -> Limits:
-        """For one solve that takes so much at most."""
+        """Take at most `most` seconds or work units from the budget; return the limits of one schedule search."""
         given = self._take(most)
         if self._units is None:
             return replace(self.limits, seconds=given)
         return replace(self.limits, deterministic=given, workers=1)
 
     def solved(self, limits: Limits, optimal: bool) -> None:
-        """Most of the units of a solve that came to its end."""
+        """Give most work units of a schedule search back to the budget, if it proved its optimum (`optimal`) early."""
         if self._units is not None and limits.deterministic is not None and optimal:
             self._units += _PARAMS.solve_uses * limits.deterministic
 

@@ -1,4 +1,4 @@
-"""Published schedules on one model: what is known of each, and all of them as a table."""
+"""Comparison of published schedules on one model: the result for each schedule, and the table of all."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ _NOT_APPLICABLE = "not applicable"
 
 @dataclass(frozen=True)
 class ComparedSchedule:
-    """A schedule by its name. `plan`: the search over its plans; None where it applies to none, for a `reason`.
+    """Result for one published schedule: the search over plans that use it, or the reason why it does not apply.
 
-    `unfit`: where no plan was found that fits the memory, one with the least memory lacking of those tried.
+    `plan`: the result of the search; None where the schedule does not apply to the problem, for the stated `reason`.
+    `unfit`: where no plan fits the memory, the plan with the smallest excess among those tried.
     """
 
     name: str
@@ -31,7 +32,7 @@ class ComparedSchedule:
 
     @property
     def best(self) -> Candidate | None:
-        """Its best plan, or the one that does not fit."""
+        """Best plan that fits the memory, else `unfit`; None if neither exists."""
         return self.unfit if self.plan is None or self.plan.best is None else self.plan.best
 
     @property
@@ -39,7 +40,7 @@ class ComparedSchedule:
         return self.plan is not None and self.plan.best is not None
 
     def record(self) -> dict[str, Any]:
-        """A row of `compare --json` of a plan file."""
+        """Return the row of this schedule in the output of `compare --json` for a plan file."""
         best, plan = self.best, self.plan
         found: dict[str, Any] = {
             "schedule": self.name,
@@ -76,7 +77,7 @@ class ComparedSchedule:
 
 
 class ModelComparison(tuple[ComparedSchedule, ...], Tabular):
-    """The schedules that are compared, the best first."""
+    """Table of the compared schedules, best first."""
 
     problem: PlanProblem
 
@@ -91,7 +92,7 @@ class ModelComparison(tuple[ComparedSchedule, ...], Tabular):
     __repr__, _repr_html_ = Tabular.__repr__, Tabular._repr_html_
 
     def records(self) -> list[dict[str, Any]]:
-        """A row for each schedule."""
+        """Return one row (a dictionary) for each schedule, in the order of the table."""
         return [row.record() for row in self]
 
     def said(self) -> str:
@@ -102,7 +103,7 @@ class ModelComparison(tuple[ComparedSchedule, ...], Tabular):
         return f"{self.problem.name!r}: best of {len(self)} schedules {best.name}, {value}"
 
     def plot(self) -> Picture:
-        """The picture of the best plan."""
+        """Return the picture of the best plan's timeline; BadInput if no plan fits the memory."""
         best = next((row.plan for row in self if row.fits), None)
         if best is None:
             raise BadInput("plot: found no plan that fits; allowed: a comparison with one")

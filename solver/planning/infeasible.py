@@ -1,4 +1,6 @@
-"""Why there is no plan: the device that lacks memory, by how much, and what would make a plan fit."""
+"""Explanation why no plan exists: the device that lacks memory, the amount, and the changes that would make a plan
+fit.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ Change = Callable[[PlanProblem], PlanProblem]
 @dataclass(frozen=True)
 @tunable
 class ReasonParams:
-    """Time for the reason why there is no plan."""
+    """Time limit for the parts of the explanation why no plan exists."""
 
     devices_seconds: float = tuned(
         1.0,
@@ -41,9 +43,10 @@ _PARAMS = ReasonParams()
 
 
 class Closest(NamedTuple):
-    """The partition of a placement that lacks least memory on its worst device: the device, what it needs and has.
+    """Partition of a placement whose worst device exceeds its memory by the least amount.
 
-    `order` is the published one that it is for; None: one micro-batch after the other.
+    `device` is that worst device; `needs` and `has` are its memory demand and capacity in memory units; `recomputed`
+    the layers recomputed. `order` is the published order assumed; None: one micro-batch in flight at a time.
     """
 
     choice: Choice
@@ -59,7 +62,10 @@ class Closest(NamedTuple):
 
 
 def why_no_plan(plan: PlanProblem, choices: Sequence[ChoiceSearch], budget: Budget) -> str:
-    """The reason of every placement, and what the one that is nearest to a plan lacks."""
+    """Explain why no plan exists: each placement's reason, then the partition closest to fitting the memory.
+
+    Changes of the problem that would make a plan fit, such as free recomputation or more devices, are named at the end.
+    """
     tried = [each for each in choices if each.stages <= plan.model.most_stages and _right_length(plan, each)]
     if plan.cluster.capacity is None or not tried:
         return reasons(choices)
@@ -72,7 +78,7 @@ def why_no_plan(plan: PlanProblem, choices: Sequence[ChoiceSearch], budget: Budg
 
 
 def reasons(choices: Sequence[ChoiceSearch]) -> str:
-    """Placements with the same reason together."""
+    """Return the reasons of the placements as one text; placements with the same reason share one clause."""
     by_reason: dict[str, list[str]] = {}
     for each in choices:
         by_reason.setdefault(each.reason, []).append(str(each.choice))
@@ -81,19 +87,22 @@ def reasons(choices: Sequence[ChoiceSearch]) -> str:
 
 
 def _right_length(plan: PlanProblem, search: ChoiceSearch) -> bool:
-    """True if a partition that is given has a number for each stage."""
+    """True if a partition given by the user has as many entries as the placement has stages, or none is given."""
     counts = search.plan.counts
     return len(counts) == search.stages if counts is not None else not plan.even
 
 
 def _orders(search: ChoiceSearch) -> list[Schedule | None]:
-    """The published orders that are allowed and apply; None: any order."""
+    """Return the allowed published orders that apply to this placement; [None] where any order is allowed."""
     names = search.plan.schedules
     return [search.order_of(name) for name in names if search.why_not(name) is None] if names else [None]
 
 
 def closest(plan: PlanProblem, choice: Choice, budget: Budget, order: Schedule | None = None) -> Closest | None:
-    """The partition whose worst device lacks least, by CP-SAT; None where none was found in time."""
+    """Return the partition whose worst device exceeds its memory by the least amount, minimized by CP-SAT.
+
+    None if CP-SAT found no solution in its time.
+    """
     ask()
     model = LeastExcess(plan, choice, order)
     answer = solve_model(model.partitions.cp, budget.for_reason(), budget.stop)
@@ -120,7 +129,7 @@ def _said(plan: PlanProblem, one: Closest) -> str:
 
 
 def _changes(plan: PlanProblem) -> Iterator[tuple[Change, str]]:
-    """Possibilities that the file leaves out, each with its description."""
+    """Yield each relaxation of the problem that the file does not allow, with its description for the user."""
     if plan.recompute is not Decide.FREE and plan.model.recomputes:
         yield lambda one: replace(one, recompute=Decide.FREE), "recomputation (decide.recompute: free)"
     if plan.recompute is Decide.FREE and plan.recompute_rule is not RecomputeRule.ANY:
@@ -133,7 +142,7 @@ def _changes(plan: PlanProblem) -> Iterator[tuple[Change, str]]:
 
 
 def _enough(change: Change, words: str, tried: Sequence[ChoiceSearch], budget: Budget) -> str:
-    """A sentence on whether a change alone would make a plan fit."""
+    """Return a clause that says if `change` alone would make some plan fit the memory; `words` describes the change."""
     found = []
     for each in tried:
         own = change(each.plan)
@@ -148,9 +157,10 @@ def _enough(change: Change, words: str, tried: Sequence[ChoiceSearch], budget: B
 
 
 def _devices(plan: PlanProblem, budget: Budget) -> str:
-    """The number of devices that would make a plan fit, where all are alike and the partition is not given.
+    """Return a clause with the number of devices that would make a plan fit the memory; empty if unknown.
 
-    By doubling and bisection; a larger number may not fit where layers are spread evenly.
+    Only for equal devices and a free partition. The number is found by doubling and bisection, so it need not be the
+    least: where layers are spread evenly, a larger number of devices may not fit although a smaller one does.
     """
     cluster, capacity = plan.cluster, plan.cluster.capacity or ()
     if cluster.links or cluster.slowness or len({*capacity}) != 1 or plan.counts is not None:
@@ -171,7 +181,7 @@ def _devices(plan: PlanProblem, budget: Budget) -> str:
 
 
 def _fits(plan: PlanProblem, devices: int, budget: Budget) -> bool:
-    """True if some placement on so many devices was found to have a partition that fits."""
+    """True if on `devices` equal devices some placement was found to have a partition that fits the memory."""
     wider = replace(plan, cluster=plan.cluster.of_equal(devices))
     for choice in plan.choices:
         with suppress(BadInput):

@@ -1,4 +1,4 @@
-"""Of a few plans, whatever the memory, the one that lacks least of it: what is said where none was found that fits."""
+"""Plan with the least memory excess among a few plans made without regard to memory, for the message that none fits."""
 
 from __future__ import annotations
 
@@ -26,19 +26,28 @@ from solver.planning.partitions.starting import recomputing
 
 @lru_cache(maxsize=1)
 def least_lacking(problem: PlanProblem) -> Candidate | None:
-    """The least lack, then the least value; None where nothing applies."""
+    """Return the trial plan with the least memory excess, of equal ones that of the least value.
+
+    None if no order applies.
+    """
     return min(_roomy_plans(problem), key=lambda one: (lacking(problem, one)[0], one.value), default=None)
 
 
 def lacking(problem: PlanProblem, candidate: Candidate) -> tuple[float, int]:
-    """The memory that is lacking where most is, and the device."""
+    """Return the largest memory excess over capacity among the devices, in memory units, and the device that has it.
+
+    The excess is negative where every device has memory to spare.
+    """
     peaks = measure(candidate.timeline).peak_memory
     rooms = problem.all_devices.capacity or (Fraction(0),) * len(peaks)
     return max((peak - float(room), device) for device, (peak, room) in enumerate(zip(peaks, rooms, strict=True)))
 
 
 def what_is_lacking(problem: PlanProblem) -> str:
-    """A sentence of that plan, where memory is limited and it does not fit; else nothing."""
+    """Return a sentence about the trial plan with the least memory excess.
+
+    Empty if it fits or memory is not limited.
+    """
     capacity = problem.all_devices.capacity
     best = None if capacity is None else least_lacking(problem)
     if best is None or capacity is None:
@@ -72,7 +81,7 @@ def _roomy_plans(problem: PlanProblem) -> Iterator[Candidate]:
 def _of_shares(
     roomy: PlanProblem, choice: Choice, partition: Partition, name: str, order: Callable[[Problem], Schedule]
 ) -> Iterator[Candidate]:
-    """Nothing recomputed, and everything; none where the order does not apply."""
+    """Yield a plan without recomputation and one with all layers recomputed; nothing if `order` does not apply."""
     for share in (Fraction(0), Fraction(1)):
         own = recomputing(roomy, partition.counts, share)
         one = roomy.problem(choice, own)

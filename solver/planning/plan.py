@@ -1,4 +1,4 @@
-"""`plan`: partition, placement, recomputation and order together, with one lower bound over all plans allowed."""
+"""The `plan` function: search partition, placement, recomputation and order together, with one bound over all plans."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from solver.planning.search.published_orders import PublishedOrders
 @dataclass(frozen=True)
 @tunable
 class PlanParams:
-    """Beyond the time limit; steps between which a plan search asks for it can take seconds on long problems."""
+    """Times allowed beyond the time limit, since steps of a plan search on long problems can take seconds."""
 
     least_seconds: float = tuned(1.0, "s that a search has, however short its limit", 0, 10)
     evening_seconds: float = tuned(
@@ -51,12 +51,12 @@ def plan(
     *,
     seconds: float | None = None,
 ) -> Plan:
-    """The best plan found, and what is proved of all plans that the problem allows.
+    """Return the best plan found, with a lower bound over all plans that the problem allows.
 
-    `seconds` is the time limit, instead of that of the `limits`. `report` is called at every step; setting `stop` ends
-    the search with what was found. With a deterministic limit the same problem and seed give the same plan on every
-    run. `start` is a plan to go on from, of this problem or one with other costs: where it is valid here, the result is
-    never worse. `BadInput` for an unknown schedule, and for what is no model.
+    `seconds` is the time limit and replaces that of `limits`. `report` is called at every step; setting `stop` ends the
+    search with the best plan found. With a deterministic limit the same problem and seed give the same plan on every
+    run. `start` is a plan to start from, of this problem or one with other costs: where it is valid here, the result is
+    never worse. Raises `BadInput` for an unknown schedule and for an argument that is no plan problem.
     """
     refuse_other("plan", problem, PlanProblem, A_PLAN_PROBLEM)
     limits = limits_from("plan", limits, seconds)
@@ -64,7 +64,7 @@ def plan(
 
 
 def plan_from(starts: Iterable[Candidate], problem: PlanProblem, limits: Limits, report: Report, stop: Event) -> Plan:
-    """`plan` from any number of plans on; of several variants of the problem each is, in a race."""
+    """Search like `plan`, starting from any number of plans; the variants of a problem are searched in a race."""
     given = list(starts)
     if problem.variants:
         rows = raced(lambda own, *how: plan_from([*given, *own], *how), problem.variants, limits, report, stop)
@@ -88,7 +88,7 @@ def plan_from(starts: Iterable[Candidate], problem: PlanProblem, limits: Limits,
 
 
 def _best_of(asked: PlanProblem, found: Plan, rows: Sequence[Raced[str]], stop: Event) -> Plan:
-    """The best variant's plan, with what is proved of all of them."""
+    """Return the best variant's plan, with the results of all variants and a bound over all of them."""
     seconds = sum(row.plan.wall_seconds for row in rows if row.plan is not None)
     known = [row for row in rows if row.plan is None or row.plan.certificate is not None]
     variants = tuple(
@@ -112,7 +112,7 @@ def _best_of(asked: PlanProblem, found: Plan, rows: Sequence[Raced[str]], stop: 
 
 
 def _result(search: Placements) -> Plan:
-    """The plan when the search is over."""
+    """Return the plan with status, certificate and notes when the search is over."""
     bound, best = search.bound, search.best
     reason = ""
     with search.errors_noted("why there is no plan"):
@@ -138,7 +138,7 @@ def _result(search: Placements) -> Plan:
 
 
 def _certificate(search: Placements, bound: Fraction) -> Certificate:
-    """The least over the placements, each with what was proved of it."""
+    """Return the certificate of `bound`, the least bound of all placements, with the bound and argument of each."""
     said = []
     for each in search.choices:
         if each.bound is None:

@@ -9,7 +9,11 @@ from fractions import Fraction
 
 @dataclass(frozen=True)
 class PlanProgress:
-    """A moment: seconds, the best value and the bound in the file's unit, placements settled, and what is under way."""
+    """State of a plan search at one moment.
+
+    `seconds` since the start; best value and lower bound in the file's unit; number of placements settled, of all
+    `choices`; and the step under way.
+    """
 
     seconds: float
     value: Fraction | None

@@ -1,4 +1,4 @@
-"""Several plan problems of which the best plan is wanted: time goes to those that may still have it."""
+"""Race between several plan problems of which only the best plan is wanted: time goes to those that may have it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NO_TIME = "not tried: no time was left"
 @dataclass(frozen=True)
 @tunable
 class RaceParams:
-    """The time of a race."""
+    """Least time of a search in a race."""
 
     least_search: float = tuned(1.5, "s or units that a search gets at least, so that fewer problems have one", 0.1, 60)
 
@@ -41,10 +41,11 @@ _PARAMS = RaceParams()
 
 @dataclass
 class Raced(Generic[K]):
-    """State of one problem in the race. `bound`: no pipeline of it is below; `dropped`: why it was searched no further.
+    """State of one problem in the race.
 
-    No step is below `least`: some device has no less than the mean of what all compute and reduce. `first` is a plan
-    that was found without a search; `step` is that of the `plan`, or else of the first one.
+    `bound`: lower bound of its pipeline; `least`: lower bound of its training step, from the mean of the work,
+    reductions and optimizer steps over the devices. `plan`: the best found; `first`: a plan made without a search.
+    `step` is the training step of `plan`, or of `first`. `dropped`: the reason why the problem is searched no further.
     """
 
     key: K
@@ -58,13 +59,13 @@ class Raced(Generic[K]):
 
     @property
     def start(self) -> Candidate | None:
-        """The best plan known, with its timeline."""
+        """The best plan known, with its timeline; None if there is none."""
         if self.plan is not None and self.plan.best is not None:
             return self.plan.best
         return None if self.first is None else self.first.candidate(self.problem)
 
     def take(self, found: Plan) -> None:
-        """Result of a search that starts from the known plan."""
+        """Record the result of a search that started from the best plan known."""
         self.plan = found
         if found.certificate is None:
             self.dropped = found.reason
@@ -77,13 +78,13 @@ class Raced(Generic[K]):
 def raced(
     search: Search, problems: Mapping[K, PlanProblem], limits: Limits, report: Report, stop: Event
 ) -> list[Raced[K]]:
-    """Each problem with the best plan that `search` found, the least step first, then by bound; without a plan last.
+    """Return each problem with the best plan found by `search`: least training step first, those without a plan last.
 
-    First each gets a plan by a simulation of each placement, the least steps by their bounds first. One whose bound is
-    no less than the best step is out, and so, once there is a plan, is what has had no turn when the time is over,
-    which is said. Of those that are left the better half goes on, from their plans, for as long again,
-    down to one (successive halving: Jamieson and Talwalkar 2016). Times of different problems are compared: they must
-    do the same work, in one unit.
+    First each problem gets a plan by one simulation per placement, in order of the bounds of their steps. A problem
+    whose bound is not less than the best step is dropped; so is one not yet tried when the time is over and some plan
+    is known. Of the remaining problems the better half continues from its plans with as much time again, down to one
+    (successive halving: Jamieson and Talwalkar 2016). The times of the problems are compared, so they must do the same
+    work in one unit.
     """
     return raced_on(search, list(starmap(entered, problems.items())), limits, report, stop)
 
@@ -91,9 +92,9 @@ def raced(
 def raced_on(
     search: Search, entries: Iterable[Raced[K]], limits: Limits, report: Report, stop: Event
 ) -> list[Raced[K]]:
-    """`raced` from entries that may have first plans: of these only the best are searched, in their order.
+    """Run `raced` on entries that may already have first plans.
 
-    So many that each search has its least time in each round. The others keep their first plans.
+    Only the best of these are searched, as many as get the least time in each round. The others keep their first plans.
     """
     race = _Race(search, sorted(entries, key=lambda one: one.least), limits, report, stop)
     race.run()
@@ -107,7 +108,7 @@ class _Race(Generic[K]):
         self._time = TimeShares(limits)
 
     def run(self) -> None:
-        """A first plan of each at once, then rounds among fewer and fewer, the best first, which drop others."""
+        """Make a first plan of each problem, then search in rounds among half as many each time."""
         if any(one.first is not None for one in self.entries):
             left = self._open(one for one in self.entries if one.first is not None)
             left = left[: self._searchable(len(left))]
@@ -129,7 +130,7 @@ class _Race(Generic[K]):
                 one.dropped = NO_TIME
 
     def _searchable(self, number: int) -> int:
-        """Number of problems that there is time to search, with rounds of halves after the first."""
+        """Return how many of `number` problems there is time to search, counting the later rounds."""
         least = _PARAMS.least_search
         while number > 1 and self._time.whole < least * number * (1 + (number - 1).bit_length()):
             number -= 1
@@ -150,7 +151,7 @@ class _Race(Generic[K]):
         one.take(found if one.plan is None else with_bounds_of(found, one.plan))
 
     def _still_wins(self, one: Raced[K]) -> bool:
-        """True if it may have the best plan; otherwise that is noted."""
+        """True if the problem may still have the best plan; else the reason is recorded in `dropped`."""
         if self._stop.is_set() or (one.plan is not None and one.plan.value == one.plan.lower_bound):
             return False
         best = min((other.step.total for other in self.entries if other.step is not None), default=None)
@@ -160,7 +161,9 @@ class _Race(Generic[K]):
 
 
 def entered(key: K, problem: PlanProblem) -> Raced[K]:
-    """State of a problem before any plan: its bounds, and whether its parameters alone lack room."""
+    """Return the state of a problem before any plan: bounds, and `dropped` if its parameters alone exceed the
+    memory.
+    """
     cluster, capacity = problem.cluster, problem.cluster.capacity
     load = min(mean_load(problem, choice) for choice in problem.choices) * problem.tick
     known = () if problem.step is None else (problem.step.reduction, problem.step.optimizer)

@@ -1,4 +1,4 @@
-"""Partitions that a search left out by bounds that the check does not verify: their orders searched once more."""
+"""Recheck of partitions that a search excluded by bounds which the certificate check cannot verify itself."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ from solver.limits import Limits
 def may_be_left_out(
     plan: PlanProblem, choice: Choice, bound: Fraction, one: SolvedPartition, limits: Limits, stop: Event
 ) -> bool | None:
-    """True if no plan with this partition is below the bound; None where the proof did not end.
+    """Return True if no plan with the partition of `one` is below `bound`, False if one is, None if unknown in time.
 
-    By its own certificate, else by the published schedules where only such are allowed, else by CP-SAT's search.
+    The proof is its own certificate, else a simulation of the published schedules where only these are allowed, else a
+    CP-SAT search for a schedule below the bound.
     """
     finding = partition_finding(plan, bound, choice, one)
     if finding.verdict in (Verdict.VERIFIED, Verdict.REFUSED):
@@ -46,12 +47,15 @@ def may_be_left_out(
 
 
 def is_partition(plan: PlanProblem, one: SolvedPartition) -> bool:
-    """True if a search over all partitions can meet it."""
+    """True if the partition is one that the search over all partitions of this model can contain."""
     return not mistakes(plan.model, one.partition)
 
 
 def _published_value(plan: PlanProblem, choice: Choice, one: SolvedPartition) -> Fraction | float:
-    """The least of the published schedules that are allowed, apply and fit; infinite where there is none."""
+    """Return the least value of the allowed published schedules that apply and fit the memory.
+
+    Infinite if there is none.
+    """
     problem, values = plan.problem(choice, one.partition), list[Fraction]()
     for name in plan.schedules:
         try:

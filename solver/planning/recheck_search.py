@@ -1,4 +1,4 @@
-"""Recheck of the search over all partitions that a plan's bound needs: a second model, other parameters."""
+"""Recheck of the search over all partitions that a plan's bound rests on, with a second model or other parameters."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ from solver.planning.search.fixed_order import provable
 def recheck_search(
     plan: PlanProblem, choice: Choice, bound: Fraction, evidence: PlanEvidence, limits: Limits, stop: Event
 ) -> bool | None:
-    """True if again no plan is found below the bound; None where the search does not end in time."""
+    """Return True if it is proved again that no plan of the placement is below `bound`.
+
+    False if one may be, None if unknown.
+    """
     ticks = ceil(bound / plan.tick)
     if isinstance(evidence, AllPartitions):
         return _partitions_again(plan, choice, bound, leaving_out(evidence.solved, bound), limits, stop)
@@ -45,7 +48,10 @@ def recheck_search(
 def _partitions_again(
     plan: PlanProblem, choice: Choice, bound: Fraction, solved: Sequence[SolvedPartition], limits: Limits, stop: Event
 ) -> bool | None:
-    """All partitions but those that may be left out, each of which is looked at first."""
+    """Return True if no partition has a plan below `bound`, proved by device or by the master problem without `solved`.
+
+    Each solved partition is first rechecked by itself.
+    """
     ticks = ceil(bound / plan.tick)
     if applies(plan, choice) and ByDevice(plan, choice).refutes(ticks - 1):
         return True
@@ -70,9 +76,10 @@ def _order_again(
     limits: Limits,
     stop: Event,
 ) -> bool | None:
-    """For one published order: none is below where it does not apply.
+    """Return True if the published order `name` has no plan below `ticks` on the placement, or does not apply there.
 
-    Paths that the evidence lacks are added as partitions are found for which they are needed.
+    Critical paths of the evidence are recomputed; further ones are added for each partition that the master still
+    finds.
     """
     paths, published = next((one for one in known if one.order == name), OrderPaths(name, ())), schedule_named(name)
     if not published.same_for_all_costs or not provable(plan, choice):
@@ -92,7 +99,10 @@ def _order_again(
 
 
 def _by_paths(master: Master, order: Schedule, ticks: int, limits: Limits, stop: Event) -> bool | None:
-    """True if the order has no partition below so many ticks; each one found adds a cut by its longest path."""
+    """Return True if no partition has a value below `ticks` under the order.
+
+    Each partition found adds a cut by its path.
+    """
     until = time.monotonic() + limits.seconds
     while True:
         answer = _refuted(master, ticks, replace(limits, seconds=max(0.0, until - time.monotonic())), stop)
@@ -112,14 +122,19 @@ def _unfit(plan: PlanProblem, choice: Choice, partition: Partition, order: Sched
 
 
 class _Answer(NamedTuple):
-    """`refuted`: there is no partition; else one, where the search came to its end."""
+    """Result of one search of the master problem.
+
+    `proved`: True if no partition is below the threshold, False if `partition` is, None if the search did not end.
+    """
 
     proved: bool | None
     partition: Partition | None = None
 
 
 def _refuted(master: Master, ticks: int, limits: Limits, stop: Event) -> _Answer:
-    """Search the master for a partition below so many ticks, with another seed."""
+    """Search the master problem for a partition below `ticks`, with a random seed other than that of the first
+    proof.
+    """
     if ticks <= 0:
         return _Answer(True)
     master.at_most(ticks - 1)
@@ -137,6 +152,6 @@ def _refuted(master: Master, ticks: int, limits: Limits, stop: Event) -> _Answer
 
 
 def _all(found: Iterable[bool | None]) -> bool | None:
-    """False where one is, else None where one is."""
+    """Return False if an entry is False, else None if one is None, else True."""
     every = list(found)
     return False if False in every else None if None in every else True

@@ -1,4 +1,4 @@
-"""Published schedules on one model, each with its best partition and placement, compared with the best of all plans."""
+"""Comparison of published schedules on one model, each with its best partition and placement, and of any order."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from solver.planning.time_shares import TimeShares, named
 @dataclass(frozen=True)
 @tunable
 class ComparedPlansParams:
-    """Time of the comparison of published schedules on one model."""
+    """Shares of the time limit in the comparison of published schedules on one model."""
 
     unfit_until: float = tuned(0.2, "of the time limit, until which those without a plan that fits are searched", 0, 1)
     until: float = tuned(0.6, "of the time limit, until which published ones are searched; then any order", 0, 1)
@@ -43,7 +43,7 @@ FREE = "free"  # the row of any order, as in a plan file
 
 
 def orders_of(problem: PlanProblem, name: str) -> Sequence[str]:
-    """The order itself; of Megatron's those with its groups of micro-batches, which it chooses among."""
+    """Return the orders that a row may run: `name` itself or, for Megatron's, also each micro-batch group size."""
     m, p = problem.microbatches, problem.cluster.devices
     if name != ORDER:
         return [name]
@@ -61,10 +61,11 @@ def compared_schedules(
     every: bool = False,
     elsewhere: bool = True,
 ) -> list[ComparedSchedule]:
-    """A row for each name, whose `orders` are those that it may run; and one named `free` for any order.
+    """Return one row for each name in `orders`, which may run any of its orders, and a row `free` for any order.
 
-    Where no placement of the file can run a schedule, all others are tried (`elsewhere`). Sorted by value, what does
-    not fit last. `every`: each has its first plan, whatever the time.
+    Where no placement of the file can run a schedule, all others are tried if `elsewhere`. Rows are sorted by value;
+    those without a plan that fits the memory are last. With `every` each schedule gets its first plan even after the
+    time limit.
     """
     time = TimeShares(limits)
     rows, asked = _first(problem, orders, time, report, stop, every, elsewhere)
@@ -99,9 +100,9 @@ def _first(
     every: bool,
     elsewhere: bool,
 ) -> tuple[dict[str, ComparedSchedule], dict[str, PlanProblem]]:
-    """Each schedule with a plan found at once: many fit no memory, and the others share the time; and what was asked.
+    """Return for each schedule a row with a plan made at once, and the plan problem it was made for.
 
-    Orders that are the same for all costs come first: the others are searched for and may take long.
+    Orders that do not depend on the costs come first, since the others are searched for and may take long.
     """
     rows, asked = dict[str, ComparedSchedule](), dict[str, PlanProblem]()
     for name in sorted(orders, key=lambda each: not schedule_named(each).same_for_all_costs):
@@ -136,7 +137,10 @@ def _rank(row: ComparedSchedule) -> tuple[bool, bool, Fraction]:
 
 
 def _choices(problem: PlanProblem, orders: Sequence[str], elsewhere: bool) -> tuple[tuple[Choice, ...], str]:
-    """The file's placements that run one of these orders, else, `elsewhere`, all others that do; and why none does."""
+    """Return the placements of the file that run one of `orders`, else, if `elsewhere`, all others that do.
+
+    The second value is the reason where none does.
+    """
     chunks = sorted({1, 2, *(choice.chunks for choice in problem.choices)})
     others = [
         *(Choice("interleaved", number) for number in chunks if number > 1),

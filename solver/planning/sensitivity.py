@@ -1,7 +1,7 @@
 """Sensitivity to changes of model or hardware: each changed plan problem is planned again, over all its placements.
 
-The search begins at the best plan. Its result is a plan of the changed problem, and no plan of it is below its bound.
-Of the bound without the change there remains at least what is left when all that it could save is taken off.
+The search starts from the best plan. Its result is a plan of the changed problem with a lower bound. Where a change can
+save at most a known time, the old bound minus that time is also a bound of the changed problem.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _GIBIBYTES, _MORE_GIBIBYTES = ("GiB", "GB"), 8
 
 @dataclass(frozen=True)
 class Change:
-    """A change in words, the plan found with it, and a time in the file's unit that none of its plans is below.
+    """A change in words, the plan found with it, and a lower bound of the changed problem in the file's time unit.
 
-    `slower`: it can only cost time; the others can only save it.
+    `slower`: True if the change can only cost time; otherwise it can only save time.
     """
 
     text: str
@@ -43,7 +43,10 @@ class Change:
         return self.plan.value == self.lower_bound
 
     def brings(self, without: Plan) -> tuple[Fraction, Fraction] | None:
-        """Least and most share by which the best value of all plans changes, whatever was not found; None: unknown."""
+        """Return the least and the greatest relative change of the optimal value, from the bounds.
+
+        None where unknown.
+        """
         now, before = self.plan.value, without.value
         if not now or not before or not without.lower_bound:
             return None
@@ -53,7 +56,7 @@ class Change:
 
 
 class Changed(NamedTuple):
-    """A problem after one change, which shortens no schedule by more than it `saves`; None: by an unknown time."""
+    """A problem after one change, which shortens no schedule by more than `saves`; None: by an unknown time."""
 
     text: str
     problem: PlanProblem
@@ -61,7 +64,7 @@ class Changed(NamedTuple):
 
 
 def changed_problems(problem: PlanProblem) -> Iterator[Changed]:
-    """The problems after one change each."""
+    """Yield the problems after one change each: faster last layer, more memory, shared vocabulary, slower links."""
     last = problem.model.layers[-1]
     every = f"every {last.name}" if sum(one.name == last.name for one in problem.model.sequence) > 1 else last.name
     yield Changed(f"{every} 10 % faster", _with_last(problem, _faster(last)), _saved(problem, last))
@@ -91,7 +94,7 @@ def changed_problems(problem: PlanProblem) -> Iterator[Changed]:
 
 
 def sensitivity(found: Plan, limits: Limits, stop: Event | None = None) -> list[Change]:
-    """The changes, each with an equal share of the limits; those that bring most come first."""
+    """Return the changes, each planned with an equal share of the limits, sorted by the value of their plan."""
     problems = list(changed_problems(found.problem))
     work = None if limits.deterministic is None else limits.deterministic / len(problems)
     each = replace(limits, seconds=limits.seconds / len(problems), deterministic=work)
@@ -105,7 +108,7 @@ def sensitivity(found: Plan, limits: Limits, stop: Event | None = None) -> list[
 
 
 def _faster(layer: LayerType) -> LayerType:
-    """Times of nine tenths; the tick is made finer by as much."""
+    """Return the layer with all times multiplied by 0.9."""
     return replace(
         layer,
         forward=layer.forward * _FASTER,
@@ -116,7 +119,7 @@ def _faster(layer: LayerType) -> LayerType:
 
 
 def _saved(problem: PlanProblem, layer: LayerType) -> Fraction:
-    """The time that its passes take less in all: no chain of waits gets shorter by more."""
+    """Return the most time by which a faster `layer` can shorten a schedule: the sum over all its passes."""
     number = sum(one.name == layer.name for one in problem.model.sequence)
     longest = max(layer.full_backward, layer.backward + (layer.weight or 0))
     return problem.microbatches * number * (1 - _FASTER) * (layer.forward + longest)

@@ -1,4 +1,4 @@
-"""One time limit for several searches of plans, one after another, and their progress as that of one."""
+"""One time limit shared by several plan searches that run one after another, and their joint progress reports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from solver.planning.progress import Report
 @dataclass(frozen=True)
 @tunable
 class TimeSharesParams:
-    """One time limit for several searches."""
+    """Least time of one search among several."""
 
     least_seconds: float = tuned(0.2, "s for one search, even where the time is over", 0, 10)
 
@@ -22,34 +22,34 @@ _PARAMS = TimeSharesParams()
 
 
 class TimeShares:
-    """Parts of the time limit, or of the units of work where these are counted."""
+    """Hand out parts of the time limit, or of the work units where work is counted, to successive searches."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits, self._begin, self._units = limits, monotonic(), 0.0
 
     @property
     def seconds(self) -> float:
-        """Since the first began."""
+        """Seconds since the first search began."""
         return monotonic() - self._begin
 
     @property
     def whole(self) -> float:
-        """Seconds in all, or units of work."""
+        """The whole limit in seconds, or in work units where work is counted."""
         return self._limits.seconds if self._limits.deterministic is None else self._limits.deterministic
 
     def spent(self, share: float = 1) -> bool:
-        """True if this share of all is spent."""
+        """True if at least `share` of the whole limit is spent."""
         limits = self._limits
         if limits.deterministic is not None:
             return self._units >= share * limits.deterministic
         return self.seconds >= share * limits.seconds
 
     def none(self) -> Limits:
-        """For what is found at once."""
+        """Return limits of zero, for searches that only make their first plan."""
         return replace(self._limits, seconds=0, deterministic=None if self._limits.deterministic is None else 0)
 
     def part(self, share: float, among: int) -> Limits:
-        """For the next of so many searches, which together end when this share of all is spent."""
+        """Return the limits of the next of `among` searches, which together end when `share` of the whole is spent."""
         limits = self._limits
         seconds = max(_PARAMS.least_seconds, (share * limits.seconds - self.seconds) / among)
         if limits.deterministic is None:
@@ -60,5 +60,5 @@ class TimeShares:
 
 
 def named(report: Report, name: str, before: float) -> Report:
-    """A report of one search among others, which began so many seconds ago."""
+    """Return a report function for one of several searches: adds its name and `before`, the seconds before it began."""
     return lambda moment: report(replace(moment, seconds=moment.seconds + before, phase=f"{name}: {moment.phase}"))

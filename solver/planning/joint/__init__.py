@@ -1,1 +1,1 @@
-"""Partition and order changed together: simulated annealing over both, every step simulated."""
+"""Joint search over partition and order by simulated annealing; every proposal is simulated."""

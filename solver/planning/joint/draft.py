@@ -1,4 +1,4 @@
-"""A draft: a partition as plain numbers, quick to change, and what its stages cost in whole ticks and memory units."""
+"""Partitions as tuples of integers (drafts), fast to change, and their stage costs in ticks and memory units."""
 
 from __future__ import annotations
 
@@ -22,14 +22,21 @@ KINDS: tuple[PassKind, ...] = (F, B, W, BW)
 
 
 class Draft(NamedTuple):
-    """Stage k of a chain has the layers from cuts[k] to before cuts[k + 1]; so many of each recomputation mode."""
+    """Partition as integers: stage k of a chain has the layers from cuts[k] up to, not including, cuts[k + 1].
+
+    `recomputed[k][w]` is the number of layers of stage k recomputed in mode w of `StageSums.ways`.
+    """
 
     cuts: tuple[int, ...]
     recomputed: tuple[tuple[int, ...], ...]
 
 
 class Costs(NamedTuple):
-    """By kind of pass, as in `KINDS`, and stage: time, memory taken at its start, given at its end; and by stage."""
+    """Costs of the stages of a draft, in ticks and memory units.
+
+    `ticks`, `takes` (memory allocated at the start) and `gives` (memory freed at the end) have shape (kinds, stages)
+    with the rows of `KINDS`; `static` has the memory of parameters and optimizer state by stage.
+    """
 
     ticks: Array
     takes: Array
@@ -38,9 +45,9 @@ class Costs(NamedTuple):
 
 
 class StageSums:
-    """Sums over the layers of a model, from the first one on: a stage's costs are differences of two.
+    """Prefix sums of the layers' times and memory, so that the costs of a stage are differences of two entries.
 
-    `slowness` has an entry for each stage of a chain, as in `Cluster`; empty: layers take their own times.
+    `slowness` has the device's time factor for each stage of a chain, as in `Cluster`; empty: all factors are 1.
     """
 
     def __init__(self, plan: PlanProblem, slowness: Sequence[Fraction] = ()) -> None:
@@ -76,7 +83,7 @@ class StageSums:
         return self._sums(lambda layer: Fraction(layer.name == name))
 
     def costs(self, draft: Draft) -> Costs:
-        """Of every stage of a chain."""
+        """Return the costs of every stage of a chain for this draft."""
         at = self._all[:, list(draft.cuts)]
         total = at[:, 1:] - at[:, :-1]
         ticks, (activation, freed, memory) = total[: len(KINDS)], total[len(KINDS) :]
@@ -100,17 +107,23 @@ class StageSums:
         return Costs(ticks, takes, gives, memory)
 
     def held(self, cuts: Sequence[int], stage: int) -> tuple[int, ...]:
-        """For each recomputation mode, the layers of a stage that it could be used for."""
+        """Return for each recomputation mode the number of layers of a stage to which the mode applies."""
         return tuple(int(sums[cuts[stage + 1]] - sums[cuts[stage]]) for sums in self._count)
 
     def room(self, draft: Draft, stage: int, way: int) -> int:
-        """The number of further layers of a stage that could be recomputed in this mode; each layer in one."""
+        """Return how many more layers of a stage could be recomputed in mode `way`.
+
+        A layer is recomputed in one mode only.
+        """
         kind = self.ways[way][0].name
         taken = sum(n for n, (of, _) in zip(draft.recomputed[stage], self.ways, strict=True) if of.name == kind)
         return self.held(draft.cuts, stage)[way] - taken
 
     def clipped(self, cuts: tuple[int, ...], recomputed: Sequence[Sequence[int]]) -> Draft:
-        """These cuts, with as much recomputed on each stage as its layers and the plan problem allow."""
+        """Return the draft with these cuts and the wanted numbers of recomputed layers, as far as each stage has them.
+
+        Where the plan problem asks to recompute always, all layers are recomputed in their first mode.
+        """
         rows = []
         for stage, wanted in enumerate(recomputed):
             left = {kind.name: number for (kind, _), number in zip(self.ways, self.held(cuts, stage), strict=True)}
@@ -123,7 +136,7 @@ class StageSums:
         return Draft(cuts, tuple(rows))
 
     def of_partition(self, partition: Partition) -> Draft:
-        """The draft of a partition."""
+        """Return the draft that describes `partition`."""
         rows = []
         for stage in range(partition.stages):
             known = {one[:2]: one.layers for one in partition.recomputed_on(stage)}
@@ -131,7 +144,7 @@ class StageSums:
         return Draft(tuple(accumulate(partition.counts, initial=0)), tuple(rows))
 
     def partition(self, draft: Draft) -> Partition:
-        """The partition of a draft."""
+        """Return the partition that `draft` describes."""
         rows = tuple(
             tuple(
                 Recomputed(kind.name, way.name, number)

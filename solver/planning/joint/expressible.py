@@ -1,4 +1,7 @@
-"""Partitions that recompute only what the plan problem's rule allows, made from others: no stage keeps more."""
+"""Change the recomputation of partitions to what the plan problem's rule (a framework's settings) can express.
+
+Each changed partition keeps no more activation memory on any stage than the original, where the rule allows that.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,11 @@ from solver.planning.joint.expressible_layers import ExpressibleLayers, Selected
 
 
 def told(plan: PlanProblem, partition: Partition) -> Partition:
-    """The partition, with as little more recomputed as the rule asks for; with the most where nothing saves as much."""
+    """Return the partition with recomputation that the plan problem's rule can express, adding as little as possible.
+
+    No stage keeps more activation memory than before; where the rule has no such setting, that with the most
+    recomputation is used. The partition is returned unchanged where the rule allows any layers.
+    """
     if plan.recompute_rule is RecomputeRule.ANY or plan.recompute is not Decide.FREE or not partition.recompute:
         return partition
     sums = StageSums(plan)
@@ -29,7 +36,10 @@ def told(plan: PlanProblem, partition: Partition) -> Partition:
 
 
 def fewer(plan: PlanProblem, partition: Partition) -> Iterator[Partition]:
-    """Partitions that recompute one step less."""
+    """Yield the partitions with the next smaller recomputation setting that the rule can express.
+
+    With the rule `first` there is one for each stage that recomputes; with the other rules at most one in all.
+    """
     sums = StageSums(plan)
     draft, ways = sums.of_partition(partition), SelectedModes(sums)
     if plan.recompute_rule is RecomputeRule.FIRST:
@@ -49,7 +59,7 @@ def fewer(plan: PlanProblem, partition: Partition) -> Iterator[Partition]:
 
 
 def _first(sums: StageSums, ways: SelectedModes, draft: Draft) -> Draft:
-    """Of each stage the least number of first layers that saves as much."""
+    """Return the draft in which each stage recomputes the fewest of its first layers that save as much memory."""
     wanted, rows = _kept(sums, draft), list(draft.recomputed)
     for stage, (begin, end) in enumerate(pairwise(draft.cuts)):
         for number in range(ways.most(begin, end) + 1):
@@ -60,7 +70,7 @@ def _first(sums: StageSums, ways: SelectedModes, draft: Draft) -> Draft:
 
 
 def _ways_to_say(rule: RecomputeRule, ways: SelectedModes, cuts: tuple[int, ...]) -> Iterator[ExpressibleLayers]:
-    """All that can be said, from nothing recomputed to everything."""
+    """Yield every recomputation setting that the rule can express, from none recomputed to all layers recomputed."""
     yield ExpressibleLayers()
     if rule is RecomputeRule.SAME:
         yield from (ExpressibleLayers(modules=number) for number in ways.lists)
@@ -71,5 +81,5 @@ def _ways_to_say(rule: RecomputeRule, ways: SelectedModes, cuts: tuple[int, ...]
 
 
 def _kept(sums: StageSums, draft: Draft) -> Array:
-    """The memory that a forward of each stage keeps."""
+    """Return the activation memory that a forward keeps on each stage, in memory units, shape (stages,)."""
     return sums.costs(draft).takes[KINDS.index(F)]

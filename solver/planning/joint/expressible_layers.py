@@ -1,4 +1,4 @@
-"""Recomputation that runtimes' settings can express, as rows of a draft, and read off them."""
+"""Recomputation settings of training frameworks: conversion between a setting and the rows of a draft."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from solver.planning.joint.draft import Draft, StageSums
 
 
 class ExpressibleLayers(NamedTuple):
-    """The `first` transformer layers of each stage; or `everything`; or the `modules` of a list, by its number."""
+    """One recomputation setting, the same on every stage.
+
+    Either the `first` transformer layers of each stage are recomputed whole, or `everything`, or in all layers only the
+    modules of the list with the index `modules` in `SelectedModes.lists`.
+    """
 
     first: int = 0
     everything: bool = False
@@ -21,7 +25,10 @@ class ExpressibleLayers(NamedTuple):
 
 
 class SelectedModes:
-    """Of a model's transformer and multi-token prediction layers, those recomputed whole and by modules."""
+    """Tables of the transformer and multi-token-prediction layers of a model and of the modes that recompute them.
+
+    A mode recomputes either the whole layer or selected modules of it.
+    """
 
     def __init__(self, sums: StageSums) -> None:
         self._sums = sums
@@ -43,21 +50,27 @@ class SelectedModes:
         ]
 
     def _number(self, name: str, ways: Sequence[str]) -> int | None:
-        """The first of these modes that a layer has."""
+        """Return the index in `StageSums.ways` of the first mode of the layer type `name` whose name is in `ways`.
+
+        Else None.
+        """
         known = (at for at, (kind, way) in enumerate(self._sums.ways) if kind.name == name and way.name in ways)
         return next(known, None)
 
     @property
     def lists(self) -> range:
-        """The numbers of the lists of modules, from those that say least."""
+        """Indices of the lists of modules that can be recomputed, from the list that saves the least memory."""
         return range(len(self._selections))
 
     def whole(self, row: Sequence[int]) -> int:
-        """The layers recomputed whole on a stage."""
+        """Return the number of layers that a stage's row recomputes whole."""
         return sum(number for number, is_whole in zip(row, self._is_whole, strict=True) if is_whole)
 
     def most(self, begin: int, end: int, with_mtp: bool = True) -> int:
-        """The number of a stage's layers that can be recomputed, from its first one on."""
+        """Return how many consecutive layers, from the first of the stage [begin, end) on, can be recomputed whole.
+
+        With `with_mtp` False the count stops at the first multi-token-prediction layer.
+        """
         first, last = bisect_left(self._at, begin), bisect_left(self._at, end)
         for at in range(first, last):
             if self._whole[at] is None or (self._mtp[at] and not with_mtp):
@@ -65,17 +78,17 @@ class SelectedModes:
         return last - first
 
     def most_of(self, cuts: Sequence[int]) -> int:
-        """The most transformer layers of any stage, of those that can be recomputed."""
+        """Return the largest number of leading transformer layers that any stage can recompute whole."""
         return max(self.most(begin, end, with_mtp=False) for begin, end in pairwise(cuts))
 
     def leading(self, begin: int, end: int, number: int, with_mtp: bool = True) -> tuple[int, ...]:
-        """A stage's row where its first so many layers are recomputed whole, as far as it has them."""
+        """Return the row of the stage [begin, end) with its first `number` layers, or as many as it can, recomputed."""
         first = bisect_left(self._at, begin)
         last = first + min(number, self.most(begin, end, with_mtp))
         return tuple(before[last] - before[first] for before in self._before)
 
     def told(self, cuts: tuple[int, ...], said: ExpressibleLayers) -> Draft:
-        """The draft of these cuts."""
+        """Return the draft with these cuts and the recomputation setting `said`."""
         stages = list(pairwise(cuts))
         if said.modules is not None:
             return Draft(cuts, tuple(self._row_of_list(said.modules, begin, end) for begin, end in stages))
@@ -91,7 +104,7 @@ class SelectedModes:
         return tuple(row)
 
     def said_by(self, rows: Sequence[Sequence[int]]) -> ExpressibleLayers:
-        """The recomputation of the rows or, where only that is expressible, of more layers."""
+        """Return the weakest setting that recomputes at least the layers of `rows`; it may recompute more."""
         used = {way for row in rows for way, number in enumerate(row) if number and self._is_modules[way]}
         if used and self._selections:
             fitting = (number for number in self.lists if used <= set(self._selections[number]))

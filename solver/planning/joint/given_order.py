@@ -1,4 +1,4 @@
-"""Time of a given order under any costs: longest paths through a graph that stays the same."""
+"""Objective value of a fixed order under changing stage costs: longest paths in a graph that is built once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from solver.planning.joint.draft import KINDS, Costs
 
 
 class GivenOrder:
-    """The graph of a timeline's order, whose passes are single tasks; `length`: the stages of a chain."""
+    """Precedence graph of a timeline's order, in which each pass is one task.
+
+    `length` is the number of stages of a chain.
+    """
 
     def __init__(self, timeline: Timeline, length: int) -> None:
         problem, columns = timeline.problem, timeline.schedule.columns
@@ -28,7 +31,7 @@ class GivenOrder:
         self._span = problem.objective.by_device
 
     def value(self, costs: Costs) -> int:
-        """The objective in ticks where everything starts as soon as it can."""
+        """Return the objective in ticks when every pass starts as soon as possible."""
         ticks = costs.ticks.ravel()[self._type]
         start = np.zeros(len(ticks), np.int64)
         compiled(reached)(*self._arcs, ticks, start, self._sequence)

@@ -1,4 +1,4 @@
-"""Bounds by loads, before anything is simulated: a time that no order is below, and a measure of imbalance."""
+"""Device loads of a draft: a lower bound on its objective for any order, and a penalty for uneven loads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from solver.planning.joint.draft import Costs
 @dataclass(frozen=True)
 @tunable
 class LoadsParams:
-    """Weight of uneven loads in the energy of a plan, which leads across plateaus."""
+    """Weight of uneven loads in the annealing energy, so that the search has a direction between plans of equal
+    value.
+    """
 
     unevenness: float = tuned(0.1, "of the root mean square of the devices' loads", 0, 1)
 
@@ -26,7 +28,10 @@ _PARAMS = LoadsParams()
 
 
 class Loads:
-    """Of one placement; `lags` are the times of transfers from each stage of a chain to the next."""
+    """Loads of the devices of one placement.
+
+    `lags` are the transfer times in ticks from each stage of a chain to the next.
+    """
 
     def __init__(self, plan: PlanProblem, placement: Placement, lags: Sequence[int]) -> None:
         self._length, self._each = len(placement.chains[0]), plan.microbatches / len(placement.chains)
@@ -37,7 +42,11 @@ class Loads:
         self._ways = plan.objective is Objective.MAKESPAN and len(placement.chains) == 1
 
     def bound(self, costs: Costs) -> float:
-        """The largest of load with the path to it, and of F and B alone also with the path back."""
+        """Return a lower bound on the objective in ticks for any order of passes.
+
+        It is the maximum over devices of the device's work. For the makespan on one chain the path to the device's
+        first stage is added, and also the work of F and B alone with the path there and back.
+        """
         forward, backward, weight, full = costs.ticks
         work = forward + np.minimum(backward + weight, full)
         gradient = np.minimum(backward, full) if self._splits else full
@@ -54,7 +63,10 @@ class Loads:
         return worst
 
     def uneven(self, costs: Costs) -> float:
-        """The root mean square of the loads, as a small part of a value: it leads across plateaus."""
+        """Return the penalty for uneven loads in ticks: a small multiple of the root mean square of the device loads.
+
+        Between drafts of equal objective it leads the annealing towards even loads.
+        """
         forward, backward, weight, full = costs.ticks
         work = forward + np.minimum(backward + weight, full)
         loads = np.array([float(work[held].sum()) for held in self._held]) * self._each

@@ -1,4 +1,6 @@
-"""Random changes of a draft and its order: layers move between stages, less or more is recomputed or in flight."""
+"""Random changes of a draft and its order: move layers between stages, recompute more or less, change those in
+flight.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from solver.planning.joint.recomputation import recomputation_of
 @dataclass(frozen=True)
 @tunable
 class JointMoveParams:
-    """Random changes of a partition."""
+    """Limits of the random changes of a partition."""
 
     most_trims: int = tuned(6, "stages, on which less is recomputed at once", 1, 100)
 
@@ -27,7 +29,7 @@ _PARAMS = JointMoveParams()
 
 
 class Proposal(NamedTuple):
-    """A draft with its costs, and an order that fits the memory."""
+    """A draft with its costs, and an order under which it fits the memory (`order` as in `OrderArrays`)."""
 
     draft: Draft
     costs: Costs
@@ -35,7 +37,7 @@ class Proposal(NamedTuple):
 
 
 class Moves:
-    """Proposes changes; `free_order`: whether the order may change too."""
+    """Generator of random changes of a draft and its order; with `free_order` False the order stays the same."""
 
     def __init__(
         self, plan: PlanProblem, choice: Choice, sums: StageSums, orders: OrderArrays, free_order: bool, random: Random
@@ -51,7 +53,7 @@ class Moves:
         self._again = recomputation_of(plan, sums, random)
 
     def propose(self, draft: Draft, order: Array) -> Proposal | None:
-        """A change that fits the memory; None where this one leads to none."""
+        """Return a randomly changed draft and order that fit the memory; None if the change drawn leads to none."""
         # What may change, layers twice as often: stages between neighbours, or all between two.
         recomputes, flies = self._recompute and self._limited, self._free_order and self._limited
         kinds = [0, 0] * self._cuts_move + [1] * recomputes + [2] * flies
@@ -68,7 +70,11 @@ class Moves:
         return self.repaired(after, order)
 
     def repaired(self, draft: Draft, order: Array) -> Proposal | None:
-        """More recomputed, or fewer micro-batches in flight, until the memory holds; then less, as far as it does."""
+        """Return the draft and order changed until they fit the memory; None if that fails.
+
+        More layers are recomputed, or (with a free order) fewer micro-batches kept in flight, device by device. Then
+        recomputation is removed again where the memory suffices without.
+        """
         costs = self._sums.costs(draft)
         for device in range(len(self._stages_of)) if self._limited else ():
             while not self._orders.fits(order, device, costs):
@@ -88,7 +94,10 @@ class Moves:
         )
 
     def _moved(self, cuts: tuple[int, ...]) -> tuple[int, ...] | None:
-        """All cuts between two stages by one place, once or twice; None where a stage would be empty."""
+        """Return the cuts with a random run of consecutive cuts moved by one place, once or twice.
+
+        None if a stage became empty.
+        """
         random, moved = self._random, list(cuts)
         for _ in range(2 if random.random() < 1 / 2 else 1):
             one = random.randrange(1, self._length)
@@ -104,7 +113,7 @@ class Moves:
         return tuple(moved)
 
     def _more_recomputed(self, draft: Draft, device: int) -> Draft | None:
-        """One layer more on some stage of the device; None where there is none left."""
+        """Return the draft with one more layer recomputed on a random stage of `device`; None if no more can be."""
         if not self._recompute:
             return None
         return self._again.more(draft, {stage % self._length for stage in self._stages_of[device]})
@@ -115,7 +124,7 @@ class Moves:
         return self._orders.shifted(order, device, stage, earlier)
 
     def _trimmed(self, proposal: Proposal) -> Proposal:
-        """Less recomputed on a few stages where the memory holds without."""
+        """Return the proposal with less recomputation on a few random stages, where the memory suffices without."""
         draft, costs, order = proposal
         for _ in range(_PARAMS.most_trims):
             less = self._again.less(draft)

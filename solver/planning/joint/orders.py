@@ -1,4 +1,6 @@
-"""The orders of a joint search as arrays: their value and memory under any costs, and a short annealing of them."""
+"""Orders of a joint search as integer arrays: their objective and memory under any stage costs, and a short
+annealing.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ from solver.planning.joint.draft import KINDS, Costs
 @dataclass(frozen=True)
 @tunable
 class PlanOrderParams:
-    """Short annealing of the order of a plan."""
+    """Parameters of the short annealing of a plan's order."""
 
     cooling: float = tuned(10.0, "times lower at the end", 1, 1000)
     evenness: float = tuned(0.1, "weight of the mean over devices in the energy", 0, 1)
@@ -35,16 +37,16 @@ _PARAMS = PlanOrderParams()
 
 
 class Found(NamedTuple):
-    """An order and what it takes, in ticks."""
+    """An order and its objective value in ticks."""
 
     value: int
     order: Array
 
 
 class OrderArrays:
-    """All orders of the passes of one timeline: an order is an array with a row for each device, padded with -1.
+    """Orders of the passes of one timeline, as arrays of shape (devices, most passes of a device) padded with -1.
 
-    Where the order is free, a full backward that is never better is two passes.
+    Where the order is free, full backwards are split into B and W if that is never worse.
     """
 
     def __init__(self, timeline: Timeline, length: int, lags: list[int], free_order: bool) -> None:
@@ -68,7 +70,7 @@ class OrderArrays:
         self._fullest = None if free_order else [_moments(schedule, d, length) for d in range(problem.devices)]
 
     def let(self, costs: Costs) -> None:
-        """Set the costs under which values are computed and annealing works from now on."""
+        """Set the stage costs used by `annealed` from now on; changes the arrays of the compiled code in place."""
         shop = self._shop
         for column, of in ((shop.ticks, costs.ticks), (shop.takes, costs.takes), (shop.gives, costs.gives)):
             column[:] = of.ravel()[self._type]
@@ -82,7 +84,7 @@ class OrderArrays:
                 self._opening[device] = before[held].min()
 
     def fits(self, order: Array, device: int, costs: Costs) -> bool:
-        """True if a device's memory suffices under these costs."""
+        """True if the memory of `device` suffices for `order` under these costs."""
         capacity = self._capacity[device]
         if capacity is None:
             return True
@@ -96,7 +98,10 @@ class OrderArrays:
         return int(costs.static[self._held[device]].sum()) + int(taken.max(initial=0)) <= capacity
 
     def annealed(self, order: Array, moves: int, temperature: float, seed: int) -> Found | None:
-        """The best order met in so many moves from one, none of them: this one; None if it runs in a cycle."""
+        """Return the best order met within `moves` annealing moves that start at `order`; 0 moves only evaluate it.
+
+        `temperature` is in mean pass durations. None if the order deadlocks (its waits form a cycle).
+        """
         n = len(self._type)
         place = np.full(n, -1, np.int64)
         rows = Rows(order.copy(), self.count.copy(), place, np.zeros(n, np.int64))
@@ -108,7 +113,10 @@ class OrderArrays:
         return None if found is None else Found(found[0], found[1].order)
 
     def shifted(self, order: Array, device: int, stage: int, earlier: bool) -> Array:
-        """Every forward of a stage one place earlier, past a backward, or later: one more micro-batch in flight."""
+        """Return the order with each forward of `stage` moved one place: earlier past a backward, or later.
+
+        With `earlier` one more micro-batch of the stage is in flight on the device, else one fewer.
+        """
         found = order.copy()
         row = found[device].tolist()[: int(self.count[device])]
         forward, at = self.forward, 0
@@ -124,13 +132,16 @@ class OrderArrays:
         return found
 
     def schedule(self, order: Array, name: str) -> Schedule:
-        """The schedule of an order."""
+        """Return `order` as a schedule with the given name."""
         rows = [order[device, :number].tolist() for device, number in enumerate(self.count.tolist())]
         return Schedule(self.units.schedule(rows).orders, name)
 
 
 def _moments(schedule: Schedule, device: int, length: int) -> tuple[Array, Array]:
-    """A row for each moment that may hold most: the micro-batches of each stage that wait for B, and those for W."""
+    """Return the micro-batches in flight at each moment that may need the most memory, as two arrays (moments, stages).
+
+    The first counts micro-batches that wait for their B, the second those that wait for their W.
+    """
     found = fullest(schedule, device)
     rows = np.zeros((2, len(found), length), np.int64)
     for at, held in enumerate(found):

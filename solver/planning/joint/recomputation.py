@@ -1,4 +1,4 @@
-"""Changes of what a draft recomputes: a layer more on a device, a layer less, and as much as other cuts allow."""
+"""Random changes of a draft's recomputation, within the rule of the plan problem: one layer more, one layer less."""
 
 from __future__ import annotations
 
@@ -16,20 +16,26 @@ Rows = Sequence[Sequence[int]]
 
 
 class Recomputation(Protocol):
-    """All draws are from one random generator."""
+    """Interface for random changes of a draft's recomputation; all random draws come from one generator."""
 
     def clipped(self, cuts: tuple[int, ...], recomputed: Rows) -> Draft:
-        """These cuts, with as much recomputed on each stage as there can be."""
+        """Return the draft with these cuts that recomputes as much of the wanted rows as the stages' layers allow."""
 
     def less(self, draft: Draft) -> Draft:
-        """One layer less, or as many as have to go with it; the draft itself where none is recomputed."""
+        """Return the draft with one layer less recomputed, or as many as the rule couples.
+
+        `draft` itself if none is recomputed.
+        """
 
     def more(self, draft: Draft, stages: set[int]) -> Draft | None:
-        """One layer more on some of these stages, or as many as have to go with it; None where there is none."""
+        """Return the draft with one more layer recomputed on some of `stages`, or as many as the rule couples.
+
+        None if none can be.
+        """
 
 
 def recomputation_of(plan: PlanProblem, sums: StageSums, random: Random) -> Recomputation:
-    """Any layers; or those that the plan problem's rule allows to be recomputed together."""
+    """Return the generator of changes for the plan problem's rule on which layers may be recomputed together."""
     if plan.recompute_rule is RecomputeRule.ANY or plan.recompute is not Decide.FREE:
         return AnyLayers(sums, random)
     ways = SelectedModes(sums)
@@ -39,7 +45,7 @@ def recomputation_of(plan: PlanProblem, sums: StageSums, random: Random) -> Reco
 
 
 class AnyLayers:
-    """Any layer of any stage."""
+    """Changes where any layer of any stage may be recomputed independently."""
 
     def __init__(self, sums: StageSums, random: Random) -> None:
         self._sums, self._random = sums, random
@@ -58,7 +64,7 @@ class AnyLayers:
 
 
 class FirstLayers:
-    """The first layers of each stage."""
+    """Changes where each stage recomputes a number of its own of first layers."""
 
     def __init__(self, ways: SelectedModes, random: Random) -> None:
         self._ways, self._random = ways, random
@@ -89,7 +95,10 @@ class FirstLayers:
 
 
 class SameLayers:
-    """`steps`: one number of first layers on all stages, then all layers; else all layers or none."""
+    """Changes where all stages use one setting.
+
+    With `steps` it is one number of first layers for all stages, up to all layers; without, all layers or none.
+    """
 
     def __init__(self, ways: SelectedModes, steps: bool) -> None:
         self._ways, self._steps = ways, steps
@@ -109,7 +118,12 @@ class SameLayers:
         return self._ways.told(draft.cuts, ExpressibleLayers(first - 1))
 
     def more(self, draft: Draft, stages: set[int]) -> Draft | None:
-        """Modules before whole layers. All stages change, these among them."""
+        """Return the draft with the next stronger setting, which recomputes modules before whole layers.
+
+        None if there is none.
+
+        The setting changes on all stages, and thereby on those of `stages`.
+        """
         if not stages:
             return None
         said, most = self._ways.said_by(draft.recomputed), self._ways.most_of(draft.cuts)

@@ -1,8 +1,8 @@
 """Simulated annealing over partitions and orders together, or over partitions alone where the order is given.
 
-A step moves a layer or two to other stages, or changes what is recomputed or in flight; the same order is simulated
-with the new costs, and where that is not much worse, it is annealed for a moment. What the search finds is a plan, not
-a proof: every candidate is validated where it is offered.
+A step moves one or two layers to other stages, or changes the recomputation or the micro-batches in flight. The same
+order is simulated with the new stage costs and, where its value is close to the best, improved by a short annealing of
+the order. The search finds plans and proves nothing; every candidate is validated by the caller that receives it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ from solver.planning.joint.orders import Found, OrderArrays
 @dataclass(frozen=True)
 @tunable
 class JointParams:
-    """Annealing of partitions and orders together; temperatures are shares of the value unless said."""
+    """Parameters of the annealing of partitions and orders together.
+
+    Temperatures are shares of the value unless noted.
+    """
 
     temperatures: tuple[float, ...] = tuned(
         (0.01 * 0.1**0.5, 0.01 * 0.1**1.5, 0.01, 0.01 * 0.1), "of the value, at first, round after round", 1e-6, 1
@@ -51,7 +54,7 @@ _PARAMS = JointParams()
 
 
 def _order_moves(passes: int) -> int:
-    """Moves of a short annealing of so many passes."""
+    """Return the number of moves of a short annealing of an order with `passes` passes."""
     return min(_PARAMS.most_order_moves, _PARAMS.order_work // passes)
 
 
@@ -60,9 +63,10 @@ _MOST_TICKS = 2**60
 
 
 def applies(candidate: Candidate) -> bool:
-    """True if its passes are single tasks of whole micro-batches, of times that the compiled code can add up.
+    """True if the joint search supports the candidate's problem.
 
-    Not counting what stages run for their parameters.
+    Its passes must be single tasks of whole micro-batches whose times, summed in ticks, fit 64-bit integers. Gathers,
+    reductions and optimizer steps of the stages are ignored here.
     """
     problem = passes_alone(candidate.timeline.problem, min)
     total = sum(stage.forward + stage.backward + (stage.weight or 0) + stage.fused for stage in problem.stages)
@@ -72,7 +76,7 @@ def applies(candidate: Candidate) -> bool:
 
 
 class _State(NamedTuple):
-    """A proposal that was evaluated, in ticks."""
+    """A proposal that was evaluated: its objective and its annealing energy in ticks."""
 
     value: int
     energy: float
@@ -80,9 +84,10 @@ class _State(NamedTuple):
 
 
 class JointSearch:
-    """From one candidate on; `best` is the best met, in ticks of the plan problem.
+    """Joint search that starts at one candidate; `best` is the best state met, in ticks of the plan problem.
 
-    What stages run for their parameters is left out, and added to the best met.
+    Gathers, reductions and optimizer steps of the stages are left out of the search and added to the best candidate at
+    the end.
     """
 
     def __init__(self, plan: PlanProblem, choice: Choice, start: Candidate, free_order: bool, seed: int) -> None:
@@ -110,14 +115,16 @@ class JointSearch:
 
     @property
     def value(self) -> int:
-        """The least value met, in ticks."""
+        """Smallest objective value met, in ticks."""
         return self.best.value
 
     def run(self, progress: Callable[[], float]) -> bool:
-        """One round, until `progress`, the share of it that is over, is 1; True if it found something better.
+        """Run one round of annealing until `progress()`, the share of the round that is done, reaches 1.
 
-        Rounds cool from higher and lower temperatures in turn; where the order is free, every second one starts from
-        scratch.
+        True if `best` improved.
+
+        The starting temperatures of successive rounds cycle through a list. Where the order is free, every second round
+        restarts from the first partition; the others continue from the best state.
         """
         heats = _PARAMS.temperatures if self._effort else sorted(_PARAMS.temperatures)[:-1]
         anew, hot = bool(self._effort) and self._rounds % 2 == 0, heats[self._rounds % len(heats)]
@@ -131,7 +138,10 @@ class JointSearch:
         return better
 
     def _anew(self) -> _State:
-        """The first partition, with its order annealed from a high temperature where it is short."""
+        """Return the state in which a round restarts: the first partition, its order annealed from a high temperature.
+
+        For problems with many passes the first order is used unchanged, since annealing it would take too long.
+        """
         first = self._first
         if self._effort < _PARAMS.most_order_moves // 4:
             return first  # it would take too long
@@ -169,7 +179,7 @@ class JointSearch:
         return self._orders.annealed(proposal.order, 0, 1.0, 0)
 
     def candidate(self) -> Candidate:
-        """The best met, with exact times."""
+        """Return the best state met as a candidate with exact times."""
         proposal = self.best.proposal
         partition = self._sums.partition(proposal.draft)
         schedule = self._schedule
@@ -180,13 +190,13 @@ class JointSearch:
 
 
 def _of_microbatches(timeline: Timeline) -> Timeline:
-    """The timeline without what stages run for their parameters."""
+    """Return the timeline with only the passes of micro-batches, without gathers, reductions and optimizer steps."""
     problem = passes_alone(timeline.problem, min)
     return timeline if problem is timeline.problem else best_times(problem, uncompleted(timeline.schedule))
 
 
 def kernels_ready(candidate: Candidate, over: Callable[[], bool]) -> bool:
-    """True if the compiled code is there; waits for it until `over`."""
+    """True if the compiled code is ready; waits for it until `over()` is True."""
     kernels = kernels_for(passes_alone(candidate.timeline.problem, min))
     kernels.begin()
     return kernels.wait(over)

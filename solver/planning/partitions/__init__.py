@@ -1,1 +1,1 @@
-"""Partitions of one placement: the bound over all of them, cheap and balanced ones, and what fits in memory."""
+"""Partitions of the layers for one placement: lower bounds over all of them, balanced ones, and memory fit."""

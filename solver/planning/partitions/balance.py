@@ -1,6 +1,7 @@
-"""A balanced partition: layers moved one at a time until no device's load, with the path to it and back, can be less.
+"""Balanced partition by local search: layers move between stages until the largest device load cannot decrease.
 
-Nothing is proved by it. The master and the published orders start from it.
+The load counts the path from the first stage to the device and back. No bound is proved; the master problem and the
+search over published orders start from this partition.
 """
 
 from __future__ import annotations
@@ -26,9 +27,11 @@ from solver.planning.partitions.nearby import MOST_STAGES_FOR_PAIRS, recut
 def balanced(
     plan: PlanProblem, choice: Choice, fit: MemoryFit | None = None, start: Partition | None = None, ends: bool = True
 ) -> Partition:
-    """For one placement. Where `fit` is given, layers that have to be recomputed count; else memory does not.
+    """Return a balanced partition for one placement, by local search from `start` (or from an arbitrary partition).
 
-    `ends`: the path to a device and back counts with its load; else of equal loads those of more even stages are best.
+    With `fit` the layers that must be recomputed to fit the memory count in the loads; without, memory is ignored. With
+    `ends` the path to and from a device counts in its load; else ties of the largest load are broken by more even
+    stages only.
     """
     stages = len(choice.on(plan.cluster.devices).chains[0])
     costs, allowed = _Costs(plan, choice, fit, ends), np.array(plan.model.cuts)
@@ -57,7 +60,10 @@ def balanced(
 
 @lru_cache(maxsize=64)
 def balanced_loads(plan: PlanProblem, choice: Choice, ends: bool) -> Partition:
-    """Like `balanced` where memory does not count, so that nothing has to be recomputed; many searches begin there."""
+    """Return `balanced` without regard to memory and without free recomputation.
+
+    Cached, since many searches start there.
+    """
     if plan.recompute is Decide.FREE:
         return balanced_loads(replace(plan, recompute=Decide.NEVER), choice, ends)
     return balanced(plan, choice, ends=ends)
@@ -65,7 +71,11 @@ def balanced_loads(plan: PlanProblem, choice: Choice, ends: bool) -> Partition:
 
 @lru_cache(maxsize=64)
 def _moves(stages: int) -> tuple[Array, ...]:
-    """A row for each move of cuts by a place: of one; of two; of all between two stages, which passes on a layer."""
+    """Return arrays of cut moves by one place: rows that move one cut, two cuts, or all cuts between two stages.
+
+    Moving all cuts between two stages passes one layer from one of these stages to the other. Rows have an entry for
+    each cut.
+    """
     single = np.zeros((2 * (stages - 1), stages + 1), np.int64)
     for cut in range(1, stages):
         single[2 * cut - 2 : 2 * cut, cut] = -1, 1
@@ -79,7 +89,7 @@ def _moves(stages: int) -> tuple[Array, ...]:
 
 
 class _Costs:
-    """Sums of times from the first layer on, and what lists of cuts are worth."""
+    """Prefix sums of the layers' times, and the evaluation of many lists of cuts at once by loads."""
 
     def __init__(self, plan: PlanProblem, choice: Choice, fit: MemoryFit | None, ends: bool) -> None:
         self._fit = fit
@@ -108,7 +118,10 @@ class _Costs:
         self._sums: Array = np.array([work, sums(layers, _gradient), ahead, sums(first, _gradient)])
 
     def values(self, cuts: Array) -> list[tuple[int, float, float]]:
-        """Of each row: memory lacking; the largest load with head, or without W with head and tail; squares."""
+        """Return for each row of `cuts` the key to minimize: memory lacking, the largest load, sum of squared loads.
+
+        The largest load includes the path to the device or, without W, the path there and back.
+        """
         at = self._sums[:, cuts]
         work, gradient, ahead, behind = at[:, :, 1:] - at[:, :, :-1]
         again, lacking = np.zeros((len(cuts), len(self._held))), np.zeros(len(cuts), np.int64)

@@ -1,8 +1,9 @@
-"""A lower bound over all partitions of one placement: dynamic programming over the devices, for a value to be refuted.
+"""Lower bound over all partitions of one placement: a threshold is refuted by dynamic programming over the devices.
 
-Devices are taken from the one whose first stage is last. A state says where the stages of those taken begin and end, as
-far as others border on them; its label is the least time by which their stages are longer on the path there and back
-than without recomputation. No smaller label is worse. A value is refuted where no state is left.
+Devices are processed in descending order of their first stage. A state holds the cuts at which stages of processed
+devices border on stages of the others; its label is the least extra time on the path to the last stage and back, over
+that without recomputation and on the fastest device. Among states with equal cuts the least label dominates. A
+threshold is refuted if no state is left.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from solver.planning.partitions.stage_tables import StageTables
 @dataclass(frozen=True)
 @tunable
 class PartitionBoundParams:
-    """Dynamic programming over devices."""
+    """Limits of the dynamic programming over devices."""
 
     most_states: int = tuned(
         400_000, "states, each with its recomputation, beyond which nothing is refuted", 1000, 10**8
@@ -39,13 +40,17 @@ _PARAMS = PartitionBoundParams()
 
 
 def applies(plan: PlanProblem, choice: Choice) -> bool:
-    """True if a stage runs only passes of whole micro-batches, on one chain."""
+    """True if the bound supports the problem: whole micro-batches on one chain, no passes for parameters."""
     passes = plan.objective in (Objective.MAKESPAN, Objective.SPAN) and not plan.model.parameters.some
     return passes and choice.pieces == 1 and len(choice.on(plan.cluster.devices).chains) == 1
 
 
 def bound_by_device(plan: PlanProblem, choice: Choice, below: int | None, late: Callable[[], bool]) -> int:
-    """No plan is below so many ticks, or none below `below`, that of a known plan; the mean load where it is late."""
+    """Return a lower bound in ticks on every plan of the placement; the mean load where the method does not apply.
+
+    `below` is the value of a known plan: the bound never exceeds it, and equals it where no better plan exists.
+    Thresholds above the mean load are refuted one after the other, then by bisection, until `late()`.
+    """
     least = mean_load(plan, choice)
     if not applies(plan, choice) or late():
         return least
@@ -73,7 +78,7 @@ def bound_by_device(plan: PlanProblem, choice: Choice, below: int | None, late: 
 
 
 class ByDevice:
-    """The search over partitions of a placement with one chain."""
+    """Dynamic programming over the partitions of a placement with one chain."""
 
     def __init__(self, plan: PlanProblem, choice: Choice) -> None:
         placement = choice.on(plan.cluster.devices)
@@ -87,7 +92,10 @@ class ByDevice:
         self._given = None if plan.counts is None else np.array([0, *plan.counts]).cumsum()
 
     def refutes(self, value: int, late: Callable[[], bool] = lambda: False) -> bool:
-        """True if no partition has a plan of at most so many ticks; False also where it is late, or takes too many."""
+        """True if it is proved that no partition has a plan of at most `value` ticks.
+
+        False where such a partition may exist, where `late()` became True, or where there were too many states.
+        """
         cuts = {0: np.zeros(1, np.int64), self._stages: np.full(1, len(self._tables.places) - 1)}
         label, work = np.zeros(1, np.int64), np.zeros(1, np.int64)
         left = [each for _, own in self._order for each in own]
@@ -122,7 +130,7 @@ class ByDevice:
         return work
 
     def _cut(self, rows: PartitionRows, cut: int, stage: int, device: int, value: int) -> PartitionRows:
-        """Every place where a stage may begin or end, between the cuts that are known and as far as its load goes."""
+        """Return the rows extended by each position of cut `cut` between the known cuts, within the load limit."""
         known = sorted(rows.cuts)
         below, above = max(k for k in known if k < cut), min(k for k in known if k > cut)
         low, high = rows.cuts[below] + (cut - below), rows.cuts[above] - (above - cut)
@@ -141,7 +149,10 @@ class ByDevice:
         return found._replace(cuts=found.cuts | {cut: low[which] + np.arange(len(which)) - first[which]})
 
     def _least(self, rows: PartitionRows, live: list[int]) -> tuple[dict[int, Array], Array, Array]:
-        """Of rows with the same cuts as far as they matter, one of the least label."""
+        """Keep among rows that agree in the cuts `live` one with the least label.
+
+        Returns the cuts, labels and work of those kept.
+        """
         order = np.lexsort((rows.label, *(rows.cuts[cut] for cut in live)))
         known = np.stack([rows.cuts[cut][order] for cut in live])
         first = order[np.concatenate(([True], (known[:, 1:] != known[:, :-1]).any(axis=0)))]

@@ -1,7 +1,7 @@
-"""The critical path of a timeline: how often each stage's passes lie on the longest chain of waits that ends last.
+"""Critical path of a timeline as a Benders cut: the number of passes of each stage on the longest path of waits.
 
-For an order that is the same whatever the stages cost, the chain is there for all costs: its length is a lower bound
-on the makespan of every partition, linear in the costs of the stages (a Benders cut).
+In an order that does not depend on the stage costs, the same path exists for every partition. Its length, linear in the
+stage costs, is therefore a lower bound on the makespan of every partition.
 """
 
 from __future__ import annotations
@@ -16,16 +16,19 @@ from pipesched.schedule.timeline import Timeline
 
 @dataclass(frozen=True)
 class CriticalPath:
-    """`passes[kind, stage]` passes lie on it, and transfers of `lags` ticks in all."""
+    """Passes and transfers on a critical path.
+
+    `passes` has pairs ((kind, stage), number of passes on the path); `lags` is the total of the transfers in ticks.
+    """
 
     passes: tuple[tuple[tuple[PassKind, int], int], ...]
     lags: int
 
 
 def critical_path(timeline: Timeline, plan: PlanProblem) -> CriticalPath:
-    """Of the pass that ends last; ties are broken by the order of passes.
+    """Return the critical path to the pass that ends last; ties are broken by the order of passes.
 
-    Gradients count by the least that they take of all partitions of the plan.
+    The transfer of a gradient counts with the least time it has in any partition of the plan problem.
     """
     problem, schedule = timeline.problem, timeline.schedule
     present = set(schedule.passes())

@@ -1,7 +1,7 @@
-"""Time and memory of one device's stages, for many partitions at once: those that a value leaves.
+"""Load and memory tests of one device's stages, for many partitions at once, against a threshold to be refuted.
 
 The arguments are those of the rows that bound every partition (formulations/partition), and one more: where backwards
-are split, memory that B does not give back is occupied to the end of W.
+are split, memory that B does not free is occupied until the end of W.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from solver.planning.partitions.stage_tables import StageTables
 
 
 class PartitionRows(NamedTuple):
-    """Rows: the cuts that are known, by number; the labels and the work, in layers' own time, of the devices taken.
+    """Partial partitions as columns of arrays: one entry of each array for each partial partition.
 
-    `load` is that of the device's stages so far, in ticks a micro-batch; `again[k]` and `kept[k]` what stage k runs and
-    holds where some of it is recomputed; `longer` is by how much these stages are longer than without.
+    `cuts[n]` is the position of cut n. `label` is that of the dynamic programming, and `work` the work of the devices
+    taken in layer time without slowness. `load` is the load of the current device's stages in ticks per micro-batch.
+    `stages[k]` has for stage k the times and memory that `with_stage` computes. `longer` is the extra time of these
+    stages over that without recomputation on the fastest device.
     """
 
     cuts: dict[int, Array]
@@ -32,18 +34,18 @@ class PartitionRows(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """The number of rows."""
+        """Number of partial partitions."""
         return len(self.label)
 
     def take(self, which: Array) -> PartitionRows:
-        """Some of the rows, by number or by whether they stay."""
+        """Return the entries selected by `which`, an array of indices or a boolean mask."""
         cuts = {cut: places[which] for cut, places in self.cuts.items()}
         stages = {k: numbers[:, which] for k, numbers in self.stages.items()}
         return PartitionRows(cuts, self.label[which], self.work[which], self.load[which], stages, self.longer[which])
 
 
 class DeviceRows:
-    """Of a placement with one chain."""
+    """Tests of the stages of one device, for a placement with one chain."""
 
     def __init__(self, plan: PlanProblem, choice: Choice, tables: StageTables) -> None:
         self._plan, self._tables, self._m = plan, tables, plan.microbatches
@@ -55,11 +57,11 @@ class DeviceRows:
         self._there, self._back = (np.array([0, *(way[n] for way in ways)]).cumsum() for n in (0, 1))
 
     def most_work(self, devices: list[int], value: int) -> int:
-        """In layers' own time, what these devices may compute of a micro-batch."""
+        """Return how much of a micro-batch `devices` can compute within `value` ticks, in layer time."""
         return int(sum((Fraction(value, self._m * self._tables.slower[device]) for device in devices), Fraction(0)))
 
     def with_stage(self, rows: PartitionRows, device: int, k: int, value: int) -> PartitionRows:
-        """Add the stage between two known cuts, in each recomputation mode that the load leaves."""
+        """Return the rows extended by stage k, once for each recomputation mode that the load allows."""
         tables, slower = self._tables, self._tables.slower[device]
         a, b = rows.cuts[k], rows.cuts[k + 1]
         forward = tables.forward[b] - tables.forward[a] + tables.overhead[0]
@@ -96,14 +98,20 @@ class DeviceRows:
         return before[device], between[device], after[device]
 
     def _around(self, k: int, end: Array) -> Array:
-        """From a forward's end to the arrival of its gradient, on the fastest device, nothing recomputed."""
+        """Return the least time from the end of a forward of stage k to the arrival of its gradient.
+
+        All later stages are taken to be on the fastest device, without recomputation.
+        """
         tables, behind = self._tables, len(self._there) - 1 - k
         passes = tables.forward[-1] - tables.forward[end] + tables.gradient[-1] - tables.gradient[end]
         lags = int(self._there[-1] - self._there[k] + self._back[-1] - self._back[k])
         return self._fastest * (passes + behind * sum(tables.overhead)) + lags + tables.extra.around
 
     def that_fit(self, rows: PartitionRows, device: int, own: list[int], value: int) -> PartitionRows:
-        """The rows whose load and memory this value leaves; their labels are with the device's."""
+        """Return the rows that load and memory of `device` allow at the threshold `value`.
+
+        Adds the device's extra time to labels.
+        """
         tables, first, m = self._tables, own[0], self._m
         start, beside = rows.cuts[first], tables.extra
         stages = {k: numbers.copy() for k, numbers in rows.stages.items()}
@@ -134,7 +142,7 @@ class DeviceRows:
         return found.take(fits)
 
     def _in_turn(self, start: Array, k: int, stage: Array, value: int) -> Array:
-        """True if the value leaves time for one micro-batch there and back, and for a stage's other passes in turn.
+        """True where `value` leaves time for a micro-batch's path there and back plus stage k's other passes in turn.
 
         The last forward of a stage begins when all others have run; its micro-batch then goes on to the last stage and
         back to the first. The first gradient takes such a path to the stage, and the others follow it.
@@ -148,7 +156,10 @@ class DeviceRows:
         return found
 
     def _idle(self, stage: Array, room: Array, head: Array, tail: Array, value: int) -> Array:
-        """While memory is full of forwards a device with one stage idles before its first backward."""
+        """True where `value` leaves time for the idle time that full memory causes before the first backward.
+
+        Only for a device with one stage: once its memory is full of activations it waits for the first gradient.
+        """
         forward, _, rest, kept, _, _, around = stage
         number = _number(kept, room, self._m)
         idle = np.where(number < self._m, around - (number - 1) * forward, 0)
@@ -159,7 +170,11 @@ class DeviceRows:
 
 
 def _fit(held: list[tuple[Array, Array]], room: Array, time: Array, m: int) -> Array:
-    """True if activations in use so long each share the memory in this time: (memory, time) of every stage."""
+    """True where the activations of a device fit its memory within `time`.
+
+    `held` has for each stage the memory of an activation and the time that each micro-batch occupies it; `m` is the
+    number of micro-batches.
+    """
     if len(held) > 1:
         return sum(memory * each for memory, each in held) <= room * np.maximum(time, 0) // m
     memory, each = held[0]
@@ -168,5 +183,5 @@ def _fit(held: list[tuple[Array, Array]], room: Array, time: Array, m: int) -> A
 
 
 def _number(memory: Array, room: Array, m: int) -> Array:
-    """The number of micro-batches that the memory has room for, all of them at most."""
+    """Return the number of micro-batches whose activations fit `room`, at most `m`."""
     return np.where(memory > 0, np.minimum(np.maximum(room, 0) // np.maximum(memory, 1), m), m)

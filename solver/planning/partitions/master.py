@@ -1,7 +1,8 @@
-"""The master problem: a lower bound over all partitions of one placement, and the partitions that reach it.
+"""Benders master problem: a lower bound over all partitions of one placement, and a partition that attains it.
 
-Logic-based Benders decomposition (Hooker and Ottosson, Mathematical Programming 96, 2003): its cheapest partition is
-scheduled, the bound proved so is added as a cut, and the master's bound rises until none is below the best plan.
+Logic-based Benders decomposition (Hooker and Ottosson, Mathematical Programming 96, 2003): the master's cheapest
+partition is scheduled, the bound proved for it is added as a cut, and the master is solved again until its bound
+reaches the value of the best plan.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from solver.planning.partitions.critical_path import CriticalPath
 
 @dataclass(frozen=True)
 class Cheapest:
-    """Result of the master: no partition it allows is below `bound` ticks (None: it allows none), and one near that.
+    """Result of one solve of the master problem.
 
-    `complete`: the partition is the cheapest, and the bound its value.
+    `bound`: no partition it allows is below this, in ticks; None: it allows no partition. `partition`: the best found,
+    if any. `complete`: CP-SAT proved that this partition is the cheapest.
     """
 
     bound: int | None
@@ -34,7 +36,10 @@ class Cheapest:
 
 
 class Master:
-    """The rows for one placement: those that hold for every order, or only those that are added."""
+    """Master problem of one placement, as a CP-SAT model.
+
+    With `every_order` it has the rows that are valid for every order; else only those added by the methods.
+    """
 
     def __init__(self, plan: PlanProblem, choice: Choice, every_order: bool = True) -> None:
         self.plan, self.choice = plan, choice
@@ -47,20 +52,26 @@ class Master:
         self._bound = mean_load(plan, choice)
 
     def of_order(self, schedule: Schedule) -> None:
-        """Only partitions with which this order fits the memory; its loads are the first cuts."""
+        """Restrict the master to partitions that fit the memory with the order `schedule`.
+
+        Adds the loads as the first cuts.
+        """
         self._bounds.add_of_devices()
         add_memory(self.model, schedule)
 
     def add_path(self, path: CriticalPath) -> None:
-        """No partition is shorter than this path."""
+        """Add the Benders cut that no value is below the length of `path`."""
         add_path(self.model, self.value, path.passes, path.lags)
 
     def at_most(self, ticks: int) -> None:
-        """Only partitions whose bound is not above this."""
+        """Restrict the master to partitions whose bound is at most `ticks`."""
         self.model.cp.add(self.value <= ticks)
 
     def exclude(self, partition: Partition, bound: float = inf) -> None:
-        """No schedule of this partition is below the bound, in ticks; without one it is no longer looked at."""
+        """Add the cut that no schedule of `partition` is below `bound` ticks.
+
+        With an infinite bound, forbid the partition.
+        """
         cp, equal = self.model.cp, []
         for number, (variable, value) in enumerate(self.model.values_of(partition)):
             literal = cp.new_bool_var(f"same{number}")
@@ -73,7 +84,10 @@ class Master:
             cp.add(self.value >= ceil(bound)).only_enforce_if(*equal)
 
     def cheapest(self, budget: Budget, most: float, hint: Partition | None = None) -> Cheapest:
-        """Solve it, for so many seconds or units; its bound never falls from call to call."""
+        """Solve the master for at most `most` seconds or work units.
+
+        The bound returned never decreases from call to call.
+        """
         if hint is not None:
             self.model.hint(hint)
         parameters = budget.parameters(most)
@@ -87,7 +101,7 @@ class Master:
 
 
 def _most_ticks(plan: PlanProblem) -> int:
-    """No bound is above this where micro-batches are whole: all passes in turn, each layer a stage, all recomputed."""
+    """Return an upper bound in ticks on every value: all passes in sequence, each layer a stage, all recomputed."""
     model, cluster = plan.model, plan.cluster
     farthest = max((cluster.transfer, *(lag for row in cluster.links for lag in row)))
     each = sum(

@@ -1,4 +1,6 @@
-"""Layers to recompute for an order's micro-batches to fit the memory, device by device, with little time lost."""
+"""Heuristic choice of the layers to recompute so that an order's micro-batches in flight fit the memory of each
+device.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +25,16 @@ from solver.local_search.moves import Array
 
 
 class _Moment(NamedTuple):
-    """Micro-batches of a device at one moment: by stage those that wait for their B, and those for their W."""
+    """Micro-batches in flight on a device at one moment, by stage.
+
+    `kept` counts those that wait for their B, `split` those that wait for their W.
+    """
 
     kept: Counter[int]
     split: Counter[int]
 
     def of_whole(self, shares: Sequence[Fraction]) -> _Moment:
-        """In whole micro-batches, of which the pieces have these shares, rounded up."""
+        """Return the counts in whole micro-batches, rounded up, where each has pieces with these `shares` of it."""
         if len(shares) == 1:
             return self
         found = _Moment(Counter(), Counter())
@@ -41,9 +46,10 @@ class _Moment(NamedTuple):
 
 
 class _Saving(NamedTuple):
-    """One mode to recompute layers of a type on a stage; `memory` at each moment, and `time`, of one of them.
+    """One mode of recomputing layers of one type on one stage.
 
-    `before` has the layers of the type before each layer; `others` are better modes of the same layers, by number.
+    `memory` is what one such layer saves at each moment, `time` what it costs. `before[i]` counts the layers of the
+    type before layer i. `others` are the indices of better modes for the same layers.
     """
 
     memory: Array
@@ -56,9 +62,10 @@ class _Saving(NamedTuple):
 
 
 class Needs(NamedTuple):
-    """Recomputation on one device for each of several cuts: the time it takes for a micro-batch.
+    """Recomputation that one device needs, for each of several rows of cuts.
 
-    `excess` is the memory that is lacking even so, in units of the resolution; `layers` the number by saving and cuts.
+    `time` is the recomputation time of a micro-batch, `excess` the memory lacking even so in units of the resolution,
+    and `layers` the number of layers of shape (savings, rows).
     """
 
     time: Array
@@ -67,11 +74,12 @@ class Needs(NamedTuple):
 
 
 class MemoryFit:
-    """For the micro-batches that an order has in flight on each stage at the moments when its device has most.
+    """Choice of the layers to recompute for the micro-batches that a given order keeps in flight.
 
-    These are the moments when most wait for their B, for their W, and for either: an activation that waits for its W is
-    whole again, recomputed or not. The layers that save most memory for their time are recomputed first, each type on a
-    stage in its best mode. That is not always the least time, and other moments may need more: nothing is proved by it.
+    It looks at the moments when most micro-batches of a device wait for their B, for their W, or for either; an
+    activation that waits for its W occupies its full size, recomputed or not. The layers that save the most memory per
+    time are recomputed first, each type on a stage in its best mode. This is a heuristic: the time is not always the
+    least, and other moments may need more memory.
     """
 
     def __init__(self, plan: PlanProblem, choice: Choice, order: Schedule) -> None:
@@ -108,15 +116,18 @@ class MemoryFit:
         self._savings = [_savings(waiting, ways) for waiting in self._waiting]
 
     def reserve(self, amounts: Sequence[int]) -> None:
-        """So much less room on each device from now on: what an order turned out to hold at other moments.
+        """Reduce the capacity of each device by `amounts`, the excess that an order was found to have at other moments.
 
-        An encoder's own device, the last one, has nothing that a partition decides.
+        An encoder's own device, which is the last one, is skipped: a partition decides nothing there.
         """
         mine = amounts[: len(self._capacity)]
         self._capacity = [room - amount for room, amount in zip(self._capacity, mine, strict=True)]
 
     def lacking(self, problem: Problem) -> int:
-        """The memory that a partition's problem lacks on all devices, in units of the resolution, where known here."""
+        """Return the memory that the problem of a partition lacks, summed over devices, in units of the resolution.
+
+        Only the moments considered here count.
+        """
         of, static = problem.stages, problem.static
         gathers = [[s.gather.memory if s.gather else s.workspace.forward for s in (of[k] for k in own)]
                    for own in self._stages_of]  # fmt: skip
@@ -133,7 +144,7 @@ class MemoryFit:
         return sum(max(0, amount - room) for amount, room in zip(held, self._capacity, strict=True))
 
     def needs(self, device: int, cuts: Array) -> Needs:
-        """For each row of cuts: stage k of a chain has the layers from cuts[k] to before cuts[k + 1]."""
+        """Return the recomputation that `device` needs, for each row of `cuts`."""
         lacking = np.full((len(cuts), len(self._moments[device])), -self._capacity[device])
         for s, (kept, split) in self._waiting[device].items():
             static, activation, deferred = (
@@ -161,7 +172,7 @@ class MemoryFit:
         return held
 
     def partition(self, cuts: list[int]) -> Partition:
-        """The partition with what all its devices have to recompute."""
+        """Return the partition with these cuts and the recomputation that all its devices need."""
         rows: list[tuple[Recomputed, ...]] = [()] * self._length
         for device, savings in enumerate(self._savings):
             numbers = self.needs(device, np.array([cuts])).layers[:, 0].tolist()
@@ -185,7 +196,7 @@ def _sums(amounts: Iterable[Fraction | int]) -> Array:
 
 
 def _savings(waiting: Mapping[int, Array], ways: Sequence[tuple[str, RecomputeMode, int, Array]]) -> list[_Saving]:
-    """The savings of a device, the most memory for their time first."""
+    """Return the savings of a device, those with the most memory per time first."""
     found = [
         _Saving(kept * each, float(way.time), stage, layer, way.name, before, [])
         for stage, (kept, _) in waiting.items()
@@ -199,7 +210,7 @@ def _savings(waiting: Mapping[int, Array], ways: Sequence[tuple[str, RecomputeMo
 
 
 def _fullest(order: Schedule, device: int) -> list[_Moment]:
-    """The moments at which most micro-batches wait on the device for their B, for their W, and for either."""
+    """Return the moments of `order` when most micro-batches on `device` wait for their B, their W, or either."""
     kept, split = Counter[int](), Counter[int]()
     most, numbers, waiting = [_Moment(Counter(), Counter())] * 3, [0] * 3, [0] * 3
     for p in order.passes_on(device):

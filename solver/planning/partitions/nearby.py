@@ -1,4 +1,4 @@
-"""Partitions next to a given one: a cut or two moved by one layer, one layer more or fewer recomputed."""
+"""Partitions adjacent to a given one: one or two cuts moved by one layer, or one layer less recomputed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from solver.planning.joint.expressible import fewer, told
 @dataclass(frozen=True)
 @tunable
 class NeighbourParams:
-    """Partitions next to a given one."""
+    """Limit of the enumeration of adjacent partitions."""
 
     most_stages_for_pairs: int = tuned(24, "stages, up to which two cuts are moved together", 2, 200)
 
@@ -27,7 +27,7 @@ MOST_STAGES_FOR_PAIRS = NeighbourParams().most_stages_for_pairs
 
 
 def moved_cuts(model: Model, cuts: list[int], together: int) -> Iterator[list[int]]:
-    """So many cuts moved to the next place before or after where the model may be cut; no stage is empty."""
+    """Yield the cuts with `together` of them moved to the next allowed place before or after, without empty stages."""
     allowed = model.cuts
     place = {cut: at for at, cut in enumerate(allowed)}
     if together > 1 and len(cuts) > MOST_STAGES_FOR_PAIRS + 1:
@@ -42,7 +42,10 @@ def moved_cuts(model: Model, cuts: list[int], together: int) -> Iterator[list[in
 
 
 def nearby(plan: PlanProblem, partition: Partition) -> Iterator[Partition]:
-    """Less recomputed first, then other cuts; what is recomputed stays what it is as far as the layers go."""
+    """Yield the adjacent partitions: first those that recompute less, then those with other cuts.
+
+    With other cuts each stage keeps its recomputed layers, as far as it still has them.
+    """
     if plan.recompute is Decide.FREE and plan.recompute_rule is not RecomputeRule.ANY:
         yield from fewer(plan, partition)
     elif plan.recompute is Decide.FREE:
@@ -58,7 +61,10 @@ def nearby(plan: PlanProblem, partition: Partition) -> Iterator[Partition]:
 
 
 def recut(plan: PlanProblem, counts: tuple[int, ...], like: Partition) -> Partition:
-    """Other numbers of layers; of what another partition recomputes on a stage, as much as there still can be."""
+    """Return the partition with `counts` layers per stage and, as far as possible, the recomputation of `like`.
+
+    Where a stage has fewer layers of a type, fewer are recomputed; the rule of the plan problem is applied.
+    """
     recompute = []
     for stage, layers in enumerate(Partition(counts).layers_of(plan.model)):
         left = Counter(layer.name for layer in layers)

@@ -1,4 +1,4 @@
-"""Partitions of one placement whose orders were searched by themselves, with what is proved of each."""
+"""Partitions of one placement that were scheduled by a search of their own, with the bound proved for each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ from pipesched.results.solution import Solution, Status
 
 
 class SolvedPartitions:
-    """`values` (ticks) are the optima of those that are `left_out` of the master, where they have any plan."""
+    """Collection of the solved partitions of one placement.
+
+    `left_out` are those excluded from the master problem, and `values` (ticks) the optima of those among them with a
+    plan.
+    """
 
     def __init__(self, plan: PlanProblem) -> None:
         self._plan = plan
@@ -24,11 +28,14 @@ class SolvedPartitions:
 
     @property
     def known(self) -> tuple[SolvedPartition, ...]:
-        """The partitions that a bound over all of them may use."""
+        """All solved partitions, as evidence for a bound over all partitions."""
         return tuple(self._known.values())
 
     def add(self, partition: Partition, solution: Solution) -> Fraction:
-        """A solve of any order; in ticks what it proves."""
+        """Record the result of a schedule search, in any order, for `partition`.
+
+        Returns its lower bound in plan ticks.
+        """
         tick = self._plan.tick
         lower = Fraction(solution.lower_bound_ticks) * solution.problem.tick / tick
         if solution.status in (Status.OPTIMAL, Status.INFEASIBLE):
@@ -43,7 +50,9 @@ class SolvedPartitions:
         return lower
 
     def add_published(self, partition: Partition, values: Sequence[Fraction]) -> None:
-        """The values, in the file's unit, of all the published schedules that are allowed and fit."""
+        """Record the values, in the file's unit, of all allowed published schedules that fit the memory on
+        `partition`.
+        """
         least = min(values, default=None)
         self._known[partition] = SolvedPartition(partition, least)
         self.values += [] if least is None else [least / self._plan.tick]

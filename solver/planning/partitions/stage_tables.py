@@ -1,6 +1,7 @@
-"""Tables of stages for a bound over partitions, in whole numbers: sums over layers, and modes to recompute some.
+"""Integer tables of stages for the bound by devices: prefix sums over layers, and the recomputation modes of a stage.
 
-Times are in parts of a tick that a device takes `slower` times as many ticks for; memory is rounded down, in steps.
+Layer times are in fractions of a tick such that a device needs `slower[device]` ticks for each unit. Memory is in
+steps, rounded down.
 """
 
 from __future__ import annotations
@@ -25,11 +26,12 @@ _Way = tuple[int, int, int]
 
 
 class StageTables:
-    """A place is one where the model may be cut, by its number; sums are up to each place, from the first on.
+    """Tables for one placement; a place is the index of a position where the model may be cut.
 
-    `ways[:, a, b]` are the time that each mode of recomputing some of a stage from place a to b adds to its backward,
-    and the memory that it occupies at least from a forward to its gradient, and to the end of all its passes; -1 where
-    there are no more modes.
+    `forward`, `gradient`, `rest` (least backward) and `memory` are sums over the layers before each place. `ways[:, a,
+    b]` has for each mode of recomputing layers of a stage from place a to b three entries: the time it adds to the
+    backward, the memory occupied at least from a forward to its gradient, and that occupied to the end of its last
+    pass; -1 pads missing modes.
     """
 
     def __init__(self, plan: PlanProblem, choice: Choice) -> None:
@@ -57,7 +59,7 @@ class StageTables:
         return found
 
     def _of_layer(self, layer: LayerType) -> list[_Way]:
-        """Modes of a layer: keep all of it, or each recomputation."""
+        """Return the allowed modes of a layer, as (time, memory until its gradient, memory until its last pass)."""
         late = floor((layer.activation - layer.freed_by_backward) / self._step)
 
         def way(time: Fraction, keeps: Fraction) -> _Way:
@@ -86,7 +88,10 @@ def _full(layer: LayerType) -> Fraction:
 
 
 def _fewest(ways: set[_Way]) -> list[_Way]:
-    """The modes that keep less than all shorter ones, in order of time; neighbours together where there are many."""
+    """Return the non-dominated modes in order of time.
+
+    Above `_MOST_WAYS`, neighbours are merged to their componentwise least.
+    """
     kept: list[_Way] = []
     for way in sorted(ways):
         if all(way[1] < one[1] or way[2] < one[2] for one in kept[-1:]):

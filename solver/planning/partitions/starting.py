@@ -1,7 +1,7 @@
-"""The partitions that a search begins with: also those of its narrower restrictions, so that more freedom is no worse.
+"""Partitions with which a search begins, those of narrower problems too: more freedom never gives worse plans.
 
-Layers are balanced, balanced with what an order has to recompute, or even. Of the layers that can be recomputed none, a
-share of each stage, or all are, as `recompute: never` and `always` have it, and as the stricter rules allow.
+The layers are balanced by load, balanced with the recomputation that an order needs, or spread evenly. Of the layers
+that can be recomputed none, a share of each stage, or all are, and each stricter rule is applied too.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _RULES = tuple(RecomputeRule)
 
 
 def restrictions(plan: PlanProblem, choice: Choice) -> list[PlanProblem]:
-    """The plan problem and all that its placement and orders leave where recomputation or partition is restricted."""
+    """Return the plan problem and its restrictions: recompute never or always, stricter rules, even partition."""
     found = [plan]
     if plan.recompute is Decide.FREE:
         found += [replace(plan, recompute=decide) for decide in (Decide.NEVER, Decide.ALWAYS)]
@@ -42,7 +42,10 @@ def restrictions(plan: PlanProblem, choice: Choice) -> list[PlanProblem]:
 
 
 def starting_partitions(plan: PlanProblem, choice: Choice, order: Schedule | None) -> Iterator[Partition]:
-    """Each once, those of the plan problem itself first. `order` is one whatever the memory, where one is known."""
+    """Yield each starting partition once, those of the unrestricted problem first.
+
+    `order` is a schedule made without regard to memory, or None where none is known.
+    """
     found = set[Partition]()
     for partition in _all(plan, choice, order):
         if partition not in found:
@@ -63,7 +66,9 @@ def _all(plan: PlanProblem, choice: Choice, order: Schedule | None) -> Iterator[
 
 
 def _balanced(plan: PlanProblem, choice: Choice, order: Schedule | None) -> list[Partition]:
-    """The balanced partitions, with the paths to devices and back and without, and with what the order recomputes."""
+    """Return balanced partitions, with and without the paths to devices, and with the recomputation that `order`
+    needs.
+    """
     found = [balanced_loads(plan, choice, ends) for ends in (True, False)]
     if order is None or plan.cluster.capacity is None:
         return found
@@ -73,7 +78,9 @@ def _balanced(plan: PlanProblem, choice: Choice, order: Schedule | None) -> list
 
 
 def recomputing(plan: PlanProblem, counts: tuple[int, ...], share: Fraction) -> Partition:
-    """So many layers on each stage, of each type this share recomputed in the mode that keeps least."""
+    """Return the partition that recomputes `share` of each stage's layers of each type, in the mode that keeps
+    least.
+    """
     if plan.recompute is not Decide.FREE:
         return recut(plan, counts, Partition(counts))
     rows = []

@@ -1,1 +1,3 @@
-"""Plans found without a search: a runtime's own orders on cuts made at once, timed exactly without a timeline."""
+"""Plans without a search: 1F1B orders of a training framework on cuts made directly, timed exactly without a
+timeline.
+"""

@@ -1,4 +1,4 @@
-"""Peak memory of a device under 1F1B and interleaved 1F1B, in closed form or over one round of its chunks."""
+"""Peak activation memory of each device under 1F1B (closed form) and interleaved 1F1B (one round of its chunks)."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from solver.planning.quick.order_ends import Ticks
 
 
 def in_flight(devices: int, chunks: int, microbatches: int) -> list[int]:
-    """Forwards of each device's chunks whose backwards have not run, at most."""
+    """Return for each device the largest number of forwards, over all its chunks, whose backward has not run."""
     hop = 2 if chunks > 1 else 1
     each = [hop * (devices - 1 - d) + (chunks - 1) * devices + 1 for d in range(devices)]
     return [min(one, microbatches * chunks) for one in each]
 
 
 def peaks(activation: Ticks, microbatches: int) -> Ticks:
-    """The most that activations take on each device; `activation[i, c]` is what a forward of device i's chunk c takes.
+    """Return the peak activation memory of each device.
 
-    With several chunks the micro-batches come in groups of as many as there are devices.
+    `activation[i, c]` is that of one forward of device i's chunk c.
+
+    With several chunks per device the micro-batches run in groups of `devices`.
     """
     devices, chunks = activation.shape
     warm_up = np.array(in_flight(devices, chunks, microbatches))

@@ -1,4 +1,4 @@
-"""Cuts of a model into stages, made at once: as the runtime cuts it, by load, and by load where memory allows."""
+"""Cuts of a model into stages by load, greedily, within the memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from solver.planning.quick.order_ends import Ticks
 @dataclass(frozen=True)
 @tunable
 class CutParams:
-    """Cuts made at once."""
+    """Precision of the greedy cuts."""
 
     precision: float = tuned(0.002, "of the longest stage, to which the least longest stage is searched", 1e-6, 0.1)
 
@@ -24,7 +24,10 @@ _PARAMS = CutParams()
 
 
 class Cutter:
-    """Cuts at `cuts`, numbers of layers before which a stage may begin, into so many stages with a layer each."""
+    """Cut a model into `stages` stages of at least one layer.
+
+    `cuts` are the layer numbers before which a stage may begin.
+    """
 
     def __init__(self, cuts: Sequence[int], stages: int) -> None:
         self._cuts, self._stages = cuts, stages
@@ -32,9 +35,10 @@ class Cutter:
     def by_load(
         self, load: Ticks, memory: Ticks, activation: Ticks, in_flight: Sequence[float], room: Sequence[float | None]
     ) -> tuple[int, ...] | None:
-        """Stages of which the longest is as short as a greedy cut finds, each within its room; None where none is.
+        """Return the layers of each stage, with the longest stage as short as a greedy cut finds; None if no cut fits.
 
-        All columns are sums over the first layers; a stage holds its `memory` and `in_flight` of its activations.
+        `load`, `memory` and `activation` are sums over the first layers. Stage k needs its `memory` plus `in_flight[k]`
+        times its activation, and has `room[k]` (None: unlimited).
         """
         at = np.array(self._cuts)
         loads = load[at].tolist()
@@ -53,7 +57,12 @@ class Cutter:
     def _greedy(
         self, loads: list[int], fits: list[tuple[list[float], float] | None], most: float
     ) -> tuple[int, ...] | None:
-        """Each stage as long as load and memory allow, and no longer than leaves one cut for each stage after it."""
+        """Return the layers of each stage when each takes as many as load `most` and memory allow.
+
+        None if layers remain.
+
+        Each stage leaves at least one cut position for every stage after it.
+        """
         begin, last, found = 0, len(loads) - 1, list[int]()
         for stage, fit in enumerate(fits):
             end = bisect_right(loads, loads[begin] + most) - 1

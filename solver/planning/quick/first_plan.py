@@ -1,7 +1,8 @@
-"""The best plan of a problem among those that a runtime runs as it stands: 1F1B or interleaved 1F1B, a few cuts.
+"""Best plan among those that a training framework runs unmodified: 1F1B or interleaved 1F1B on a few cuts.
 
-Layers are recomputed where memory asks for it and no more: none, the same modules of all, so many whole layers of every
-stage, or all. A plan takes milliseconds whatever the micro-batches; its times and peaks are those of the simulator.
+Layers are recomputed as little as the memory requires: none, the same modules of all, a number of whole layers of every
+stage, or all. A plan takes milliseconds for any number of micro-batches; its times and peaks equal those of the
+simulator.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ _NOTHING: Mapping[str, str] = {}
 
 @dataclass(frozen=True)
 class FirstPlan:
-    """A plan without its timeline. `step` and `value` (the pipeline) are in the file's unit of time.
+    """A plan without its timeline.
 
-    `peak_memory` is that of each device with its parameters, in the file's unit; `idle` the mean share of the makespan
-    that a device waits.
+    `step` is the time of a training step and `step.total` its sum, in the file's unit. `peak_memory` is that of each
+    device including its parameters, in the file's unit; `idle` is the mean share of the makespan that a device is idle.
     """
 
     choice: Choice
@@ -49,21 +50,21 @@ class FirstPlan:
     idle: float
 
     def candidate(self, plan: PlanProblem) -> Candidate:
-        """The plan with its timeline."""
+        """Return the plan as a candidate, with its simulated timeline."""
         problem = plan.problem(self.choice, self.partition)
         order = schedule_named(self.schedule).order(problem)
         return Candidate(self.choice, self.partition, best_times(problem, order), self.schedule)
 
 
 class _Again(NamedTuple):
-    """Recomputation of a plan: a number of each stage's first transformer layers, or one mode by type of layer."""
+    """Recomputation of a plan: either the number of first transformer layers of each stage, or a mode by layer type."""
 
     first: tuple[int, ...] = ()
     ways: Mapping[str, str] = _NOTHING
 
 
 class _Row(NamedTuple):
-    """A plan to be timed: its cut, what is recomputed, ticks of each stage and the peak of each device."""
+    """A plan to be timed: layers per stage, recomputation, stage times in ticks, and memory peak of each device."""
 
     counts: tuple[int, ...]
     again: _Again
@@ -73,7 +74,10 @@ class _Row(NamedTuple):
 
 
 def first_plan(plan: PlanProblem) -> FirstPlan | None:
-    """The least step among those that fit; None where none does, or where the runtime orders do not apply."""
+    """Return the plan with the least training step that fits the memory.
+
+    None where no plan fits, or where the problem has features that these orders or their formulas do not support.
+    """
     if plan.variants or plan.shared or plan.encoder is not None or plan.cluster.links or plan.cluster.transfer_stream:
         return None
     own = plan.model.parameters
@@ -85,7 +89,7 @@ def first_plan(plan: PlanProblem) -> FirstPlan | None:
 
 
 class _Orders:
-    """The plans of one placement."""
+    """The plans of one placement, under 1F1B or interleaved 1F1B."""
 
     def __init__(self, plan: PlanProblem, sums: LayerSums, choice: Choice) -> None:
         self._plan, self._sums, self._choice = plan, sums, choice
@@ -94,7 +98,7 @@ class _Orders:
         self._room = [None if room is None else int(room / plan.resolution) for room in self._capacity()]
 
     def best(self) -> FirstPlan | None:
-        """The least step; None where the placement or its order is none of ours, or nothing fits."""
+        """Return the plan with the least training step; None if neither order runs on the placement or nothing fits."""
         name = self._name()
         if name is None:
             return None
@@ -106,7 +110,7 @@ class _Orders:
         return self._plan_of(name, rows[at], [int(end) for end in ends[at]])
 
     def _name(self) -> str | None:
-        """The order by its name in the catalogue."""
+        """Return the name in the catalogue of the order that this placement runs; None if neither runs here."""
         plan, choice = self._plan, self._choice
         name = _ONE if self._chunks == 1 else _SEVERAL
         placed = choice.placement == "linear" or (choice.placement == "interleaved" and self._devices > 1)
@@ -120,7 +124,7 @@ class _Orders:
         return self._plan.cluster.capacity or [None] * self._devices
 
     def _cuts(self) -> Iterator[tuple[int, ...]]:
-        """Cuts to try: the runtime's, then by load without and with recomputation, each also within the memory."""
+        """Yield the cuts to try: even, then by load without and with recomputation, each also within the memory."""
         plan, sums = self._plan, self._sums
         if plan.counts is not None:
             yield from [plan.counts] * (len(plan.counts) == self._stages)
@@ -144,7 +148,9 @@ class _Orders:
                     yield found
 
     def _all_ways(self) -> dict[str, str]:
-        """Every transformer layer recomputed whole, and what is allowed besides."""
+        """Return modes by layer type: every transformer layer recomputed whole, or all that `recompute: always` asks
+        for.
+        """
         kinds = self._plan.model.kinds
         if self._plan.recompute is Decide.ALWAYS:
             return {kind.name: kind.recompute[0].name for kind in kinds if kind.recompute}
@@ -152,7 +158,9 @@ class _Orders:
         return {kind.name: FULL[0] for kind in whole if role_of(kind.name) in ROLES}
 
     def _fitting(self, counts: tuple[int, ...]) -> Iterator[_Row]:
-        """Of a cut the plan without recomputation if it fits; else of each kind the one that recomputes least."""
+        """Yield the plans of one cut that fit: without recomputation, else for each kind of it the one that needs
+        least.
+        """
         plan = self._plan
         if plan.recompute is Decide.ALWAYS:
             yield from self._rows(counts, [_Again(ways=self._all_ways())])
@@ -174,18 +182,25 @@ class _Orders:
         yield from self._rows(counts, [_Again(ways=self._all_ways())])
 
     def _least(self, options: list[_Again], counts: tuple[int, ...]) -> Iterator[_Row]:
-        """Of options that fit the one whose busiest stage takes least."""
+        """Yield, of the options that fit the memory, the one whose busiest stage takes the least time."""
         rows = [*self._rows(counts, options)]
         if rows:
             yield min(rows, key=lambda row: int((row.forward + row.backward).max()))
 
     def _fewest(self, counts: tuple[int, ...], options: Sequence[_Again]) -> Iterator[_Row]:
-        """The first of the options that fits, where each recomputes more than the one before and the first does not."""
+        """Yield the first option that fits the memory, by bisection.
+
+        Each option recomputes more than the one before it, and the first is known not to fit.
+        """
         at = bisect_left(options, True, 1, key=lambda again: any(self._rows(counts, [again])))
         yield from self._rows(counts, options[at : at + 1])
 
     def _as_few(self, counts: tuple[int, ...], numbers: list[int]) -> tuple[int, ...]:
-        """Of each device as few as it needs, the same number of each of its stages; all where that is too few."""
+        """Return the layers to recompute on each stage: on each device as few as it needs to fit its memory.
+
+        The stages of one device have the same number, as far as they have the layers. All layers are recomputed on
+        devices that never fit.
+        """
         left, found = set(range(self._devices)), [0] * self._stages
         for n in range(max(numbers) + 1):
             for s in range(self._stages):
@@ -202,7 +217,7 @@ class _Orders:
         return [int(each) for each in np.diff(self._sums.number[at])]
 
     def _rows(self, counts: tuple[int, ...], options: Sequence[_Again]) -> Iterator[_Row]:
-        """The options that fit."""
+        """Yield a row for each option that fits the memory of every device."""
         model, at = self._plan.model, np.cumsum([0, *counts])
         overheads = [int(each / self._plan.tick) for each in (model.forward_overhead, model.backward_overhead)]
         forward = np.diff(self._sums.forward[at]) + overheads[0]
@@ -213,7 +228,7 @@ class _Orders:
                 yield _Row(counts, again, forward, backward + self._again(at, again)[0], held)
 
     def _again(self, at: Ticks, again: _Again) -> tuple[Ticks, Ticks]:
-        """The time that recomputation adds to each stage, and the memory that it saves there."""
+        """Return the time that recomputation adds to each stage and the memory that it saves there."""
         if again.first:
             assert self._sums.full is not None
             begin = self._sums.number[at[:-1]]
@@ -224,7 +239,7 @@ class _Orders:
         return np.diff(time[at]), np.diff(saved[at])
 
     def _peaks(self, counts: tuple[int, ...], again: _Again) -> Ticks:
-        """Peak memory of each device, with its parameters."""
+        """Return the peak memory of each device, including its parameters."""
         at = np.cumsum([0, *counts])
         activation = np.diff(self._sums.activation[at]) - self._again(at, again)[1]
         memory = self._by_device(np.diff(self._sums.memory[at])).sum(axis=1)
@@ -232,7 +247,7 @@ class _Orders:
         return held
 
     def _by_device(self, stages: Ticks) -> Ticks:
-        """Of each device its chunks."""
+        """Reshape values by stage to an array (devices, chunks)."""
         return stages.reshape(self._chunks, self._devices).T
 
     def _ends(self, rows: Sequence[_Row]) -> Ticks:
@@ -264,7 +279,7 @@ class _Orders:
         )
 
     def _recomputed(self, row: _Row) -> tuple[tuple[Recomputed, ...], ...]:
-        """The recomputation in a partition's form; empty if there is none."""
+        """Return the recomputation of a row in the form of `Partition.recompute`; empty if nothing is recomputed."""
         found = []
         for stage, layers in enumerate(Partition(row.counts).layers_of(self._plan.model)):
             if row.again.first:

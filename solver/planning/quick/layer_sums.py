@@ -1,4 +1,4 @@
-"""A model's layers as sums of whole numbers, from which the costs of any stage are differences."""
+"""Prefix sums over a model's layers in integers, so that the costs of any stage are differences of two."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ _MOST = 2**61
 
 
 class RecomputeSums(NamedTuple):
-    """Costs and savings of recomputation: sums of ticks and of memory over layers, first to last."""
+    """Prefix sums over layers of the ticks that recomputation adds and of the memory that it saves."""
 
     time: Ticks
     saved: Ticks
 
 
 class LayerSums:
-    """Sums over the first n layers, for n from 0 on: `forward` and `backward` (in one pass) in ticks, `memory`.
+    """Prefix sums over the first n layers, for n from 0 on.
 
-    `memory`, that of parameters, and `activation` are in multiples of the problem's resolution. `number[n]` of the
-    first n layers are transformer layers; `full` are sums over these alone, each recomputed from its input.
+    `forward` and `backward` (one full pass) are in ticks; `memory` (of parameters) and `activation` in multiples of the
+    problem's resolution. `number[n]` counts the transformer layers among the first n; `full` has the recomputation sums
+    over transformer layers alone, each recomputed from its input.
     """
 
     def __init__(self, plan: PlanProblem) -> None:
@@ -51,14 +52,17 @@ class LayerSums:
         self._known: dict[tuple[tuple[str, str], ...], RecomputeSums] = {}
 
     def recomputed(self, ways: Mapping[str, str]) -> RecomputeSums:
-        """Sums over all layers, each type recomputed in its mode; a type that is not named is not."""
+        """Return the sums over all layers when each type is recomputed in the mode that `ways` names.
+
+        Other types are not.
+        """
         key = tuple(sorted(ways.items()))
         if key not in self._known:
             self._known[key] = self._ways({name: self._kinds[name].way(way) for name, way in ways.items()}, self._which)
         return self._known[key]
 
     def _full(self, which: Ticks) -> RecomputeSums | None:
-        """None where a transformer layer cannot be recomputed whole."""
+        """Return the sums over transformer layers recomputed whole; None if one of them has no such mode."""
         ways = {name: way for name, kind in self._kinds.items() for way in kind.recompute if way.name in FULL}
         names = [*self._kinds]
         if not len(which) or any(names[at] not in ways for at in set(which.tolist())):

@@ -1,8 +1,9 @@
-"""When each device ends under 1F1B and interleaved 1F1B, for several plans at once, without a timeline.
+"""End time of each device under 1F1B and interleaved 1F1B, for several plans at once, without a timeline.
 
-Both orders are recurrences with a memory of one step: what a device starts next depends on when it and its neighbours
-ended the step before. Once a step shifts all of that by one time, every later one does until forwards run out, and the
-steps in between are left out: exact, in time that does not grow with the micro-batches.
+Both orders are recurrences with a memory of one step: the start of a device's next pass depends on when the device and
+its neighbours ended the step before. Once one step shifts all these times by the same amount, every later step does
+until forwards run out, and these steps are skipped. The result is exact, in time that does not grow with the
+micro-batches.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ Ticks = np.ndarray[Any, Any]
 
 
 def one_f_one_b_ends(forward: Ticks, backward: Ticks, lag: int, gradient_lag: Ticks, microbatches: int) -> Ticks:
-    """The end of each device's last backward, in ticks; `forward[r, i]` and `backward[r, i]` are device i's in plan r.
+    """Return the end of each device's last backward under 1F1B, in ticks, shape (plans, devices).
 
-    An activation takes `lag` to the next device, a gradient `gradient_lag[r, i]` to device i. In step k device i runs
-    forward k + p - 1 - i and then backward k, those that there are.
+    `forward[r, i]` and `backward[r, i]` are the durations on device i in plan r. An activation takes `lag` to the next
+    device, a gradient `gradient_lag[r, i]` to device i. In step k device i of p runs forward k + p - 1 - i and then
+    backward k, where these exist.
     """
     devices = forward.shape[1]
     warm_up = np.arange(devices - 1, -1, -1)
@@ -44,12 +46,12 @@ def one_f_one_b_ends(forward: Ticks, backward: Ticks, lag: int, gradient_lag: Ti
 
 
 def interleaved_ends(forward: Ticks, backward: Ticks, lag: int, gradient_lag: Ticks, microbatches: int) -> Ticks:
-    """Ends of interleaved 1F1B with several chunks a device, in groups of as many micro-batches as there are devices.
+    """Return the end of each device's last backward under interleaved 1F1B, in ticks, shape (plans, devices).
 
-    `forward[r, i, c]` is that of chunk c, `gradient_lag[r, i, c]` what a gradient takes to it. Needs two devices or
-    more that divide the micro-batches. In step t device i runs its forward number t + p - 1 - i + (v - 1) p and then
-    its backward number t - (p - 1 - i), those that there are: what either waits for on another device ran a step
-    before.
+    `forward[r, i, c]` is the duration of chunk c of v on device i of p in plan r, and `gradient_lag[r, i, c]` the
+    transfer time of a gradient to it. Needs p >= 2, which divides the number of micro-batches. In step t device i runs
+    its forward number t + p - 1 - i + (v - 1) p and then its backward number t - (p - 1 - i), where these exist; both
+    wait only for passes of the step before on other devices.
     """
     rows, devices, chunks = forward.shape
     group, total = devices * chunks, microbatches * chunks
@@ -88,9 +90,10 @@ def interleaved_ends(forward: Ticks, backward: Ticks, lag: int, gradient_lag: Ti
 
 
 class _Steps:
-    """Finds the step from which on times only shift. All devices run both passes from step `begin` to `end`.
+    """Detect the step from which on all times only shift by a constant, so that steps can be skipped.
 
-    States are compared after each `every` steps, and after as many of these as there are devices.
+    From step `begin` to `end` all devices run both passes. States are compared `every` steps apart, and also `every`
+    times the number of devices apart.
     """
 
     def __init__(self, every: int, begin: int, end: int) -> None:
@@ -99,7 +102,7 @@ class _Steps:
         self._marked: tuple[int, Ticks] | None = None
 
     def skip(self, step: int, *columns: Ticks) -> tuple[int, Ticks]:
-        """After a step: how many to leave out, and by how much each plan's times are then later."""
+        """Return how many steps may be skipped after `step`, and by how many ticks each plan's times shift in them."""
         nothing = 0, np.zeros((len(columns[0]), 1), columns[0].dtype)
         if step < self._begin or step > self._end or (step - self._begin) % self._every:
             return nothing

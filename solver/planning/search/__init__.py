@@ -1,1 +1,1 @@
-"""The searches for plans: over placements, over the partitions of one, and for orders."""
+"""Searches for plans: over placements, over the partitions of one placement, and over orders of passes."""

@@ -1,4 +1,4 @@
-"""Better plans of one placement from its best one: other cuts for its order, other orders, and both together."""
+"""Improve the best plan of one placement: other cuts for its order, other orders, and both together."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from solver.planning.search.fixed_order import provable
 @dataclass(frozen=True)
 @tunable
 class BetterPlansParams:
-    """Better plans of one placement from its best one."""
+    """Limits of the improvement of a placement's best plan."""
 
     list_schedules: int = tuned(6, "list schedules of the first partition", 1, 100)
     cuts_share: float = tuned(0.3, "of a step, for other cuts of the best order", 0, 1)
@@ -29,7 +29,7 @@ _PARAMS = BetterPlansParams()
 
 
 class BetterPlans:
-    """Of one placement; what is found is offered there."""
+    """Improvements of one placement's best plan; each plan found is offered to the placement's search."""
 
     def __init__(self, placement: ChoiceSearch) -> None:
         self._of = placement
@@ -37,7 +37,10 @@ class BetterPlans:
         self._refitted: Candidate | None = None  # whose order has its best partition
 
     def improve(self, most: float) -> None:
-        """A better partition for the order of the best plan, or else a better order for its partition."""
+        """Search a better partition for the best plan's order or, if there is none, a better order for its partition.
+
+        `most` is in seconds or work units.
+        """
         assert self._of.best is not None
         best = self._of.best
         if self._refitted is not best:
@@ -49,7 +52,10 @@ class BetterPlans:
             self._of.offer_solved(best.partition, self._of.solve(best.partition, most))
 
     def joint(self, number: int) -> JointSearch | None:
-        """One of the searches over partitions and orders together, made when it is first asked for; None: no start."""
+        """Return joint search number `number` of the placement, created on first use.
+
+        None if it has no plan to start from.
+        """
         if number not in self._joint:
             start = self._of.best if self._of.best is not None else self._listed()
             if start is None or not applies(start) or not kernels_ready(start, self._of.budget.over):
@@ -60,7 +66,7 @@ class BetterPlans:
         return self._joint[number]
 
     def _listed(self) -> Candidate | None:
-        """The best of a few list schedules of the first partition."""
+        """Return the best of a few list schedules of the first partition; None if none is valid."""
         problem, found = self._of.plan.problem(self._of.choice, self._of.first), list[Candidate]()
         if why_infeasible(problem) is not None:
             return None
@@ -72,7 +78,9 @@ class BetterPlans:
         return best if best is not None and self._of.offer(best) else None
 
     def _move_cuts(self, most: float) -> None:
-        """The same order on partitions next to the best, as long as one of them is better."""
+        """Simulate the best plan's order on adjacent partitions, repeatedly from each better one, for at most
+        `most`.
+        """
         assert self._of.best is not None
         before, tries = None, self._of.budget.tries(most)
         while self._of.best is not before:

@@ -1,4 +1,4 @@
-"""The search over all partitions of one placement: bounds, cheapest partitions, and orders for them."""
+"""Search over all partitions of one placement: bounds, cheapest partitions, and orders for them."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ _ARGUMENT = "load, head and tail, and the pipeline's latency under the memory of
 class ChoiceSearch:
     """Search state of one placement.
 
-    `bound`: no plan of it is below so many ticks; None where it has no plan, `reason` says why. `settled`: no partition
-    is left that could be better than the best plan of all.
+    `bound` is a lower bound in ticks on every plan of the placement; None if it has no plan, for the stated `reason`.
+    `settled`: no remaining partition can be better than the best plan of all placements.
     """
 
     def __init__(self, plan: PlanProblem, choice: Choice, budget: Budget, offer: Offer) -> None:
@@ -85,12 +85,12 @@ class ChoiceSearch:
         self._without_partition = self.bound is None
 
     def result(self) -> ChoiceResult:
-        """The state in the file's unit."""
+        """Return the state as a result, in the file's time unit."""
         bound = None if self.bound is None else self.bound * self.plan.tick
         return ChoiceResult(self.choice, bound, self.best, self.reason, self._evidence())
 
     def _evidence(self) -> PlanEvidence | None:
-        """The evidence of the bound; None where there is none, since the bound turned out wrong."""
+        """Return the evidence of the bound; None where the bound turned out to be wrong."""
         if self._orders:
             return AllOrders(tuple(self._orders))
         if self._relaxed:
@@ -100,7 +100,7 @@ class ChoiceSearch:
         return None if self._distrusted else MeanLoad()
 
     def why_not(self, name: str) -> str | None:
-        """Why a published schedule does not apply to this placement; None where it does."""
+        """Return the reason why a published schedule does not apply to this placement; None if it applies."""
         try:
             self.order_of(name)
         except DoesNotApply as reason:
@@ -108,27 +108,30 @@ class ChoiceSearch:
         return None
 
     def order_of(self, name: str) -> Schedule:
-        """The order of a published schedule on some partition, whatever the memory; `DoesNotApply`."""
+        """Return the order of a published schedule on the balanced partition without a memory limit.
+
+        Raises `DoesNotApply`.
+        """
         with patience():
             return schedule_named(name).order(self.roomy_problem(self.balanced))
 
     def roomy_problem(self, partition: Partition) -> Problem:
-        """That of a partition with no limit of memory: whether an order applies is no question of one partition."""
+        """Return the scheduling problem of a partition without a memory limit, to test if an order applies at all."""
         roomy = replace(self.plan, cluster=replace(self.plan.cluster, capacity=None))
         return roomy.problem(self.choice, partition)
 
     @property
     def first(self) -> Partition:
-        """The partition to look at first: with room for a published order, where one was tried."""
+        """The partition to schedule first: with room for a published order if one was tried, else the balanced one."""
         return self.balanced if self._start is None else self._start
 
     @cached_property
     def balanced(self) -> Partition:
-        """Where the search begins; it may not fit the memory."""
+        """The balanced partition at which the search begins; it may not fit the memory."""
         return balanced_loads(self.plan, self.choice, True)
 
     def best_of_order(self, order: Schedule, most: float) -> FixedOrder:
-        """The best partition for an order; what is found is offered."""
+        """Search the best partition for `order` for at most `most` seconds or work units; plans found are offered."""
         known = self.best if self.best is not None and self.best.timeline.schedule is order else None
         search = FixedOrder(self.plan, self.choice, order, known)
         if provable(self.plan, self.choice):
@@ -136,13 +139,16 @@ class ChoiceSearch:
         return search
 
     def go_on(self, search: FixedOrder, most: float) -> None:
-        """Search for the best partition of an order, for so many seconds or units."""
+        """Continue a search for the best partition of an order for at most `most` seconds or work units."""
         if self.plan.cluster.capacity is not None:
             self._start = balanced(self.plan, self.choice, MemoryFit(self.plan, self.choice, search.order))
         search.run(self.budget, most, self.offer, self.first)
 
     def relax(self, most: float, best: Fraction | None) -> None:
-        """Solve the master for partitions below the best plan: a better bound, and the partition to look at next."""
+        """Solve the master problem for partitions below the value `best` of the best plan.
+
+        Improves `bound` and sets `next` to the partition to schedule next; `settled` is set where none is left.
+        """
         self.bound_by_devices(most, best)
         if best is not None and self._least >= best / self.plan.tick:
             self.settled = True
@@ -173,7 +179,7 @@ class ChoiceSearch:
             self.no_plan("no partition fits the memory")
 
     def bound_by_devices(self, most: float, best: Fraction | None) -> None:
-        """The bound that needs no solver, once."""
+        """Compute once the lower bound by dynamic programming over devices, which needs no solver."""
         if self._by_device or most <= 0:
             return
         self._by_device, value = True, None if best is None else ceil(best / self.plan.tick)
@@ -182,7 +188,7 @@ class ChoiceSearch:
             self.bound, self._relaxed, self._orders, self.argument = self._least, True, [], _ARGUMENT
 
     def visit(self, most: float) -> None:
-        """Look for an order of the next partition, longer each time it is visited."""
+        """Search an order for the partition `next`, with twice the time at each further visit of the same partition."""
         assert self.next is not None and self._master is not None
         partition, self.next = self.next, None
         if not self.visits and why_infeasible(self.plan.problem(self.choice, self.first)) is None:
@@ -197,7 +203,7 @@ class ChoiceSearch:
             self._master.exclude(partition, int(lower))
 
     def solve(self, partition: Partition, most: float) -> Solution:
-        """Any order for a partition, beginning with that of the best plan where it fits."""
+        """Search any order for `partition`, starting from that of the best plan where it fits the memory."""
         problem = self.plan.problem(self.choice, partition)
         limits = self.budget.of_solve(most)
         found = None
@@ -211,7 +217,7 @@ class ChoiceSearch:
         return found
 
     def visit_published(self, names: Sequence[str]) -> None:
-        """Published schedules whose order depends on the costs, on the next partition."""
+        """Evaluate the published schedules `names` on the partition `next`, and exclude it from the master."""
         assert self.next is not None and self._master is not None
         partition, self.next = self.next, None
         problem, values = self.plan.problem(self.choice, partition), list[Fraction]()
@@ -227,9 +233,11 @@ class ChoiceSearch:
         self._master.exclude(partition)
 
     def proved(self, bounds: Sequence[int], evidence: Sequence[OrderPaths]) -> None:
-        """Bounds for each order that is allowed here, over all partitions; none where no partition fits.
+        """Record proved bounds (ticks), one for each order allowed here, over all partitions.
 
-        A bound of any order that is higher stays.
+        None where no partition fits.
+
+        A higher bound that is valid for any order is kept instead.
         """
         own = [] if self.best is None else [self.best.value / self.plan.tick]
         if not bounds and not own:
@@ -244,12 +252,15 @@ class ChoiceSearch:
         self.settled = bool(own) and self.bound == own[0]
 
     def distrust(self) -> None:
-        """Its bound was wrong, and is left out."""
+        """Discard the bound, which was found to be wrong."""
         self.bound, self.settled, self._distrusted = Fraction(0), True, True
         self._orders, self._relaxed = [], False
 
     def offer(self, candidate: Candidate) -> bool:
-        """Keep a plan if it is better than those before; whether it is valid and recomputes what may be."""
+        """Keep the candidate if it is better than the best plan.
+
+        True if it is valid and its recomputation is allowed.
+        """
         if why_not_expressible(self.plan.model, candidate.partition, self.plan.recompute_rule):
             return False
         began = monotonic()
@@ -263,11 +274,11 @@ class ChoiceSearch:
         return True
 
     def offer_solved(self, partition: Partition, solution: Solution) -> None:
-        """The schedule of a solve, where it found one."""
+        """Offer the schedule of a solution, if it has one."""
         if solution.timeline is not None:
             name = solution.timeline.schedule.name
             self.offer(Candidate(self.choice, partition, solution.timeline, name or "pipesched"))
 
     def no_plan(self, reason: str) -> None:
-        """This placement is out, for this reason."""
+        """Record that this placement has no plan, for this reason."""
         self.bound, self.settled, self.reason = None, True, reason

@@ -1,7 +1,7 @@
-"""Of plans of equal value the most even one, then the one that holds less: from the best plan, cut by cut.
+"""Walk from the best plan to more even plans of equal value, and then to those with lower memory peaks.
 
-The value is what counts; among equals fewer stages are as long as the longest, which leaves room for what was not
-measured.
+The value has priority. Among plans of equal value the one with fewer stages as long as the longest is preferred, which
+leaves slack for costs that were not measured.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from solver.planning.search.choice_search import ChoiceSearch
 @dataclass(frozen=True)
 @tunable
 class EvennessParams:
-    """Walk among plans of equal value."""
+    """Limit of the walk among plans of equal value."""
 
     steps: int = tuned(200, "plans simulated", 1, 10**5)
 
@@ -45,7 +45,7 @@ _Key = tuple[Fraction, tuple[int, ...], tuple[int, ...]]
 
 
 def evened(of: ChoiceSearch, best: Candidate) -> Iterator[Candidate]:
-    """More and more even plans, which a walk from the best one meets without getting worse, until the deadline."""
+    """Yield more and more even plans, found by a walk over adjacent partitions that never gets worse."""
     problem = best.timeline.problem
     left = EVENNESS.steps
     sums = StageSums(of.plan, of.plan.slowness_of_places(problem.placement))
@@ -73,13 +73,13 @@ def evened(of: ChoiceSearch, best: Candidate) -> Iterator[Candidate]:
 
 
 def _key(sums: StageSums, candidate: Candidate) -> _Key:
-    """Value, work of the stages from the longest on, and peaks from the highest on."""
+    """Return the key to minimize: value, work of the stages in descending order, memory peaks in descending order."""
     peaks = tuple(sorted(measure(candidate.timeline).peak_quanta, reverse=True))
     return candidate.value, _works(sums, candidate.partition), peaks
 
 
 def _works(sums: StageSums, partition: Partition) -> tuple[int, ...]:
-    """The least that the passes of one micro-batch take on each stage of a chain, in ticks."""
+    """Return the least work of one micro-batch on each stage of a chain in ticks, in descending order."""
     forward, backward, weight, full = sums.costs(sums.of_partition(partition)).ticks
     return tuple(sorted((forward + np.minimum(full, backward + weight)).tolist(), reverse=True))
 

@@ -1,7 +1,7 @@
-"""The first plans of a placement for one order, each simulated once, and so that more freedom is never worse.
+"""First plans of a placement for one order: each partition is simulated once.
 
-Those of all narrower restrictions are among them. Where the order lacks memory on a partition, others leave the devices
-that lack it more room.
+The partitions include those of all narrower restrictions, so that more freedom never gives worse plans. Where the order
+exceeds the memory on a partition, further partitions leave the devices that lack memory more of it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from solver.planning.search.choice_search import ChoiceSearch
 @dataclass(frozen=True)
 @tunable
 class FirstPlansParams:
-    """First plans of a placement for one order."""
+    """Limit of the first plans of a placement."""
 
     rounds: int = tuned(6, "balanced partitions, each with the memory taken away that the one before lacked", 1, 100)
 
@@ -42,9 +42,9 @@ _PARAMS = FirstPlansParams()
 
 
 class FirstPlans:
-    """Of one placement and an order of this name; `best` is the best of them, None where none has been found to fit.
+    """First plans of one placement for the order `name`; `best` is the best that fits, None if none was found.
 
-    `same`: the order is the same for all costs.
+    `same`: the order does not depend on the stage costs.
     """
 
     def __init__(self, of: ChoiceSearch, name: str, order: Callable[[Problem], Schedule], same: bool) -> None:
@@ -55,7 +55,7 @@ class FirstPlans:
         self._fitting: set[Partition] = set()
 
     def run(self, most: float) -> Candidate | None:
-        """One after the other for so many seconds or units; the best so far."""
+        """Try one partition after the other for at most `most` seconds or work units; returns the best plan so far."""
         plan, choice = self._of.plan, self._of.choice
         late, tries = self._of.budget.late(most), self._of.budget.tries(most)
         known = self._roomy()
@@ -84,7 +84,9 @@ class FirstPlans:
         return self.best
 
     def _try_even(self, first: Partition) -> None:
-        """The partition that runtimes take by default, unless its load alone takes as long as what is found."""
+        """Try the even partition, the default of training frameworks, unless its load is no better than the best
+        plan.
+        """
         plan, choice = self._of.plan, self._of.choice
         counts = even_counts(plan.model, self._of.stages) if plan.counts is None else None
         if counts is not None:
@@ -93,7 +95,9 @@ class FirstPlans:
                 self._try(even)
 
     def _starting(self, known: Schedule | None, fit: MemoryFit | None, late: Callable[[], bool]) -> Iterator[Partition]:
-        """Of those made in time the ones that seem to lack least memory first, and of them those of the least load."""
+        """Yield starting partitions made before `late()`, those that lack least memory first, then those of least
+        load.
+        """
         plan, choice, found = self._of.plan, self._of.choice, list[tuple[Partition, Problem]]()
         for one in starting_partitions(plan, choice, known):
             if late():
@@ -108,13 +112,13 @@ class FirstPlans:
                 yield found[at][0]
 
     def _fits(self, restricted: PlanProblem) -> bool:
-        """True if a plan was found that this restriction of recomputation allows."""
+        """True if a plan was found whose recomputation the problem `restricted` allows."""
         if restricted.recompute is Decide.FREE:
             return self.best is not None
         return any(recut(restricted, one.counts, one) == one for one in self._fitting)
 
     def _make_room(self, plan: PlanProblem, known: Schedule, tries: Iterator[bool]) -> None:
-        """Balanced partitions, each with the room taken away that the order lacked on the one before."""
+        """Try balanced partitions, each with the capacity reduced by what the order lacked on the one before."""
         fit, partition = MemoryFit(plan, self._of.choice, known), None
         for _ in range(_PARAMS.rounds):
             partition = balanced(plan, self._of.choice, fit, partition)
@@ -128,7 +132,10 @@ class FirstPlans:
             fit.reserve(excess)
 
     def _roomy(self) -> Schedule | None:
-        """The order whatever the memory, on a partition that all restrictions of recomputation share."""
+        """Return the order made without a memory limit, on the balanced partition without recomputation.
+
+        None if not applicable.
+        """
         never = replace(self._of.plan, recompute=Decide.NEVER)
         try:
             return self._order(self._of.roomy_problem(balanced_loads(never, self._of.choice, True)))
@@ -139,7 +146,7 @@ class FirstPlans:
         return self.best is None or _load(problem) * problem.tick < self.best.value
 
     def _try(self, partition: Partition) -> Candidate | None:
-        """The order on it, whether it fits or not."""
+        """Simulate the order on `partition` and offer it; returns the candidate even if it does not fit the memory."""
         found = timed(self._of, partition, self._name, self._order)
         if found is not None and self._of.offer(found):
             self._fitting.add(partition)
@@ -148,7 +155,10 @@ class FirstPlans:
 
 
 def begin(choice: ChoiceSearch, orders: Iterable[Heuristic]) -> str:
-    """A plan of the first of these orders that applies, by a simulation, whatever the time; else why none applies."""
+    """Make a first plan with the first of these orders that applies, in any time limit.
+
+    Returns the reason if none applies.
+    """
     reasons = list[str]()
     for one in orders:
         reason = choice.why_not(one.name)
@@ -161,7 +171,7 @@ def begin(choice: ChoiceSearch, orders: Iterable[Heuristic]) -> str:
 
 
 def timed(of: ChoiceSearch, partition: Partition, name: str, order: Callable[[Problem], Schedule]) -> Candidate | None:
-    """The order on a partition; None where there is none."""
+    """Return the order simulated on a partition; None if the order does not apply."""
     problem = of.plan.problem(of.choice, partition)
     try:
         return Candidate(of.choice, partition, best_times(problem, order(problem)), name)
@@ -170,12 +180,12 @@ def timed(of: ChoiceSearch, partition: Partition, name: str, order: Callable[[Pr
 
 
 def _load(problem: Problem) -> int:
-    """That of the busiest device, in ticks."""
+    """Return the least work of the busiest device, in ticks."""
     each = problem.microbatches // len(problem.placement.chains)
     return each * max(sum(map(problem.least_work, own)) for own in problem.placement.stages_of)
 
 
 def _excess(timeline: Timeline) -> list[int]:
-    """The memory that each device lacks, in units of the resolution."""
+    """Return the memory that each device lacks, in units of the resolution."""
     peaks, room = measure(timeline).peak_quanta, timeline.problem.room
     return [0 if most is None else max(0, peak - most) for peak, most in zip(peaks, room, strict=True)]

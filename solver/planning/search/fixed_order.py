@@ -1,7 +1,7 @@
-"""The best partition for a published order that is the same whatever the stages cost, by cuts from critical paths.
+"""Best partition for a published order that does not depend on the stage costs, by cuts from critical paths.
 
-The master holds every path found so far; its cheapest partition is simulated, exactly, and the longest path there is
-the next cut. There are finitely many paths, and the last partition is proved the best of all.
+The master problem contains every critical path found so far; its cheapest partition is simulated exactly, and the
+critical path there is the next cut. There are finitely many paths, so the last partition is proved the best of all.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from solver.planning.partitions.master import Master
 @dataclass(frozen=True)
 @tunable
 class FixedOrderParams:
-    """Search for the best partition of an order that is the same whatever the stages cost."""
+    """Step of the search for the best partition of an order that does not depend on the stage costs."""
 
     step: float = tuned(0.05, "of its time, for annealing and for one call of the master problem", 0, 1)
 
@@ -37,10 +37,11 @@ _PARAMS = FixedOrderParams()
 
 
 def provable(plan: PlanProblem, choice: Choice) -> bool:
-    """True if a path through stages bounds the objective: the makespan, and the span where it is the makespan.
+    """True if the length of a path through stages bounds the objective: the makespan, and the span where it equals it.
 
-    That is so where backwards are not split and there is one path through the stages: the first device then begins
-    first and ends last, but for what stages run for their parameters. When these are gathered depends on the memory.
+    The span equals the makespan where backwards are not split and there is one path through the stages: the first
+    device then begins first and ends last, except for passes for parameters. Gathers are excluded since their times
+    depend on the memory.
     """
     chains, own = choice.on(plan.cluster.devices).chains, plan.model.parameters
     if plan.shared or plan.encoder is not None or own.gather is not None:
@@ -50,7 +51,10 @@ def provable(plan: PlanProblem, choice: Choice) -> bool:
 
 
 class FixedOrder:
-    """The search for one order on one placement; no plan with this order is below `bound` ticks (None: none fits)."""
+    """Search for the best partition of one order on one placement.
+
+    `bound` is a lower bound in ticks on every plan with this order; None if no partition fits the memory.
+    """
 
     def __init__(self, plan: PlanProblem, choice: Choice, order: Schedule, best: Candidate | None = None) -> None:
         self.plan, self.choice, self.order, self.best = plan, choice, order, best
@@ -64,7 +68,10 @@ class FixedOrder:
             self._cut(best.partition, best.timeline)
 
     def run(self, budget: Budget, most: float, offer: Callable[[Candidate], bool], first: Partition) -> None:
-        """Until the best partition is proved, or `most` seconds or units are spent; `first` is tried first."""
+        """Search until the best partition is proved or `most` seconds or work units are spent.
+
+        `first` is tried first.
+        """
         if first not in self._tried:
             self._try(first, offer)
         until, step = max(0.0, budget.left - most), max(budget.least_step, _PARAMS.step * most)
@@ -81,7 +88,7 @@ class FixedOrder:
                 step *= 2
 
     def _anneal(self, budget: Budget, most: float, offer: Callable[[Candidate], bool]) -> None:
-        """Partitions by annealing: what the master cannot settle at once is often found so."""
+        """Search partitions by simulated annealing, which often finds good ones sooner than the master problem."""
         if self.best is None or not applies(self.best) or self.proved:
             return
         if self._joint is None or self._joint.value > self.best.value / self.plan.tick:
@@ -94,21 +101,21 @@ class FixedOrder:
 
     @property
     def evidence(self) -> OrderPaths:
-        """The paths that prove the bound."""
+        """The critical paths that prove the bound."""
         return OrderPaths(self.order.name, tuple(self._tried), tuple(self._unfit))
 
     def _cut(self, partition: Partition, timeline: Timeline) -> None:
-        """The longest path of a partition bounds all of them."""
+        """Add the critical path of a partition's timeline to the master, where it bounds all partitions."""
         self._tried.append(partition)
         self.master.add_path(critical_path(timeline, self.plan))
 
     @property
     def proved(self) -> bool:
-        """True if no partition is better than the best."""
+        """True if it is proved that no partition is better than the best."""
         return self.best is not None and self.bound is not None and self.bound >= self.best.value / self.plan.tick
 
     def _check(self) -> None:
-        """The best partition known is one of the master's, and no bound is above it."""
+        """Raise `Disagreement` if the bound is above the value of the best partition known."""
         if self.best is not None and (self.bound is None or self.bound > self.best.value / self.plan.tick):
             raise Disagreement(f"{self.order.name}: a bound of {self.bound} ticks above a plan of {self.best.value}")
 

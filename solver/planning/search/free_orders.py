@@ -1,4 +1,4 @@
-"""The search for a plan where the order is free: published orders, bounds, then orders for the best partitions."""
+"""Search for a plan where any order is allowed: published orders, bounds, then orders for the best partitions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from solver.planning.search.placements import Placements
 @dataclass(frozen=True)
 @tunable
 class FreeOrderParams:
-    """Time of a plan search with free orders, in shares of the whole."""
+    """Shares of the time of a plan search with free orders."""
 
     first_share: float = tuned(0.2, "of the whole, for first plans", 0, 1)
     bounds_share: float = tuned(0.2, "of the whole, for bounds by devices", 0, 1)
@@ -36,13 +36,13 @@ _PARAMS = FreeOrderParams()
 
 
 class FreeOrders:
-    """The parts of the search, in turn."""
+    """The phases of a plan search with free orders, run one after the other."""
 
     def __init__(self, placements: Placements) -> None:
         self._all = placements
 
     def run(self) -> None:
-        """Until nothing is left to search, or the time is over."""
+        """Run all phases until no better plan is possible or the time is over."""
         if self._all.best is not None and self._all.done():
             return
         self._start()
@@ -53,7 +53,9 @@ class FreeOrders:
         self._search()
 
     def _start(self) -> None:
-        """First plans of every placement that has none yet; then for a published order its best partition."""
+        """Make first plans and bounds for each placement without a plan, then search partitions for a published
+        order.
+        """
         without = []
         for choice in self._all.without_plan():
             without.append(choice)
@@ -75,7 +77,10 @@ class FreeOrders:
                     choice.best_of_order(choice.order_of(published.name), each / 2)
 
     def _first_plans(self, choice: ChoiceSearch, most: float) -> list[Heuristic]:
-        """With every published order that applies, a good start first; returns these. Where none fits, any order."""
+        """Make plans with every published order that applies, a good one first, and return those orders.
+
+        Where none fits the memory, list schedules and one micro-batch after the other are tried.
+        """
         self._all.say(f"{choice.choice}: first plans")
         rest = [one for one in HEURISTICS if one.standing.plan is None and not one.searched]
         orders, late, applying = [*_starts(), *rest], self._all.budget.late(most), list[Heuristic]()
@@ -98,7 +103,9 @@ class FreeOrders:
             self._all.relax(choice, each)
 
     def _anneal(self) -> None:
-        """Partitions and orders together, a round for each placement; then again for the better half, down to one."""
+        """Search partitions and orders together, one round per placement, then again for the better half, down to
+        one.
+        """
         left = self._all.open()
         rounds = max(_PARAMS.least_rounds, 1 + (len(left) - 1).bit_length())
         for _ in range(rounds):
@@ -109,7 +116,10 @@ class FreeOrders:
             left = sorted(able, key=_reached)[: max(1, -(-len(left) // 2))]
 
     def _round(self, choices: list[ChoiceSearch], most: float) -> list[ChoiceSearch]:
-        """So many seconds or units for these placements; those of them that partitions and orders can be changed on."""
+        """Run joint searches on `choices` for `most` seconds or work units.
+
+        Returns those that the joint search supports.
+        """
         able = []
         for group in in_groups(choices, self._all.budget.workers):
             if not self._all.done():
@@ -120,7 +130,7 @@ class FreeOrders:
         return list(dict.fromkeys(able))
 
     def _raise_bound(self) -> None:
-        """The least bound once more, for longer and below a better plan; then the next, while the share lasts."""
+        """Improve the least bound of all placements with more time, then the next least, while the time share lasts."""
         budget = self._all.budget
         until = budget.left - _PARAMS.raising_share * budget.whole
         while not self._all.done() and budget.left > until:
@@ -132,14 +142,14 @@ class FreeOrders:
             self._all.relax(choice, budget.left - until)
 
     def _visit_all(self) -> None:
-        """An order for a partition of each placement: small problems are proved so."""
+        """Search an order for one partition of each placement, which proves small problems optimal."""
         each = max(self._all.budget.least_step, _PARAMS.step * self._all.budget.whole / max(1, len(self._all.open())))
         for choice in sorted(self._all.open(), key=lambda choice: choice.stages):
             if not self._all.done():
                 self._visit(choice, each)
 
     def _search(self) -> None:
-        """Orders for more partitions, in turn with better partitions and orders for the best plan."""
+        """Alternate between orders for further partitions and improvements of the best plan, until done."""
         step, turn = max(self._all.budget.least_step, _PARAMS.step * self._all.budget.whole), 0
         while not self._all.done():
             turn += 1
@@ -151,7 +161,7 @@ class FreeOrders:
                 self._visit(min(self._all.open(), key=_promise), step)
 
     def _visit(self, choice: ChoiceSearch, most: float) -> None:
-        """An order for the next partition of a placement."""
+        """Search an order for the next partition of a placement."""
         if choice.next is None:
             self._all.relax(choice, most)
         if choice.next is not None and not choice.settled and not self._all.done():
@@ -167,12 +177,12 @@ class FreeOrders:
             self._all.better[owner.choice].improve(most)
 
     def _owner(self) -> ChoiceSearch:
-        """The placement of the best plan."""
+        """Return the search of the placement that has the best plan."""
         return next(each for each in self._all.choices if each.best is self._all.best)
 
 
 def _listed(problem: Problem) -> Schedule:
-    """A list schedule; `DoesNotApply` where the memory has no room for any."""
+    """Return a list schedule; raises `DoesNotApply` if nothing fits the memory or every list policy deadlocks."""
     if why_infeasible(problem) is not None:
         raise DoesNotApply("nothing fits the memory")
     found = next(list_schedules(problem), None)
@@ -182,18 +192,18 @@ def _listed(problem: Problem) -> Schedule:
 
 
 def _reached(choice: ChoiceSearch) -> float:
-    """The value of its best plan, where it has one."""
+    """Return the value of the placement's best plan; infinite if it has none."""
     return float("inf") if choice.best is None else float(choice.best.value)
 
 
 def _promise(choice: ChoiceSearch) -> tuple[float, int]:
-    """Where to look next: where plans are good, or may be, and where little was looked at."""
+    """Return the key by which to choose the next placement: good value or bound, with a penalty for each visit."""
     value = choice.bound if choice.best is None else choice.best.value / choice.plan.tick
     visits = sum(choice.visits.values())
     return float(value or 0) * (1 + _PARAMS.visit_penalty * visits), visits
 
 
 def _starts() -> list[Heuristic]:
-    """Published orders whose best partition is soon proved and a good start, the best first."""
+    """Return the published orders that make good first plans and whose best partition is soon proved, best first."""
     places = [(one.standing.plan, one) for one in HEURISTICS if one.standing.plan is not None]
     return [one for _, one in sorted(places, key=lambda place: place[0])]

@@ -1,4 +1,4 @@
-"""Rounds of the joint search: on several placements, or from several seeds on one, as many at once as workers."""
+"""Rounds of the joint search, in parallel: on several placements, or on one placement from several seeds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ Job = tuple[ChoiceSearch, int]
 
 
 def in_groups(choices: Sequence[ChoiceSearch], workers: int) -> Iterator[list[Job]]:
-    """One search a placement; of a placement alone as many as there are workers."""
+    """Yield groups of at most `workers` searches: one per placement, or `workers` searches if there is one
+    placement.
+    """
     jobs = [(choice, 0) for choice in choices]
     if len(jobs) == 1:
         jobs = [(choices[0], number) for number in range(workers)]
@@ -26,7 +28,10 @@ def in_groups(choices: Sequence[ChoiceSearch], workers: int) -> Iterator[list[Jo
 def anneal_at_once(
     group: Sequence[Job], better: Mapping[Choice, BetterPlans], budget: Budget, most: float
 ) -> list[ChoiceSearch]:
-    """A round of each, for so many seconds or units. Returns the placements that can be searched so."""
+    """Run one round of each search in `group` in parallel, for `most` seconds or work units.
+
+    Better plans are offered. Returns the placements that the joint search supports.
+    """
     known = [(choice, better[choice.choice].joint(number)) for choice, number in group]
     found = [(choice, search) for choice, search in known if search is not None]
     if not found:

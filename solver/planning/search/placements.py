@@ -1,4 +1,4 @@
-"""All placements of a plan problem, around the best plan of any: what is known, and when the search is over."""
+"""State of a plan search over all placements: the best plan, the bound, and the test if the search is done."""
 
 from __future__ import annotations
 
@@ -25,7 +25,11 @@ _MOST_FAILURES = 3
 
 
 class Placements:
-    """`best` is the best plan of any placement; `report` is called at every step. `better` has the joint searches."""
+    """All placements of a plan problem.
+
+    `best` is the best plan of any placement; `report` is called at every step. `better` has for each placement its
+    improvement searches.
+    """
 
     def __init__(self, problem: PlanProblem, limits: Limits, report: Report, stop: Event) -> None:
         self.problem, self.limits, self._report = problem, limits, report
@@ -40,14 +44,14 @@ class Placements:
 
     @property
     def bound(self) -> Fraction | None:
-        """No plan is below so many ticks; None where there is none at all."""
+        """Lower bound in ticks over all plans; None if no placement has a plan."""
         bounds = [each.bound for each in self.choices if each.bound is not None]
         if self.best is not None:
             bounds.append(self.best.value / self.problem.tick)
         return min(bounds, default=None)
 
     def start_from(self, known: Candidate) -> None:
-        """Offer a plan of a problem of as many layers in stages, which may have other costs."""
+        """Offer a plan of a problem with the same number of layers, whose costs may differ."""
         if sum(known.partition.counts) != len(self.problem.model.sequence):
             return
         for each in self.choices:
@@ -56,11 +60,11 @@ class Placements:
                 each.offer(Candidate(known.choice, known.partition, timeline, known.schedule))
 
     def open(self) -> list[ChoiceSearch]:
-        """Placements that may still have a better plan, and whose steps do not end by errors again and again."""
+        """Return the placements that may still have a better plan and whose search did not fail too often."""
         return [each for each in self.choices if not each.settled and each.failures < _MOST_FAILURES]
 
     def without_plan(self) -> Iterator[ChoiceSearch]:
-        """Open placements without a plan, in turn; after a limit that is over no more, once there is a plan."""
+        """Yield open placements that have no plan, until one is known and the time limit is over."""
         for choice in self.open():
             if self.best is not None and self.budget.whole > 0 and self.budget.over():
                 return
@@ -68,13 +72,17 @@ class Placements:
                 yield choice
 
     def relax(self, choice: ChoiceSearch, most: float) -> None:
-        """A better bound of a placement below the best plan of all, and its next partition."""
+        """Improve the bound of a placement below the value of the best plan, and set its next partition."""
         with self.defects_noted(choice):
             choice.relax(most, None if self.best is None else self.best.value)
 
     @contextmanager
     def defects_noted(self, choice: ChoiceSearch) -> Iterator[None]:
-        """An error ends the step under way and is noted; a bound above a plan ends all bounds of the placement."""
+        """Context in which an error ends the current step and is recorded as a note.
+
+        A `Disagreement` (a bound above a plan's value) discards the bounds of the placement; other errors count as its
+        failures.
+        """
         try:
             yield
         except Disagreement as defect:
@@ -86,7 +94,7 @@ class Placements:
 
     @contextmanager
     def errors_noted(self, step: str) -> Iterator[None]:
-        """An error ends a step of the whole search, and is noted."""
+        """Context in which an error ends the named step of the whole search and is recorded as a note."""
         try:
             yield
         except Exception as error:
@@ -97,7 +105,7 @@ class Placements:
             self.notes.append(text)
 
     def done(self) -> bool:
-        """True if the time is over, or no better plan is left."""
+        """True if the time is over or no better plan can exist within the gap limit."""
         bound = self.bound
         if self.budget.over() or not self.open() or bound is None:
             return True
@@ -107,7 +115,10 @@ class Placements:
         return bound >= value or gap(value, bound) <= self.limits.gap
 
     def _offer(self, candidate: Candidate) -> None:
-        """A plan of some placement; one below its bound shows that the bound is wrong."""
+        """Take a plan of some placement as the best if it is.
+
+        A value below that placement's bound discards the bound.
+        """
         value = candidate.value / self.problem.tick
         for each in self.choices:
             if each.choice == candidate.choice and each.bound is not None and each.bound > value:
@@ -118,7 +129,7 @@ class Placements:
             self.say(self._phase)
 
     def even_out(self) -> None:
-        """Replace the best plan by a more even one of its value."""
+        """Replace the best plan by a more even one of equal value."""
         owner = next((each for each in self.choices if each.best is self.best), None)
         if owner is not None and self.best is not None and not self.budget.stop.is_set():
             with self.errors_noted("a more even plan"):
@@ -126,7 +137,7 @@ class Placements:
                     self.best = owner.best = found
 
     def say(self, phase: str) -> None:
-        """Report a moment of the search."""
+        """Report the progress of the search, now in this phase."""
         self._phase = phase
         bound = self.bound
         self._report(

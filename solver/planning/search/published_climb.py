@@ -1,4 +1,4 @@
-"""Better partitions for a published schedule whose order follows the costs: annealing and next partitions, in turn."""
+"""Search partitions for a published schedule whose order depends on the costs: adjacent partitions and annealing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from solver.planning.search.first_plans import FirstPlans, timed
 
 
 class PublishedClimb:
-    """On one placement. What is found has the order that the schedule has for its own costs."""
+    """Local search on one placement; each plan has the order that the schedule makes for the plan's own costs."""
 
     def __init__(self, of: ChoiceSearch, name: str) -> None:
         self._of, self._name, self._published = of, name, schedule_named(name)
@@ -34,7 +34,7 @@ class PublishedClimb:
                 self._look(self._best.partition)
 
     def run(self, most: float) -> None:
-        """So many seconds or units: partitions next to the best, then those that are best for its order as it is."""
+        """Search for `most` seconds or work units: adjacent partitions, then annealing with the best plan's order."""
         if self._best is None and self._of.best is not None and self._of.best.schedule == self._name:
             self._best = self._of.best
         if self._best is None:

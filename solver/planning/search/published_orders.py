@@ -1,4 +1,4 @@
-"""The search for a plan where only published orders are allowed."""
+"""Search for a plan where only published orders are allowed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from solver.planning.search.published_climb import PublishedClimb
 @dataclass(frozen=True)
 @tunable
 class PublishedOrderParams:
-    """Time of a plan search with published orders, in shares of the whole."""
+    """Shares of the time of a plan search with published orders."""
 
     first_share: float = tuned(0.2, "of the whole, for first plans", 0, 1)
     relaxing_share: float = tuned(0.2, "of the whole, for bounds over all partitions and orders", 0, 1)
@@ -31,7 +31,7 @@ _PARAMS = PublishedOrderParams()
 
 
 class _Order(NamedTuple):
-    """An order that is the same for all costs, on a placement where its longest paths bound all partitions."""
+    """A published order independent of the costs, on a placement where its critical paths bound all partitions."""
 
     choice: ChoiceSearch
     name: str
@@ -39,13 +39,17 @@ class _Order(NamedTuple):
 
 
 class PublishedOrders:
-    """Each proved by itself where it is the same for all costs, else below the bound of any order."""
+    """The phases of a plan search with published orders.
+
+    Orders that do not depend on the costs are proved one by one; the others use the bound over all partitions and
+    orders.
+    """
 
     def __init__(self, placements: Placements) -> None:
         self._all = placements
 
     def run(self) -> None:
-        """All orders of all placements side by side, so that none takes the time of the others."""
+        """Search all orders on all placements in turn, so that none uses up the time of the others."""
         allowed = [schedule_named(name) for name in self._all.problem.schedules]
         for choice in self._all.without_plan():
             self._all.say(f"{choice.choice}: a first plan")
@@ -74,7 +78,7 @@ class PublishedOrders:
                 self._costly(choice, names[choice.choice], climbs[choice.choice])
 
     def _begin(self, names: dict[Choice, list[str]]) -> dict[Choice, list[PublishedClimb]]:
-        """The first plans of all orders on all placements."""
+        """Make the first plans of all orders on all placements; returns the local searches by placement."""
         climbs: dict[Choice, list[PublishedClimb]] = {}
         each = _PARAMS.first_share * self._all.budget.whole / max(1, sum(map(len, names.values())))
         for choice in self._all.open():
@@ -86,9 +90,10 @@ class PublishedOrders:
         return climbs
 
     def _sure(self, orders: list[_Order], whole: list[_Order]) -> None:
-        """In rounds, each of half the time that is left; `whole`: those of placements on which no other is allowed.
+        """Search the best partition of each order in rounds, each with half of the time left.
 
-        After the first one, what is not proved gets a bound of any order: it rises sooner, though not as far.
+        `whole` are the orders of placements that allow no other order, whose bounds hold for the placement. After the
+        first round unproved placements also get a bound over any order, which rises sooner although not as far.
         """
         relaxed = False
         while left := [one for one in orders if self._may_be_better(one)]:
@@ -117,7 +122,7 @@ class PublishedOrders:
                 self._all.relax(choice, _PARAMS.relaxing_share * self._all.budget.whole / len(left))
 
     def _may_be_better(self, one: _Order) -> bool:
-        """True if it may have a better plan than any known."""
+        """True if the order may have a better plan than the best one known."""
         bound, best = one.search.bound, self._all.best
         if one.choice not in self._all.open() or bound is None or one.search.proved or self._all.budget.over():
             return False
@@ -127,7 +132,9 @@ class PublishedOrders:
         return bound < value and gap(value, Fraction(bound)) > self._all.limits.gap
 
     def _costly(self, choice: ChoiceSearch, names: list[str], climbs: list[PublishedClimb]) -> None:
-        """Where the order of some depends on the costs: better partitions of each, and those of the least bounds."""
+        """Search a placement on which some order depends on the costs: local search, and partitions of the least
+        bound.
+        """
         step = max(self._all.budget.least_step, _PARAMS.step * self._all.budget.whole)
         while not self._all.done() and choice in self._all.open():
             self._all.relax(choice, step)
