@@ -1,1 +1,1 @@
-"""Lower bounds in closed form, and for modes of saving memory; tested against exhaustive enumeration."""
+"""Lower bounds in closed form, also for offloading and recomputation; tested against exhaustive enumeration."""

@@ -1,1 +1,1 @@
-"""The engine of one solve: subsolvers that share the time around the incumbent and the lower bound."""
+"""The engine of one solve: subsolvers that share the time limit, one incumbent and one lower bound."""

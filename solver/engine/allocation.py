@@ -1,12 +1,12 @@
-"""Allocation of time slices to subsolvers: the one that closed most of the gap per unit of time has the next slice.
+"""Allocation of time slices to subsolvers: the next slice goes to the one that closed most of the gap per unit of time.
 
-Subsolvers are the arms of a bandit. Each has a first slice, in their order; then the best has the next one: by the
-share of the gap that it closed in a unit of time, recent slices counting most, or, if that is more, by an optimistic
-value that falls with the time spent on it and with the distance of its own schedules or bounds from the best known.
-The worth of an arm changes while the gap closes, hence the discount (Garivier and Moulines, On upper-confidence bound
-policies for switching bandit problems, 2011).
+Subsolvers are the arms of a bandit. Each has a first slice, in their order. Then the next slice goes to the arm with
+the highest worth: the share of the gap that it closed per unit of time, recent slices counting most, or an optimistic
+value if that is higher. The optimistic value falls with the time spent on the arm and with the distance of its own
+schedules or bounds from the best known. The worth of an arm changes while the gap closes, hence the discount (Garivier
+and Moulines, On upper-confidence bound policies for switching bandit problems, 2011).
 
-Local search runs in the background on the other cores while a subsolver uses one; a dedicated worker shares no time.
+Local search runs in the background on the other cores while a subsolver uses one; the dedicated worker has no slices.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LEAST = 1e-6  # of the limit: what the shortest slice counts for
 @dataclass(frozen=True)
 @tunable
 class AllocationParams:
-    """The bandit that gives slices of the time to subsolvers; times are shares of the limit."""
+    """Parameters of the bandit that allocates time slices to subsolvers; times are shares of the time limit."""
 
     first_slice: float = tuned(1 / 64, "of the limit", 1 / 1000, 1 / 4)
     first_counted_slice: float = tuned(1 / 8, "of counted work, which is used up after three doublings", 1 / 64, 1)
@@ -56,7 +56,7 @@ ALLOCATION = AllocationParams()
 
 @dataclass
 class SubsolverRun:
-    """A subsolver's work in a search; `spent` is the share of the limit that it took."""
+    """A subsolver at work in a search; `spent` is the share of the time limit that it has used."""
 
     search: Search
     subsolver: Subsolver
@@ -66,17 +66,20 @@ class SubsolverRun:
 
     @property
     def next_slice(self) -> float:
-        """Length of the next slice as a share of the limit; longer than all before if slices restart."""
+        """Length of the next slice as a share of the time limit.
+
+        Longer than all before if slices start from scratch.
+        """
         return self.spent * (ALLOCATION.restart_growth if self.subsolver.restarts else 1)
 
 
 @dataclass
 class Arm:
-    """A subsolver or a group, whose `runs` that are not over have a slice each in turn, the first is next.
+    """A subsolver, or a group whose unfinished `runs` get slices in turn (the first is next), as an arm of the bandit.
 
-    Times are shares of the limit.     `spent` is what it took in all; `closed` and `taken` are discounted: the shares
-    of the gap that its slices closed, and their times. `behind` is by how much of the gap its last schedule or bound
-    was worse than those known.
+    Times are shares of the time limit. `spent` is the time used in all. `closed` (the shares of the gap that its slices
+    closed) and `taken` (their times) are discounted sums. `behind` is the distance of its last schedule or bound from
+    the best known, as a share of the gap.
     """
 
     runs: deque[SubsolverRun]
@@ -87,7 +90,7 @@ class Arm:
 
     @property
     def worth(self) -> float:
-        """Share of the gap that the next slice may close in a unit of time."""
+        """Share of the gap that the next slice may close per unit of time; infinite before the first slice."""
         if not self.spent:
             return inf
         return max(self.closed / self.taken, ALLOCATION.hope / self.spent / (1 + self.behind) ** 2)
@@ -100,7 +103,7 @@ class Arm:
 
 
 class Allocation:
-    """The time of a search among the subsolvers that serve its problem, and those that serve its relaxation."""
+    """Allocation of a search's time among the subsolvers that serve its problem and those that serve its relaxation."""
 
     def __init__(self, search: Search, subsolvers: Sequence[Subsolver | RoundRobin]) -> None:
         self.search = search
@@ -114,7 +117,7 @@ class Allocation:
         self._beside, self._own = BackgroundLocalSearch(search), DedicatedWorker(search)
 
     def run(self) -> None:
-        """Slice after slice until the search is done, the time is over, or no subsolver has anything left to do."""
+        """Run slice after slice until the search is done, the time is over, or no subsolver has work left."""
         search = self.search
         try:
             self.go_on()
@@ -159,10 +162,12 @@ class Allocation:
         return sum(arm.spent for arm in self.arms)
 
     def _next(self) -> Arm | None:
-        """The open arm worth most whose code is compiled, once there is one.
+        """Return the unfinished arm of the highest worth whose code is compiled.
 
-        Arms that had a slice wait for some of the time until those without one are compiled: running meanwhile makes
-        the compilation take twice as long.
+        Waits until there is one, None if over.
+
+        For a part of the time limit, arms that had a slice wait until those without one are compiled, since running
+        meanwhile makes the compilation take twice as long.
         """
         clock = self.search.clock
         while arms := sorted((arm for arm in self.arms if arm.runs), key=lambda arm: -arm.worth):
@@ -181,7 +186,7 @@ class Allocation:
         return None
 
     def _compiled(self, arm: Arm) -> bool:
-        """True if one of its subsolvers is compiled; that one is moved to the front."""
+        """True if a subsolver of the arm is compiled; that one is moved to the front of its queue."""
         for _ in range(len(arm.runs)):
             running = arm.runs[0]
             # What has a core of its own does not take it from a compiler.
@@ -226,7 +231,7 @@ class Allocation:
         return bool(more)
 
     def _closed(self, before: State, after: State) -> float:
-        """The share of the gap that the current subsolver closed, without background and dedicated workers."""
+        """Return the share of the gap that the current subsolver closed, without background and dedicated workers."""
         if before.value is None or before.value <= before.lower_bound:
             return 0.0
         background = {BACKGROUND, self._own.subsolver and self._own.subsolver.name}
@@ -237,7 +242,10 @@ class Allocation:
 
 
 def _behind(search: Search, before: float) -> float:
-    """By how much of the gap a subsolver's finding was worse than what is known; as before where it found nothing."""
+    """Return the distance of a subsolver's last schedule or bound from the best known, as a share of the gap.
+
+    `before` is returned where it found nothing or the gap is closed.
+    """
     state = search.incumbent.state
     if state.value is None or state.value <= state.lower_bound:
         return before
@@ -259,7 +267,7 @@ def _arms(search: Search, subsolvers: Sequence[Subsolver | RoundRobin]) -> list[
 
 
 def _begun(subsolver: Subsolver, search: Search) -> SubsolverRun | None:
-    """Up to its first slice; None where it cannot serve the problem."""
+    """Start a subsolver up to its first slice; returns None if it does not serve the problem."""
     with search.incumbent.defects_noted(subsolver.name):
         if subsolver.serves(search):
             kernels, work = subsolver.kernels(search), subsolver.work(search)
@@ -269,7 +277,7 @@ def _begun(subsolver: Subsolver, search: Search) -> SubsolverRun | None:
 
 
 def _more(work: Work, slice_: Slice) -> bool:
-    """Run a slice; whether more may follow."""
+    """Run one slice; True if more slices may follow."""
     try:
         work.send(slice_)
     except StopIteration:

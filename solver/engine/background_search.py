@@ -1,4 +1,4 @@
-"""Background local search on the other cores while a subsolver uses one."""
+"""Local search in the background, on the cores that the current subsolver does not use."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from solver.engine.search import Search
 
 
 class BackgroundLocalSearch:
-    """A local search that can be paused and continued.
+    """A local search on all workers but one that can be paused and continued.
 
-    Not with one worker, nor under a deterministic limit, since its results depend on how long others take.
+    It never runs with one worker, nor under a deterministic limit, since its results depend on the run time of others.
     """
 
     def __init__(self, search: Search) -> None:
@@ -23,7 +23,7 @@ class BackgroundLocalSearch:
         self._running: tuple[ThreadPoolExecutor, Future[None]] | None = None
 
     def go_on(self) -> None:
-        """Begin, unless it is under way or its code is being compiled."""
+        """Start or continue the search, unless it is running or its code is being compiled."""
         possible = self._wanted and self._search.workers > 1
         if possible and self._running is None and self._search.compiled(self._search.kernels):
             self._paused.clear()
@@ -31,7 +31,7 @@ class BackgroundLocalSearch:
             self._running = pool, pool.submit(self._improve)
 
     def pause(self) -> None:
-        """Wait for its end. A defect that it met is noted."""
+        """Pause the search and wait until it has stopped; an error that it met becomes a note."""
         if self._running is None:
             return
         pool, found = self._running

@@ -1,4 +1,4 @@
-"""Bounds with an argument, found slice by slice; each is published once the check of its evidence has passed."""
+"""Publication of bounds with evidence: bounds are found slice by slice and published once their evidence is checked."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class CheckTimeParams:
-    """Time for the checks of bounds from their evidence, and the work that a slice stands for."""
+    """Time for the checks of bounds, and the diagram work that one unit of counted work stands for."""
 
     check_over_search: float = tuned(3.0, "times as long as the bound took to find, until one check was timed", 0.1, 20)
     shortest_timed: float = tuned(1.0, "s, the shortest check that says something of the next", 0.01, 10)
@@ -35,7 +35,7 @@ _PARAMS = CheckTimeParams()
 
 
 class _Timed(NamedTuple):
-    """A bound, and how many seconds it took to find after the one before."""
+    """A bound, and the seconds that it took to find after the bound before it."""
 
     certificate: Certificate
     seconds: float
@@ -46,7 +46,11 @@ Bounds = Callable[[Event, int], Iterator[Certificate]]
 
 
 def claimed(search: Search, bounds: Bounds) -> Work:
-    """Publish bounds slice by slice; a slice continues the previous one, or restarts with more counted work."""
+    """Yield after each slice; publish the bounds found in it, once their evidence is checked.
+
+    A slice continues the previous one; under a deterministic limit it restarts with more work. `bounds` gets a stop
+    event and a limit on the number of labels.
+    """
     while search.clock.counts_work:
         slice_ = yield
         claim_found(search, bounds(search.stop, slice_.counted(_PARAMS.labels_per_unit) or DIAGRAMS.most_labels))
@@ -61,24 +65,23 @@ def _look(found: Found, bounds: Bounds, stop: Event) -> None:
 
 
 def claim_found(search: Search, bounds: Iterator[Certificate]) -> None:
-    """All of them, one after the other."""
+    """Collect all bounds of the iterator and publish them once checked."""
     found = Found(search)
     found.look_for(bounds)
     found.claim()
 
 
 class Found:
-    """Bounds that were found and not claimed so far.
+    """Bounds that were found but not yet checked and published.
 
-    A check may take as long again as its bound took to find, or more. How long one took says more of the next one than
-    what is known beforehand.
+    The time of a check is predicted from the time that finding the bound took, and from the check before it.
     """
 
     def __init__(self, search: Search) -> None:
         self._search, self._bounds, self._times = search, list[_Timed](), _PARAMS.check_over_search
 
     def look_for(self, bounds: Iterator[Certificate]) -> None:
-        """All of them, up to the first that leaves no more than the gap asked for."""
+        """Collect bounds until the iterator ends or one closes the gap to the limit that the search asks for."""
         search, since = self._search, time.thread_time()
         for certificate in bounds:
             self._bounds.append(_Timed(certificate, time.thread_time() - since))
@@ -88,7 +91,7 @@ class Found:
                 return
 
     def claim(self) -> None:
-        """Up to the strongest whose check is likely to end in the time left."""
+        """Publish the bounds, up to the strongest whose check is predicted to end within the time left."""
         search = self._search
         while fitting := [one for one in self._bounds if self._times * one.seconds <= search.clock.allowed()]:
             strongest, began = max(fitting, key=lambda one: one.certificate.value_ticks), time.monotonic()
@@ -102,9 +105,9 @@ class Found:
 
 
 def claim(search: Search, found: Sequence[Certificate]) -> None:
-    """Bounds with evidence, once the strongest is checked.
+    """Publish the bounds `found` if the evidence of the strongest passes its check.
 
-    A check may take longer than what it checks: one that is not through in time is ended, and nothing claimed.
+    The check may use a little more than the time left; if it does not end by then, no bound is published.
     """
     incumbent, strongest = search.incumbent, max(found, key=lambda one: one.value_ticks)
     finding = None

@@ -1,4 +1,4 @@
-"""The time of one solve: the remaining limit, counted work, and the seconds of each subsolver."""
+"""Time of one solve: the time limit, the choice of counted work, and the seconds used by each subsolver."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ ANALYTIC, BACKGROUND = "analytic bounds", "local search in the background"
 
 
 class Clock:
-    """Runs from its creation. Under a deterministic limit no decision about counted work may depend on it."""
+    """Clock that runs from its creation.
+
+    Under a deterministic limit (`counts_work`) no decision about work may depend on it.
+    """
 
     def __init__(self, limits: Limits) -> None:
         self._limit = limits.seconds
@@ -23,31 +26,34 @@ class Clock:
 
     @property
     def seconds(self) -> float:
-        """Since the start."""
+        """Seconds since the start."""
         return time.monotonic() - self._started
 
     def share(self, share: float) -> float:
-        """The seconds of a share of the time limit."""
+        """Return `share` of the time limit in seconds."""
         return share * self._limit
 
     def left(self, share: float = 1.0) -> float:
-        """The seconds that are left of the time limit, and no more than this share of it."""
+        """Return the seconds left of the time limit, but at most `share` of the limit."""
         return max(0.0, min(self.share(share), self._limit - self.seconds))
 
     def allowed(self, share: float = 1.0) -> float:
-        """`left`, but infinite under a deterministic limit: counted work must not depend on the clock."""
+        """Return `left`, or infinity under a deterministic limit, where work must not depend on the clock."""
         return inf if self.counts_work else self.left(share)
 
 
 class PartTimes:
-    """Seconds by name. Subsolvers that run in parallel count both; one that searches another problem counts as one."""
+    """Seconds used, by the name of the subsolver or heuristic.
+
+    Subsolvers that run in parallel each count their full time. A subsolver that runs others within it counts as one.
+    """
 
     def __init__(self) -> None:
         self._seconds: dict[str, float] = {}
 
     @contextmanager
     def of(self, name: str) -> Iterator[None]:
-        """Count the seconds of the block."""
+        """Context whose run time is added to the seconds of `name`."""
         started = time.monotonic()
         try:
             yield
@@ -55,5 +61,5 @@ class PartTimes:
             self._seconds[name] = self._seconds.get(name, 0.0) + time.monotonic() - started
 
     def taken(self) -> tuple[tuple[str, float], ...]:
-        """Names with their seconds, in the order in which they were first there."""
+        """Return pairs of name and seconds, in the order of first use."""
         return tuple(self._seconds.items())

@@ -1,4 +1,4 @@
-"""Compiles kernels, by a small solve or search that calls them all: `python -m` of this module, with their names."""
+"""Compile kernels by small searches that call them all; run as `python -m` with the kernels' names as arguments."""
 
 from __future__ import annotations
 
@@ -61,7 +61,10 @@ _ENGINE = Engine(
 
 
 def compile_kernels(which: str = "") -> None:
-    """Call every kernel once; Numba keeps what it compiles on disk."""
+    """Run a small search that calls every kernel of local search once; Numba caches the machine code on disk.
+
+    `which` is "modes" (overlapped blocks), "tasks" (passes of several tasks), or empty for plain passes.
+    """
     problem = {"modes": _WITH_BLOCKS, "tasks": _WITH_TASKS}.get(which, _PROBLEM)
     search = Search(problem_from(problem), _LIMITS, lambda _: None, Event(), _ENGINE)
     run(search)
@@ -69,14 +72,14 @@ def compile_kernels(which: str = "") -> None:
 
 
 def compile_lists() -> None:
-    """A list schedule."""
+    """Compile the kernels of list scheduling by making one list schedule."""
     next(list_schedules(problem_from(_PROBLEM), compiled=True))
 
 
 def compile_bounds(
     bounds: Callable[[Problem, Event], Iterable[Certificate]], given: Mapping[str, object] = _PROBLEM
 ) -> None:
-    """Bound a small problem, and check that."""
+    """Compute the bounds of a small problem and check their evidence, which compiles the kernels of both."""
     problem = problem_from({**given, "memory": {"capacity": 2}})
     for certificate in bounds(problem, Event()):
         check_bound(problem, certificate)
@@ -95,7 +98,7 @@ def compile_long_diagrams() -> None:
 
 
 def compile_labels() -> None:
-    """Bound a small problem whose activations may be recomputed, and check that."""
+    """Compile the kernels of bounds over activation modes, on a small problem with recomputation."""
     memory = {
         "activation": 1,
         "capacity": 2,
@@ -108,7 +111,7 @@ def compile_labels() -> None:
 
 
 def compile_orders() -> None:
-    """An order of steps, and the schedule that it stands for."""
+    """Compile the kernels of step orders by making one and its schedule."""
     problem = problem_from(_PROBLEM | {"memory": {"capacity": 2}})
     diagram = diagram_of(problem, Event())
     assert diagram is not None
@@ -116,7 +119,7 @@ def compile_orders() -> None:
 
 
 def compile_beam() -> None:
-    """An order with blocks, and the schedule that it stands for."""
+    """Compile the kernels of beam search, on a small problem with overlapped blocks."""
     problem = problem_from(_WITH_BLOCKS)
     below, prefers = completion_bounds(problem, Event()), Preference(0.0, 1.0, 1.0, 1.0)
     walks = walks_of(problem)
@@ -126,7 +129,7 @@ def compile_beam() -> None:
 
 
 def compile_tabu() -> None:
-    """A step of tabu search."""
+    """Compile the kernel of tabu search by one step."""
     jobs = jobs_of(problem_from(_PROBLEM))
     TabuSearch(jobs, graph_of(jobs, with_modes(jobs, fused=False)).heads(), 0).step()
 

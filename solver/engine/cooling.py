@@ -1,4 +1,4 @@
-"""Cooling of simulated annealing: temperatures that fall evenly over a slice, or over so many tries."""
+"""Cooling of simulated annealing: temperatures that fall linearly over a slice, or over a number of tries."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from solver.engine.slices import Slice
 
 
 def falling_temperatures(search: Search, slice_: Slice, tries: int, first: float) -> Iterator[float]:
-    """One for each try, from `first` down to 0: over the slice, or over `tries` of counted work."""
+    """Yield a temperature for each try, falling linearly from `first` to 0 over the slice.
+
+    Where work is counted they fall over `tries` tries instead.
+    """
     whole, tried = slice_.left(), 0
     while not search.done():
         gone = tried / tries if search.clock.counts_work else 1 - slice_.left() / whole if whole else 1.0

@@ -1,4 +1,4 @@
-"""A subsolver with a core of its own: it runs while the others share the remaining cores."""
+"""Dedicated worker: one subsolver with a core of its own, while the others share the remaining cores."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from solver.engine.search import DedicatedSubsolver, Search, Subsolver
 
 
 class DedicatedWorker:
-    """The worker of one dedicated subsolver; the others have one core less until it ends.
+    """Worker of the engine's dedicated subsolver; the others have one core less until it ends.
 
-    Not with one core, nor under a deterministic limit: its results depend on what the others find.
+    There is none with one core, nor under a deterministic limit, since its results depend on what others find.
     """
 
     def __init__(self, search: Search) -> None:
@@ -24,21 +24,21 @@ class DedicatedWorker:
         return subsolver == self.subsolver
 
     def begin(self) -> None:
-        """Once."""
+        """Start the subsolver in a thread; to be called once."""
         assert self.subsolver is not None
         self._search.cores_taken += 1
         pool = ThreadPoolExecutor(1)
         self._running = pool, pool.submit(self._run, self.subsolver)
 
     def wait(self) -> None:
-        """Until it has come to its end, or the search is over. A defect that it met is noted."""
+        """Wait until the subsolver has ended or the search is over; an error that it met becomes a note."""
         if self._running is not None:
             pool, found = self._running
             with pool, self._search.incumbent.defects_noted(self.subsolver.name if self.subsolver else None):
                 found.result()
 
     def close(self) -> None:
-        """End the search, and wait."""
+        """End the search and wait for the subsolver."""
         self._search.end()
         self.wait()
 

@@ -17,7 +17,7 @@ from solver.engine.slices import Work
 
 @dataclass(frozen=True)
 class DiagramBounds:
-    """Bounds with evidence, found on one core, slice by slice; of passes that are one task each."""
+    """Base of subsolvers that prove bounds with evidence, on one core, for problems whose passes are single tasks."""
 
     name: str
     parallel: bool = False
@@ -31,7 +31,7 @@ class DiagramBounds:
 
     @abstractmethod
     def bounds(self, search: Search, stop: Event, work: int, /) -> Iterator[Certificate]:
-        """Each above those before, within so many labels looked at."""
+        """Yield bounds, each above those before, until `stop` is set or `work` labels were expanded."""
 
     def work(self, search: Search) -> Work:
         return claimed(search, partial(self.bounds, search))

@@ -1,4 +1,4 @@
-"""The engine of `solve` as data: construction heuristics, and subsolvers in the order of their first slices."""
+"""Configuration of `solve`: its construction heuristics, and its subsolvers in the order of their first slices."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class EngineParams:
-    """Shares of the time limit for published schedules, where they are not the construction heuristic's default."""
+    """Shares of the time limit for published schedules, where they differ from the heuristic's default."""
 
     very_long_published_share: float = tuned(1 / 15, "of the limit, of very long problems", 0, 1)
     relaxed_published_share: float = tuned(1 / 64, "of the limit, of the problem without its extra tasks", 0, 1)

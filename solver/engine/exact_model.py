@@ -1,4 +1,4 @@
-"""The exact model of a search, and the handling of CP-SAT's results."""
+"""The exact model of a search, and the transfer of CP-SAT's results to the incumbent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from solver.engine.search import Search
 
 
 def model_below(search: Search, literals: bool = True) -> ExactModel:
-    """The model restricted to schedules no worse than the incumbent, which is its hint."""
+    """Return the exact model restricted to schedules no worse than the incumbent, with the incumbent as hint."""
     problem, state = search.problem, search.incumbent.state
     assert state.timeline is not None
     assert state.value is not None
@@ -31,5 +31,5 @@ def take(search: Search, timeline: Timeline | None, bound: Value, by: str | None
 
 
 def most_literals(problem: Problem, literals: bool = True) -> int:
-    """None of a job shop: plain intervals."""
+    """Return the limit on order literals: none (-1) for a job shop, which is modelled by plain intervals."""
     return -1 if is_job_shop(problem) or not literals else MOST_LITERALS

@@ -1,4 +1,4 @@
-"""The end of a solve: the published schedules not tried yet, then less memory and more slack at the value found."""
+"""End of a solve: simulate the remaining published schedules, then search less memory and more slack at equal value."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _REFINING = "less memory and more slack"
 @dataclass(frozen=True)
 @tunable
 class FinishParams:
-    """Walks among schedules of the value found, towards less memory and more slack, and the table of published ones."""
+    """Parameters of the walks among schedules of equal value, and of the table of published schedules."""
 
     table_share: float = tuned(0.2, "of the time limit, for published schedules not tried so far", 0, 1)
     extra_seconds: float = tuned(1.0, "s beyond the time limit in which a walk that ends by itself may end", 0, 5)
@@ -53,9 +53,9 @@ _SLACK = Noise(_PARAMS.noise, _PARAMS.noise_samples, 0)
 
 
 def finished(search: Search) -> Solution:
-    """The solution of a search that is over, its table of published schedules complete.
+    """Return the solution of a search that is over, with the table of published schedules complete.
 
-    There may be a schedule of the same value with less memory or more slack.
+    Where time remains, the schedule is replaced by one of the same value with less memory or more slack.
     """
     if search.limits.target is not None or search.stop.is_set():
         return search.solution()
@@ -72,7 +72,7 @@ def finished(search: Search) -> Solution:
 
 
 def complete_table(search: Search) -> None:
-    """The published schedules that the search has not tried, searched ones last; a note counts those left out."""
+    """Simulate the published schedules that the search has not tried, slow ones last; a note counts those left out."""
     tried = {one.name for one in search.candidates}
     clock, limit = search.clock, search.limits.seconds
     until = inf if clock.counts_work else min(limit, clock.seconds + clock.share(_PARAMS.table_share))
@@ -97,9 +97,10 @@ def complete_table(search: Search) -> None:
 
 
 def _compared(search: Search, heuristic: Heuristic, until: float) -> Candidate | None:
-    """A published schedule, of very many micro-batches from fewer where that is exact; None where time is short.
+    """Return the result of a published schedule; None if there is no time for it.
 
-    One that would be the best schedule known is simulated in full.
+    For very many micro-batches it is computed from fewer where that is exact, but a schedule that would be the best
+    known is simulated in full.
     """
     clock, known = search.clock, search.incumbent.value
     if search.very_long and search.chains is None:
@@ -115,10 +116,11 @@ def _compared(search: Search, heuristic: Heuristic, until: float) -> Candidate |
 
 
 def refined(solution: Solution, search: Search) -> Solution:
-    """The same value with less memory, then with more slack: a smaller mean under noise on no more memory anywhere.
+    """Return a solution of the same value with less memory or, on no more memory, with more slack.
 
-    The known schedule of least memory is taken if there is time to evaluate them again; walks among others of the same
-    value follow if time remains. They are short, and the same on every run that has the time for them.
+    Slack is measured by the mean value under random durations. The known schedule of least memory is taken if there is
+    time to evaluate them again; walks among other schedules of the same value follow if time remains. The walks are
+    short and give the same result on every run that has time for them.
     """
     if solution.timeline is None or solution.problem.objective.repeats:
         return solution
@@ -142,7 +144,7 @@ def refined(solution: Solution, search: Search) -> Solution:
 
 
 def _as_good(solution: Solution) -> list[Timeline]:
-    """The published schedules that fit and have the solution's value."""
+    """Return the published schedules that fit and have the solution's value."""
     problem = solution.problem
 
     def timed(one: Candidate) -> Timeline | None:
@@ -163,7 +165,7 @@ def _less_memory(solution: Solution, seed: int, halt: Array) -> Solution:
 
 
 def _more_slack(solution: Solution, seed: int, halt: Array) -> Solution:
-    """Under capacities that are the solution's own peaks."""
+    """Search a schedule of the same value with more slack, with the solution's own memory peaks as capacities."""
     timeline, problem = solution.timeline, solution.problem
     assert timeline is not None
     assert solution.metrics is not None
@@ -185,7 +187,7 @@ def _mean(solution: Solution) -> float:
 
 
 def _rank(solution: Solution) -> tuple[int, Fraction, int]:
-    """Ranking key: the value, then the fullest device's memory share, then the sum of all peaks."""
+    """Return the sort key: the value, then the fullest device's memory share, then the sum of all peaks."""
     metrics: Metrics | None = solution.metrics
     assert metrics is not None
     levels = zip(metrics.peak_quanta, weights_of(solution.problem), strict=True)

@@ -1,8 +1,8 @@
 """Kernels of local search and bounds: compiled in a process of their own, so that no time limit is overrun.
 
-Numba compiles a function when it is first called and keeps the machine code on disk. That takes ten seconds and more,
-in which nothing can be interrupted. So a search that finds no machine code starts a process that makes it, and calls
-the kernels once it is there. The process goes on where the search ends before: the next one finds the code.
+Numba compiles a function when it is first called and caches the machine code on disk. That takes ten seconds and more,
+and cannot be interrupted. A search that finds no machine code therefore starts a process that makes it, and calls the
+kernels once they are compiled. The process continues if the search ends before: the next one finds the code.
 """
 
 from __future__ import annotations
@@ -42,10 +42,11 @@ _COMPILER = f"{__name__.rpartition('.')[0]}.compile_kernels"
 
 
 class Kernels:
-    """Numba functions, and the name by which `compile_kernels` calls them all.
+    """Numba functions that are compiled together, and the name by which `compile_kernels` compiles them.
 
     At most as many processes compile at a time as the search has workers, so that kernels needed first are ready first.
-    A file next to the code of the first function, named by a hash of all sources, says that its process has ended.
+    A file next to the machine code of the first function, named by a hash of all sources, records that compilation has
+    ended.
     """
 
     begun: ClassVar[list[Kernels]] = []
@@ -58,13 +59,13 @@ class Kernels:
 
     @property
     def mark(self) -> Path:
-        """The file."""
+        """Path of the file that records that these kernels are compiled."""
         return cache_folder(self.functions[0]) / f"{self.name}-{fingerprint(self.functions)[:16]}.compiled"
 
     def begin(self, most: int = 1) -> None:
-        """Start to compile what is not, once, unless so many processes compile.
+        """Start a process that compiles the kernels, once, unless they are compiled or `most` processes are compiling.
 
-        Where no process can be started, the first call compiles.
+        Where no process can be started, the first call of a kernel compiles it.
         """
         if self._ready or self._compiler is not None:
             return
@@ -87,7 +88,7 @@ class Kernels:
                 Kernels.begun.append(self)
 
     def wait(self, over: Callable[[], bool], most: int = 1) -> bool:
-        """Wait until a call would not compile, or `over`. True if compiled, or if no process compiles."""
+        """Wait until a call would not compile, or until `over()`; True if compiled or if no process can compile."""
         self.begin(most)
         while not self._ready:
             if self._compiler is not None and self._compiler.poll() is not None:
@@ -101,7 +102,7 @@ class Kernels:
 
     @property
     def under_way(self) -> str:
-        """For how long a process has compiled them; nothing where none does."""
+        """Name of the kernels and the seconds their process has been compiling; empty if no process is."""
         running = self._compiler is not None and self._compiler.poll() is None
         return f"{self.name}, {time.monotonic() - self._since:.0f} s" if running else ""
 
@@ -111,7 +112,7 @@ def _under_way() -> list[str]:
 
 
 def compiling() -> str:
-    """The kernels being compiled by this process's children, with the time they have; empty if none."""
+    """Return the kernels being compiled by this process's children, with their seconds so far; empty if none."""
     return "; ".join(_under_way())
 
 
@@ -133,7 +134,7 @@ ALL_KERNELS = (
 
 
 def kernels_for(problem: Problem) -> Kernels:
-    """The kernels that a local search on this problem calls."""
+    """Return the kernels that a local search on this problem calls."""
     if problem.view is None:
         return TASK_KERNELS
     return MODE_KERNELS if modes_matter(problem) else KERNELS

@@ -1,4 +1,4 @@
-"""Destructive lower bounds by CP-SAT within a slice: values refuted, no schedule is as short."""
+"""Destructive lower bounds by CP-SAT within a slice: thresholds refuted since no schedule is as short."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from solver.engine.slices import Slice
 
 
 def refute(search: Search, slice_: Slice, by: str | None = None) -> bool:
-    """Refute values within a slice; False if no value was left to ask before the time was over.
+    """Refute thresholds with CP-SAT within a slice; False if none was left to try before the slice was over.
 
-    `by` names the worker that asks, if it is not the current subsolver.
+    `by` is the name under which results are reported, by default the current subsolver.
     """
 
     def open_() -> tuple[Value, Value]:
@@ -38,6 +38,6 @@ def refute(search: Search, slice_: Slice, by: str | None = None) -> bool:
 
 
 def fraction_left(search: Search) -> bool:
-    """True if less than a tick is open; that is left to the model of all devices, in finer ticks."""
+    """True if bound and value differ by less than a tick, which is left to the model of all devices in finer ticks."""
     state = search.incumbent.state
     return state.value is not None and state.value - state.lower_bound < 1

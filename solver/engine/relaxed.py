@@ -1,8 +1,9 @@
-"""The search of a problem's relaxation to plain passes.
+"""Search of a problem's relaxation to plain passes (one task each, without collectives and activation modes).
 
-Diagrams, beam search and the exact model of plain passes prove and find much that they cannot say where there is more
-to order. What they prove without it holds with it; where nothing has to be chosen besides, orders of the one give
-orders of the other. Subsolvers of that search share the time with those of the problem (`solver.engine.allocation`).
+Diagrams, beam search and the exact model of plain passes do not support the additional tasks of other problems. The
+bounds that they prove for the relaxation are valid for the problem; where nothing else has to be decided, their orders
+give orders of the problem. The subsolvers of this search share the time with those of the problem
+(`solver.engine.allocation`).
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from solver.tasks.dispatch import expanded
 
 
 class Relaxed:
-    """A `search` of the relaxed problem with the clock of the `whole` one, to which `pass_on` gives new results.
+    """Search of the relaxed problem on the clock of the `whole` search, with transfer of results in both directions.
 
-    Without collectives of parameters, arcs between chains, and activation modes, an order of passes may also be one of
-    the problem, and then gives a start. Where tasks are stages (stream decomposition), only bounds carry over.
+    An order of plain passes gives a start of the whole problem if there are no gathers and reductions, arcs between
+    chains, or activation modes. Where tasks are stages (stream decomposition), only bounds carry over.
     """
 
     def __init__(self, whole: Search, poorer: RelaxedProblem, tasks_as_stages: Cut | None, engine: Engine) -> None:
@@ -42,13 +43,13 @@ class Relaxed:
         self.take_over()
 
     def take_over(self) -> None:
-        """The best schedule of the whole, as one of the relaxed problem: none that ends above it counts."""
+        """Offer the whole problem's best schedule to the relaxed search, as an order of its own."""
         known, own = self._whole.incumbent.timeline, self.search
         if self._cut is not None and known is not None and self._is_new(known):
             own.start_from(self._cut.order(known))
 
     def pass_on(self) -> None:
-        """Pass on the results found since the last time."""
+        """Pass bounds and schedules found since the last call on to the whole search."""
         own, whole, problem = self.search.incumbent, self._whole, self._whole.problem
         whole.incumbent.note_defects_of(own)
         found = own.state.certificate
@@ -75,7 +76,10 @@ class Relaxed:
 
 
 def relaxed_search(search: Search) -> Relaxed | None:
-    """None where the engine has no subsolvers for it, passes are plain already, or no such problem is known."""
+    """Return the search of the relaxation; None if the engine has no subsolvers for it or the problem has none.
+
+    A problem whose passes are plain already has no relaxation.
+    """
     if search.problem.view is not None or search.problem.network.scale:
         return None
     poorer = relaxed(search.problem)

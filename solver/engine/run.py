@@ -1,4 +1,4 @@
-"""A search from its first schedule to its end."""
+"""Run of a search from its first schedule to its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One search: the subsolvers of an engine around an incumbent, within the limits."""
+"""One search: problem, limits, incumbent, and the interfaces of the subsolvers that share it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from solver.tasks.job_units import start_of
 @dataclass(frozen=True)
 @tunable
 class SearchParams:
-    """Sizes and times by which a search decides what there is time for."""
+    """Sizes and times by which a search decides which steps there is time for."""
 
     very_long: int = tuned(
         20_000, "passes, from which schedules of fewer micro-batches are extended", 1_000, 200_000,
@@ -54,20 +54,20 @@ SEARCH = SearchParams()
 
 
 class ConstructionHeuristic(Protocol):
-    """A construction heuristic for first schedules, with the name shown in progress; frozen, with its parameters."""
+    """Interface of a construction heuristic for first schedules: frozen data with its parameters, and a name."""
 
     @property
     def name(self) -> str: ...
 
     def applies(self, search: Search, /) -> bool:
-        """True if it can contribute."""
+        """True if the heuristic can contribute to this search."""
 
     def run(self, search: Search) -> None:
-        """Offer schedules to the incumbent, or claim bounds, and keep to the time. May be ended between two steps."""
+        """Offer schedules to the incumbent, or claim bounds, within the time; may be interrupted between two steps."""
 
 
 class Subsolver(Protocol):
-    """A subsolver that shares the time of a search slice by slice. Frozen data, as a construction heuristic."""
+    """Interface of a subsolver that shares the time of a search slice by slice: frozen data with its parameters."""
 
     @property
     def name(self) -> str: ...
@@ -78,56 +78,57 @@ class Subsolver(Protocol):
 
     @property
     def restarts(self) -> bool:
-        """True if each slice restarts, so that a longer one does more than several."""
+        """True if each slice starts from scratch, so that one long slice does more than several short ones."""
 
     def serves(self, search: Search, /) -> bool:
-        """True if it can contribute to the problem at all; never a judgement of its worth."""
+        """True if the subsolver supports the problem, however useful it may be there."""
 
     def kernels(self, search: Search, /) -> Kernels | None:
-        """The compiled code that it calls; it has no slice before that is there."""
+        """Return the compiled code that it calls (None: none); it gets no slice before that is compiled."""
 
     def work(self, search: Search, /) -> Work:
-        """Offer schedules to the incumbent, or claim bounds, within one slice after the other."""
+        """Return a generator that gets one slice after the other and offers schedules, or claims bounds, within
+        each.
+        """
 
 
 class DedicatedSubsolver(Subsolver, Protocol):
-    """A subsolver that may have a core of its own instead of slices."""
+    """Interface of a subsolver that may have a core of its own instead of slices."""
 
     def alone(self, search: Search, /) -> None:
-        """Until nothing is left to do, or the search is over; what it finds is said to be by its name."""
+        """Run until nothing is left to do or the search is over; results are reported under the subsolver's name."""
 
 
 @dataclass(frozen=True)
 class RoundRobin:
-    """A round-robin group of subsolvers, which get slices in turn."""
+    """Group of subsolvers that share one arm of the bandit and get its slices in turn."""
 
     name: str
     members: tuple[Subsolver, ...]
 
 
 def members_of(one: Subsolver | RoundRobin) -> tuple[Subsolver, ...]:
-    """The subsolvers of a group; a single one is its own group."""
+    """Return the subsolvers of a group; a single subsolver is its own group."""
     return one.members if isinstance(one, RoundRobin) else (one,)
 
 
 class Bounding(Protocol):
-    """Source of the initial lower bounds."""
+    """Interface of the source of the initial lower bounds."""
 
     def certificates(self, problem: Problem, clock: Clock, stop: Event) -> tuple[list[Certificate], list[str]]:
-        """Strongest first, at least one; and notes on bounds that were left out."""
+        """Return at least one certificate, strongest first, and notes on bounds that were left out."""
 
 
 @dataclass(frozen=True)
 class Engine:
-    """The components of a solve. A subsolver may be replaced or left out; the result is still correct, only weaker.
+    """Components of a solve; any subsolver may be left out, which makes results weaker but not wrong.
 
-    The heuristics of `construction` run first, one after the other, within their own time; then the `subsolvers` that
-    serve the problem share the time while the gap is open (`Allocation`). With several cores the `dedicated_subsolver`
-    has one of its own, once it would have its first slice. `raise_bounds` lets subsolvers look for lower bounds besides
-    schedules. `background` runs local search in the background of subsolvers that use one core. `finish` turns a
-    finished search into its solution. For a problem with more than plain passes, its relaxation is searched by the
-    subsolvers of `relaxed`, and the plain problem whose stages are its tasks by those of `as_stages`; they share the
-    time with the others.
+    The heuristics of `construction` run first, one after the other. Then the `subsolvers` that serve the problem share
+    the time while the gap is open (`Allocation`). With several cores the `dedicated_subsolver` gets one of its own when
+    its first slice is due. `raise_bounds` lets subsolvers search lower bounds in addition to schedules. `background`
+    runs local search in the background of subsolvers that use one core. `finish` turns a finished search into its
+    solution. For a problem with more than plain passes, its relaxation is searched by the subsolvers of `relaxed`, and
+    the plain problem whose stages are its tasks by those of `as_stages`; they share the time with the others.
     """
 
     bounds: Bounding
@@ -142,15 +143,15 @@ class Engine:
 
     @property
     def members(self) -> list[Subsolver]:
-        """All subsolvers, also those of groups."""
+        """All subsolvers, including those in groups."""
         return [one for each in self.subsolvers for one in members_of(each)]
 
 
 class Search:
-    """The context of subsolvers: problem, limits, clock, incumbent, and the schedules that local search starts from.
+    """Context of subsolvers: problem, limits, clock, incumbent, and the schedules from which local search starts.
 
-    `over` is also asked: True if the search has become pointless. `chains` are given if the problem is the chain form
-    of one with unequal micro-batches. A search within another uses its `clock`.
+    `over` is a further condition that ends the search. `chains` is given if the problem is the form with many chains of
+    one with unequal micro-batches. A search within another one uses its `clock`.
     """
 
     def __init__(
@@ -184,12 +185,12 @@ class Search:
 
     @property
     def passes(self) -> int:
-        """About how many passes a schedule has."""
+        """Approximate number of passes of a schedule."""
         return 3 * sum(map(len, self.problem.microbatches_of))
 
     @property
     def tasks(self) -> int:
-        """Number of tasks of all modes together."""
+        """Number of tasks of a schedule, with all alternative modes counted."""
         network = self.problem.network
         return sum(len(own) * len(network.numbers[of]) for of, own in network.tasks.items())
 
@@ -199,12 +200,12 @@ class Search:
 
     @cached_property
     def long_times(self) -> bool:
-        """True if times of diagrams may need more than 32 bits."""
+        """True if times in decision diagrams may need more than 32 bits."""
         return longest_of_all(self.problem) >= ENDLESS
 
     @property
     def limits(self) -> Limits:
-        """Limits of the current subsolver: without the workers that are dedicated to another."""
+        """Limits of the current subsolver, without the workers dedicated to another one."""
         return replace(self._limits, workers=self.workers) if self.cores_taken else self._limits
 
     @property
@@ -213,26 +214,26 @@ class Search:
 
     @property
     def can_improve_orders(self) -> bool:
-        """True if there is time for a first move."""
+        """True if local search has time for its first move."""
         return self.clock.allowed() > self.tasks * SEARCH.seconds_per_task
 
     def open_ticks(self) -> tuple[float, float]:
-        """The lower bound and the value of the incumbent, in ticks."""
+        """Return the lower bound and the incumbent's value in ticks."""
         state = self.incumbent.state
         assert state.value is not None
         return float(state.lower_bound), float(state.value)
 
     @property
     def takes_long_to_state(self) -> bool:
-        """True if stating a model of all passes takes more than the remaining time, and gigabytes."""
+        """True if building a CP-SAT model of all passes would take more than the remaining time."""
         return self.clock.left() <= self.tasks * SEARCH.stating_seconds_per_task
 
     def over(self) -> bool:
-        """True if no subsolver gets another slice."""
+        """True if no subsolver gets another slice: the search is done or ended, or the time is over."""
         return self.ended or self.done() or self.clock.left() <= 0
 
     def open(self) -> None:
-        """Run every construction heuristic of the engine."""
+        """Run every construction heuristic of the engine that applies."""
         for heuristic in self.engine.construction:
             with self.incumbent.defects_noted(heuristic.name):
                 if not self.ended and heuristic.applies(self):
@@ -242,7 +243,7 @@ class Search:
 
     @contextmanager
     def stopping_when_done(self) -> Iterator[None]:
-        """Context in which `stop` is also set once the search is done; not under a deterministic limit."""
+        """Context in which `stop` is also set once the search is done, except under a deterministic limit."""
         stop = self.stop
         if not self.clock.counts_work:
             self.stop = Asking(lambda: stop.is_set() or self.ended or self.done())
@@ -252,15 +253,15 @@ class Search:
             self.stop = stop
 
     def end(self) -> None:
-        """Run no more subsolvers: what was found will do."""
+        """End the search: no subsolver gets another slice."""
         self.ended = True
 
     def compiled(self, kernels: Kernels | None) -> bool:
-        """True if the kernels are compiled; starts compilation. Under a deterministic limit calls compile."""
+        """True if the kernels are compiled; else starts their compilation. Always True where work is counted."""
         return kernels is None or self.clock.counts_work or kernels.wait(lambda: True, self.workers)
 
     def done(self) -> bool:
-        """True if nothing is left to search: proved within the gap, the target reached or refuted, or stopped."""
+        """True if nothing is left to search: proved within the gap, target reached or refuted, or stopped."""
         state, target = self.incumbent.state, self.limits.target
         close = state.value is not None and gap(state.value, state.lower_bound) <= self.limits.gap
         met = target is not None and state.value is not None and state.value <= target
@@ -268,30 +269,33 @@ class Search:
         return close or met or missed or self._stop.is_set() or self._over()
 
     def offer_order(self, schedule: Schedule, by: str | None = None) -> Timeline | None:
-        """Times for an order, kept if they are better; the best timeline if this one is as good."""
+        """Offer a schedule with its best times; returns its timeline if it is as good as the incumbent, else None.
+
+        `by` is as in `Incumbent.offer`.
+        """
         timeline = best_times(self.problem, schedule)
         return timeline if self.incumbent.offer(timeline, by) == self.incumbent.value else None
 
     def start_from(self, schedule: Schedule) -> None:
-        """A schedule that local search may go on from even where it is not the best."""
+        """Offer a schedule, and keep it as a start of local search even if it is not the best."""
         self.start_from_timeline(best_times(self.problem, schedule))
 
     def start_from_timeline(self, timeline: Timeline) -> None:
-        """`start_from` for a timeline, with its times."""
+        """Offer a timeline, and keep it as a start of local search even if it is not the best."""
         value = self.incumbent.offer(timeline)
         self._starts.setdefault(value, timeline)
         self.own_value = value if self.own_value is None else min(value, self.own_value)
 
     def found_bound(self, bound: Value) -> None:
-        """A bound of the running subsolver, which need not be better than those known."""
+        """Record a bound found by the current subsolver, which need not be better than the best known."""
         self.own_bound = bound if self.own_bound is None else max(bound, self.own_bound)
 
     def improve_orders(
         self, limits: Limits, done: Callable[[], bool], offer: Callable[[Schedule], Timeline | None]
     ) -> bool:
-        """Local search from the best schedule within the limits; it goes on from where the one before ended.
+        """Run local search from the best schedule within `limits`, continuing where the last run ended.
 
-        Whether there is anything that it can move.
+        Returns False if there is nothing that it could move. `offer` receives each better schedule.
         """
         best = self.incumbent.timeline
         if best is None:
@@ -303,21 +307,21 @@ class Search:
         return self.orders.run(limits.seconds, offer)
 
     def starts(self) -> list[Timeline]:
-        """The best of the schedules to start from."""
+        """Return the best few of the schedules kept as starts of local search."""
         return [self._starts[value] for value in sorted(self._starts)[: SEARCH.starts]]
 
     def prove_infeasible(self, reason: str) -> None:
-        """There is no schedule, for this reason: nothing is left to search."""
+        """Record that the problem has no schedule, for this reason, and end the search."""
         self._no_schedule = reason
         self.end()
 
     def infeasible(self, reason: str) -> Solution:
-        """The result for a problem without any schedule."""
+        """Return the result for a problem without any schedule."""
         found = Solution(self.problem, Status.INFEASIBLE, 0, None, reason=reason, wall_seconds=self.clock.seconds)
         return in_common_ticks(found, None, self.incumbent.state.certificate)
 
     def solution(self) -> Solution:
-        """The result so far, in the ticks that value and bound need. No bound is reported that was not checked."""
+        """Return the result so far, in ticks in which value and bound are integers; its bound has been checked."""
         if self._no_schedule is not None:
             return self.infeasible(self._no_schedule)
         self.incumbent.check_bound()

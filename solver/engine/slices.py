@@ -1,4 +1,4 @@
-"""Time slices: the time a subsolver may take before others have their turn."""
+"""Time slices: the time for which a subsolver runs before another one gets its slice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from solver.limits import Limits
 
 @dataclass(frozen=True)
 class Slice:
-    """`seconds` from `began` on; under a deterministic limit `units` of counted work, about a second each."""
+    """Slice of `seconds` from `began` on.
+
+    Under a deterministic limit, of `units` of counted work (about a second each).
+    """
 
     clock: Clock
     began: float
@@ -22,7 +25,7 @@ class Slice:
     units: float | None = None
 
     def left(self) -> float:
-        """The seconds left of it; without end where work is counted, since that must not depend on the clock."""
+        """Return the seconds left of the slice; infinite where work is counted, which must not depend on the clock."""
         if self.units is not None:
             return inf
         return max(0.0, min(self.began + self.seconds - self.clock.seconds, self.clock.left()))
@@ -31,15 +34,15 @@ class Slice:
         return self.left() <= 0
 
     def counted(self, each: float) -> int | None:
-        """Amount of work, given the amount that a second does; None if seconds count."""
+        """Return the amount of work for the slice, at `each` per unit (about a second); None if seconds count."""
         return None if self.units is None else max(1, int(self.units * each))
 
     def share(self, limits: Limits) -> float:
-        """The slice as a share of the search's limit."""
+        """Return the length of the slice as a share of the search's limit."""
         return self.seconds / limits.seconds if self.units is None else self.units / (limits.deterministic or inf)
 
     def limits(self, limits: Limits) -> Limits:
-        """The limits of a search that runs within this slice."""
+        """Return the limits of a search that runs within this slice."""
         if self.units is not None:
             return replace(limits, deterministic=self.units)
         return replace(limits, seconds=self.left())
@@ -51,9 +54,10 @@ Work = Generator[None, Slice, None]
 
 
 def in_slices(stop: Event, work: Callable[[Event], object], take: Callable[[], None], share: float = 1.0) -> Work:
-    """Work that asks the stop which it is given: a slice of it goes on where the one before ended.
+    """Run `work(stop)` in slices: it pauses, while it queries its stop event, at the end of each slice.
 
-    What it has found is taken after each, which has no more than a share of the time left. Not for counted work.
+    `take` is called after each slice to collect results. A slice has at most `share` of the time left. Not for counted
+    work.
     """
     paced = Paced(stop, work)
     try:

@@ -15,11 +15,11 @@ from pipesched.results.certificate import Certificate
 
 @dataclass(frozen=True)
 class Bound:
-    """A lower bound on the makespan or span of a problem: one certificate for each device that it concerns.
+    """A lower bound on the makespan or span of a problem; `certify` gives one certificate for each device concerned.
 
-    Of certificates of equal value the one of the lowest `rank` is first. `several_streams`: the bound is valid too
-    where passes are several tasks, which other tasks may run between or at the same time; `keeping` are the relaxations
-    that it does without: it reads what all others leave of a problem.
+    Among certificates of equal value the one of the lowest `rank` is first. `several_streams`: the bound is also valid
+    where passes consist of several tasks, which may alternate or overlap with tasks of other passes. `keeping`:
+    features of the problem that the bound can use, and that are therefore not relaxed for it.
     """
 
     name: str
@@ -38,9 +38,9 @@ Run = Callable[[str, Certify], list[Certificate]]
 
 
 def certificates(problem: Problem, objective: Objective, run: Run | None = None) -> list[Certificate]:
-    """Every certificate of every bound that holds for the problem, strongest first.
+    """Return every certificate of every bound that is valid for the problem, strongest first.
 
-    `run` computes each bound but the load, whose certificates are always there.
+    `run(name, certify)` computes each bound except the load, and may give up on it; None: all are computed.
     """
     objective = objective.of_passes
     left = {keeping: relaxed(problem, keeping) for keeping in {bound.keeping for bound in BOUNDS}}
@@ -56,6 +56,6 @@ def certificates(problem: Problem, objective: Objective, run: Run | None = None)
 
 
 def of_original(poorer: RelaxedProblem, found: Certificate) -> Certificate:
-    """A certificate of a relaxed problem as one of the original problem."""
+    """Return a certificate of a relaxed problem as one of the original problem."""
     text = " ".join((found.text, *poorer.notes))
     return replace(found, value_ticks=found.value_ticks + poorer.added_back, text=text)

@@ -1,8 +1,8 @@
-"""Cool-down: what is left when a device's last forward ends must still run there, and on the devices it returns to.
+"""Cool-down bound: work left when a device's last forward ends must still run there, and on the devices upstream.
 
-Memory limits what is left. The more of it are whole backwards, the longer they keep a device that the micro-batches
-return to, which can begin none of them before the gradients arrive; the less of it are whole backwards, the more of
-the device's work came before. The bound is the least over the numbers of backwards that are left.
+Memory limits the work that is left. The more of it are whole backwards, the longer they occupy an upstream device,
+which cannot begin any of them before the gradients arrive; the less of it are whole backwards, the more of the device's
+work came before. The bound is the least over the numbers of backwards that are left.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class CoolDownParams:
-    """Work of the cool-down bound."""
+    """Limits on the work of the cool-down bound."""
 
     most_pairs: int = tuned(
         2_000, "pairs of numbers of backwards left on a device; beyond that nothing is claimed, nor by the check",
@@ -48,10 +48,11 @@ _NAME = "cool-down"
 
 
 class _Left(NamedTuple):
-    """Passes that may be left when a device's last forward ends, by numbers of micro-batches; arrays of one length.
+    """Combinations of passes that may be left when a device's last forward ends, as arrays of one length.
 
-    `first` of them have the gradient of the device's first stage to come, and `last` of these also that of its last
-    stage, so whole backwards of all its stages. `work` is the most ticks that all micro-batches have left there.
+    `first`: micro-batches whose gradient at the device's first stage is left; `last`: those among them whose gradient
+    at the device's last stage, hence all their backwards on the device, are left. `work`: the most ticks of all passes
+    left there.
     """
 
     first: Numbers
@@ -60,11 +61,11 @@ class _Left(NamedTuple):
 
 
 class _Returns(NamedTuple):
-    """Where micro-batches return to from a device: the stages on another one, in walking order.
+    """An upstream device to which micro-batches return from a device.
 
-    They walk those of `before` before they come to the device, those of `within` between its first and its last stage.
-    `head` is from the beginning that counts to the device's first pass at least, `gate` the stage where the end that
-    counts is.
+    `before` are its stages that micro-batches traverse before they reach the device, `within` those between the
+    device's first and last stage, in chain order. `head` is the least time from the start that counts to the device's
+    first pass; `gate` is the stage at whose end the objective is measured.
     """
 
     device: int
@@ -75,7 +76,7 @@ class _Returns(NamedTuple):
 
 
 def cool_down(problem: Problem, objective: Objective) -> list[Certificate]:
-    """For each device that one chain visits the strongest over all devices that its micro-batches return to."""
+    """Return for each device on one chain only its strongest certificate over the upstream devices."""
     paths, found = Paths(problem), list[Certificate]()
     if paths.view.blocks:
         return []
@@ -109,7 +110,7 @@ def _of_device(
 
 
 def _left(view: PipelineView, device: int, stages: Sequence[int]) -> _Left | None:
-    """For all numbers of backwards that fit into memory; None where they are too many."""
+    """Return all numbers of backwards that may be left within the memory; None if there are too many combinations."""
     room, held = view.room[device], view.held_in_flight
     microbatches = len(view.microbatches_of[stages[0]])
     later = sum(held[s] for s in stages[1:])
@@ -128,9 +129,9 @@ def _left(view: PipelineView, device: int, stages: Sequence[int]) -> _Left | Non
 
 
 def _most_left(view: PipelineView, stages: Sequence[int], first: int, last: int, room: int | None) -> int:
-    """The most ticks that all micro-batches have left, with so much memory besides the backwards that are sure.
+    """Return the most ticks of work that can be left, with `room` memory beyond that of the backwards surely left.
 
-    That is room for backwards of stages between the first and the last one here, and for weight passes.
+    That memory can have backwards of stages between the device's first and last, and weight passes.
     """
     microbatches, ticks = len(view.microbatches_of[stages[0]]), [view.least_backward(s) for s in stages]
     items = [(ticks[n], view.held_in_flight[s], first - last) for n, s in enumerate(stages) if 0 < n < len(stages) - 1]
@@ -141,7 +142,7 @@ def _most_left(view: PipelineView, stages: Sequence[int], first: int, last: int,
 
 
 def _returns(paths: Paths, objective: Objective, stages: Sequence[int]) -> Iterator[_Returns]:
-    """To each other device that the chain visits before; for the span that is the one whose beginning and end count."""
+    """Yield each upstream device to which micro-batches return; under the span, its own start and end count."""
     placement = paths.view.placement
     chain = placement.chains[placement.chain_index[stages[0]]]
     begin, end = chain.index(stages[0]), chain.index(stages[-1])
@@ -156,7 +157,9 @@ def _returns(paths: Paths, objective: Objective, stages: Sequence[int]) -> Itera
 
 
 def _way_back(paths: Paths, stages: Sequence[int], back: _Returns, left: _Left) -> Numbers:
-    """From the end of the last forward on: all these gradients, one at a time, and the path back of the last one."""
+    """Return for each combination the least time after the last forward: all gradients, then the last one's path
+    back.
+    """
     first, last, gradient = stages[0], stages[-1], paths.gradient
     of_last = np.maximum(left.last * gradient[last], paths.round_trip[last] + gradient[last])
     of_all = left.first * gradient[first] + left.last * sum(gradient[s] for s in stages[1:])
@@ -167,10 +170,11 @@ def _way_back(paths: Paths, stages: Sequence[int], back: _Returns, left: _Left) 
 
 
 def _work_there(paths: Paths, stages: Sequence[int], back: _Returns, left: _Left) -> Numbers:
-    """From the end of the last forward on: all that the other device runs once the first of some gradients arrive.
+    """Return for each combination the least time after the last forward that the upstream device needs for these
+    backwards.
 
-    Those of micro-batches that have passed the device's last stage arrive sooner, at the stages of `before`, than those
-    that have not, at the stages of `within` first.
+    Gradients of micro-batches that have passed the device's last stage reach the stages of `before` sooner than those
+    of the others, which reach the stages of `within` first.
     """
     first, last = stages[0], stages[-1]
 
@@ -195,7 +199,7 @@ def _begins(problem: Problem, back: _Returns, device: int) -> str:
 
 
 def _leaves(problem: Problem, work: int, idle: int, stages: Sequence[int], left: _Left, at: int) -> str:
-    """A sentence on the work that the device has left, and the backwards in it."""
+    """Return a sentence on the work that the device has left and the backwards in it."""
     first, last = int(left.first[at]), int(left.last[at])
     some = f" and {last} at stage {stages[-1]}" if len(stages) > 1 else ""
     idles = f", and it idles {amount(problem, idle)} before" if idle else ""

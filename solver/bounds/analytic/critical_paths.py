@@ -1,4 +1,4 @@
-"""Critical paths: least durations of passes and of chains of passes across devices, in any schedule."""
+"""Least durations of passes, and lengths of paths of passes across devices, valid in any schedule."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from pipesched.problem.view import PipelineView
 
 
 class Paths:
-    """Least durations and path lengths of a problem, in ticks; lists by stage.
+    """Least durations and path lengths of a problem in ticks, as lists by stage.
 
-    A forward or a full backward inside an overlapped block lasts as long as the block, which may be less than it
-    takes alone; `forward`, `gradient` and `rest`, what a backward takes on its device in all, allow for that.
+    `forward` and `gradient` are least durations of a forward and of a gradient pass; `rest` is that of a whole backward
+    on its device. They allow for overlapped blocks, in which a pass lasts as long as the block, possibly less than it
+    takes alone.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -26,7 +27,7 @@ class Paths:
         self._walk()
 
     def _walk(self) -> None:
-        """Path lengths along every chain, forwards and back."""
+        """Compute the path lengths `head`, `back` and `round_trip` along every chain."""
         view, stages = self.view, len(self.view.stages)
         # From time 0 to the earliest start of the stage's first forward.
         self.head = [0] * stages
@@ -43,17 +44,21 @@ class Paths:
                 self.round_trip[one] = lags + self.forward[other] + self.gradient[other] + self.round_trip[other]
 
     def tail(self, stage: int) -> int:
-        """From the end of a gradient pass of the stage to the end of that micro-batch's backward on the first stage."""
+        """Return the least time from the end of a stage's gradient pass to the end of that micro-batch's last
+        backward.
+        """
         return self.tail_until(stage, self.view.placement.chains[self.view.placement.chain_index[stage]][0])
 
     def tail_until(self, stage: int, until: int) -> int:
-        """From the end of a gradient pass of the stage to the end of that micro-batch's backward on an earlier one."""
+        """Return the least time from the end of a gradient pass of `stage` to the end of the backward on stage
+        `until`.
+        """
         return 0 if stage == until else self.back[stage] - self.back[until] - self.gradient[until] + self.rest[until]
 
     def away(self, held: list[int]) -> tuple[int, int]:
-        """The least time a micro-batch spends off a device between its forwards on it, and between its gradients.
+        """Return the least time a micro-batch is off a device between its forwards on it, and between its gradients.
 
-        `held` are the device's stages of one chain, in walking order.
+        `held` are the device's stages of one chain, in chain order.
         """
         pairs = list(pairwise(held))
         forwards = sum(self.head[b] - self.head[a] - self.forward[a] for a, b in pairs)
@@ -61,7 +66,7 @@ class Paths:
         return forwards, gradients
 
     def work(self, device: int) -> int:
-        """The least time the device computes in all."""
+        """Return the least time that the device computes in all, in ticks."""
         view = self.view
         held = view.placement.stages_of[device]
         total = sum(view.least_work(s) * len(view.microbatches_of[s]) for s in held)
@@ -72,7 +77,8 @@ class Paths:
 def blocks_outlast_passes(problem: Problem) -> bool:
     """True if no overlapped block is shorter than either of its passes alone.
 
-    Then a device relaxed to delays, on which a forward and a backward may run at once, needs no blocks.
+    Then a device that is relaxed to delays, on which a forward and a backward may run at the same time, needs no
+    blocks.
     """
     view = problem.pipeline
     return all(
@@ -83,14 +89,14 @@ def blocks_outlast_passes(problem: Problem) -> bool:
 
 
 def chains_on(view: PipelineView, device: int) -> list[list[int]]:
-    """The device's stages, chain by chain in walking order; chains that no micro-batch walks are left out."""
+    """Return the device's stages by chain, each in chain order; chains without micro-batches are left out."""
     where = view.placement.stage_device
     kept = [[s for s in c if where[s] == device and view.microbatches_of[s]] for c in view.placement.chains]
     return [stages for stages in kept if stages]
 
 
 def visited(view: PipelineView) -> Iterator[tuple[int, list[list[int]]]]:
-    """Every device that micro-batches visit, with its stages as `chains_on` gives them."""
+    """Yield every device that has passes, with its stages by chain as in `chains_on`."""
     for device in range(view.devices):
         chains = chains_on(view, device)
         if chains:
@@ -98,9 +104,9 @@ def visited(view: PipelineView) -> Iterator[tuple[int, list[list[int]]]]:
 
 
 def gate_of(view: PipelineView, whose: int | None, stage: int) -> int | None:
-    """The first stage a chain walks on device `whose` until it has walked this one, None if it has walked none there.
+    """Return the first stage of the chain on device `whose`, up to `stage`; None if there is none.
 
-    The chain's first stage if `whose` is None.
+    With `whose` None it is the chain's first stage.
     """
     placement = view.placement
     chain = placement.chains[placement.chain_index[stage]]
@@ -109,9 +115,9 @@ def gate_of(view: PipelineView, whose: int | None, stage: int) -> int | None:
 
 
 def durations(problem: Problem, stage: int, mates: Collection[int]) -> tuple[int, int, int]:
-    """The least of a forward, of a gradient pass and of a whole backward, alone or in a block with one of the mates.
+    """Return the least durations of a forward, a gradient pass and a whole backward, alone or in a block with a mate.
 
-    A block is as long as its forward's stage says.
+    The duration of a block depends on the stage of its forward.
     """
     view = problem.pipeline
     forward, full = view.ticks[F, stage], view.ticks[BW, stage]

@@ -1,8 +1,8 @@
-"""Head and tail: a device's busy interval plus the time to reach it and the time back from its last gradient.
+"""Head and tail: a device's busy interval, plus the time to reach it and the time back from its last gradient.
 
-Micro-batches of several chains whose stages are one queue pass a device in line. So none but the first of a queue
-begins there, none but the last one's forward or gradient is its last, and the first backward waits for the first one's
-round trip.
+Micro-batches of several chains whose stages form one queue pass a device in order. Then only the first of a queue can
+be first on the device, only the last one's forward or gradient can be its last pass, and the first backward waits for
+the first micro-batch's round trip.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from solver.bounds.analytic.idle_time.idle_gaps import head_gap
 
 
 class _Line(NamedTuple):
-    """Of the chains that visit a device, by their place, those that may come first and those that may come last."""
+    """Indices of the chains on a device whose micro-batches may be first there, and of those that may be last."""
 
     firsts: Sequence[int]
     lasts: Sequence[int]
 
 
 class _Around(NamedTuple):
-    """A busy interval of a device, the path to it, and the path back; `owner` is that of `AroundDevice`."""
+    """A busy interval of a device with the path to it (`head`) and from it (`back`); `owner` as in `AroundDevice`."""
 
     owner: int | None
     to_last_forward: bool
@@ -40,9 +40,9 @@ class _Around(NamedTuple):
 
 
 def head_and_tail(problem: Problem, objective: Objective, in_order: bool = False) -> list[Certificate]:
-    """For each device the strongest of all paths to it and back, around all that keeps it busy.
+    """Return for each device the strongest certificate over all paths to it and back, around its busy interval.
 
-    Where `in_order`, of those that the order of queues leaves: nothing where there are none.
+    With `in_order` only paths that the order of queues allows count; the result is empty if there are no queues.
     """
     if in_order and not problem.walks.queues:
         return []
@@ -69,7 +69,10 @@ def head_and_tail(problem: Problem, objective: Objective, in_order: bool = False
 
 
 def _line(problem: Problem, chains: Sequence[Sequence[int]]) -> _Line:
-    """The chains whose micro-batches are the first of their queue, and the last. One queue has all its chains here."""
+    """Return the chains whose micro-batches are first in their queue, and those whose are last.
+
+    A queue either has all its chains on the device or none.
+    """
     firsts, lasts = dict[int, int](), dict[int, int]()
     for n in sorted(range(len(chains)), key=lambda n: problem.microbatches_of[chains[n][0]].start):
         queue = problem.walks.queues[chains[n][0]]
@@ -97,7 +100,7 @@ def _certificate(problem: Problem, device: int, around: _Around, in_order: bool)
 
 
 def head_and_tail_in_order(problem: Problem, objective: Objective) -> list[Certificate]:
-    """The same where micro-batches of several chains pass a device in line."""
+    """Return the head-and-tail certificates where micro-batches of several chains pass a device in order."""
     return head_and_tail(problem, objective, in_order=True)
 
 

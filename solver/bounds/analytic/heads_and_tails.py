@@ -1,7 +1,7 @@
-"""Heads and tails: the least time from the beginning of a device, or of time, to another device, and back to its end.
+"""Heads and tails: the least time from a device's start, or from time 0, to another device, and back to its end.
 
-Both are part of the span of any device that the micro-batches pass before, so one device's work bounds another's span.
-For the makespan heads are from time 0, and tails to the end of the first stage (Carlier, EJOR 11, 1982).
+Both are part of the span of any device that the micro-batches pass first, so the work of one device bounds the span of
+another. For the makespan, heads are from time 0 and tails to the end of the first stage (Carlier, EJOR 11, 1982).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from solver.bounds.analytic.critical_paths import Paths, gate_of
 
 
 class HeadsAndTails(NamedTuple):
-    """Least ticks from the beginning of a device to another, and from there to its end, by the other's chains.
+    """Least ticks from the start of device `owner` to another device, and from there to the owner's end.
 
-    `owner` is the device that begins and ends; None for time itself.
+    Lists have an entry for each chain on the other device. `owner` None: from time 0 to the end of the schedule.
     """
 
     owner: int | None
@@ -25,12 +25,15 @@ class HeadsAndTails(NamedTuple):
 
     @property
     def least_head(self) -> int:
-        """To the other device along the shortest chain."""
+        """Least head over the chains."""
         return min(self.heads)
 
 
 def heads_and_tails(paths: Paths, objective: Objective, first: Sequence[int]) -> Iterator[HeadsAndTails]:
-    """All that a device has on which the chains walk these stages first."""
+    """Yield the heads and tails to and from a device for each owner.
+
+    `first` has the first stage of each chain there.
+    """
     if not objective.by_device:
         yield HeadsAndTails(None, [paths.head[s] for s in first], [paths.tail(s) for s in first])
         return

@@ -11,7 +11,7 @@ from solver.bounds.analytic.critical_paths import Paths
 
 
 def in_flight_limit(problem: Problem, objective: Objective) -> list[Certificate]:
-    """ceil(m/K) round trips one after another, on the stage where they take longest."""
+    """Return for each stage whose device's memory limits it the certificate of ceil(m/K) consecutive round trips."""
     paths = Paths(problem)
     view, found = paths.view, []
     for stage, microbatches in enumerate(view.microbatches_of):
@@ -39,10 +39,10 @@ def in_flight_limit(problem: Problem, objective: Objective) -> list[Certificate]
 
 
 def until_room(paths: Paths, stage: int, capacity: int, admitted: int) -> int:
-    """From the start of a backward to room for one more forward, at least.
+    """Return the least time from the start of a backward until memory has room for one more forward of the stage.
 
-    Memory that B gives back makes no room where the remainder of that activation still does not fit next to `admitted`
-    whole ones: then either its W must end too, or a second backward.
+    Memory that B frees makes no room where the remainder of that activation still does not fit next to `admitted` whole
+    ones: then either its W must end too, or a second backward.
     """
     activation, freed = paths.view.held_in_flight[stage], paths.view.freed_by_backward(stage)
     if freed <= 0:

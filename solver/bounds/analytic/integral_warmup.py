@@ -33,10 +33,9 @@ _MOST_SUMS = 10_000
 class _Head:
     """Forwards of a device until its first backward; times in ticks.
 
-    `least` is the value of a schedule in which the device idles nowhere but where it surely must after its last
-    forward; what a value allows beyond that it may idle before its first backward. `way` is from its first forward
-    to its first backward at least. `sums` are the total durations, ascending, of sets of forwards that
-    fit into memory.
+    `least` is the value when the device idles only where it surely must after its last forward; at a threshold V the
+    device may idle V - `least` before its first backward. `way` is the least time from its first forward to its first
+    backward. `sums` are the ascending total durations of sets of forwards that fit the memory.
     """
 
     device: int
@@ -46,9 +45,10 @@ class _Head:
     sums: Sequence[int]
 
     def first_backward(self, ready: int, idle: int) -> int | None:
-        """When its first backward starts at the earliest after its first forward, if it may idle so long.
+        """Return the earliest start of the first backward after the first forward, if the device may idle `idle` ticks.
 
-        `ready` is when the gradient is there. None where memory has no room for the forwards that it would take.
+        `ready` is the arrival of the gradient. None where memory has no room for the forwards that the device would
+        have to run.
         """
         done = bisect_right(self.sums, ready)
         if ready - self.sums[done - 1] <= idle:
@@ -57,7 +57,7 @@ class _Head:
 
 
 class _Heads:
-    """The devices of one chain, in reverse order of the chain."""
+    """The devices of one chain, last stage first."""
 
     def __init__(self, problem: Problem, paths: Paths, heads: list[_Head]) -> None:
         self.problem, self.paths = problem, paths
@@ -74,16 +74,17 @@ class _Heads:
         return place[inner.stages[0]] > place[outer.stages[0]] and place[inner.stages[-1]] > place[outer.stages[-1]]
 
     def _between(self, outer: _Head, inner: _Head) -> int:
-        """From forward to forward, and from backward to backward, of the first stages here and the last stages here."""
+        """Return the least time between the devices' first forwards, plus that between their last stages' gradients."""
         paths, enters, leaves = self.paths, inner.stages[0], inner.stages[-1]
         there = paths.head[enters] - paths.head[outer.stages[0]]
         last = outer.stages[-1]
         return there + paths.gradient[leaves] + paths.back[leaves] - paths.back[last] - paths.gradient[last]
 
     def first_backwards(self, value: int, count: int) -> list[int | None]:
-        """When the first backwards of the first `count` devices start at the earliest if all keep to the value.
+        """Return the earliest first backward of each of the first `count` devices if all meet the threshold `value`.
 
-        In ticks after each device's first forward; ends with None at the first device that cannot meet it.
+        In ticks after each device's first forward; the list ends with None at the first device that cannot meet the
+        threshold.
         """
         found: list[int | None] = []
         for at, head in asking(enumerate(self.heads[:count])):
@@ -94,9 +95,9 @@ class _Heads:
         return found
 
     def _ready(self, at: int, started: Sequence[int | None]) -> int:
-        """Ticks from a device's first forward to its first gradient, at the least.
+        """Return the least ticks from a device's first forward to its first gradient.
 
-        `started` has the same of the devices between it and the end of the pipeline, for their first backwards.
+        `started` has the earliest first backwards of the devices downstream.
         """
         ready = self.heads[at].way
         for i, between in self.within[at]:
@@ -106,7 +107,7 @@ class _Heads:
         return ready
 
     def least_values(self) -> list[int]:
-        """For each device the least value that it and those before it here can keep to."""
+        """Return for each device the least threshold that it and the devices downstream can meet."""
         values: list[int] = []
         for count, head in enumerate(self.heads, 1):
             low = max([head.least, *values[-1:]])
@@ -123,14 +124,14 @@ class _Heads:
         return values
 
     def certificates(self) -> list[Certificate]:
-        """For every device that takes longer than those before it here, and than it would by itself."""
+        """Return a certificate for each device whose threshold exceeds its own bound and that of those downstream."""
         values = self.least_values()
         before = [0, *values]
         longer = [at for at, value in enumerate(values) if value > max(before[at], self.heads[at].least)]
         return [self._certificate(at, values[at]) for at in longer]
 
     def _certificate(self, at: int, value: int) -> Certificate:
-        """The argument as text: one tick below the value, the last of these devices cannot meet it."""
+        """Return the certificate with its text: one tick below `value` this device cannot meet the threshold."""
         problem, head = self.problem, self.heads[at]
 
         def say(ticks: int) -> str:
@@ -151,9 +152,9 @@ class _Heads:
 
 
 def integral_warmup(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Integral warm-up bounds by chain: a certificate for each device that improves on the devices after it.
+    """Return the integral warm-up bounds by chain: a certificate for each device that improves on those downstream.
 
-    Only for devices that exactly one chain visits; the value must also exceed what the device needs by itself.
+    Only for devices that exactly one chain visits; the value must also exceed the bound of the device by itself.
     """
     paths = Paths(problem)
     heads: dict[int, list[_Head]] = {}
@@ -165,10 +166,10 @@ def integral_warmup(problem: Problem, objective: Objective) -> list[Certificate]
 
 
 def warm_up_forwards(problem: Problem) -> dict[int, int]:
-    """The number of forwards of each device before its first backward where all keep to what integral warm-up proves.
+    """Return for each stage its forwards before the first backward when all devices meet the bound's threshold.
 
-    By stage; empty unless every device has one stage. Of a chain each has as many as the one before at most, whose
-    first backward is later.
+    Empty unless every device has one stage. Along a chain the numbers do not increase, since a device's first backward
+    is later than that of the next device.
     """
     if any(len(held) != 1 for held in problem.placement.stages_of):
         return {}
@@ -200,7 +201,10 @@ def _head(paths: Paths, objective: Objective, device: int, stages: list[int]) ->
 
 
 def _sums(view: PipelineView, device: int, stages: list[int]) -> Sequence[int] | None:
-    """The total durations of sets of forwards that fit into memory together; None if there are too many."""
+    """Return the sorted total durations of sets of forwards that fit the memory together.
+
+    None if there are too many.
+    """
     capacity = view.room[device]
     least = {0: 0}  # by length, the least memory that it takes
     for stage in stages:

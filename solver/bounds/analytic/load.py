@@ -1,6 +1,6 @@
-"""Load: a device needs the time until its first pass can start plus the durations of all its passes.
+"""Load: a device needs the time until its first pass can start, plus the durations of all its passes.
 
-Where passes are several tasks, each stream of a device needs the time of all its tasks.
+Where passes consist of several tasks, each stream of a device needs the time of all its tasks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from solver.bounds.analytic.critical_paths import Paths, chains_on
 
 
 def load(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Span: the device's work. Makespan: the path to the device, and its work."""
+    """Return the load of each device: for the span its work, for the makespan the path to it plus its work."""
     if problem.view is None:
         return [one for device in range(problem.devices) for one in _streams(problem, device)]
     paths, found = Paths(problem), []
@@ -31,7 +31,7 @@ def load(problem: Problem, objective: Objective) -> list[Certificate]:
 
 
 def computes(problem: Problem, device: int) -> int:
-    """The least ticks that a device computes in all."""
+    """Return the least ticks that a device computes in all."""
     return Paths(problem).work(device) if problem.view else _work(problem, device, problem.streams[0])
 
 
@@ -48,7 +48,7 @@ def _makespan(problem: Problem, paths: Paths, device: int, work: int) -> list[Ce
 
 
 def _streams(problem: Problem, device: int) -> list[Certificate]:
-    """One for each stream that has something to run whatever the modes; the first stream always has one."""
+    """Return a certificate for each stream with tasks in every mode, and always for the first stream."""
     found, first = [], problem.streams[0]
     for stream in problem.streams:
         work = _work(problem, device, stream)
@@ -59,7 +59,10 @@ def _streams(problem: Problem, device: int) -> list[Certificate]:
 
 
 def _work(problem: Problem, device: int, stream: str) -> int:
-    """The least ticks of a device's tasks on a stream, without what sends tensors on; 0 where there are blocks."""
+    """Return the least ticks of a device's tasks on a stream, without tasks that send tensors.
+
+    0 if there are blocks.
+    """
     network = problem.network
 
     def ticks(*passes: PassType) -> int:

@@ -1,10 +1,11 @@
-"""Memory and modes: passes that go through the devices fast cost them time, and slow ones occupy memory for longer.
+"""Memory and modes: fast modes of passes cost their device time, slow ones occupy memory for longer.
 
-Within a given time a device can run only so many passes outside of overlapped blocks and split only so many backwards.
-The others take longer, and so do the round trips of the devices before it, whose activations stay meanwhile. A
-device's memory gives only so much memory over time: its capacity, and in blocks one activation more at a time than
-forwards have run outside of blocks, less what forwards leave unused that fill it one by one, and backwards that empty
-it one by one. If that is less than what the round trips need, there is no schedule of that time.
+Within a given time a device can run only a limited number of passes outside of overlapped blocks, and split only a
+limited number of backwards. The others take longer, and so do the round trips of the devices upstream, whose
+activations stay in memory meanwhile. A device's memory provides only a limited memory times time: its capacity (in
+blocks one activation more at a time than forwards have run outside of blocks), less what is unused while forwards fill
+it one by one and backwards empty it one by one. If that is less than the round trips need, there is no schedule of that
+time.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ from solver.bounds.analytic.modes.values import ModeValues
 
 
 def memory_and_modes(problem: Problem, objective: Objective) -> list[Certificate]:
-    """The device whose memory is short in the longest time; none where another bound on modes proves as much."""
+    """Return the certificate of the device whose memory is too small at the largest refuted threshold.
+
+    Empty where blocks and splitting do not matter, or where the bound by counts alone is as strong.
+    """
     paths = Paths(problem)
     if not modes_count(paths.view):
         return []
@@ -55,7 +59,7 @@ def memory_and_modes(problem: Problem, objective: Objective) -> list[Certificate
 
 
 def _limited(one: ModeValues) -> bool:
-    """True if the device's memory in use has a limit. Gradients that take memory fill and empty it differently."""
+    """True if the device's memory in use is limited and no gradient takes memory."""
     limit = len(one.counts.alone) > 1 if one.capacity is None else one.capacity > 0
     return limit and all(one.view.freed_by_backward(s) >= 0 for s in one.counts.stages)
 
@@ -84,7 +88,7 @@ def _names(one: ModeValues) -> str:
 
 
 def _most(one: ModeValues, until: int) -> str:
-    """The most of a device's forwards that may be outside of blocks, and of its backwards that may be split."""
+    """Return as text the most forwards of a device that may be outside of blocks and backwards that may be split."""
     splits = most_split(one, until)
     outside = [int(one.counts.alone[np.flatnonzero(splits >= 0).max()])] * (len(one.counts.alone) > 1)
     return " and ".join(map(str, outside + [int(splits.max())] * (len(one.counts.split) > 1)))

@@ -1,7 +1,7 @@
-"""Round trips: memory lets a device run only so much before its first backward and after its last forward.
+"""Round trips: memory lets a device run only limited work before its first backward and after its last forward.
 
 Zero Bubble (arXiv 2401.10241), section 3, counts the forwards that fill the wait for the first backward. The wait for
-the last one is its mirror. Neither can be avoided by any order, and they add up where they cannot be the same time.
+the last one is its mirror image. No order avoids either, and they add up where they cannot be the same time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from solver.bounds.analytic.idle_time.idle_gaps import Between, Gap, between, fo
 
 
 def round_trip(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Work plus the idle time at the head and the tail of each device, and between them where memory is short."""
+    """Return for each device its work plus the idle time at head and tail, and between them where memory is short."""
     paths = Paths(problem)
     found = []
     for device, chains in visited(paths.view):
@@ -42,7 +42,7 @@ def round_trip(problem: Problem, objective: Objective) -> list[Certificate]:
 
 
 def _in_a_row(problem: Problem, middle: Between) -> str:
-    """The round trips between the first and the last."""
+    """Return a sentence on the round trips between the first and the last."""
     count, length, filled, idle = middle.trips, middle.gap.length, middle.gap.filled, middle.gap.idle
     return (
         f"So many micro-batches fit into memory at once that {counted(count, 'wait')} more for the pipeline's "

@@ -1,4 +1,4 @@
-"""Least times to and from the tasks of alike micro-batches: heads and tails of the first, second, ... of each type."""
+"""Least times to and from tasks of identical micro-batches: heads and tails of the first, second, ... of each type."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ _BACKWARDS = (B, W, BW)
 
 
 def stream_chains(problem: Problem) -> StreamChains | None:
-    """None where nothing is said: one task a pass, or a backward of several that may gain by being fused."""
+    """Return the chains of a problem whose passes consist of several tasks; None if it is not covered.
+
+    Not covered are problems of one task per pass, and backwards of several tasks that may be shorter as full backwards.
+    """
     network = problem.network
     if network.one_task_each or network.blocks or network.scale:
         return None
@@ -36,7 +39,7 @@ def stream_chains(problem: Problem) -> StreamChains | None:
 
 
 def _in_two(stage: Stage) -> Stage:
-    """A stage whose split backward takes no more time or memory than either mode: a fused one is B, then W, there."""
+    """Return a stage in which a full backward equals B then W, with no more time or memory than either mode."""
     stage = replace(stage, freed=max(0, stage.freed))
     own = [stage.tasks_of(kind) for kind in _BACKWARDS]
     if any(len(tasks) > 1 or tasks[0].stream != stage.stream for tasks in own):
@@ -47,9 +50,9 @@ def _in_two(stage: Stage) -> Stage:
 
 
 class StreamChains:
-    """The types of task that run, with backwards split that may be, and what each waits for along its micro-batch.
+    """Types of tasks that run, with backwards split where possible, and the tasks each waits for in its micro-batch.
 
-    `problem` is that of which this is said: no schedule of the given one is better than its best.
+    `problem` is a relaxation of the given problem, for which the bounds are computed.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -85,7 +88,10 @@ class StreamChains:
         self.longest = sum(ticks * self._count[task] for task, ticks in self.ticks.items()) + lags
 
     def heads(self, whose: int | None) -> Ways:
-        """From time 0, or from the first start of a device, to the first, second, ... start of each type."""
+        """Return the least times to the first, second, ... start of each task type.
+
+        They count from time 0 (`whose` None) or from the first start of device `whose`.
+        """
         found: dict[TaskType, NDArray[np.int64] | None] = {}
         for task in self._sequence:
             before = ((found[other], self.ticks[other] + lag) for other, lag in self._before[task])
@@ -94,12 +100,12 @@ class StreamChains:
         return found
 
     def first_tasks(self, kind: PassKind, stage: int) -> list[TaskType]:
-        """Tasks of a pass that wait for none of the same pass."""
+        """Return the tasks of a pass that wait for no other task of the same pass."""
         own = [task for task in self._sequence if task.pass_type == (kind, stage)]
         return [task for task in own if all(before.pass_type != (kind, stage) for before, _ in self._before[task])]
 
     def since(self, kind: PassKind, stage: int) -> dict[TaskType, int]:
-        """From the first start of a pass to the end of each later task of its micro-batch."""
+        """Return the least time from the first start of a pass to the end of each later task of its micro-batch."""
         found, first = dict[TaskType, int](), self.first_tasks(kind, stage)
         for task in self._sequence:
             ways = [found[before] + lag for before, lag in self._before[task] if before in found]
@@ -108,7 +114,10 @@ class StreamChains:
         return found
 
     def tails(self, whose: int | None) -> Ways:
-        """From the first, second, ... end of each type to the end of all, or to that of what a device runs."""
+        """Return the least times from the first, second, ... end of each task type to the end of the schedule.
+
+        With `whose` they count to the end of that device's tasks.
+        """
         found: dict[TaskType, NDArray[np.int64] | None] = {}
         for task in reversed(self._sequence):
             ways = [
@@ -121,13 +130,19 @@ class StreamChains:
         return found
 
     def _dealt(self, way: NDArray[np.int64], task: TaskType) -> NDArray[np.int64]:
-        """Of each of the task, in turn, the least time of that one of the others which has to come first with it."""
+        """Return for each micro-batch of the task the time of the one of the other chain that must come first.
+
+        Numbers of micro-batches may differ between chains; they correspond in proportion.
+        """
         own, other = self._count[task], len(way)
         found: NDArray[np.int64] = way[-(-np.arange(1, own + 1) * other // own) - 1]
         return found
 
     def _in_turn(self, task: TaskType, ways: list[NDArray[np.int64]], whose: int | None) -> NDArray[np.int64] | None:
-        """The longest of the paths, each at least the task's own length past the one before it."""
+        """Return the longest of the paths, with consecutive entries at least the task's own duration apart.
+
+        None if no path.
+        """
         if whose in (None, self._device[task.stage]):
             ways = [*ways, np.zeros(self._count[task], np.int64)]
         if not ways:

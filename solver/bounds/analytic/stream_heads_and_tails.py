@@ -1,9 +1,10 @@
-"""Heads and tails of some of a stream's tasks: none begins before, all take so long, and so much is left after them.
+"""Heads and tails of sets of tasks of a stream: least start, total work, and the least time left after them.
 
 Jackson's preemptive schedule of one machine with heads and tails (Carlier, European Journal of Operational Research 11,
 1982), with heads and tails along chains of tasks. Micro-batches of a chain are alike: the k-th start of a type of task
-is no sooner than the k-th of each type that it waits for, nor than k times its own length after the first. Where one of
-another chain is for r of them, the k-th is no sooner than its (k/r)-th, rounded up; where it waits for r, its kr-th.
+is no sooner than the k-th of each type that it waits for, nor than k times its own length after the first. Where a
+micro-batch of another chain stands for r of them, the k-th is no sooner than its (k/r)-th, rounded up; where it waits
+for r, no sooner than its kr-th.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class StreamHeadsAndTailsParams:
-    """Resolution of the bound."""
+    """Resolution of the bound by stream heads and tails."""
 
     most_tails: int = tuned(64, "different tails tried as the least one of a set of tasks", 2, 10_000)
 
@@ -37,7 +38,7 @@ _PARAMS = StreamHeadsAndTailsParams()
 
 
 class _Found(NamedTuple):
-    """A set of tasks of a stream: `head` and `tail` of each are at least so long, and they take `work` together."""
+    """A set of tasks of a stream: each has at least `head` before and `tail` after it; together they take `work`."""
 
     head: int
     work: int
@@ -50,7 +51,7 @@ class _Found(NamedTuple):
 
 
 def stream_heads_and_tails(problem: Problem, objective: Objective) -> list[Certificate]:
-    """For each stream the strongest of all devices' spans."""
+    """Return for each stream its strongest certificate: for the makespan, or over all devices' spans."""
     chains = stream_chains(problem)
     if chains is None:
         return []
@@ -65,7 +66,7 @@ def stream_heads_and_tails(problem: Problem, objective: Objective) -> list[Certi
 
 
 def _strongest(chains: StreamChains, tasks: Sequence[TaskType], heads: Ways, tails: Ways) -> _Found | None:
-    """The set of a stream's tasks, by least head and least tail, that proves most."""
+    """Return the set of a stream's tasks, given by least head and least tail, with the highest bound."""
     known = [(t, h, q) for t in tasks if (h := heads[t]) is not None and (q := tails[t]) is not None]
     if not known:
         return None

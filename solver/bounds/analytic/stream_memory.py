@@ -1,8 +1,8 @@
-"""Memory of a stream's device: until something is given back, only so many forwards can have begun.
+"""Stream memory: until memory is freed, only a limited number of a device's forwards can have begun.
 
-At any time h the passes of a device that have begun hold no more than its memory and what may have been given back by
-then. That limits the work of forwards that run before h, and of other tasks only those can run that need not begin
-later. All else of the stream runs after h, one task at a time.
+At any time h the passes of a device that have begun use no more than its memory plus what may have been freed by then.
+That limits the work of forwards that run before h; of other tasks only those can have run whose head is below h. All
+other work of the stream runs after h, one task at a time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class StreamMemoryParams:
-    """Resolution of the bound."""
+    """Resolution of the stream memory bound."""
 
     most_tails: int = tuned(64, "different tails tried as the least one of a set of tasks", 2, 10_000)
 
@@ -41,7 +41,10 @@ _Times = NDArray[np.int64]
 
 
 class _Found(NamedTuple):
-    """After `head` tasks of `work` run on a stream, forwards of at most `forwards` before; each leaves `tail`."""
+    """After time `head`, tasks of `work` ticks run on a stream, each followed by `tail`.
+
+    `forwards` ticks may run before.
+    """
 
     head: int
     work: int
@@ -54,7 +57,7 @@ class _Found(NamedTuple):
 
 
 def stream_memory(problem: Problem, objective: Objective) -> list[Certificate]:
-    """For each stream of a device with limited memory the strongest of all devices' spans."""
+    """Return for each stream of a device with limited memory its strongest certificate, over all devices' spans."""
     limited = {device for device, room in enumerate(problem.room) if room is not None}
     chains = stream_chains(problem) if limited else None
     if chains is None:
@@ -74,7 +77,7 @@ def stream_memory(problem: Problem, objective: Objective) -> list[Certificate]:
 
 
 class _Gifts:
-    """Memory that passes of a device give back, and the least times at which they may have."""
+    """Memory that passes of a device free, and the earliest times at which they may."""
 
     def __init__(self, problem: Problem, chains: StreamChains, heads: Ways, device: int) -> None:
         network = problem.network
@@ -92,7 +95,7 @@ class _Gifts:
         self.times, self._total = np.concatenate(times)[order], np.cumsum(np.concatenate(amounts)[order])
 
     def most_forwards(self, chains: StreamChains, tasks: Sequence[TaskType], at: _Times) -> _Times:
-        """The most work of a stream that forwards may have begun before each of these times."""
+        """Return the most ticks of a stream's forwards that may have begun before each time of `at`."""
         problem, work = self._problem, dict[int, int]()
         for task in tasks:
             if task.kind is F:
@@ -109,7 +112,7 @@ class _Gifts:
 def _strongest(
     chains: StreamChains, tasks: Sequence[TaskType], heads: Ways, tails: Ways, gifts: _Gifts
 ) -> _Found | None:
-    """The instant, and the least tail of what runs after it, that prove most."""
+    """Return the instant, and the least tail of what runs after it, with the highest bound."""
     forward = _Tasks(chains, [task for task in tasks if task.kind is F], heads, tails)
     other = _Tasks(chains, [task for task in tasks if task.kind is not F], heads, tails)
     at = np.unique(np.concatenate([forward.heads, other.heads, gifts.times]))
@@ -132,7 +135,7 @@ def _strongest(
 
 
 class _Tasks:
-    """Some tasks of a stream, those with least times known: their heads, tails and durations."""
+    """Heads, tails and durations of the tasks of a stream whose least times are known."""
 
     def __init__(self, chains: StreamChains, tasks: Sequence[TaskType], heads: Ways, tails: Ways) -> None:
         known = [(t, h, q) for t in tasks if (q := tails[t]) is not None and (h := _or_none(heads[t], q)) is not None]
@@ -144,18 +147,20 @@ class _Tasks:
         self.heads, self.tails, self._ticks = self.heads[order], self.tails[order], self._ticks[order]
 
     def work(self, tail: int) -> int:
-        """Of those with no less of a tail."""
+        """Return the total ticks of the tasks whose tail is at least `tail`."""
         return int(self._ticks[self.tails >= tail].sum())
 
     def work_from(self, at: _Times, tail: int) -> _Times:
-        """Of those that cannot begin before each of these times."""
+        """Return for each time of `at` the ticks of the tasks that cannot begin before it and have at least this
+        tail.
+        """
         inside = np.where(self.tails >= tail, self._ticks, 0)
         left = np.concatenate([np.cumsum(inside[::-1])[::-1], np.zeros(1, np.int64)])
         return left[np.searchsorted(self.heads, at, side="left")]
 
 
 def _or_none(head: _Times | None, tail: _Times) -> _Times:
-    """Heads; where no path leads there, less than any time."""
+    """Return the heads, or -1 for each task where no path leads there."""
     return np.full(len(tail), -1, np.int64) if head is None else head
 
 

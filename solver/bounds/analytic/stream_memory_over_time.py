@@ -1,8 +1,8 @@
-"""Memory over time of a device whose passes are several tasks: that of all activations is at most its capacity's.
+"""Memory times time of a device whose passes consist of several tasks: all activations must fit its capacity over time.
 
-An activation is in memory from the start of its forward to the end of its backward, which is no sooner than the least
-path along its micro-batch allows, and what its weight tasks need to the end of these (energetic reasoning; Baptiste, Le
-Pape and Nuijten, Annals of Operations Research 92, 1999).
+An activation is in memory from the start of its forward to the end of its backward, at least as long as the path along
+its micro-batch; the part that its weight tasks need stays until these end (energetic reasoning; Baptiste, Le Pape and
+Nuijten, Annals of Operations Research 92, 1999).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NAME = "memory over time of tasks"
 
 
 def memory_over_time(problem: Problem, objective: Objective) -> list[Certificate]:
-    """For each device with limited memory, of the makespan or of its own span."""
+    """Return a certificate for each device with limited memory, on the makespan or on the device's own span."""
     chains = stream_chains(problem) if any(room is not None for room in problem.room) else None
     if chains is None:
         return []
@@ -35,7 +35,9 @@ def memory_over_time(problem: Problem, objective: Objective) -> list[Certificate
 
 
 def _certificate(chains: StreamChains, objective: Objective, device: int) -> Certificate:
-    """`head` before the device's first forward, `tail` after what gives memory back last."""
+    """Return the device's certificate: head before its first forward, memory over time, and tail after the last
+    free.
+    """
     problem = chains.problem
     whose = device if objective.by_device else None
     heads, tails = chains.heads(whose), chains.tails(whose)
@@ -61,7 +63,7 @@ def _certificate(chains: StreamChains, objective: Objective, device: int) -> Cer
 
 
 def _usable(problem: Problem, device: int) -> int:
-    """The most that can be in use at once: a multiple of what all amounts are multiples of."""
+    """Return the largest memory that can be in use at once: the greatest common divisor of all amounts divides it."""
     room, stages = problem.room[device] or 0, problem.placement.stages_of[device]
     changes = [change for (_, stage), change in problem.network.change.items() if stage in stages]
     common = gcd(*(one for change in changes for one in change))
@@ -69,7 +71,7 @@ def _usable(problem: Problem, device: int) -> int:
 
 
 def _needed(chains: StreamChains, stage: int, last: tuple[PassKind, ...]) -> int:
-    """Memory times ticks that an activation needs."""
+    """Return the memory times ticks that one activation needs."""
     problem = chains.problem
     change, since = problem.network.change, chains.since(F, stage)
     until = [max(since[end] for end in _ends(problem, kind, stage)) for kind in last]

@@ -1,8 +1,8 @@
-"""Weight tasks that wait in memory: after the last backward of a device only so many of them can be left.
+"""Waiting weight tasks: after the last backward of a device, memory limits how many weight tasks can be left.
 
-From its backward to the end of its weight tasks an activation is on its device, also where it was offloaded or
-recomputed before. So when all backwards of a device have ended from which some time is left to the end of all, no more
-weight tasks are left on it than its memory holds. All others have run before, one task at a time on their stream.
+From its backward to the end of its weight tasks an activation is on its device, even if it was offloaded or recomputed
+before. So when all backwards of a device have ended that have at least a given tail, no more weight tasks are left than
+its memory has activations. All others have run before, one task at a time on their stream.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class StreamWeightsParams:
-    """Resolution of the bound."""
+    """Resolution of the bound by waiting weight tasks."""
 
     levels: int = tuned(3, "smallest heads and largest tails tried, in all pairs", 1, 100)
 
@@ -43,7 +43,10 @@ NAME = "waiting weight tasks"
 
 
 class _Found(NamedTuple):
-    """From `head` on `work` runs on a stream, then `tail`; weight tasks of at most `waiting` may be left then."""
+    """From `head` on tasks of `work` ticks run on a stream, then `tail`.
+
+    At most `waiting` ticks of weight tasks are left.
+    """
 
     head: int
     work: int
@@ -56,7 +59,7 @@ class _Found(NamedTuple):
 
 
 def stream_weights(problem: Problem, objective: Objective) -> list[Certificate]:
-    """For each stream of a device with limited memory the strongest of all devices' spans."""
+    """Return for each stream of a device with limited memory its strongest certificate, over all devices' spans."""
     limited = {device for device, room in enumerate(problem.room) if room is not None}
     chains = stream_chains(problem) if limited and Mode.SPLIT in problem.network.modes else None
     if chains is None:
@@ -75,7 +78,7 @@ def stream_weights(problem: Problem, objective: Objective) -> list[Certificate]:
 
 
 class _Stream:
-    """The tasks of a stream, and what memory says of those for weights."""
+    """The tasks of a stream, and the memory of its weight tasks."""
 
     def __init__(self, problem: Problem, chains: StreamChains, where: Resource, heads: Ways, tails: Ways) -> None:
         self._ticks, self._heads, self._tails = chains.ticks, heads, tails
@@ -93,7 +96,7 @@ class _Stream:
         self._room = room
 
     def strongest(self, known: int) -> _Found | None:
-        """Of a few heads and tails those that prove most, if that is more than is known."""
+        """Return the head and tail, of a few tried, with the highest bound; None if none is above `known`."""
         heads = self._levels(self._heads, slice(None, 1))[: _PARAMS.levels]
         best = None
         for head, tail in product(heads, self._levels(self._tails, slice(-_PARAMS.levels, None))):
@@ -107,7 +110,10 @@ class _Stream:
         return [] if not known else sorted(set(np.concatenate(known).tolist()))
 
     def _between(self, head: int, tail: int, known: int) -> _Found | None:
-        """The tasks between the head and the instant from which the tail is left; None if that proves no more."""
+        """Return the work between `head` and the instant `tail` before the end.
+
+        None if the bound is not above `known`.
+        """
         others = sum(self._inside(task, head, tail) * self._ticks[task] for task in self._tasks if task.kind is not W)
         items = []
         for stage, tasks in self._weights.items():
@@ -124,7 +130,7 @@ class _Stream:
         return _Found(head, work, tail, waiting) if work > 0 else None
 
     def _inside(self, task: TaskType, head: int, tail: int) -> int:
-        """The number of tasks of a type that begin no sooner than the head and leave no less than the tail."""
+        """Return the number of tasks of a type with at least this head and at least this tail."""
         begin, left = self._heads[task], self._tails[task]
         return 0 if begin is None or left is None else int(((begin >= head) & (left >= tail)).sum())
 

@@ -1,10 +1,11 @@
-"""Unpaired passes: whatever number of a device's passes run outside of overlapped blocks, or split, it costs time.
+"""Unpaired passes: the least time over the numbers of passes outside of overlapped blocks and of split backwards.
 
 Until the first backward can arrive a device runs forwards that no backward pairs with, or idles; after its last forward
-it runs backwards that no forward pairs with, or idles. Outside of blocks are as many backwards as forwards, and each of
-both takes more time than a block. Only backwards outside of blocks can be split, and their weight passes put off, which
-may take more time than a backward in one go. The bound is the least over the number outside of blocks, and over the
-number split, of the most that the arguments of load, of head and tail and of round trips prove for these numbers.
+it runs backwards that no forward pairs with, or idles. Outside of blocks are as many backwards as forwards, and each
+such pair takes more time than a block. Only backwards outside of blocks can be split, and their weight passes
+postponed, which may take more time than a full backward. The bound is the least over the number outside of blocks, and
+over the number split, of the most that the arguments of load, of head and tail and of round trips prove for these
+numbers.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _NEIGHBOURS = (
 
 
 def unpaired_passes(problem: Problem, objective: Objective) -> list[Certificate]:
-    """For each device with passes; none where neither blocks nor full backwards may save time."""
+    """Return a certificate for each device with passes; empty where neither blocks nor full backwards may save time."""
     paths = Paths(problem)
     devices = visited(paths.view) if modes_count(paths.view) else ()
     return [_certificate(problem, ModeValues(paths, objective, device)) for device, _ in devices]
@@ -50,7 +51,7 @@ def _certificate(problem: Problem, values: ModeValues) -> Certificate:
 
 
 def _counts(problem: Problem, values: ModeValues, row: int, column: int) -> str:
-    """A sentence on the numbers of passes by mode, and the work."""
+    """Return a sentence on the numbers of passes by mode, and on the work."""
     counts = values.counts
     alone, split = int(counts.alone[row]), int(counts.split[column])
     ways = []
@@ -63,7 +64,7 @@ def _counts(problem: Problem, values: ModeValues, row: int, column: int) -> str:
 
 
 def _argument(problem: Problem, values: ModeValues, argument: Argument, row: int, column: int) -> str:
-    """When the work begins, what of it can be left at some instant, and what follows from there."""
+    """Return the text of the argument: when the work begins, how much of it can be left at an instant, what follows."""
 
     def say(ticks: int) -> str:
         return amount(problem, ticks)
@@ -84,13 +85,13 @@ def _argument(problem: Problem, values: ModeValues, argument: Argument, row: int
 
 
 def _at(grid: Numbers, row: int, column: int) -> int:
-    """The number of a row and a column; a grid may have one of either for all."""
+    """Return the entry of a row and column; a grid with one row or one column has the same entry for all."""
     rows, columns = grid.shape
     return int(grid[min(row, rows - 1), min(column, columns - 1)])
 
 
 def _others(problem: Problem, values: ModeValues, row: int, column: int) -> str:
-    """The values of the numbers next to it."""
+    """Return a sentence with the values of the neighbouring counts."""
     near = []
     for down, right, words in _NEIGHBOURS:
         r, c = row + down, column + right

@@ -1,4 +1,4 @@
-"""All analytic lower bounds of a problem, those included that know of offload and recomputation."""
+"""All analytic lower bounds of a problem, including those that account for offloading and recomputation."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from solver.bounds.saving.memory_and_copies import KIND, memory_and_copies
 
 
 def certificates(problem: Problem, objective: Objective, run: Run | None = None) -> list[Certificate]:
-    """Every certificate that holds for the problem, strongest first; `run` is as for `catalogue.certificates`.
+    """Return every certificate valid for the problem, strongest first; `run` is as for `catalogue.certificates`.
 
-    Where activations may be offloaded or recomputed, two bounds read that; those of the catalogue hold each activation
-    as little as any mode allows. What waits for weight tasks is bounded in any mode.
+    Where activations may be offloaded or recomputed, two bounds use that; the bounds of the catalogue let each
+    activation occupy as little memory as any mode allows.
     """
     found = list[Certificate]()
     saving = relaxed(problem, {SAVED_ACTIVATIONS})

@@ -1,12 +1,12 @@
-"""Memory and copies: each mode of an activation takes memory over time, compute or copies of a device.
+"""Memory and copies: each activation mode needs memory over time, compute time or copy time of a device.
 
-A linear program over how often each mode is chosen on a device's stages. Its rows say that what all micro-batches need
-of a resource (memory times time, the compute stream, a copy stream) goes into the time that the resource has. So
+A linear program over how often each mode is chosen on a device's stages. Its rows say that the total need of a resource
+(memory times time, the compute stream, a copy stream) fits into what the resource has. So
 
     value >= fixed time of the resource + sum of what each activation needs of it
 
-for each row, and the least value over all choices is a bound. GLOP finds multipliers of the rows; what they prove is
-computed exactly: each micro-batch then takes the mode that is cheapest under them.
+for each row, and the least value over all choices is a bound. GLOP finds multipliers of the rows; the bound that they
+prove is computed exactly: each micro-batch takes the mode that is cheapest under them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _PARTS = 10_000
 
 
 def memory_and_copies(problem: Problem, objective: Objective) -> list[Certificate]:
-    """For each device what its memory and its streams prove together; nothing where passes are several tasks."""
+    """Return a certificate for each device from its memory and streams together; empty if passes are several tasks."""
     kept = problem.keeping_activations()
     if kept.view is None or kept.view.blocks or any(stage.tasks for stage in problem.stages):
         return []
@@ -59,10 +59,10 @@ def memory_and_copies(problem: Problem, objective: Objective) -> list[Certificat
 
 
 def proved(rows: Sequence[Row], ways: Sequence[tuple[Needs, int]], weights: Sequence[int]) -> Fraction:
-    """The value that the rows prove with these weights, whatever they are, if one is positive.
+    """Return the value that the rows prove with these weights; valid for any weights of which one is positive.
 
-    The weighted mean of the rows: value >= mean of the fixed times + sum over activations of what the mode needs on the
-    mean, which is no less than what the cheapest mode needs.
+    The weighted mean of the rows: value >= mean of the fixed times + sum over activations of the weighted need of their
+    mode, which is no less than that of the cheapest mode.
     """
     fixed = sum(weight * row.fixed for weight, row in zip(weights, rows, strict=True))
     chosen = sum(
@@ -73,7 +73,7 @@ def proved(rows: Sequence[Row], ways: Sequence[tuple[Needs, int]], weights: Sequ
 
 
 def _weights(rows: Sequence[Row], ways: Sequence[tuple[Needs, int]]) -> list[int] | None:
-    """The best weights that were found: dual values of the program, or one row alone."""
+    """Return the best weights found: rounded dual values of the linear program, or one row alone; None if none."""
     alone = [[int(other is row) for other in rows] for row in rows]
     found = _dual_values(rows, ways)
     rounded = [] if found is None else [[max(0, round(y * _PARTS)) for y in found]]

@@ -1,4 +1,4 @@
-"""Needs of each activation mode of a device's memory and streams, and the capacity of these."""
+"""Needs of each activation mode of a device's memory and streams, and the fixed time of these resources."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Needs = Mapping[PassKind | None, tuple[Fraction | int, ...]]
 
 
 class Row(NamedTuple):
-    """value >= fixed + what all activations need: `says` names the resource."""
+    """One row of the linear program: value >= `fixed` + total need of the resource that `says` names."""
 
     says: str
     fixed: Fraction | int
 
 
 class DeviceRows(NamedTuple):
-    """The rows of a device, and by stage what its activations need of them."""
+    """The rows of a device, and the need of one activation of each stage for each row."""
 
     rows: tuple[Row, ...]
     needs: Mapping[int, Needs]
@@ -41,7 +41,7 @@ class _Ends(NamedTuple):
 def rows_of_device(
     problem: Problem, objective: Objective, paths: Paths, device: int, stages: Sequence[int]
 ) -> DeviceRows:
-    """Compute first, then memory where it has a limit, then the streams of copies by their names."""
+    """Return the rows of a device: compute first, then memory if limited, then copy streams in order of name."""
     ends = _Ends(0, 0)
     if not objective.by_device:
         ends = _Ends(min(paths.head[s] for s in stages), min(paths.tail(s) for s in stages))
@@ -59,7 +59,7 @@ def rows_of_device(
 
 
 def _compute(problem: Problem, paths: Paths, device: int, stages: Sequence[int], ends: _Ends) -> Row:
-    """All passes; or all before the last gradient, after which no more weight passes fit into memory."""
+    """Return the row of the compute stream: all passes, and the tail less the weight passes that can be postponed."""
     work = sum(paths.view.least_work(s) * len(problem.microbatches_of[s]) for s in stages)
     later = [
         (own.weight, own.activation - own.freed, len(problem.microbatches_of[s]))
@@ -71,10 +71,11 @@ def _compute(problem: Problem, paths: Paths, device: int, stages: Sequence[int],
 
 
 def _memory(problem: Problem, stages: Sequence[int], ends: _Ends, room: int) -> Row:
-    """Memory times time over its room. After the last gradient weight passes alone occupy some.
+    """Return the row of memory times time, divided by the memory `room`.
 
-    Of each unit of memory in use then, what is counted below and is used later is at most the longest weight pass.
-    At first forwards take memory one by one, so that the n-th of them takes its own after those before it have run.
+    After the last gradient only weight passes occupy memory. Of each unit of memory in use then, the part counted in
+    the needs that is used later is at most the longest weight pass. At first forwards fill the memory one by one, so
+    the n-th takes its own memory only after those before it have run.
     """
     own = [problem.stages[s] for s in stages]
     longest = max((stage.weight for stage in own if stage.weight is not None), default=0)
@@ -87,7 +88,7 @@ def _memory(problem: Problem, stages: Sequence[int], ends: _Ends, room: int) -> 
 
 
 def _usable(problem: Problem, device: int, stages: Sequence[int]) -> int | None:
-    """The memory of the device that passes can use at once: they take multiples of some amount."""
+    """Return the memory that passes can use at once, a multiple of the amounts' common divisor; None if unlimited."""
     room = problem.room[device]
     sizes: list[int] = []
     for s in stages:
@@ -100,7 +101,7 @@ def _usable(problem: Problem, device: int, stages: Sequence[int]) -> int | None:
 
 
 def _needs(stage: Stage, round_trip: int, main: str, room: int | None, streams: Sequence[str]) -> Needs:
-    """By mode: what it adds to the load of compute, its memory over time, its time on each stream."""
+    """Return by mode the compute time that it adds, its memory over time, and its time on each stream."""
     found: dict[PassKind | None, tuple[Fraction | int, ...]] = {}
     for way, (keeps, _) in stage.held_until_backward.items():
         copies = dict.fromkeys((main, *streams), 0)
@@ -122,7 +123,7 @@ def _needs(stage: Stage, round_trip: int, main: str, room: int | None, streams: 
 
 
 def _behind(stage: Stage) -> int:
-    """Memory times time from the start of the backward on, split or fused."""
+    """Return the memory times ticks of an activation from the start of its backward on, split or full."""
     fused = stage.activation * stage.fused
     if stage.weight is None:
         return fused

@@ -1,1 +1,1 @@
-"""First schedules and bounds: what runs before parts share the time, in its order."""
+"""Construction heuristics and analytic bounds, which run in order before the subsolvers share the time."""

@@ -1,4 +1,4 @@
-"""Analytic lower bounds, each with an argument in words: what a search begins with."""
+"""Analytic lower bounds, each with an argument in words, with which a search begins."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class AnalyticBounds:
-    """Bounds that take longer than a share of the time, and those named, are left out; the load is always there."""
+    """Choice of analytic bounds: the load always; others unless in `left_out` or slower than `share` of the limit."""
 
     share: float = tuned(0.2, "of the time limit", 0, 1)
     load_only: bool = False
     left_out: frozenset[str] = frozenset()
 
     def certificates(self, problem: Problem, clock: Clock, stop: Event) -> tuple[list[Certificate], list[str]]:
-        """Strongest first; and notes on bounds that took too long or met a defect. None is begun after a stop.
+        """Return the certificates, strongest first, and notes on bounds that took too long or failed.
 
-        Of a problem without any schedule the load alone: the other arguments count passes that memory would hold.
+        No bound is started after a stop. For an infeasible problem only the load is given: the other arguments count
+        passes that the memory would have to allow.
         """
         none = why_infeasible(problem) is not None
         until = inf if clock.counts_work else clock.share(self.share)

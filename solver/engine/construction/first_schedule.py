@@ -1,4 +1,4 @@
-"""Construction heuristic: CP-SAT on the exact model where no rule gives a schedule, or the proof that none exists."""
+"""Construction heuristic: CP-SAT on the exact model, for a first schedule or the proof that none exists."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class FirstSchedule:
-    """CP-SAT for a first schedule where host memory or limits on gathers leave few schedules or none."""
+    """CP-SAT for a first schedule where no other heuristic found one, as with tight host memory or limits on
+    gathers.
+    """
 
     least_seconds: float = tuned(1.0, "s, even beyond the time limit", 0, 10)
     name: str = "CP-SAT, a first schedule"
@@ -46,7 +48,7 @@ class FirstSchedule:
 
 
 def _all_in_turn(jobs: Jobs) -> int:
-    """Ticks in which everything runs one after the other: no schedule without needless waiting takes longer."""
+    """Return the ticks in which everything runs in sequence: no schedule without unneeded waits takes longer."""
     return -(-(sum(job.steps for job in jobs.jobs) + sum(one.lag for one in jobs.precedences)) // jobs.scale)
 
 

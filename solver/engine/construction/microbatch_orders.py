@@ -1,4 +1,4 @@
-"""Construction heuristic for unequal micro-batches: published schedules that these enter in other orders."""
+"""Construction heuristic for unequal micro-batches: published schedules with the micro-batches in other orders."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class MicrobatchOrders:
-    """The best of the published schedules that fit, of so many; local search may go on from each."""
+    """Try other micro-batch orders in the best published schedules that fit.
+
+    Local search may start from each result.
+    """
 
     share: float = tuned(0.2, "of the time limit", 0, 1)
     least_seconds: float = tuned(1.0, "s, even beyond the time limit", 0, 10)
@@ -50,7 +53,7 @@ class MicrobatchOrders:
 
 
 def _reordered(chains: MicrobatchChains, known: Timeline) -> list[Timeline]:
-    """The same schedule with other micro-batches in each place, where memory holds them."""
+    """Return the schedule's timelines with the micro-batches entering in other orders, where they fit the memory."""
     own = timeline_back(chains, known).schedule
     found = []
     for order in orders(chains.of):

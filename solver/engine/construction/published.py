@@ -1,4 +1,4 @@
-"""Construction heuristic: the published schedules; the best that fits is the first incumbent."""
+"""Construction heuristic: published schedules, of which the best that fits is the first incumbent."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from solver.published import candidate
 @dataclass(frozen=True)
 @tunable
 class Published:
-    """No more are tried after a share of the time, nor, in problems of many passes, once nothing is left to search.
+    """Simulate published schedules, within `share` of the time limit.
 
-    Up to so many passes all are simulated for the user to compare with even once the optimum is proved. With
-    `very_long` it is for such problems alone.
+    In problems with more than `compare_up_to_passes` passes it ends once the optimum is proved; in smaller ones all are
+    simulated for the comparison shown to the user. With `very_long` it applies only to very long problems.
     """
 
     share: float = tuned(0.2, "of the time limit", 0, 1)
@@ -34,9 +34,11 @@ class Published:
         return not (late and search.very_long) and (search.very_long or not self.very_long)
 
     def run(self, search: Search) -> None:
-        """One after the other: the slowest leaves time for the others; in problems of many passes the best leaves none.
+        """Simulate and offer one published schedule after the other.
 
-        What it offers is judged in that time too; but not where it is the first that fits, which must not be lost.
+        Each may use half of its share of the time, or in very long problems, if it is written down directly, all of it.
+        The offer is also validated within that time, except that of the first schedule that fits, which must not be
+        lost.
         """
         clock, incumbent = search.clock, search.incumbent
         tried = {one.name for one in search.candidates}
@@ -57,7 +59,7 @@ class Published:
                 return
 
     def _improves_what_does_not_fit(self, search: Search, heuristic: Heuristic) -> bool:
-        """True for a schedule that improves one that does not fit: for many passes that takes seconds without use."""
+        """True for a schedule, in a problem of many passes, that improves another one which did not fit the memory."""
         if heuristic.improves is None or search.passes <= self.compare_up_to_passes:
             return False
         return any(one.name == heuristic.improves and not one.fits for one in search.candidates)
@@ -80,7 +82,7 @@ def _offer(search: Search, found: Candidate) -> None:
 
 
 def _slow_last(heuristic: Heuristic) -> tuple[int, int]:
-    """Sort key if schedules take seconds: written-down ones by place, promising searches, others, improvements last."""
+    """Return the sort key for very long problems: written-down schedules, promising searches, others, improvements."""
     if heuristic.improves is not None:
         return 3, 0
     written = heuristic.standing.written
@@ -90,7 +92,7 @@ def _slow_last(heuristic: Heuristic) -> tuple[int, int]:
 
 
 def _promising_first(heuristic: Heuristic) -> int:
-    """First those that mostly do best, or are of the problem's own memory; last those that improve another."""
+    """Return the sort key: promising schedules first, those that improve another one last."""
     if heuristic.standing.promising:
         return 0
     return 1 if heuristic.improves is None else 2

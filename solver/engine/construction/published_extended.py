@@ -1,7 +1,7 @@
-"""Construction heuristic for very long problems: published schedules whose steady state is repeated.
+"""Construction heuristic for very long problems: extend published schedules of fewer micro-batches by whole periods.
 
-To write one of them down for all passes takes seconds where there are hundreds of thousands, and what it runs in its
-middle is the same period again and again.
+With hundreds of thousands of passes it takes seconds to write down one published schedule, although its steady state
+repeats one period.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from solver.published import candidate
 @dataclass(frozen=True)
 @tunable
 class PublishedExtended:
-    """Extend published schedules of fewer micro-batches, least lost time first; within the gap the search ends.
+    """Extend published schedules of fewer micro-batches, least lost time first; end the search once within the gap.
 
-    A share of the time is left to other openings, which find less, or nothing, on so many passes. Not for unequal
-    micro-batches, which repeat nothing.
+    The remaining share of the time is left to other construction heuristics, which find less on so many passes. It does
+    not apply to unequal micro-batches, whose schedules have no period.
     """
 
     share: float = tuned(0.8, "of the time limit", 0, 1)
@@ -36,7 +36,7 @@ class PublishedExtended:
         return shortened(search.problem) is not None
 
     def run(self, search: Search) -> None:
-        """A schedule that is found in time is offered at once; of one that is not nothing is kept."""
+        """Offer each extended schedule that is found in time."""
         short, clock, incumbent = shortened(search.problem), search.clock, search.incumbent
         assert short is not None
         end = clock.seconds + clock.allowed(self.share)
@@ -55,7 +55,7 @@ class PublishedExtended:
 
 
 def _in_turn(problem: Problem) -> list[Heuristic]:
-    """Schedules that lose least time first, then those that likely exceed the memory, then searched ones."""
+    """Return published schedules: least lost time first, then those likely to exceed the memory, then searched ones."""
     stages, room = problem.placement.stages_of, problem.room
     most = 2 * problem.devices - 1
     asked = [most * max((problem.stages[s].activation for s in held), default=0) for held in stages]

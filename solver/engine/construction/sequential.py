@@ -1,4 +1,6 @@
-"""Construction heuristic: one micro-batch after the other, a schedule that always fits, where no published one does."""
+"""Construction heuristic: one micro-batch after the other, a schedule that fits the memory of every feasible
+problem.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class Sequential:
-    """The first schedule of a search that has none."""
+    """First schedule of a search that has none."""
 
     least_seconds: float = tuned(1.0, "s, even beyond the time limit", 0, 10)
     name: str = "one micro-batch after the other"
@@ -28,9 +30,10 @@ class Sequential:
         within(Deadline.after(seconds, search.stop), lambda: self._offer(search))
 
     def _offer(self, search: Search) -> None:
-        """Offer it where it is valid: pieces keep memory for later ones, and gathered parameters want passes of theirs.
+        """Offer the schedule if it is valid.
 
-        `TaskSchedules` tries the same order with these passes.
+        It may be invalid where pieces keep memory for later pieces or parameters are gathered; `TaskSchedules` tries
+        the same order with the passes for parameters.
         """
         timeline = best_times(search.problem, sequential(search.problem))
         if not validate(timeline):

@@ -1,4 +1,4 @@
-"""Construction heuristic for passes of several tasks: orders of passes, their tasks interleaved as they get ready."""
+"""Construction heuristic for passes of several tasks: orders of passes, with tasks interleaved as they become ready."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from solver.tasks.memory_decisions import rules, with_decisions
 @dataclass(frozen=True)
 @tunable
 class TaskSchedules:
-    """The first schedules of a search at task level: of published orders, then of list schedules of passes.
+    """First schedules at task level: from published orders, then from list schedules of passes.
 
-    One micro-batch after the other, as the first of all, always fits. Of so many passes each takes seconds: none where
-    one is known.
+    The first is one micro-batch after the other, which always fits. Problems with more than `most_passes` passes are
+    skipped where a schedule is known, since each schedule takes seconds.
     """
 
     most_passes: int = tuned(5_000, "passes, beyond which each schedule takes seconds", 100, 10**6)
@@ -57,7 +57,7 @@ class TaskSchedules:
                 return
 
     def _orders(self, search: Search) -> Iterator[Schedule]:
-        """Orders of passes."""
+        """Yield the orders of passes whose tasks are to be interleaved."""
         if search.problem.network.has_activation_modes:
             published = [one.timeline for one in search.candidates if one.timeline is not None]
             published = [timeline for timeline in published if _keeps_all(timeline.schedule)]
@@ -78,15 +78,15 @@ class TaskSchedules:
 
 
 def _keeps_all(schedule: Schedule) -> bool:
-    """True if the schedule has neither copies nor recomputations."""
+    """True if the schedule offloads and recomputes nothing."""
     return all(p.kind not in SAVING for p in schedule.passes())
 
 
 def _decided(problem: Problem, published: Sequence[Schedule], rooms: Sequence[int | None]) -> Iterator[Schedule]:
-    """Orders of a problem with more memory, their activations offloaded or recomputed until they fit its own.
+    """Yield orders of a problem with more memory, with activations offloaded or recomputed until they fit its own.
 
-    First one micro-batch after the other, then published orders, then list schedules of several times the memory
-    (`rooms`; None: without a limit).
+    First one micro-batch after the other, then published orders, then list schedules for several times the memory
+    (`rooms`; None: unlimited).
     """
     kept = passes_alone(problem).keeping_activations()
     found = (with_decisions(problem, sequential(kept), rule) for rule in rules(problem))

@@ -1,1 +1,1 @@
-"""The state of a search: its start, the best schedule and bound, and both in common ticks."""
+"""State of a search: its start, the best schedule and bound, and the conversion of both to common ticks."""

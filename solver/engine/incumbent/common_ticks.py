@@ -1,4 +1,7 @@
-"""A solution in ticks fine enough for its schedule and its bound: a span may be a fraction of a tick."""
+"""Conversion of a solution to ticks in which its schedule and its bound are integers.
+
+A span may need fractions of a tick.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ from pipesched.schedule.timeline import Timeline
 
 
 def in_common_ticks(solution: Solution, best: Timeline | None, certificate: Certificate) -> Solution:
-    """The solution with this schedule, in any ticks of the problem, and this certificate, in those of the solution."""
+    """Return the solution with this timeline and certificate, in ticks in which both are integers.
+
+    `best` may be in any ticks of the problem; `certificate` is in those of the solution.
+    """
     problem = solution.problem
     times = Fraction(1) if best is None else problem.tick / best.problem.tick
     parts = lcm(times.numerator, certificate.value_ticks.denominator)
@@ -34,7 +40,7 @@ def in_common_ticks(solution: Solution, best: Timeline | None, certificate: Cert
 
 
 def finer_candidate(one: Candidate, parts: int) -> Candidate:
-    """A published schedule in finer ticks."""
+    """Return a published schedule's result with each tick divided into `parts`."""
     if one.timeline is None or one.metrics is None or parts == 1:
         return one
     return replace(one, timeline=finer_timeline(one.timeline, parts), metrics=finer_metrics(one.metrics, parts))

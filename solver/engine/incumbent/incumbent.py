@@ -1,4 +1,4 @@
-"""The incumbent: the best schedule so far and the lower bound; whatever is offered or claimed is checked here."""
+"""The incumbent: the best schedule and the lower bound of a search, with checks of everything offered or claimed."""
 
 from __future__ import annotations
 
@@ -26,13 +26,12 @@ Report = Callable[[Progress], None]
 
 
 class Incumbent:
-    """Keeps what is better and refuses what cannot be.
+    """Keep the best valid schedule and the best bound; refuse what cannot be right.
 
-    A schedule that breaks a rule, and a bound above a schedule, are defects of this tool: they are left out with all
-    bounds of that kind, and a note tells the user. All that is known is one immutable record, replaced in a single
-    assignment, since threads read it at any moment.
-
-    `certificates` are those known at the start, strongest first; `phase` names what is under way in reports.
+    An invalid schedule, or a bound above a schedule's value, is a defect of this program: it is left out with all
+    bounds of that kind, and a note tells the user. The state is one immutable record, replaced in a single assignment,
+    since threads read it at any moment. `certificates` are those known at the start, strongest first; `phase` is the
+    name of the current step in reports.
     """
 
     def __init__(self, problem: Problem, certificates: Sequence[Certificate], clock: Clock, report: Report) -> None:
@@ -44,31 +43,31 @@ class Incumbent:
 
     @property
     def state(self) -> State:
-        """All that is known, as of one moment."""
+        """The current state, an immutable record."""
         return self._state
 
     @property
     def timeline(self) -> Timeline | None:
-        """The best schedule with its times, which may be in finer ticks than the problem's."""
+        """Timeline of the best schedule, which may be in finer ticks than the problem's; None if there is none."""
         return self._state.timeline
 
     @property
     def value(self) -> Value | None:
-        """In ticks of the problem."""
+        """Value of the best schedule in ticks of the problem; None if there is none."""
         return self._state.value
 
     @property
     def lower_bound(self) -> Value:
-        """In ticks of the problem."""
+        """Best lower bound in ticks of the problem."""
         return self._state.lower_bound
 
     def enter(self, phase: str) -> None:
-        """Name what begins now, and report."""
+        """Set the name of the step that begins now, and report the state."""
         self.phase = phase
         self._replace(lambda state: state, report=True)
 
     def note(self, text: str) -> None:
-        """Something the user should know."""
+        """Add a note for the user."""
         self._replace(lambda state: state.with_note(text))
 
     def note_defects_of(self, other: Incumbent) -> None:
@@ -77,9 +76,10 @@ class Incumbent:
             self.note(text)
 
     def offer(self, timeline: Timeline, by: str | None = None) -> Value:
-        """Keep a timeline if it is better and valid; its value. One below the bound shows that the bound is wrong.
+        """Keep a timeline if it is better and valid; returns its value in ticks of the problem.
 
-        `by` names what found it, if that is not what is under way.
+        A value below the lower bound shows that the bound is wrong. `by` is the name of the finder, by default the
+        current phase.
         """
         value = value_of(self._problem, timeline)
         if self.value is not None and value >= self.value:
@@ -92,13 +92,13 @@ class Incumbent:
         return value
 
     def argue(self, certificate: Certificate) -> None:
-        """A certificate with an argument in words, like those known at the start."""
+        """Add a certificate that has an argument in words, like those known at the start."""
         self._replace(lambda state: state.with_argument(certificate))
 
     def claim(self, bound: Value, devices: Sequence[int] | None = None, by: str | None = None) -> None:
-        """A bound that CP-SAT proved becomes the certificate where it beats the analytic ones.
+        """Make a bound proved by CP-SAT the certificate if it is above the current lower bound.
 
-        `devices` are those whose rules it takes to prove it; all of them unless said. `by` as in `offer`.
+        `devices` are those whose constraints the proof needs; None: all. `by` is as in `offer`.
         """
         if bound <= self.lower_bound:
             return
@@ -118,7 +118,7 @@ class Incumbent:
         self._replace(lambda state: state.with_certificate(certificate), by=by)
 
     def check_bound(self) -> None:
-        """Check the certificate from its evidence. One that does not stand is a defect, and the next one counts."""
+        """Check the current certificate from its evidence; while one fails, note the defect and check the next one."""
         while (certificate := self._state.certificate) not in (self._checked, OF_BARE_TIME):
             try:
                 finding = check_bound(self._problem, certificate)
@@ -127,7 +127,7 @@ class Incumbent:
             self.judge(certificate, finding)
 
     def judge(self, certificate: Certificate, finding: Finding) -> None:
-        """Record the check's finding on a certificate: it counts, or is a defect."""
+        """Apply the result of a check: a refused certificate is a defect and its kind is left out."""
         if finding.verdict is Verdict.REFUSED:
             text = f"a lower bound did not stand the check of its evidence: {finding.text}"
             self.distrust(Disagreement(text, certificate.kind))
@@ -135,7 +135,7 @@ class Incumbent:
             self._checked = certificate
 
     def distrust(self, defect: Disagreement) -> None:
-        """Tell of a defect of this tool, and go on without the kind of argument that is to blame, if one is."""
+        """Note a defect of this program and leave out the kind of bound that is to blame, if one is."""
         text = defect_note(str(defect), defect)
 
         def change(state: State) -> State:
@@ -146,21 +146,21 @@ class Incumbent:
 
     @contextmanager
     def defects_noted(self, subsolver: str | None = None) -> Iterator[None]:
-        """Note any error, which ends the `subsolver` under way, by default the phase: the search goes on without it."""
+        """Context in which an error is noted and ends the named subsolver (by default the phase), not the search."""
         try:
             yield
         except Exception as error:
             self.left_out(subsolver or self.phase, error)
 
     def left_out(self, subsolver: str, error: Exception) -> None:
-        """Note a subsolver that an error ended, and go on without the kind of argument that is to blame, if one is."""
+        """Note a subsolver that an error ended, and leave out the kind of bound that is to blame, if one is."""
         if isinstance(error, Disagreement):
             self.distrust(error)
         else:
             self.note(left_out_note(subsolver, error))
 
     def _replace(self, change: Callable[[State], State], report: bool = False, by: str | None = None) -> None:
-        """The state after a change; reported where value or bound have changed."""
+        """Replace the state by `change(state)`; report it if the value or the bound changed, or if `report`."""
         with self._replacing:
             before, changed = self._state, change(self._state)
             value, tick = changed.value, changed.problem.tick

@@ -1,4 +1,4 @@
-"""The start of a solve: an earlier schedule, timeline or solution, checked against the problem."""
+"""Start of a solve from an earlier schedule, timeline or solution, checked against the problem."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ Start = Schedule | Timeline | Solution
 
 
 def start_timelines(problem: Problem, start: Start) -> list[Timeline]:
-    """The order of the start with its best times in this problem, and its own times where they are valid here too.
+    """Return the start's order with its best times in this problem, and its own timeline where that is valid too.
 
-    The start may be of a problem with other durations or memory. `BadInput` where its order does not fit this one.
+    The start may be of a problem with other durations or memory. Raises `BadInput` if its order does not fit this
+    problem.
     """
     known = start.timeline if isinstance(start, Solution) else start
     if known is None:
@@ -35,7 +36,10 @@ def start_timelines(problem: Problem, start: Start) -> list[Timeline]:
 
 
 def _in_this_problem(problem: Problem, timeline: Timeline) -> Timeline | None:
-    """The starts of a timeline in this problem, where its ticks are as fine as this problem's or finer."""
+    """Return the timeline with its own starts in this problem.
+
+    None unless this problem's tick is a multiple of its tick.
+    """
     parts = problem.tick / timeline.problem.tick
     if parts.denominator != 1:
         return None

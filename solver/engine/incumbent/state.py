@@ -1,4 +1,4 @@
-"""The state of a search at one moment as an immutable record, and the changes it can undergo."""
+"""State of a search at one moment, as an immutable record with functions that return the changed state."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OF_BARE_TIME = Certificate("none", 0, "No time is below zero.")
 
 @dataclass(frozen=True)
 class State:
-    """The best timeline with its value (ticks of the problem), the certificate of the lower bound, and the notes.
+    """Best timeline and its value in ticks of the problem, certificate of the lower bound, and notes.
 
     `certificates` are those with an argument in words, strongest first; `distrusted` are kinds of certificates that
     were found wrong. No state has a lower bound above its value.
@@ -37,7 +37,7 @@ class State:
         return self.certificate.value_ticks
 
     def with_timeline(self, timeline: Timeline, value: Value) -> State:
-        """With a valid timeline, if it is better; every kind of argument that claims more than it has is dropped."""
+        """Return the state with a valid timeline if it is better; kinds of bounds that exceed its value are dropped."""
         if self.value is not None and value >= self.value:
             return self
         state = replace(self, timeline=timeline, value=value)
@@ -46,14 +46,17 @@ class State:
         return state
 
     def with_argument(self, certificate: Certificate) -> State:
-        """With one more certificate with an argument in words."""
+        """Return the state with a further certificate that has an argument in words."""
         if certificate.kind in self.distrusted:
             return self
         certificates = tuple(sorted([*self.certificates, certificate], key=lambda one: -one.value_ticks))
         return replace(self, certificates=certificates).with_certificate(certificate)
 
     def with_certificate(self, certificate: Certificate) -> State:
-        """With a certificate that beats those before it, unless its kind is distrusted; a wrong one is dropped."""
+        """Return the state with a certificate if it is stronger and its kind is not distrusted.
+
+        A wrong one is dropped.
+        """
         if certificate.value_ticks <= self.lower_bound or certificate.kind in self.distrusted:
             return self
         if self.value is not None and certificate.value_ticks > self.value:
@@ -61,7 +64,7 @@ class State:
         return replace(self, certificate=certificate)
 
     def without(self, kind: str) -> State:
-        """With the strongest certificate of another kind; that of bare time is always right."""
+        """Return the state without certificates of this kind; if none is left, with the trivial bound of zero."""
         certificates = tuple(one for one in self.certificates if one.kind != kind) or (OF_BARE_TIME,)
         certificate = certificates[0] if self.certificate.kind == kind else self.certificate
         distrusted = self.distrusted | {kind}
@@ -71,7 +74,7 @@ class State:
         return self if text in self.notes else replace(self, notes=(*self.notes, text))
 
     def with_moment(self, moment: Progress) -> State:
-        """With a moment of the history, where value or bound differ from those of the last one."""
+        """Return the state with a further entry of the history, if value or bound differ from the last entry."""
         last = self.history[-1] if self.history else None
         if last is not None and (last.value, last.lower_bound) == (moment.value, moment.lower_bound):
             return self

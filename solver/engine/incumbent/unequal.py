@@ -1,4 +1,4 @@
-"""A search of unequal micro-batches: that of their chains, and its results in terms of the problem itself."""
+"""Search with unequal micro-batches as one with many chains: reports and results in terms of the original problem."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from solver.engine.incumbent.incumbent import Report
 
 
 def report_of(chains: MicrobatchChains, report: Report) -> Report:
-    """Tells of a search of the chains as one of the problem."""
+    """Return a report function for the search on chains that passes timelines of the original problem to `report`."""
 
     def tell(moment: Progress) -> None:
         known = moment.timeline
@@ -27,7 +27,10 @@ def report_of(chains: MicrobatchChains, report: Report) -> Report:
 
 
 def solution_of(chains: MicrobatchChains, found: Solution) -> Solution:
-    """A solution of the chains as one of the problem. `Disagreement` where its schedule is none of the problem's."""
+    """Return a solution of the problem on chains as one of the original problem.
+
+    Raises `Disagreement` if its schedule is not valid there.
+    """
     parts = int(chains.problem.tick / found.problem.tick)
     timeline = None if found.timeline is None else _judged(chains, found.timeline)
     candidates = tuple(_candidate(chains, one) for one in found.candidates)

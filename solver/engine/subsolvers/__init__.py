@@ -1,1 +1,1 @@
-"""The subsolvers of the engine, one a file: each a frozen dataclass whose fields are its settings."""
+"""Subsolvers of the engine, one per file: each a frozen dataclass whose fields are its parameters."""

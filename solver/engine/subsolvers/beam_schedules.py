@@ -1,4 +1,4 @@
-"""Part: beam search over the orders of all chains, with overlapped blocks."""
+"""Subsolver: beam search over the orders of all chains, with overlapped blocks."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class BeamSchedules:
-    """Beam searches with increasing width and fewer preferences each time; local search continues from each result.
+    """Beam searches with increasing width, each time with fewer preferences; local search continues from each result.
 
     For the makespan of one chain with few states, orders that cannot end before the incumbent are pruned after the
-    narrowest run. Under a deterministic limit, one run with the smallest width.
+    narrowest run. Under a deterministic limit there is one run with the smallest width.
     """
 
     width: int = tuned(100, "nodes of a layer at first", 1, 100_000)
@@ -85,7 +85,7 @@ class BeamSchedules:
 
 
 def _below_best(search: Search, below: CompletionBounds) -> CompletionBounds:
-    """Only what may end below the best value known."""
+    """Return the completion bounds with the incumbent's value as cutoff."""
     value = search.incumbent.state.value
     return below if value is None else below._replace(value=int(value))
 
@@ -93,7 +93,7 @@ def _below_best(search: Search, below: CompletionBounds) -> CompletionBounds:
 def _found(
     search: Search, run: Generator[Progress, None, Found | None], slice_: Slice
 ) -> Generator[None, Slice, tuple[Found | None, Slice]]:
-    """The result of a run, in as many slices as it needs, and the last of these."""
+    """Advance a beam search over as many slices as it needs; returns its result and the last slice."""
     while True:
         try:
             next(run)

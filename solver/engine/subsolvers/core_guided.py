@@ -1,12 +1,11 @@
 """Subsolver: core-guided CP-SAT on the exact model, from the lower bound upwards.
 
-Each conflict with a value raises the bound, and clauses learnt from one value refute the next ones quickly. So a
-search that is stopped loses nearly all: it waits between slices where it reports a bound, and continues there. The
-first report above the proved bound takes 4 to 7 times as long as stating the model on lines of 16 and 17 devices, and
-each later one some hundredths of that: so a slice has at least ten times as long as stating took. A search that is
-silent for so long, and for twice its slice, is ended; the next one restarts from the bound proved by then.
-
-With several cores it runs on a dedicated one, where nothing is lost.
+Each conflict with a value raises the bound, and clauses learnt from one value refute the next ones quickly. A search
+that is stopped loses nearly all of this, so it is suspended between slices, where it reports a bound, and continued.
+The first report above the proved bound takes 4 to 7 times as long as building the model on lines of 16 and 17 devices,
+and each later one some hundredths of that; so a slice lasts at least ten times as long as building the model took. A
+search without a report for so long, and for twice its slice, is ended; the next one restarts from the bound proved by
+then. With several cores it runs on a dedicated one, where nothing is lost.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class CoreGuided:
-    """On one core, as the bounds of all devices are."""
+    """Core-guided CP-SAT on one core."""
 
     stating_share: float = tuned(
         0.1, "of a slice at most, that stating the model took", 0.01, 1,
@@ -49,7 +48,7 @@ class CoreGuided:
     restarts: bool = False
 
     def serves(self, search: Search) -> bool:
-        """Only of models with order literals: without them nothing is learnt that refutes another value."""
+        """True for models with order literals: without them nothing is learnt that refutes another value."""
         problem = search.problem
         few = literal_count(problem, range(problem.devices)) <= most_literals(problem)
         return few and not search.takes_long_to_state
@@ -70,7 +69,7 @@ class CoreGuided:
             _note(search, reason)
 
     def alone(self, search: Search) -> None:
-        """Run on a dedicated core; a fraction of a tick that the model leaves open is refuted in finer ticks."""
+        """Run on a dedicated core; a remaining gap of less than a tick is then refuted in finer ticks."""
         clock = search.clock
         try:
             while not (search.over() or fraction_left(search) or _improve_alone(search, self.name)):
@@ -86,11 +85,11 @@ def _note(search: Search, reason: TooLong) -> None:
 
 
 def _improve_alone(search: Search, by: str) -> bool:
-    """From what is proved by now, on a core of its own: whether that is over, or more may follow.
+    """Run one search on a dedicated core, from the bound proved so far; True if no further search is useful.
 
-    It is over where CP-SAT has come to its end, or brought nothing for as long as is left of the time. More may follow
-    where others have overtaken it: they have had a better bound for as long as it ran until then. Not sooner: with what
-    it has learnt it may be there in a moment.
+    That is so if CP-SAT completed, or found nothing for as long as the time that is left. The search is also ended, to
+    be restarted, when others have had a better bound for as long as it ran until they got it; not sooner, since with
+    its learnt clauses it may soon pass them.
     """
     clock, incumbent = search.clock, search.incumbent
     began, since, reached = clock.seconds, inf, incumbent.lower_bound
@@ -118,7 +117,10 @@ def _improve_alone(search: Search, by: str) -> bool:
 
 
 def _from_what_is_proved(own: CoreGuided, search: Search, slice_: Slice) -> Generator[None, Slice, Slice | None]:
-    """Search from the proved bound, slice after slice, until others have proved more; yields the slice to restart."""
+    """Search from the proved bound, slice after slice, until others have proved more.
+
+    Returns the slice for the restart.
+    """
     clock, reached = search.clock, search.incumbent.lower_bound
     began, stated, heard, least = clock.seconds, False, 0.0, 0.0  # the last report, and the shortest slice then
 
@@ -151,7 +153,7 @@ def _from_what_is_proved(own: CoreGuided, search: Search, slice_: Slice) -> Gene
 
 
 def _improve(search: Search, limits: Limits, stop: Event, callback: Callback) -> bool:
-    """With what is left of the time to state the model, and to search; whether that came to its end."""
+    """Build the model and search it within the time left; True if CP-SAT completed."""
     model = within(Deadline.after(search.clock.left(), stop), partial(model_below, search))
     if model is not None:
         limits = replace(limits, workers=1)

@@ -1,4 +1,4 @@
-"""Part: destructive lower bounds, where CP-SAT refutes a value on some devices, or on all."""
+"""Subsolver: destructive lower bounds, where CP-SAT refutes thresholds on some devices or on all."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from solver.engine.slices import Work
 
 @dataclass(frozen=True)
 class DestructiveBounds:
-    """Higher values after those refuted; a schedule where all devices together turn out to have one."""
+    """Refute increasing thresholds; where all devices together have a schedule at a threshold, that is offered."""
 
     name: str = "destructive bounds"
     parallel: bool = False

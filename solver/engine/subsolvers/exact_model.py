@@ -1,4 +1,4 @@
-"""Part: CP-SAT on the exact model of all passes, started from the incumbent."""
+"""Subsolver: CP-SAT on the exact model of all passes, started from the incumbent."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ EXACT_MODEL = "CP-SAT"
 class ExactModel:
     """CP-SAT restarted in each slice from the incumbent; without `literals` the model is plain intervals.
 
-    `in_order` keeps micro-batches in their order where activations may be offloaded or recomputed: far fewer schedules,
-    which are often good ones, and no bound.
+    With `in_order`, where activations may be offloaded or recomputed, micro-batches keep their order: these are far
+    fewer schedules, often good ones, but they give no bound.
     """
 
     literals: bool = True
@@ -37,7 +37,7 @@ class ExactModel:
     restarts: bool = True
 
     def serves(self, search: Search) -> bool:
-        """Not where stating the model takes longer than the time that is left."""
+        """True unless building the model would take more than the remaining time."""
         return not search.takes_long_to_state and (not self.in_order or search.problem.network.has_activation_modes)
 
     def kernels(self, _: Search) -> Kernels | None:
@@ -65,7 +65,9 @@ class ExactModel:
         take(search, outcome.timeline, outcome.bound)
 
     def _in_order(self, search: Search) -> Model:
-        """Without a hint: a schedule known need not keep the order."""
+        """Return the model with micro-batches in order, without a hint, since a known schedule need not keep the
+        order.
+        """
         state, jobs = search.incumbent.state, restricted_to_microbatch_order(jobs_of(search.problem))
         assert state.value is not None
         literals = most_literals(search.problem, self.literals)

@@ -1,4 +1,4 @@
-"""Part: local search from the best schedules, annealing of orders on every core."""
+"""Subsolver: local search from the best schedules, by annealing of orders on every core."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from solver.engine.slices import Work
 
 @dataclass(frozen=True)
 class LocalSearch:
-    """From the best schedule and a few others; each slice goes on from where the one before ended."""
+    """Local search from the best schedule and a few others; each slice continues where the one before ended."""
 
     name: str = "local search"
     parallel: bool = True

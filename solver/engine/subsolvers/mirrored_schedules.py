@@ -1,4 +1,4 @@
-"""Subsolver for two mirror-image chains: schedules in which both do the same, searched on half of the devices."""
+"""Subsolver for two mirror-image chains: search symmetric schedules on half of the devices."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from solver.engine.slices import Work
 
 @dataclass(frozen=True)
 class MirroredSchedules:
-    """The engine applied to the problem of one chain; its schedules, mirrored, are starts for the whole problem.
+    """Run the engine on the problem of one chain; its schedules, mirrored, are starts for the whole problem.
 
-    That problem has half of the passes, and a change in it changes both chains. Its subsolvers share the slices.
+    The half problem has half of the passes, and each change in it changes both chains. Its subsolvers share this
+    subsolver's slices.
     """
 
     engine: Engine

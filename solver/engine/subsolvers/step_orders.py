@@ -1,4 +1,4 @@
-"""Part: schedules read off a restricted decision diagram of the steps of a chain."""
+"""Subsolver: schedules read off a restricted decision diagram of the steps of a chain."""
 
 from __future__ import annotations
 
@@ -22,10 +22,12 @@ from solver.step_orders.search import diagram_of, order_count, step_order
 @dataclass(frozen=True)
 @tunable
 class StepOrders:
-    """With twice as many orders of each state every time; where work is counted, with one.
+    """Best orders of steps, with twice as many orders kept per state each time.
 
-    Where full backwards gain, there is a choice at each backward, and orders that cannot end below the value of the
-    best schedule are left out. Not where it takes longer than the limit to look at one order of each state.
+    With one per state where work is counted.
+
+    Where full backwards can be shorter, there is a choice at each backward, and orders that cannot end below the
+    incumbent's value are pruned. It is left out where looking at one order of each state takes longer than the limit.
     """
 
     orders_per_second: int = tuned(500_000, "orders looked at in a second, or unit of counted work", 1_000, 10**8)
@@ -59,7 +61,10 @@ class StepOrders:
 
 
 def _look_for(search: Search, found: list[Schedule], stop: Event) -> None:
-    """The best order with one of each state, with two, and so on; where work is counted, with one."""
+    """Append to `found` the best schedule with one order per state, with two, and so on.
+
+    Only one if work is counted.
+    """
     diagram, width = diagram_of(search.problem, stop), 1
     while diagram is not None and width <= DIAGRAMS.width and not stop.is_set():
         value, below = search.incumbent.value, NEVER

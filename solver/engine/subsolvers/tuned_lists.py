@@ -1,4 +1,4 @@
-"""List schedules by rules that are searched for; of a very long problem, by rules of a shorter one."""
+"""List schedules by priority rules that are tuned on the problem, or on a shorter one if it is very long."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class TunedListSchedules:
-    """Rules are changed at random until `patience` runs a stage bring no gain; where work is counted, so many runs.
+    """Change priority rules at random until `patience` runs per stage bring no gain; a fixed number if work is counted.
 
-    With the backwards split, and fused where that may be shorter, in turn.
+    Rules are tuned with split backwards, and with full backwards where those may be shorter, in turn.
     """
 
     counted_runs: int = tuned(200, "runs, where work is counted", 1, 10_000)
@@ -61,11 +61,11 @@ class TunedListSchedules:
 @dataclass(frozen=True)
 @tunable
 class RulesOfShorter:
-    """A construction heuristic of very long problems, by the rules found for fewer micro-batches.
+    """Construction heuristic for very long problems: list schedules by rules tuned on fewer micro-batches.
 
-    Found on a problem of a few micro-batches a device, or of as many more as few passes allow, for a share of the time,
-    and up to twice that while what was found in the last third of it is better. Where work is counted, so many runs
-    are made.
+    The shorter problem has a few micro-batches per device, or as many more as `short_passes` allow. Tuning takes
+    `share` of the time, and up to twice that while its last third brings gains; where work is counted, a fixed number
+    of runs.
     """
 
     counted_runs: int = tuned(200, "runs, where work is counted", 1, 10_000)
@@ -112,7 +112,7 @@ class RulesOfShorter:
                 break
 
     def _shorter(self, problem: Problem) -> Problem:
-        """The problem whose schedules are tried."""
+        """Return the problem with fewer micro-batches on which rules are tuned."""
         chains = len(problem.placement.chains)
         most = self.short_passes // (3 * problem.placement.stages)
         few = chains * max(self.microbatches_per_device * problem.devices, most)

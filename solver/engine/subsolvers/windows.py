@@ -1,4 +1,7 @@
-"""Part: large-neighbourhood search by CP-SAT, windows of the best schedule's tasks, but not of overlapped blocks."""
+"""Subsolver: large-neighbourhood search by CP-SAT over windows of the best schedule's tasks.
+
+Not with overlapped blocks.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from solver.tasks.window_search import WindowSearch
 @dataclass(frozen=True)
 @tunable
 class Windows:
-    """One after the other; of counted work a few a slice."""
+    """Solve one window after the other with CP-SAT; a fixed number per slice of counted work."""
 
     counted_windows: int = tuned(6, "windows in a slice of counted work", 1, 1000)
     name: str = "windows"

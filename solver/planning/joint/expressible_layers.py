@@ -59,7 +59,7 @@ class SelectedModes:
 
     @property
     def lists(self) -> range:
-        """Indices of the lists of modules that can be recomputed, from the list that saves the least memory."""
+        """Indices of the lists of modules that can be recomputed, from the list with the fewest modules on."""
         return range(len(self._selections))
 
     def whole(self, row: Sequence[int]) -> int:

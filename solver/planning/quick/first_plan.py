@@ -148,7 +148,7 @@ class _Orders:
                     yield found
 
     def _all_ways(self) -> dict[str, str]:
-        """Return modes by layer type: every transformer layer recomputed whole, or all that `recompute: always` asks
+        """Return modes by layer type: every transformer layer recomputed whole, or what `recompute: always` asks
         for.
         """
         kinds = self._plan.model.kinds
@@ -158,7 +158,7 @@ class _Orders:
         return {kind.name: FULL[0] for kind in whole if role_of(kind.name) in ROLES}
 
     def _fitting(self, counts: tuple[int, ...]) -> Iterator[_Row]:
-        """Yield the plans of one cut that fit: without recomputation, else for each kind of it the one that needs
+        """Yield the plans of one cut that fit: without recomputation, else of each kind the one that recomputes
         least.
         """
         plan = self._plan

@@ -1,1 +1,1 @@
-"""Time that a device must idle: in warm-up and cool-down, and where memory is full."""
+"""Idle time that no schedule avoids: in warm-up and cool-down, and where memory is full."""

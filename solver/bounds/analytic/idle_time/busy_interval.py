@@ -1,7 +1,8 @@
-"""Busy intervals: the least time from a device's first pass to the end of its last gradient, analytically.
+"""Busy intervals: the least time from a device's first pass to the end of its last gradient, in closed form.
 
-A device can put off only as much work as its memory holds. When its last gradient ends, only weight passes are left;
-when its last forward ends, only what was begun is, and that micro-batch's gradients come a round trip later.
+A device can postpone only as much work as its memory allows. When its last gradient ends, only weight passes are left;
+when its last forward ends, only passes whose activations are in memory are, and that micro-batch's gradients arrive a
+round trip later.
 """
 
 from __future__ import annotations
@@ -42,18 +43,19 @@ class BusyIntervals:
         self.computes = f"It computes {self._say(self.work)} in all"
 
     def to_last_gradient(self) -> BusyInterval:
-        """The longest proved, whichever gradient is the last."""
+        """Return the strongest bound on the interval up to the device's last gradient."""
         return _longest(self._by_work(), self._by_memory())
 
     def to_gradient_of_last_forward(self, last: list[int]) -> BusyInterval:
-        """The longest proved to the end of the gradient of the micro-batch whose forward is the device's last.
+        """Return the strongest bound up to the gradient of the micro-batch whose forward is the device's last.
 
-        It is of the chain whose stages here are `last`, and the gradient is that of the first of them.
+        That micro-batch is of the chain whose stages here are `last`; the gradient is that of the first of these
+        stages.
         """
         return _longest(self._by_work_after_last_forward(last), self._by_memory_after_last_forward(last))
 
     def _by_work(self) -> BusyInterval:
-        """The work that is not put off, and what the device idles before its first backward."""
+        """Return the bound by the work that cannot be postponed and the idle time before the first backward."""
         paths = self.paths
         put_off = most_value([(work, held, n) for work, held, n in self._weights()], self.capacity)
         needed = 0
@@ -71,7 +73,7 @@ class BusyIntervals:
         return BusyInterval(ticks, text)
 
     def _by_work_after_last_forward(self, last: list[int]) -> BusyInterval:
-        """The work that does not wait in memory when the last forward ends, and the round trip from there."""
+        """Return the bound by the work that cannot be left in memory at the last forward, plus a round trip."""
         # What the head idles comes before the last forward if a backward does.
         idle = self.idle if self.apart else 0
         later = self._idle_between(self.between.trips)
@@ -85,7 +87,10 @@ class BusyIntervals:
         return BusyInterval(ticks, text)
 
     def _by_memory(self) -> BusyInterval | None:
-        """All activations' memory over time, but for weight passes put off."""
+        """Return the bound by memory times time of all activations, except for postponed weight passes.
+
+        None if unlimited.
+        """
         capacity = self._capacity_that_counts
         if not capacity:
             return None
@@ -95,7 +100,7 @@ class BusyIntervals:
         return BusyInterval(ticks, text)
 
     def _by_memory_after_last_forward(self, last: list[int]) -> BusyInterval | None:
-        """The same without what activations in memory at the end of the last forward take later, and the round trip."""
+        """Return the bound by memory times time up to the last forward's end, plus the round trip from there."""
         capacity = self._capacity_that_counts
         if not capacity:
             return None
@@ -110,13 +115,14 @@ class BusyIntervals:
 
     @property
     def _capacity_that_counts(self) -> int | None:
-        """None where gradients take memory too, and so fill and empty it differently."""
+        """Capacity of the device; None if unlimited or if gradients take memory, which these arguments do not cover."""
         return self.capacity if min(map(self.view.freed_by_backward, self.stages)) >= 0 else None
 
     def _at_capacity(self, capacity: int, taken: Fraction | int) -> Value:
-        """Ticks in which the memory gives so much memory over time, if only forwards fill it at first.
+        """Return the least ticks in which memory of `capacity` provides `taken` memory times time.
 
-        A part of a tick counts as a whole one where some best times are whole ticks.
+        Forwards alone fill the memory at first, which leaves some unused. Rounded up to whole ticks where some optimal
+        schedule has whole ticks.
         """
         lost = unused_at_first(self.paths, self.stages, capacity, taken)
         ticks = max(Fraction(0), Fraction(taken + lost) / capacity)
@@ -126,7 +132,7 @@ class BusyIntervals:
         return sum(area(self.paths, s) * n for s, n in self._counts())
 
     def _round_trip(self, last: list[int]) -> int:
-        """From the end of the last stage's forward to the end of that micro-batch's gradient on the first of them."""
+        """Return the time from a forward's end on the last stage of `last` to the gradient's end on its first stage."""
         paths = self.paths
         return paths.round_trip[last[-1]] + paths.gradient[last[-1]] + paths.back[last[-1]] - paths.back[last[0]]
 
@@ -134,7 +140,7 @@ class BusyIntervals:
         return [(s, len(self.view.microbatches_of[s])) for s in self.stages]
 
     def _weights(self) -> Sequence[tuple[int, int, int]]:
-        """Weight passes by stage: ticks, the memory one holds until it ends, how many there are."""
+        """Return (ticks, memory occupied until its end, number) of the weight passes of each stage."""
         counts = self._counts() if self.view.splits else ()
         return [(self.view.ticks[W, s], self.view.held_for_weight[s], n) for s, n in counts]
 
@@ -142,7 +148,7 @@ class BusyIntervals:
         return amount(self.problem, ticks)
 
     def _idle_between(self, count: int) -> int:
-        """In so many round trips in a row after the first."""
+        """Return the idle time in `count` consecutive round trips after the first."""
         return count * self.between.gap.idle
 
     def _idling(self, idle: int, later: int) -> str:

@@ -1,6 +1,6 @@
-"""The gaps in which a device must idle: before its first backward, after its last forward, and between the two.
+"""Gaps in which a device must idle: before its first backward, after its last forward, and between the two.
 
-In each memory leaves only so much work to fill a wait whose least length the chain's round trip sets.
+In each gap memory allows only so much work, while the chain's round trip sets its least length.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from solver.bounds.analytic.idle_time.knapsack import most_value
 
 
 class Gap(NamedTuple):
-    """A time that must pass, and the most work that can be done in it."""
+    """A time that must pass (`length`), and the most work that can run in it (`filled`), in ticks."""
 
     length: int
     filled: int
@@ -25,10 +25,10 @@ class Gap(NamedTuple):
 
 
 def head_gap(paths: Paths, device: int, chains: list[list[int]], spare: int) -> Gap:
-    """From the start of the device's first pass to its first backward, in which only forwards can run.
+    """Return the gap from the start of a device's first pass to its first backward, in which only forwards can run.
 
-    The first backward is of some chain's last stage on the device, whose micro-batch has walked all the device's
-    stages of that chain before. `spare` forwards are known to run later.
+    The first backward is of some chain's last stage on the device, whose micro-batch has run all the device's stages of
+    that chain before. `spare` is the number of forwards known to run later (0 or 1).
     """
     lengths = []
     for chain in chains:
@@ -46,10 +46,10 @@ def head_gap(paths: Paths, device: int, chains: list[list[int]], spare: int) -> 
 
 
 def tail_gap(paths: Paths, device: int, chains: list[list[int]]) -> Gap:
-    """From the end of the device's last forward to that micro-batch's last backward on it.
+    """Return the gap from the end of a device's last forward to that micro-batch's last backward on it.
 
-    In between only backwards and weight passes run, of micro-batches whose activations were in memory together with
-    those of the last micro-batch. The gap of the chain that leaves least idle time counts, since any may be last.
+    In it only backwards and weight passes run, of micro-batches whose activations were in memory together with those of
+    the last micro-batch. Since any chain may be last, the chain with the least idle time counts.
     """
     gaps = []
     for chain in chains:
@@ -62,20 +62,20 @@ def tail_gap(paths: Paths, device: int, chains: list[list[int]]) -> Gap:
 
 
 class Between(NamedTuple):
-    """The number of gaps between the first and the last, apart from these and from each other, and one of them."""
+    """Number of gaps that lie between the first and the last one without overlap, and one of these (equal) gaps."""
 
     trips: int
     gap: Gap
 
 
 def between(paths: Paths, device: int, chains: list[list[int]]) -> Between:
-    """Round trips in a row between the first and the last, on a device that one chain visits; none counted on others.
+    """Return the consecutive round trips between the first and the last, on a device of one chain; none on others.
 
-    When a micro-batch's last forward on the device ends, memory has all its activations there, until its first
-    backward has run. K micro-batches fit in so at once, and passes of a kind and stage run in micro-batch order: so the
-    last forward of j + K follows the first backward of j, and from the one to the other the round trips of
-    micro-batches 0, K, 2K, ... and of the last are apart: (m - 1) // K + 1 of them. In each can run: forwards of later
-    micro-batches, which stay in memory, and what earlier ones that were in memory at its beginning have left.
+    When a micro-batch's last forward on the device ends, memory has all its activations there, until its first backward
+    has run. K micro-batches fit at once, and passes of a kind and stage run in micro-batch order: so the last forward
+    of j + K follows the first backward of j, and the round trips of micro-batches 0, K, 2K, ... and of the last one are
+    apart: (m - 1) // K + 1 of them. In each can run forwards of later micro-batches, which stay in memory, and the
+    passes left of earlier ones that were in memory at its beginning.
     """
     none = Between(0, Gap(0, 0))
     view, capacity = paths.view, paths.view.room[device]
@@ -94,10 +94,10 @@ def between(paths: Paths, device: int, chains: list[list[int]]) -> Between:
 
 
 def waiting_in_memory(view: PipelineView, device: int, chains: list[list[int]], last: list[int]) -> int:
-    """The most work that other micro-batches have left when the device's last forward ends.
+    """Return the most ticks of work that other micro-batches can have left when the device's last forward ends.
 
-    That forward is of the chain whose stages here are `last`: of its last stage here, so all activations of the
-    micro-batch are in memory. The others' must fit in with them.
+    That forward is on the last of the chain's stages `last`, so all activations of its micro-batch are in memory, and
+    those of the others must fit in addition.
     """
     capacity = view.room[device]
     room = None if capacity is None else capacity - sum(view.held_in_flight[s] for s in last)
@@ -111,13 +111,13 @@ def waiting_in_memory(view: PipelineView, device: int, chains: list[list[int]], 
 
 
 def _pending(view: PipelineView, stage: int) -> list[tuple[int, int]]:
-    """(work still to run, memory in use) of a micro-batch whose forward is done, and of one that waits for W alone."""
+    """Return (work left, memory in use) of a micro-batch after its forward, and of one that waits only for its W."""
     whole = [(view.least_backward(stage), view.held_in_flight[stage])]
     return [*whole, (view.ticks[W, stage], view.held_for_weight[stage])] if view.splits else whole
 
 
 def forced_apart(view: PipelineView, device: int, chains: list[list[int]]) -> bool:
-    """True if memory forces a backward to start before the last forward, so that the two gaps are apart."""
+    """True if memory forces a backward to start before the last forward, so that the two gaps do not overlap."""
     capacity = view.room[device]
     stages = [stage for chain in chains for stage in chain]
     everything = sum(view.held_in_flight[s] * len(view.microbatches_of[s]) for s in stages)

@@ -1,4 +1,4 @@
-"""The most value that fits into a room: exact for up to two kinds of item, an upper bound for more."""
+"""Bounded knapsack: the greatest value that fits; exact for up to two kinds of item, an upper bound for more."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from math import floor
 
 
 def most_value(items: list[tuple[int, int, int]], room: int | None) -> int:
-    """The most value that fits into the room, or a little more; items are (value, size, count).
+    """Return the greatest value of items that fit into `room`, or an upper bound of it; items are (value, size, count).
 
-    Exact for up to two kinds of item; a fractional knapsack, rounded down since true values are whole, for more.
+    Exact for up to two kinds of item; for more, the fractional knapsack rounded down, since values are integers. `room`
+    None means no limit.
     """
     room = None if room is None else max(0, room)
     counts: dict[tuple[int, int], int] = {}
@@ -32,5 +33,5 @@ def most_value(items: list[tuple[int, int, int]], room: int | None) -> int:
 
 
 def _as_many(kinds: list[tuple[int, int, int]], room: int) -> int:
-    """The value of as many items of at most one kind as fit."""
+    """Return the value of as many items as fit, of at most one kind."""
     return sum(value * min(count, room // size) for value, size, count in kinds)

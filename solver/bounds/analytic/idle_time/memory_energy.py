@@ -1,4 +1,6 @@
-"""Memory over time (energetic reasoning): an activation holds memory from forward to backward, within the capacity."""
+"""Memory times time (energetic reasoning): an activation occupies memory from forward to backward, within the
+capacity.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from solver.bounds.analytic.critical_paths import Paths
 
 
 def area(paths: Paths, stage: int) -> int:
-    """The least memory times ticks that one micro-batch takes for a stage."""
+    """Return the least memory times ticks that one micro-batch occupies for a stage."""
     view = paths.view
     activation, freed = view.held_in_flight[stage], view.freed_by_backward(stage)
     waiting = activation * (paths.forward[stage] + paths.round_trip[stage])
@@ -22,9 +24,9 @@ def area(paths: Paths, stage: int) -> int:
 
 
 def unused_at_first(paths: Paths, stages: list[int], capacity: int, taken: int | Fraction) -> Fraction:
-    """The memory times ticks that stay unused at first, since forwards alone fill the memory and take their time.
+    """Return the memory times ticks that stay unused at first, while forwards fill the memory one after the other.
 
-    `taken` is what the passes use in all; nothing is claimed if that fits before the memory could be full.
+    `taken` is what the passes use in all; 0 is returned if that could end before the memory is full.
     """
     each = _least_ticks_each(paths, stages)
     # After t ticks one activation and t / each of those before it are held at most.
@@ -34,16 +36,16 @@ def unused_at_first(paths: Paths, stages: list[int], capacity: int, taken: int |
 
 
 def held_at_last_forward(paths: Paths, stages: list[int], capacity: int) -> Fraction:
-    """The most memory times ticks that activations in memory at the end of a device's last forward have yet to take.
+    """Return the most memory times ticks that activations in memory at a device's last forward's end can still need.
 
-    Only for `freed` of at least 0. Forwards are over then, so each micro-batch is in one of three states. What counts
+    Only for `freed` of at least 0. Forwards are over then, so each micro-batch is in one of three states. The measure
     is `area`, the least that it takes in all.
 
     1. Nothing is in memory any more: all of `area` was taken.
-    2. W alone is to end, and `activation - freed` is in use. What is left is `area` less what was taken until B
+    2. W alone is to end, and `activation - freed` is in use. The remainder is `area` less what was taken until B
        ended, at most W's duration times the memory in use: so by unit of that memory (not of activation) W's duration
        at most. Where B gave all back nothing is left.
-    3. The gradient has not ended, and the whole activation is in use. What is left is `area` less the activation times
+    3. The gradient has not ended, and the whole activation is in use. The remainder is `area` less the activation times
        the time since its forward began. Forwards run one at a time, each unit of activation takes `each` ticks of them
        at least: of the units in use, unit x as counted back from the last forward has been so for each * x ticks, and
        at most area / activation - each * x is left by unit.
@@ -64,7 +66,7 @@ def held_at_last_forward(paths: Paths, stages: list[int], capacity: int) -> Frac
 
 
 def _left_for_weight(paths: Paths, stage: int) -> Fraction:
-    """The most that is left of `area` when B ends, by unit of the memory that is then still in use, in ticks."""
+    """Return the most of `area` left when B ends, in ticks per unit of memory still in use then."""
     view = paths.view
     activation, still_held = view.held_in_flight[stage], view.held_for_weight[stage]
     if not view.splits or still_held == 0:
@@ -74,6 +76,6 @@ def _left_for_weight(paths: Paths, stage: int) -> Fraction:
 
 
 def _least_ticks_each(paths: Paths, stages: list[int]) -> Fraction:
-    """The least ticks of forward for a unit of activation."""
+    """Return the least ticks of forward per unit of activation memory."""
     activation = paths.view.held_in_flight
     return min((Fraction(paths.forward[s], activation[s]) for s in stages if activation[s]), default=Fraction(0))

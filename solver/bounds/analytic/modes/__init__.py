@@ -1,1 +1,1 @@
-"""The parts of the bound over the modes of backwards: how often each is run, and what it takes at least."""
+"""Bound over the modes of backwards and forwards: how often each mode is used, and the least that it takes."""

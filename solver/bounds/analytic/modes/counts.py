@@ -1,8 +1,8 @@
-"""Mode counts: the least a device computes, if so many of its passes run in overlapped blocks and so many are split.
+"""Mode counts: the least work of a device as a function of its passes outside of overlapped blocks and split backwards.
 
-A forward runs alone or in a block with a full backward; a backward in a block, alone in one go, or split. On every
-device as many backwards as forwards are outside of blocks: `alone` of them, and `split` of these backwards run as B and
-W. All else that is known of a schedule follows from what the counts allow.
+A forward runs alone or in a block with a full backward; a backward runs in a block, alone as full backward, or split
+into B and W. On every device as many backwards as forwards are outside of blocks: `alone` of them, and `split` of these
+backwards are split. The other arguments about a schedule depend on these two counts alone.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _LONGEST = 2**58
 
 
 class Durations:
-    """Times of a stage's passes in each mode, in ticks; `block` is the least of a block with its forward.
+    """Times of a stage's passes in each mode, in ticks.
 
-    `in_block` is the least of a block with its backward. Both are None where passes are not overlapped; `b` and `w` are
-    None where backwards cannot be split.
+    `block` is that of a block with the stage's forward, `in_block` the least of a block with its backward; both are
+    None where passes are not overlapped. `b` and `w` are None where backwards cannot be split.
     """
 
     def __init__(self, view: PipelineView, stage: int) -> None:
@@ -44,9 +44,9 @@ class Durations:
 
 
 def modes_count(view: PipelineView) -> bool:
-    """True if counts matter: blocks may be shorter than their passes in turn, or full backwards than their two parts.
+    """True if the modes matter: blocks exist, or a full backward may be shorter than its two parts.
 
-    Not where there are too many to count.
+    False where a device has too many forwards to count.
     """
     held = view.placement.stages_of
     if max(sum(len(view.microbatches_of[s]) for s in stages) for stages in held) > _MOST_FORWARDS:
@@ -55,10 +55,10 @@ def modes_count(view: PipelineView) -> bool:
 
 
 class ModeCounts:
-    """The counts of one device's stages: `alone` down the rows, `split` along the columns; sums of ticks.
+    """Tables of one device over the counts: `alone` by row, `split` by column, and the sum of ticks `work`.
 
-    `possible` says where `split` is at most `alone`. Where there are `too_many` to tell the splits apart there is one
-    column, of every backward split at the cost of the best number of them.
+    `possible` is True where `split` is at most `alone`. If there are `too_many` cells there is one column, in which
+    every backward may be split at the cost of the best number of splits.
     """
 
     def __init__(self, view: PipelineView, stages: list[int]) -> None:
@@ -75,25 +75,25 @@ class ModeCounts:
         self.work: Numbers = self._work()
 
     def _blocks(self, view: PipelineView) -> bool:
-        """True if blocks can run: memory has room for the backward's activation until the end, and the forward's."""
+        """True if memory has room for a block: the backward's activation, in use until the end, and the forward's."""
         capacity = view.room[view.placement.stage_device[self.stages[0]]]
         least = min(view.held_in_flight[s] for s in self.stages)
         room = capacity is None or 2 * least <= capacity
         return room and all(one.block is not None for one in self.ticks.values())
 
     def largest(self, value: dict[int, int]) -> Numbers:
-        """Of so many passes, one of each stage and micro-batch, the most that a value by stage adds up to."""
+        """Return for n = 0, 1, ... the greatest sum of `value` (by stage) over n passes of the device."""
         return sums(sorted(self._each(value), reverse=True))
 
     def least(self, value: dict[int, int]) -> Numbers:
-        """The least that it adds up to."""
+        """Return for n = 0, 1, ... the least sum of `value` (by stage) over n passes of the device."""
         return sums(sorted(self._each(value)))
 
     def _each(self, value: dict[int, int]) -> Iterable[int]:
         return chain.from_iterable(repeat(value[s], n) for s, n in self.numbers.items())
 
     def _work(self) -> Numbers:
-        """All forwards and full backwards in turn, less what blocks save, with what splitting costs instead."""
+        """Return the ticks of all forwards and full backwards, less what blocks save, plus what splitting costs."""
         ticks = self.ticks
         base = sum((ticks[s].forward + ticks[s].whole) * n for s, n in self.numbers.items())
         paired = self.total - self.alone
@@ -106,10 +106,10 @@ class ModeCounts:
 
 
 def sums(values: list[int]) -> Numbers:
-    """The sum of the first so many."""
+    """Return the sums of the first n values, for n = 0, 1, ..."""
     return compact(np.array([0, *accumulate(values)], dtype=object))
 
 
 def compact(values: Numbers) -> Numbers:
-    """In 64 bits where a few of such numbers add up in them."""
+    """Convert to 64-bit integers if sums of a few such numbers fit."""
     return values if np.abs(values).max(initial=0) > _LONGEST else values.astype(np.int64)

@@ -1,7 +1,7 @@
-"""Mode delays: the least time that passes of a device take, weighted by stage, if the device keeps to a value.
+"""Mode delays: the least time that passes of a device take, weighted by stage, if the device meets a threshold.
 
-Passes that take little time on their path through a device cost the device more: a gradient travels fastest if the
-backward is split, and both it and a forward are slow in an overlapped block.
+Passes that take little time on their micro-batch's path cost the device more: a gradient travels fastest if the
+backward is split, and both a gradient and a forward are slow in an overlapped block.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from solver.bounds.analytic.modes.values import ModeValues
 
 
 class Weights(NamedTuple):
-    """Of a stage: what a tick of its forward counts, one of its gradient, and one of its weight pass."""
+    """Weights of a stage: the factor for each tick of its forward, of its gradient, and of its weight pass."""
 
     forward: int
     gradient: int
@@ -24,7 +24,7 @@ class Weights(NamedTuple):
 
 
 class Delays:
-    """The least weighted time of a device's passes, by the count outside of blocks and the most that may be split."""
+    """Least weighted time of a device's passes, by the count outside of blocks and the most that may be split."""
 
     def __init__(self, counts: ModeCounts, weights: Mapping[int, Weights]) -> None:
         stages = {s: (one, weights[s]) for s, one in counts.ticks.items()}
@@ -38,13 +38,13 @@ class Delays:
         self._splits = counts.least({s: _less_if_split(one, w) for s, (one, w) in stages.items()})
 
     def by_row(self, most_split: Numbers) -> Numbers:
-        """For each row; `most_split` is how many may be split there."""
+        """Return the least weighted time for each row of counts; `most_split` is the number that may be split there."""
         delays: Numbers = self._rows + self._splits[most_split]
         return delays
 
 
 def _less_if_split(ticks: Durations, weights: Weights) -> int:
-    """The time that splitting a full backward adds to its weighted time, negative; 0 where it does not lessen it."""
+    """Return the change of a full backward's weighted time by splitting it, at most 0."""
     if ticks.b is None or ticks.w is None:
         return 0
     split = weights.gradient * ticks.b + weights.weight * ticks.w
@@ -52,7 +52,7 @@ def _less_if_split(ticks: Durations, weights: Weights) -> int:
 
 
 def most_split(values: ModeValues, until: int) -> Numbers:
-    """By row, the most backwards that may be split if the value is at most so much; -1 where it never is."""
+    """Return for each row the most backwards that may be split if the value is at most `until`; -1 if none meets it."""
     counts = values.counts
     fits = (values.values <= until) & counts.possible
     columns = len(counts.split)

@@ -1,4 +1,4 @@
-"""Mode memory: the memory over time that a device's activations take and that it has, by the modes of all passes."""
+"""Mode memory: memory times time that a device's activations need and that it has, by the modes of all passes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from solver.bounds.analytic.modes.values import ModeValues
 
 
 class MemoryTime(NamedTuple):
-    """Memory times time of one device: the least that its activations need, the most that it has in a given time.
+    """Memory times time of one device: the least that its activations need, and the most given within some time.
 
-    `capacity` is the memory that can be in use at once, `alone` and `split` the counts of modes that leave most.
+    `capacity` is the memory that can be in use at once; `alone` and `split` are the counts with the greatest margin.
     """
 
     needed: int
@@ -25,9 +25,10 @@ class MemoryTime(NamedTuple):
 
 
 class DeviceMemory:
-    """A device whose activations are in use for its own passes, and for those on the path to the last stage and back.
+    """Memory of a device; its activations are in use during its passes and those on the path to the last stage and
+    back.
 
-    `start` is when its first pass can start at the earliest, in ticks; freed memory must not be negative.
+    `start` is the earliest start of its first pass in ticks; the memory freed by a backward must not be negative.
     """
 
     def __init__(self, devices: list[ModeValues], at: int, start: int) -> None:
@@ -60,7 +61,7 @@ class DeviceMemory:
         self._summed = np.cumsum(self.most.astype(object))
 
     def memory_time(self, until: int, splits: list[Numbers], at: int) -> MemoryTime:
-        """The counts of this device with which its memory is short by least, if all devices keep to the value."""
+        """Return the need and supply at this device's counts with the greatest margin, if all devices meet `until`."""
         elsewhere = self.lags + sum(
             int(delays.by_row(np.maximum(splits[other], 0))[splits[other] >= 0].min()) for other, delays in self.others
         )
@@ -80,7 +81,9 @@ class DeviceMemory:
         return MemoryTime(needed, given, capacity, alone, split)
 
     def _ramps(self, capacity: int, split: int) -> tuple[int, int]:
-        """The least times in which forwards fill the memory and backwards empty it, and the memory unused meanwhile."""
+        """Return the least time to fill the memory by forwards and empty it, and the memory times time unused
+        meanwhile.
+        """
         passes = self.counts.ticks
         fill = min(min(one.forward, one.forward if one.block is None else one.block) for one in passes.values())
         whole = min(min(one.whole, one.whole if one.in_block is None else one.in_block) for one in passes.values())

@@ -17,12 +17,13 @@ from solver.bounds.analytic.modes.counts import ModeCounts, Numbers
 
 
 class Argument(NamedTuple):
-    """Value that one argument proves, in ticks, by counts; rows are counts outside of blocks, columns those of splits.
+    """Value proved by one argument, in ticks, by counts: rows for passes outside of blocks, columns for splits.
 
-    The device's work less `after`, the most that is left of it at an instant, begins at `start` at the earliest; from
-    that instant on at least `tail` ticks pass. The instant is the end of the device's last forward, of chain `last`, or
-    that of its last gradient; or, where nothing is left and no tail counts, its own end. `head` and `first_backward`
-    are the earliest starts of its first pass and of its first backward, from the beginning of the `owner` or of time.
+    The device's work less `after`, the most of it that can be left at a certain instant, starts at `start` at the
+    earliest; at least `tail` ticks follow that instant. The instant is the end of the device's last forward, which is
+    of chain `last`, or that of its last gradient; or, where `after` and `tail` are 0, its own end. `head` and
+    `first_backward` are the earliest starts of its first pass and first backward, from the start of device `owner`
+    (None: from time 0).
     """
 
     owner: int | None
@@ -36,10 +37,10 @@ class Argument(NamedTuple):
 
 
 class ModeValues:
-    """All arguments about one device, and `values`, the least that they allow, by counts.
+    """All arguments about one device; `values` is the least value that they allow, by counts.
 
-    Of the arguments of one group only one is sure to hold, and it is not known which. So it is with the two cases of
-    memory: that it is full at the first backward, or has room for one more forward.
+    Of the arguments of one group one is valid, but it is unknown which, so the least counts. The same applies to the
+    two cases that memory is full at the first backward, or has room for one more forward.
     """
 
     def __init__(self, paths: Paths, objective: Objective, device: int) -> None:
@@ -56,14 +57,14 @@ class ModeValues:
         self.values = reduce(np.minimum, map(self._strongest, self._cases))
 
     def least(self) -> tuple[int, int, int]:
-        """The least value over all possible counts, and its row and column."""
+        """Return the least value over all possible counts, with its row and column."""
         impossible = int(self.values.max()) + 1
         values = np.where(self.counts.possible, self.values, impossible)
         row, column = divmod(int(values.argmin()), len(self.counts.split))
         return int(self.values[row, column]), row, column
 
     def argument(self, row: int, column: int) -> Argument:
-        """The one that gives the value of these counts."""
+        """Return the argument that gives the value of these counts."""
         case = min(self._cases, key=lambda case: int(self._strongest(case)[row, column]))
         group = max(self._groups(case), key=lambda group: int(_weakest(group)[row, column]))
         return min(group, key=lambda one: int(one.values[row, column]))
@@ -72,11 +73,14 @@ class ModeValues:
         return reduce(np.maximum, map(_weakest, self._groups(full)))
 
     def _backwards_alone_make_room(self) -> bool:
-        """True if no forward fits into full memory before a backward outside of blocks has run, with its W if split."""
+        """True if a forward fits into full memory only after a backward outside of blocks (with its W) has run."""
         return self.capacity is not None and all(self.view.freed_by_backward(s) <= 0 for s in self.counts.stages)
 
     def _groups(self, full: bool) -> Iterator[list[Argument]]:
-        """One by one, since they take memory; `full` says of memory that it is at the first backward."""
+        """Yield the groups of arguments one by one, to save memory.
+
+        `full`: the memory is full at the first backward.
+        """
         smallest = min(self.view.held_in_flight[s] for s in self.counts.stages)
         least = 0 if full or len(self._cases) == 1 else smallest
         forwards = self._most_before_first_backward(None if self.capacity is None else self.capacity - least)
@@ -87,7 +91,7 @@ class ModeValues:
     def _by_ends(
         self, ends: HeadsAndTails, forwards: Numbers, after_forward: list[Numbers]
     ) -> Iterator[list[Argument]]:
-        """By the device's own end, by that of its last gradient, and by that of its last forward."""
+        """Yield arguments by the device's own end, by that of its last gradient, and by that of its last forward."""
         paths, work = self.paths, self.counts.work
         leads = [
             head + sum(paths.forward[s] for s in chain) + paths.away(chain)[0] + paths.round_trip[chain[-1]]
@@ -113,16 +117,18 @@ class ModeValues:
         ]
 
     def _last_tail(self, chain: list[int], back: int, own: bool) -> int:
-        """From the end of the last forward, the chain's, to the end of that micro-batch's path back from its gradient.
+        """Return the least time from the end of the last forward, of this chain, to the end that counts.
 
-        Or to the end of its backward here, if that counts.
+        That is the end of the micro-batch's path back from its gradient or, if `own`, the end of its backward here.
         """
         paths, first, last = self.paths, chain[0], chain[-1]
         here = paths.round_trip[last] + paths.gradient[last] + paths.back[last] - paths.back[first]
         return max(here + back, here - paths.gradient[first] + paths.rest[first] if own else 0)
 
     def _most_before_first_backward(self, room: int | None) -> Numbers:
-        """The longest that forwards run before the first backward, by row: alone, and all of them in so much memory."""
+        """Return by row the longest time of forwards before the first backward, outside of blocks within `room`
+        memory.
+        """
         counts, view = self.counts, self.view
         ticks = {s: one.forward for s, one in counts.ticks.items()}
         most = most_value([(ticks[s], view.held_in_flight[s], n) for s, n in counts.numbers.items()], room)
@@ -131,7 +137,7 @@ class ModeValues:
         return np.minimum(counts.largest(ticks)[counts.alone], most)
 
     def _most_after_last_gradient(self) -> Numbers:
-        """The longest that weight passes run after the device's last gradient, by column."""
+        """Return by column the longest time of weight passes after the device's last gradient."""
         counts = self.counts
         items = self._weight_items()
         if not items:
@@ -140,9 +146,9 @@ class ModeValues:
         return np.minimum(counts.largest(weight)[counts.split], most_value(items, self.capacity))
 
     def _most_after_last_forward(self, last: list[int], full: bool) -> Numbers:
-        """The longest that backwards and weight passes run after the device's last forward, one of chain `last`.
+        """Return the longest time of backwards and weight passes after the device's last forward, one of chain `last`.
 
-        If memory is full at the first backward, one outside of blocks has run before, unless all forwards had.
+        If memory is full at the first backward, a backward outside of blocks has run before, unless all forwards had.
         """
         counts, view = self.counts, self.view
         whole = {s: one.whole for s, one in counts.ticks.items()}
@@ -163,13 +169,13 @@ class ModeValues:
         return waiting
 
     def _most_at_once(self) -> int:
-        """The number of micro-batches, counted by stage, of which memory has something at once."""
+        """Return the greatest number of micro-batches, counted per stage, with some memory in use at once."""
         view, counts = self.view, self.counts
         least = min(view.held_in_flight[s] - max(0, view.freed_by_backward(s)) for s in counts.stages)
         return counts.total if self.capacity is None or least == 0 else min(counts.total, self.capacity // least)
 
     def _weight_items(self) -> list[tuple[int, int, int]]:
-        """Weight passes by stage: ticks, the memory one holds until it ends, how many there are."""
+        """Return (ticks, memory occupied until its end, number) of the weight passes of each stage."""
         view, counts = self.view, self.counts
         return [
             (one.w, view.held_for_weight[s], counts.numbers[s]) for s, one in counts.ticks.items() if one.w is not None

@@ -1,1 +1,1 @@
-"""The subsolvers that look for lower bounds, one a file."""
+"""Subsolvers that search lower bounds, one per file."""

@@ -19,7 +19,7 @@ from solver.engine.search import Search
 
 @dataclass(frozen=True)
 class ActivationModes(DiagramBounds):
-    """Diagrams over activation modes for problems in which activations may be offloaded or recomputed."""
+    """Decision-diagram bounds for problems in which activations may be offloaded or recomputed."""
 
     name: str = "diagrams of held activations"
 
@@ -43,7 +43,7 @@ class ActivationModes(DiagramBounds):
 
 
 def _passes_of(problem: Problem) -> RelaxedProblem | None:
-    """The relaxation of a problem to passes and activation modes; None if it is not covered."""
+    """Return the relaxation of a problem to passes and activation modes; None if the bounds do not support it."""
     if problem.network.scale:
         return None
     poorer = relaxed(problem, {SAVED_ACTIVATIONS})

@@ -1,4 +1,4 @@
-"""Part: lower bounds by decision diagrams of all orders on more and more devices."""
+"""Subsolver: lower bounds by decision diagrams over all orders of growing sets of devices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from solver.engine.slices import Work
 
 @dataclass(frozen=True)
 class AllOrders(DiagramBounds):
-    """Diagrams of all orders; under a deterministic limit a slice restarts with the devices of the previous one."""
+    """Decision-diagram bounds over all orders.
+
+    Under a deterministic limit a slice restarts with the devices of the last one.
+    """
 
     name: str = "diagrams of all orders"
 

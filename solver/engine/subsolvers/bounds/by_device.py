@@ -1,4 +1,4 @@
-"""Subsolver: lower bounds by decision diagrams of all chains on growing device sets, smaller ones pruning larger."""
+"""Subsolver: decision-diagram bounds of all chains on growing device sets, where smaller sets prune larger ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from solver.engine.search import Search
 
 @dataclass(frozen=True)
 class ByDevice(DiagramBounds):
-    """Values below the incumbent are tried. With more chains there are too many states, as of unequal micro-batches."""
+    """Threshold bounds up to the incumbent's value, for problems with at most as many chains as a diagram has devices.
+
+    With more chains, as of unequal micro-batches, there are too many states.
+    """
 
     name: str = "diagrams guided by each device"
 

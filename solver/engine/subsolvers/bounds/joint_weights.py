@@ -1,4 +1,4 @@
-"""Subsolver: bounds by decision diagrams where several tasks for the weights of a stage hold its memory together."""
+"""Subsolver: decision-diagram bounds for stages whose memory is freed only after several weight tasks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from solver.tasks.as_stages import Cut, cut
 
 @dataclass(frozen=True)
 class JointWeights(DiagramBounds):
-    """Diagrams of passes of several tasks, as of layers of experts, whose tasks are stages."""
+    """Decision-diagram bounds for passes of several tasks, as of mixture-of-experts layers, with tasks as stages."""
 
     name: str = "diagrams of joint weight tasks"
 
@@ -49,7 +49,7 @@ class JointWeights(DiagramBounds):
 
 
 def _cut(problem: Problem) -> tuple[RelaxedProblem, Cut] | None:
-    """The relaxation and its tasks as stages; None where it has no such weight tasks."""
+    """Return the relaxation and its tasks as stages; None if the problem has no such weight tasks."""
     if problem.view is not None or problem.network.scale:
         return None
     poorer = relaxed(problem)

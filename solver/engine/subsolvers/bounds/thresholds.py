@@ -1,4 +1,4 @@
-"""Subsolver: threshold bounds by decision diagrams, on some devices, or on the stages of one device and some others."""
+"""Subsolvers: threshold bounds by decision diagrams, on some devices, or on the stages of one device and others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from solver.engine.search import Search
 
 @dataclass(frozen=True)
 class ThresholdsOnDevices(DiagramBounds):
-    """Values between lower bound and incumbent are tried, on devices of a chain in even steps."""
+    """Refute thresholds between lower bound and incumbent, on evenly spaced devices of a chain."""
 
     name: str = "diagrams below a value"
 
@@ -27,7 +27,7 @@ class ThresholdsOnDevices(DiagramBounds):
 
 @dataclass(frozen=True)
 class ThresholdsOnStages(DiagramBounds):
-    """Threshold bounds where a device has several stages: on these and the stages that prove most with them.
+    """Threshold bounds where a device has several stages: on these and the other stages that improve the bound most.
 
     Their diagrams give completion bounds for diagrams of more stages.
     """
@@ -63,7 +63,7 @@ class ThresholdsOnStages(DiagramBounds):
 
 
 def _guiding(search: Search) -> tuple[int, ...] | None:
-    """The stages that the lower bound is said of, where a diagram gave it."""
+    """Return the stages of the decision diagram that gave the current lower bound; None if no diagram did."""
     state = search.incumbent.state
     for one in state.certificates:
         own = one.evidence
@@ -73,7 +73,7 @@ def _guiding(search: Search) -> tuple[int, ...] | None:
 
 
 def _devices(search: Search) -> list[int]:
-    """Devices with several stages of a chain; first the device that gives the current lower bound."""
+    """Return the devices with several stages of one chain; first the device that gave the current lower bound."""
     state, placement = search.incumbent.state, search.problem.placement
     where = placement.stage_device
     several = [

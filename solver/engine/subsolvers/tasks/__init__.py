@@ -1,1 +1,1 @@
-"""The subsolvers for passes of several tasks, and for activations that may be offloaded or recomputed."""
+"""Subsolvers for passes of several tasks, and for activations that may be offloaded or recomputed."""

@@ -1,4 +1,4 @@
-"""Part: tabu search over the order of every stream, where memory limits nothing: jobs on machines."""
+"""Subsolver: tabu search over the order of every stream, for problems in which memory is no constraint (job shops)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from solver.tasks.tabu.search import TabuSearch, limits_nothing
 @dataclass(frozen=True)
 @tunable
 class CriticalBlocks:
-    """On every thread; of counted work so many tries a slice. It makes the last end small."""
+    """Tabu search that minimizes the latest end, on every thread; a fixed number of runs per slice of counted work."""
 
     most_jobs: int = tuned(5_000, "jobs, beyond which it does not run", 100, 10**6)
     counted_runs: int = tuned(6, "runs in a slice of counted work", 1, 1000)
@@ -54,7 +54,7 @@ class CriticalBlocks:
 
 
 def _on_threads(search: Search, jobs: Jobs, tabu: TabuSearch, slice_: Slice) -> None:
-    """One run after the other on each thread."""
+    """Run tabu search on each thread, one run after the other, until the slice is over."""
     workers = search.workers
     tabu.halt[0] = False
     with ThreadPoolExecutor(workers) as pool:

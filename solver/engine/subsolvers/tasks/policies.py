@@ -1,4 +1,4 @@
-"""Part for passes of several tasks: a search for the policy by which free streams choose their next task."""
+"""Subsolver for passes of several tasks: search the policy by which free streams choose their next task."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ from solver.tasks.saving_modes import saving_modes
 @dataclass(frozen=True)
 @tunable
 class TaskPolicies:
-    """From each of two policies, on every thread, in rounds that go on from its best so far.
+    """Policy searches from two starting policies on every thread, in rounds that continue from the best so far.
 
-    Either may lead far below the other, whichever is better itself. Of counted work so many tries a round.
+    Both starts are searched, since either may lead to a far better policy, whichever is better itself. With counted
+    work each round has a fixed number of tries.
     """
 
     rounds: int = tuned(3, "rounds of counted work", 1, 100)
@@ -68,7 +69,7 @@ class TaskPolicies:
             slice_ = yield
 
     def _climb(self, search: Search, searches: Sequence[Sequence[PolicySearch]], slice_: Slice, seconds: float) -> None:
-        """Each row of searches on a thread of its own, in turn."""
+        """Run each row of searches on a thread of its own, its members in turn."""
         counted, until = search.clock.counts_work, max(0.0, slice_.left() - seconds)
 
         def climb(own: Sequence[PolicySearch]) -> None:

@@ -1,4 +1,4 @@
-"""Part for passes of several tasks: simulated annealing over ranks of tasks, from which serial generation schedules."""
+"""Subsolver for passes of several tasks: simulated annealing over ranks of tasks, scheduled by serial generation."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from solver.tasks.rank_search import RankSearch, Serial
 @dataclass(frozen=True)
 @tunable
 class TaskRanks:
-    """Less and less hot within each slice, on every thread; of counted work so many tries.
+    """Simulated annealing that minimizes the latest end, also under the span, on every thread.
 
-    It makes the last end of all small, under the span too.
+    Cools within each slice.
     """
 
     tries: int = tuned(200, "tries of counted work", 1, 100_000)
@@ -66,7 +66,7 @@ class TaskRanks:
     def _anneal(
         self, search: Search, slice_: Slice, serial: Serial, starts: Mapping[int, int], seed: int
     ) -> tuple[int, dict[int, int]]:
-        """The last end, and the starts of the best."""
+        """Run one annealing; returns its latest end and the starts of its best schedule."""
         own = serial.twin()
         ranks = RankSearch(own, starts, seed)
         for temperature in falling_temperatures(search, slice_, self.tries, self.temperature):
