@@ -40,7 +40,12 @@ def summary(plan: PlanProblem, config: ModelConfig, wanted: Wanted) -> list[str]
             f"; with all recomputed 1F1B holds {held:.1f} GiB more on the first rank: hardly any plan fits; more "
             "pipeline ranks, or --tensor, --expert and --data larger"
         )
-    if mean > room:
+    if not capacity[0]:
+        line += (
+            ": a layer takes all memory of a device, or more, while it runs: no plan fits; --microbatch-size smaller, "
+            "or --tensor and --context larger"
+        )
+    elif mean > room:
         least = ceil(state / capacity[0])
         line += f": no plan fits; at least {least} pipeline ranks hold it, or --tensor, --expert and --data larger"
     return [*lines, line, "next: pipesched compare, then pipesched plan, with this file"]

@@ -71,6 +71,8 @@ MOST_NODES = 100_000
 class _ExactLoader(yaml.SafeLoader):
     """YAML whose decimals stay decimals: 0.1 means one tenth. A key given twice is an error."""
 
+    repeated_keys = False
+
     def __init__(self, stream: str) -> None:
         super().__init__(stream)
         self._sizes: dict[int, int] = {}  # of the nodes that are complete
@@ -97,12 +99,18 @@ class _ExactLoader(yaml.SafeLoader):
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 raise yaml.constructor.ConstructorError(None, None, "a key must be a word", key.start_mark)
-            if key.value in seen:
+            if key.value in seen and not self.repeated_keys:
                 raise yaml.constructor.ConstructorError(
                     None, None, f"the key {key.value!r} appears twice", key.start_mark
                 )
             seen.add(key.value)
         return super().construct_mapping(node, deep)
+
+
+class _RepeatedKeysLoader(_ExactLoader):
+    """The same, for files of programs in whose readers the last of several values of a key counts."""
+
+    repeated_keys = True
 
 
 def _construct_decimal(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> object:
@@ -128,10 +136,13 @@ _ExactLoader.add_implicit_resolver(
 )
 
 
-def read_yaml(text: str, source: str) -> object:
-    """A YAML document, decimals exact; `BadInput` names the line of a syntax error."""
+def read_yaml(text: str, source: str, *, repeated_keys: bool = False) -> object:
+    """A YAML document, decimals exact; `BadInput` names the line of a syntax error.
+
+    A key given twice is refused, or with `repeated_keys` has the last of its values.
+    """
     try:
-        return yaml.load(text, Loader=_ExactLoader)
+        return yaml.load(text, Loader=_RepeatedKeysLoader if repeated_keys else _ExactLoader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" line {mark.line + 1}, column {mark.column + 1}:" if mark else ""

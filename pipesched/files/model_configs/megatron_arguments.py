@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from pipesched.errors import BadInput
@@ -117,7 +118,7 @@ def from_megatron(values: Mapping[str, Any], source: str) -> ModelConfig:
     }
     longest = keys.optional("max_position_embeddings")
     keys.check()
-    name = str(values.get("name") or source.rpartition("/")[2].partition(".")[0])
+    name = str(values.get("name") or Path(source).stem)
     return ModelConfig(name, without_none(model), without_none(said), longest, tuple(notes))
 
 

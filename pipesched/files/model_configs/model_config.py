@@ -49,8 +49,9 @@ class Keys:
             except ValueError:
                 whole = -1
             if isinstance(value, bool) or whole < 0:
-                allowed = "a whole number of at least 1"
-                self.mistakes.append(f"{self._source}: {name}: found {shown(value)}; allowed: {allowed}")
+                # A script's option is true where nothing stands behind it.
+                found = "no number, or a variable that the script does not set" if value is True else shown(value)
+                self.mistakes.append(f"{self._source}: {name}: found {found}; allowed: a whole number of at least 1")
                 return 1
             return whole or None
         return None

@@ -37,7 +37,9 @@ def read_config(path: str, vocabulary: int | None = None) -> ModelConfig:
         case ".json":
             return from_hugging_face(_mapping(read_json(text, str(file)), file), str(file))
         case ".yaml" | ".yml":
-            return from_megatron(flattened(_mapping(read_yaml(text, str(file)), file)) | padded, str(file))
+            # Megatron's own test configurations repeat keys, of which its argument parser takes the last.
+            document = read_yaml(text, str(file), repeated_keys=True)
+            return from_megatron(flattened(_mapping(document, file)) | padded, str(file))
         case ".sh" | ".args" | ".txt":
             return from_megatron(arguments_of(text) | padded, str(file))
         case ".toml":

@@ -179,6 +179,22 @@ def test_words_of_an_array_and_keys_with_dashes_are_read() -> None:
     assert from_megatron(plain, "a.sh").model["gated"] is False
 
 
+def test_a_key_that_a_file_of_arguments_repeats_has_its_last_value(tmp_path: Path) -> None:
+    source = tmp_path / "model_config.yaml"
+    lines = "".join(f"  --{name.replace('_', '-')}: {value}\n" for name, value in PLAIN.items())
+    source.write_text(f"MODEL_ARGS:\n{lines}  --num-layers: 4\n  --num-layers: 6\n")
+    assert read_config(str(source)).model["layers"] == 6
+
+
+def test_an_option_without_its_number_is_named_with_a_cause(tmp_path: Path) -> None:
+    script = tmp_path / "gpt-1.3b.sh"
+    script.write_text("--num-layers ${LAYERS} --hidden-size 64 --num-attention-heads 4 --vocab-size 512")
+    with pytest.raises(BadInput, match="num_layers: found no number, or a variable that the script does not set"):
+        read_config(str(script))
+    script.write_text(f"LAYERS=8\n{script.read_text()}")
+    assert read_config(str(script)).name == "gpt-1.3b"
+
+
 BILLIONS = {
     "8B": 8.03, "70B": 70.6, "405B": 405.9, "0.6B": 0.6, "1.7B": 1.72, "4B": 4.02, "14B": 14.8, "32B": 32.8,
     "30B-A3B": 30.5, "235B-A22B": 235.1, "16B": 15.7, "236B": 235.7, "671B": 671.0,
@@ -325,6 +341,9 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main(["new", "--from", str(tmp_path / "job.toml"), "--devices", "2", "--microbatches", "4", "--hardware",
                  "a100-80gb", "--mfu", "50%"]) == 0  # fmt: skip
     assert "sustained_tflops: 156" in capsys.readouterr().out
+    many = ["--devices", "17", "--hardware", "h100-80gb", "--microbatch-size", "400"]
+    assert main([*words, *many, "-o", str(tmp_path / "many.yaml")]) == 0
+    assert "a layer takes all memory of a device, or more, while it runs: no plan fits" in capsys.readouterr().out
 
 
 LOG = """\
