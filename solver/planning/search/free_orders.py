@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from heuristics.catalogue import HEURISTICS, Heuristic
@@ -62,6 +63,8 @@ class FreeOrders:
             self._all.say(f"{choice.choice}: a first plan")
             with self._all.defects_noted(choice):
                 begin(choice, _starts())
+        self._exclude_unfitting(without)
+        without = [choice for choice in without if not choice.settled]
         known, among = self._all.best, self._all.open()
         for choice in among:
             most = _PARAMS.bounds_share * self._all.budget.whole / len(among)
@@ -75,6 +78,13 @@ class FreeOrders:
                 self._all.say(f"{choice.choice}: best partition for {published.name}")
                 with self._all.defects_noted(choice):
                     choice.best_of_order(choice.order_of(published.name), each / 2)
+
+    def _exclude_unfitting(self, choices: Iterable[ChoiceSearch]) -> None:
+        """Settle placements without a plan whose layers fit the memory on no partition, where that is soon proved."""
+        for choice in choices:
+            if choice.best is None and choice.plan.cluster.capacity is not None and not self._all.budget.over():
+                self._all.say(f"{choice.choice}: is there a partition that fits?")
+                self._all.relax(choice, self._all.budget.least_step)
 
     def _first_plans(self, choice: ChoiceSearch, most: float) -> list[Heuristic]:
         """Make plans with every published order that applies, a good one first, and return those orders.

@@ -193,6 +193,14 @@ def test_no_plan_says_which_device_lacks_how_much():
     assert plan(memory_of(7), WORK).value is not None
 
 
+def test_a_memory_that_no_partition_fits_is_seen_before_more_first_plans_are_tried():
+    phases = []
+    found = plan(memory_of(6.5), WORK, lambda moment: phases.append(moment.phase))
+    assert found.status is Status.INFEASIBLE
+    assert any("is there a partition that fits?" in phase for phase in phases)
+    assert not any(phase.endswith((": first plans", ": bound over all partitions")) for phase in phases)
+
+
 def test_no_plan_says_whether_recomputation_would_do():
     found = plan(memory_of(8, recompute="never"), WORK)
     assert found.status is Status.INFEASIBLE
