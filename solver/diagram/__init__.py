@@ -1,1 +1,1 @@
-"""Relaxed decision diagrams over the orders of a chain's passes: lower bounds, and what orders of them may follow."""
+"""Relaxed decision diagrams over the orders of a chain's passes: lower bounds, and completion bounds for searches."""

@@ -1,4 +1,4 @@
-"""Threshold bounds over activation modes: on one device after the other, then on pairs of devices."""
+"""Threshold bounds over activation modes (kept, offloaded, recomputed), on single devices, then on pairs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class ActivationModeParams:
-    """Work of decision diagrams over activation modes."""
+    """Limits on the work of decision diagrams over activation modes."""
 
     most_labels: int = tuned(1_000_000, "labels of a diagram, beyond which its check takes minutes", 1_000, 10**8)
     label_cost: int = tuned(10, "labels of compiled diagrams looked at in the time of one label here", 1, 1000)
@@ -50,7 +50,10 @@ def is_covered(problem: Problem) -> bool:
 def bounds_of_activation_modes(
     problem: Problem, stop: Event, open_ticks: Callable[[], tuple[float, float]], work: int
 ) -> Iterator[Certificate]:
-    """Above what is proved, up to the value of a schedule, in ticks; within so many labels. Each above those before."""
+    """Yield certificates of increasing value between the proved bound and a schedule's value (`open_ticks`, in ticks).
+
+    At most `work` labels are expanded.
+    """
     if not is_covered(problem):
         return
     paths, best = Paths(problem.keeping_activations()), 0
@@ -79,7 +82,10 @@ def bounds_of_activation_modes(
 
 
 def _kept(problem: Problem) -> Iterator[tuple[tuple[int, ...], int | None]]:
-    """Each device, then two together, with the one whose span counts: of two that on which the only chain begins."""
+    """Yield sets of devices with the owner whose span counts (None: makespan): each device, then pairs.
+
+    For the span only pairs with the device on which the only chain begins.
+    """
     chains, ends = [*walked_chains(problem)], problem.objective is Objective.MAKESPAN
     every = devices_of(problem, [stage for chain in chains for stage in chain])
     for device in every:

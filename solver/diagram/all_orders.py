@@ -1,6 +1,6 @@
-"""Bounds by all orders on some devices of a chain: all of its stages there are modelled, no label is merged.
+"""Bounds by all orders on some devices of a chain: all of the chain's stages there are modelled and no label is merged.
 
-On more and more devices; where passes may overlap, blocks are tried too.
+The sets of devices grow; where passes may overlap, blocks are possible steps too.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ def bounds_of_all_orders(
     work: int = DIAGRAMS.most_labels,
     done: MutableMapping[Trial, int] | None = None,
 ) -> Iterator[Certificate]:
-    """On more and more devices of each chain, while that takes no more than so much work; each above those before.
+    """Yield certificates of increasing value on growing sets of devices of each chain, within `work` labels.
 
-    What is `done`, with its ticks, is not done again. Nothing where the problem is no pipeline.
+    `done` maps sets already computed to their bounds in ticks, and is extended. Nothing is yielded for passes of
+    several tasks.
     """
     if problem.view is None:
         return

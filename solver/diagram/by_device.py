@@ -1,7 +1,7 @@
 """Threshold bounds on growing sets of devices; each device's own diagram prunes orders that cannot end before V.
 
 All chains on the devices are modelled, with the memory and the blocks that they share there. Single devices are first,
-then the sets that prove most by themselves. So few labels remain that six devices and more are affordable.
+then sets of those with the best bounds. So few labels remain that sets of six and more devices are affordable.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ROWS = 64
 
 
 class _Single(NamedTuple):
-    """A device by itself, and what was proved with it, in ticks."""
+    """A single device with its diagram, and the bound proved with it in ticks."""
 
     device: int
     by: SmallerDiagram
@@ -31,9 +31,9 @@ class _Single(NamedTuple):
 
 
 def bounds_by_device(search: ThresholdSearch) -> Iterator[Certificate]:
-    """Above what is proved, up to the value of a schedule: each above those before, in ticks.
+    """Yield certificates of increasing value between the proved bound and a schedule's value.
 
-    Nothing for periods, or where the problem is no pipeline.
+    Nothing is yielded for the period objective or for passes of several tasks.
     """
     problem = search.problem
     chains = [*walked_chains(problem)]
@@ -63,12 +63,15 @@ def bounds_by_device(search: ThresholdSearch) -> Iterator[Certificate]:
 
 
 def _on(problem: Problem, chains: Sequence[tuple[int, ...]], devices: Sequence[int]) -> tuple[int, ...]:
-    """The stages of all chains on some devices."""
+    """Return the stages of all chains on some devices."""
     return tuple(stage for chain in chains for stage in stages_on(problem, chain, devices))
 
 
 def _identity(kept: ModelledSteps) -> object:
-    """Equal for devices that prove the same, as where two chains are mirror images; chains count in any order."""
+    """Return a key that is equal for devices with equal bounds, as mirror images.
+
+    The order of chains does not matter.
+    """
     steps = kept.steps
     holder = steps.holder - np.arange(len(steps.holder))
     own = (steps.device, steps.ticks, steps.later, steps.lag, steps.takes, steps.microbatches, steps.behind, holder)

@@ -1,4 +1,4 @@
-"""The certificate of a relaxed decision diagram, with its evidence."""
+"""Certificate of a relaxed decision diagram, with its evidence."""
 
 from __future__ import annotations
 

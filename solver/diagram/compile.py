@@ -1,4 +1,4 @@
-"""The compiler of decision diagrams, layer by layer: of any model, exact, relaxed or restricted."""
+"""Compiler of decision diagrams, layer by layer, for any model: exact, relaxed or restricted."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ Made = TypeVar("Made", bound=Nodes)
 
 
 class Progress(NamedTuple):
-    """Work so far, and the number of children of the layer that is expanded."""
+    """Work so far (labels looked at), and the number of children of the current layer."""
 
     looked: int
     children: int
 
 
 class Outcome(NamedTuple):
-    """The least value of a diagram, None if no solution is left; the work, and whether nodes were merged.
+    """Result of a compiled diagram.
 
-    Of a restricted diagram the moves of the best solution. Not `finished`: the value says nothing.
+    `value`: the least value; None if no solution is left. `looked`: the work; `merged`: True if nodes were merged.
+    `moves`: those of the best solution, for a restricted diagram. If not `finished`, the value proves nothing.
     """
 
     value: int | None
@@ -33,7 +34,7 @@ class Outcome(NamedTuple):
 
 
 def compilation(model: Model[Made, Layer]) -> Generator[Progress, None, Outcome]:
-    """Compile the diagram of a model; pauses after each part of a layer."""
+    """Compile the diagram of a model as a generator that yields its progress after each part of a layer."""
     kept, done, looked, merged = Kept(model.root), 0, 0, False
     ahead, history = deque[list[Made]](), list[Arcs | None]()
     value: int | None = None
@@ -63,7 +64,7 @@ def compilation(model: Model[Made, Layer]) -> Generator[Progress, None, Outcome]
 def compiled_within(
     model: Model[Made, Layer], stop: Event, most_looked: int | None = None, most_children: int | None = None
 ) -> Outcome:
-    """The outcome of a diagram, unless it takes more work, a layer has more children, or it is stopped."""
+    """Return the outcome of a diagram, unfinished if it exceeds the work or the children of a layer, or is stopped."""
     run = compilation(model)
     while True:
         try:
@@ -79,7 +80,7 @@ def compiled_within(
 
 
 def _path(history: Sequence[Arcs | None], layer: int, node: int, move: Any) -> list[Any]:
-    """The moves that lead to a node of a layer, and one more."""
+    """Return the moves that lead to a node of a layer, followed by `move`."""
     found = [] if move is None else [move]
     while layer > 0:
         arcs = history[layer]

@@ -1,9 +1,9 @@
 """Completion bounds (cost-to-go) of every state of every layer: one backward pass with a few rows per state.
 
-The value of an order is the largest, over all times of its label, of the time plus what follows it: each step or block
-changes the times by sums and maxima only. So a row says what follows each time of a label on one path to the end. With
-one row per state it is the minimum over all paths. With more, a label has to fit one of them: similar rows are merged
-to the minimum of every entry, which is weaker than either.
+The value of an order is the maximum, over all times of its label, of the time plus its cost-to-go: each step or block
+changes the times by sums and maxima only. So a row has the cost-to-go of each time of a label on one path to the end.
+With one row per state it is the minimum over all paths. With more, a label has to fit one of them: similar rows are
+merged to the minimum of every entry, which is weaker than either.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ENDLESS = -NOTHING
 
 
 class CompletionRows(NamedTuple):
-    """The keys of the states of a layer, sorted, and by state the rows `first[n]` to `first[n + 1]` of what follows."""
+    """States of a layer by sorted keys; state n has the completion rows `rests[first[n]:first[n + 1]]`."""
 
     keys: Numbers
     first: Numbers
@@ -37,7 +37,10 @@ class CompletionRows(NamedTuple):
 
 
 class Among(NamedTuple):
-    """The states of each layer that count, with the least of every time; so many rows of each, all below a value."""
+    """Restriction of a backward pass to states reached in each layer, with the least of every time there.
+
+    At most `rows` rows are kept per state, and only those with which a label may end before `value`.
+    """
 
     layers: Sequence[Labels]
     rows: int
@@ -45,7 +48,10 @@ class Among(NamedTuple):
 
 
 def completion(steps: Steps, most: int, stop: Event, among: Among | None = None) -> list[CompletionRows] | None:
-    """By number of steps done, of all states or `among` some; None with too many numbers, or after a stop."""
+    """Return the completion rows by number of steps done, of all states or of those in `among`.
+
+    None if more than `most` numbers would be stored, if times are too large, or after a stop.
+    """
     size = steps.slots + 2 * len(steps.room)
     layers = _all_states(steps, most // size, stop) if among is None else [one.keys for one in among.layers]
     rows, value = (1, 0) if among is None else (among.rows, among.value)
@@ -66,7 +72,7 @@ def completion(steps: Steps, most: int, stop: Event, among: Among | None = None)
 
 
 def numbers_of(kept: ModelledSteps) -> int:
-    """About how many numbers there are in all at most, as memory leaves out states that are counted."""
+    """Return an estimate of the numbers that `completion` stores at most, before memory excludes states."""
     steps, found = kept.steps, 1
     for first in np.unique(steps.first):
         ways = ways_to_place(int(steps.in_flight[first]), int((steps.first == first).sum()))
@@ -75,7 +81,7 @@ def numbers_of(kept: ModelledSteps) -> int:
 
 
 def _all_states(steps: Steps, most: int, stop: Event) -> list[Numbers] | None:
-    """The states of each layer but the last; None where they are more than so many, or after a stop."""
+    """Return the states of each layer but the last; None if there are more than `most`, or after a stop."""
     keys, behind = [np.zeros(1, np.int64)], np.empty(0, np.int64)
     for done in range(int(steps.microbatches.sum()) - 1):
         near, behind_next = keys_after(keys[-1], steps, done)
@@ -88,7 +94,7 @@ def _all_states(steps: Steps, most: int, stop: Event) -> list[Numbers] | None:
 
 @compiled
 def keys_after(keys: Numbers, steps: Steps, done: int) -> tuple[Numbers, Numbers]:
-    """The states after each step that may be next, and after each block; the same one more than once."""
+    """Return the successor states by a step, and those by a block; a state may appear more than once."""
     ran, pending = np.zeros_like(steps.ticks), np.zeros_like(steps.ticks)
     most_steps, most_blocks = most_moves(steps.blocks)
     moves = np.empty((most_steps + most_blocks, 2), np.int64)
@@ -109,10 +115,10 @@ def keys_after(keys: Numbers, steps: Steps, done: int) -> tuple[Numbers, Numbers
 def rests_before(  # type: ignore[no-untyped-def]
     keys, steps: Steps, done: int, near_keys, near_first, near, far_keys, far_first, far, end, least, most, value
 ) -> tuple[Numbers, Short]:
-    """The completion rows of each state from the rows of its successors, with the index of each state's first row.
+    """Return the completion rows of each state from those of its successors, with the index of each state's first row.
 
     `end` is the only row of a final state. If `least` has the least times of the states, only rows are kept with which
-    none of these times reaches the threshold value.
+    none of these times reaches the threshold `value`.
     """
     width, moves = near.shape[1], np.empty((sum(most_moves(steps.blocks)), 2), np.int64)
     ran, pending, row = np.zeros_like(steps.ticks), np.zeros_like(steps.ticks), np.zeros(width, np.int64)
@@ -150,7 +156,7 @@ def rests_before(  # type: ignore[no-untyped-def]
 
 @inlined
 def _in_time(row: Numbers, least: Short, state: int, value: int) -> bool:
-    """True if a row, with irrelevant entries cleared, ends the least times of a state before the threshold."""
+    """True if the state's least times end before the threshold with this row; clears irrelevant entries of the row."""
     for time in range(len(row)):
         row[time] = max(NOTHING, row[time])
         if len(least) > 0 and least[state, time] + row[time] >= value:
@@ -160,7 +166,7 @@ def _in_time(row: Numbers, least: Short, state: int, value: int) -> bool:
 
 @inlined
 def _rows_of(key: int, keys: Numbers, first: Numbers) -> tuple[int, int]:
-    """From which row to which those of a state are; none where it is not among them."""
+    """Return the range of rows of the state `key`; empty if it is not among `keys`."""
     state = place_of(key, keys, 0, len(keys))
     if state == len(keys) or keys[state] != key:
         return 0, 0
@@ -181,7 +187,7 @@ def place_of(key: int, keys: Numbers, low: int, high: int) -> int:
 
 @substituted  # as a call it takes twice as long
 def before(row: Numbers, rest: Numbers, step: int, gradient: int, slack: int, ran: Numbers, steps: Steps) -> None:
-    """Fill in what follows each time, of what follows the times after a step or a block."""
+    """Fill `row` with the cost-to-go of each time before a step or block, from `rest`, that after it."""
     slots, whole, device = steps.slots, steps.slots + len(steps.room), steps.device[step]
     ticks = steps.ticks[step] if gradient == NONE else steps.blocks[step, gradient]
     work = ticks + steps.later[step] if gradient == NONE else ticks

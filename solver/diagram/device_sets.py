@@ -1,4 +1,4 @@
-"""Sets of a chain's devices to model, the cheapest first."""
+"""Sets of a chain's devices to model in decision diagrams, cheapest first."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from solver.diagram.params import DIAGRAMS
 
 
 class Trial(NamedTuple):
-    """A chain, and its stages on some devices, that of its first one first."""
+    """A chain, and its stages on a set of devices, those of the first device first."""
 
     chain: tuple[int, ...]
     stages: tuple[int, ...]
 
 
 def trials(problem: Problem, chains: Iterable[tuple[int, ...]]) -> list[Trial]:
-    """Sets of modelled stages, by estimated work.
+    """Return sets of modelled stages, in order of estimated work.
 
-    With overlapped passes the devices of a chain's first and last stage are tried first: where a chain returns to its
-    devices, the last one is where it turns, and micro-batches waiting there add to the remaining time; unless they have
-    many states.
+    With overlapped passes the devices of a chain's first and last stage are tried first, unless they have many states:
+    where a chain returns to its devices, the last one is where it turns, and micro-batches waiting there add to the
+    remaining time.
     """
     found, ends = list[tuple[int, Trial]](), list[Trial]()
     for chain in chains:
@@ -39,7 +39,10 @@ def trials(problem: Problem, chains: Iterable[tuple[int, ...]]) -> list[Trial]:
 
 
 def in_even_steps(problem: Problem, chain: Sequence[int], most: int) -> Iterator[tuple[int, ...]]:
-    """The stages on the first device of a chain, and others in even steps up to the last: first the most of them."""
+    """Yield the stages on the first device of a chain and on others at even intervals up to the last.
+
+    Most devices first.
+    """
     first, *others = devices_of(problem, chain)
     for count in range(min(len(others), most), 0, -1):
         some = [others[len(others) * n // count - 1] for n in range(1, count + 1)]
@@ -47,7 +50,11 @@ def in_even_steps(problem: Problem, chain: Sequence[int], most: int) -> Iterator
 
 
 def _device_sets(problem: Problem, chain: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """The first device; with it the one with most work, the one in the middle, the second one; both; some more; all."""
+    """Yield device sets that contain the first device.
+
+    It alone, then with the busiest, the middle, or the second device, with pairs, with every other device, and with
+    all.
+    """
     where = problem.placement.stage_device
     devices = list(devices_of(problem, chain))
     first, others = devices[0], devices[1:]
@@ -61,10 +68,9 @@ def _device_sets(problem: Problem, chain: Sequence[int]) -> Iterator[tuple[int, 
 
 
 def _rows(problem: Problem, chain: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """The first three, four, … devices of a chain that visits no device twice.
+    """Yield the first three, four, ... devices of a chain that visits no device twice.
 
-    Forwards on their path down and gradients on their path up wait for each other between neighbours, so these prove
-    more than devices far from each other.
+    Between neighbours forwards and gradients wait for each other, so these sets prove more than devices far apart.
     """
     devices = devices_of(problem, chain)
     if len(devices) == len(chain):

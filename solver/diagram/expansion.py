@@ -1,7 +1,9 @@
-"""Expansion of a layer's labels by a step or a block, compiled; with a threshold, of labels that may end before it.
+"""Expansion of a layer's labels by a step or a block, compiled.
 
-Most labels are pruned then, so each is made in one place and copied only if it stays. Times are copied one by one:
-slices take Numba seconds to compile.
+With a threshold only labels that may end before it stay.
+
+Most labels are pruned then, so each is computed in one place and copied only if it stays. Times are copied one by one,
+since slices take Numba seconds to compile.
 """
 
 from __future__ import annotations
@@ -24,10 +26,10 @@ Flags = NDArray[np.bool_]
 def expand(
     layer: Layer, since: int, until: int, steps: Steps, done: int, guides: ProjectedCompletions, value: int
 ) -> tuple[Numbers, Numbers, Flags, int, int]:
-    """Keys and labels of some states after one more step or block, and which are of blocks; `done` steps precede.
+    """Return keys and labels of the states `since` to `until` after one more step or block, with a flag for blocks.
 
-    With completion bounds, only labels that may end before the threshold. Also returns the least value at the end and
-    the number of labels looked at.
+    `done` steps precede the layer. With completion bounds (`guides`), only labels that may end before `value` stay.
+    Also returns the least value of complete orders and the number of labels looked at.
     """
     width, labels, count = layer.labels.shape[1], layer.labels, len(steps.ticks)
     says, wide = len(guides.all), layer.first[until] - layer.first[since] + 1
@@ -78,7 +80,7 @@ def _copy_with(step: int, gradient: int, ran: Numbers, after: Numbers) -> None:
 
 @compiled
 def _with_room(keys: Numbers, labels: Numbers, blocks: Flags, found: int, many: int) -> tuple[Numbers, Numbers, Flags]:
-    """The same with places for so many more; twice as many, where there are too few."""
+    """Return the arrays with room for `many` more labels, enlarged to about twice their size if needed."""
     if found + many <= len(keys):
         return keys, labels, blocks
     wide = 2 * len(keys) + many

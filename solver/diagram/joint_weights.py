@@ -1,9 +1,10 @@
-"""Threshold bounds where stages are tasks: the weight tasks of one stage of the problem hold its memory together.
+"""Threshold bounds where stages are tasks: the weight tasks of one original stage occupy its memory together.
 
-Of layers of experts, say, attention, dispatch, experts and combine are stages of their own (`solver.tasks.as_stages`),
-and the one with the activation gives it back with its own weight task. In the problem W gives back what B has left only
-when all of its tasks have ended. So a micro-batch with any of them pending holds memory from the end of its B on.
-Before that its activation is in use anyway, and the weight tasks of earlier parts of its B need no more.
+For mixture-of-experts layers, for example, attention, dispatch, experts and combine are stages of their own
+(`solver.tasks.as_stages`), and the one with the activation frees it with its own weight task. In the original problem W
+frees the memory that B leaves only when all of its tasks have ended. So a micro-batch with any of them pending occupies
+memory from the end of its B on. Before that its activation is in use anyway, and the weight tasks of earlier parts of
+its B need no more.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from solver.diagram.threshold_search import Open, ThresholdSearch
 def bounds_of_joint_weights(
     plain: Problem, stage_of: Sequence[int], stop: Event, open_ticks: Open, work: int = DIAGRAMS.most_labels
 ) -> Iterator[Certificate]:
-    """Each above those before, in ticks; `stage_of` is by stage of the plain problem the one whose task it is."""
+    """Yield certificates of increasing value; `stage_of` maps each stage of the plain problem to its original stage."""
     search = _JointSearch(plain, stop, open_ticks, work=work)
     search.stage_of = stage_of
     for found in (bounds_by_device(search), bounds_of_devices(search)):
@@ -33,7 +34,7 @@ def bounds_of_joint_weights(
 
 
 def has_joint_weights(plain: Problem, stage_of: Sequence[int]) -> bool:
-    """True if several tasks for the weights of one stage run on one device, and their memory is limited."""
+    """True if several weight tasks of one original stage run on one device with limited memory."""
     seen = set[tuple[int, int]]()
     for number, stage in enumerate(plain.stages):
         device = plain.placement.stage_device[number]
@@ -45,18 +46,18 @@ def has_joint_weights(plain: Problem, stage_of: Sequence[int]) -> bool:
 
 
 class _JointSearch(ThresholdSearch):
-    """A threshold search over steps with joint weight tasks."""
+    """Threshold search over steps whose weight tasks occupy memory jointly."""
 
     stage_of: Sequence[int] = ()
 
     def kept(self, stages: Sequence[int], owner: int | None) -> ModelledSteps | None:
-        """The steps of stages; None where numbers are too large."""
+        """Return the steps of the modelled stages; None where numbers are too large."""
         kept = super().kept(stages, owner)
         return None if kept is None else with_joint_weights(kept, self.problem, self.stage_of)
 
 
 def with_joint_weights(kept: ModelledSteps, plain: Problem, stage_of: Sequence[int]) -> ModelledSteps:
-    """The steps, in which weight tasks hold memory from the gradient of the stage with the activation on."""
+    """Return the steps with weight tasks that occupy memory from the gradient of the stage with the activation on."""
     steps, passes = kept.steps, kept.passes
     of = [stage_of[one.stage] for one in passes]
     with_activation = {
@@ -76,6 +77,6 @@ def with_joint_weights(kept: ModelledSteps, plain: Problem, stage_of: Sequence[i
 
 
 def _least_held(kept: ModelledSteps, plain: Problem, ticks: Numbers, device: int) -> int:
-    """The least memory that pending weight work holds on a device; 0 where some holds none."""
+    """Return the least memory of pending weight work on a device; 0 if some of it occupies none."""
     own = [plain.stages[kept.passes[n].stage] for n in np.flatnonzero((ticks > 0) & (kept.steps.device == device))]
     return max(0, min((one.activation - one.freed for one in own), default=0))

@@ -1,4 +1,4 @@
-"""States of a layer with their labels, in parts that one call of compiled code takes."""
+"""Layers of a decision diagram: states with their labels, in parts that one call of compiled code takes."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from solver.diagram.steps import Numbers, Steps
 
 
 class Layer(NamedTuple):
-    """States by key, with their labels: `labels[first[n]:first[n + 1]]` are those of state n."""
+    """States by sorted key; state n has the labels `labels[first[n]:first[n + 1]]`."""
 
     keys: Numbers
     first: Numbers
     labels: Numbers
 
     def least(self) -> Labels:
-        """The states, with the least of every time."""
+        """Return each state with the minimum of every time over its labels."""
         if not len(self.keys):
             return Labels(self.keys, self.labels)
         return Labels(self.keys, np.minimum.reduceat(self.labels, self.first[:-1], axis=0))
 
 
 class Labels(NamedTuple):
-    """Keys of states, each with a label."""
+    """Labels with the key of the state of each."""
 
     keys: Numbers
     labels: Numbers
@@ -37,15 +37,17 @@ class Labels(NamedTuple):
         return len(self.keys)
 
     def where(self, chosen: NDArray[np.bool_]) -> Labels:
-        """Some of them."""
+        """Return the labels selected by a boolean mask."""
         return Labels(self.keys[chosen], self.labels[chosen])
 
 
 class Least(NamedTuple):
-    """The least ticks from the first step to the end of what counts, None where that is too much work.
+    """Result of a diagram: the least ticks from the first step to the end of the objective.
 
-    Of orders that are followed below a value only, the value if that is less. How many labels were looked at; and
-    whether labels were merged, so that more of them might prove more.
+    None if it was too much work.
+
+    With a threshold, at most the threshold. `work`: labels looked at. `merged`: True if labels were merged, so that a
+    greater width might prove more.
     """
 
     ticks: int | None
@@ -54,14 +56,14 @@ class Least(NamedTuple):
 
 
 def first_layer(steps: Steps, kind: type[np.signedinteger]) -> Layer:
-    """The label before the first step, with numbers of this kind."""
+    """Return the layer with the label before the first step, in integers of type `kind`."""
     label = np.zeros((1, steps.slots + 2 * len(steps.room)), kind)
     label[:, steps.slots :] = steps.past
     return Layer(np.zeros(1, np.int64), np.array([0, 1], np.int64), label)
 
 
 def slices(first: Numbers, most: int) -> Iterator[tuple[int, int]]:
-    """Consecutive states with about so many labels at once, one state at least."""
+    """Yield ranges of consecutive states with about `most` labels each, at least one state."""
     since = 0
     while since < len(first) - 1:
         until = max(since + 1, int(np.searchsorted(first, first[since] + most, side="right")) - 1)
@@ -70,6 +72,6 @@ def slices(first: Numbers, most: int) -> Iterator[tuple[int, int]]:
 
 
 def joined(parts: Sequence[Labels]) -> Labels:
-    """All labels of these parts."""
+    """Return all labels of these parts as one."""
     keys, labels = (np.concatenate(column) for column in zip(*parts, strict=True))
     return Labels(keys, labels)

@@ -1,8 +1,8 @@
-"""The model of a decision diagram: its root, the expansion of a layer, and the nodes of a layer that stay.
+"""Interface of a decision diagram's model: its root, the expansion of a layer, and the nodes of a layer that stay.
 
-After ddo's model and relaxation (Gillard, Schaus, Coppé, 2020). A layer is what the model computes with fastest: arrays
-for compiled code, or a dictionary. So a model expands whole layers, and prunes within the expansion what a cutoff or a
-completion bound excludes; the compiler sees numbers of nodes, values and arcs.
+After ddo's model and relaxation (Gillard, Schaus, Coppé, 2020). A layer is in the form with which the model computes
+fastest: arrays for compiled code, or a dictionary. So a model expands whole layers, and prunes within the expansion
+what a cutoff or a completion bound excludes; the compiler sees numbers of nodes, values and arcs.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class Nodes(Protocol):
 
 
 class Children(NamedTuple):
-    """Nodes reached by one move from part of a layer: `ahead[n]` are n + 1 layers further.
+    """Nodes reached by one move from part of a layer; `ahead[n]` are n + 1 layers further.
 
-    `looked` is the work that this took. Of the complete solutions among the children, which have no node, `value` is
-    the least value, and `last` the number of the node in the layer and the move that lead to it, if solutions are read
-    off. A node of the layer may be complete by itself: then the move is None.
+    `looked` is the work. Complete solutions among the children have no node: `value` is their least value, and `last`
+    the index of the node in the layer and the move that lead to it, if solutions are reconstructed. If a node of the
+    layer is complete itself, that move is None.
     """
 
     ahead: Sequence[Any]
@@ -36,7 +36,7 @@ class Children(NamedTuple):
 
 
 class Arcs(NamedTuple):
-    """Arcs to the nodes of a layer: by node the layer and the number of its parent, and the move."""
+    """Arcs to the nodes of a layer: for each node the layer and index of its parent, and the move."""
 
     layers: np.ndarray[Any, np.dtype[np.int64]]
     parents: np.ndarray[Any, np.dtype[Any]]
@@ -44,9 +44,10 @@ class Arcs(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """A layer of non-dominated nodes, at most as many as the model's width; whether others were merged into these.
+    """A layer of non-dominated nodes, at most as many as the model's width.
 
-    A restricted diagram keeps the `arcs` to them. Beyond this layer, `skipped` ones repeat and are not compiled.
+    `merged`: True if others were merged into these. A restricted diagram keeps the `arcs` to them. `skipped` layers
+    after this one repeat and are not compiled.
     """
 
     layer: Any
@@ -60,7 +61,7 @@ Layer = TypeVar("Layer")
 
 
 class Model(Protocol[Made_contra, Layer]):
-    """A dynamic program over layers of nodes, all values of which are to be as small as possible.
+    """A dynamic program over layers of nodes in which all values are to be minimized.
 
     The diagram is exact if nothing is merged or dropped, relaxed if `reduced` merges (its least value is a lower
     bound), restricted if it drops (its solutions are feasible).
@@ -71,10 +72,10 @@ class Model(Protocol[Made_contra, Layer]):
         """The layer before the first move."""
 
     def expanded(self, layer: Layer, done: int) -> Iterator[Children]:
-        """The children of a layer that `done` layers precede, part by part: work can be stopped between any two."""
+        """Yield the children of a layer that `done` layers precede, in parts between which work can be stopped."""
 
     def reduced(self, parts: Sequence[Made_contra], done: int) -> Kept:
-        """The layer made of these nodes: dominated ones pruned, and merged or dropped beyond the width.
+        """Return the layer made of these nodes: dominated ones pruned, and those beyond the width merged or dropped.
 
-        `parts` is empty where moves that skip a layer alone go on.
+        `parts` is empty where only moves that skip a layer continue.
         """

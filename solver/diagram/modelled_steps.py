@@ -1,4 +1,4 @@
-"""Conversion of a problem's modelled stages to steps."""
+"""Conversion of a problem's modelled stages to the steps of a decision diagram."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ _MOST_TICKS, LARGEST_KEY = 2**50, 2**62
 def modelled_steps(
     problem: Problem, paths: Paths, stages: Sequence[int], device: int | None = None
 ) -> ModelledSteps | None:
-    """The steps of stages, chain by chain in chain order; None if numbers are too large or nothing fits the memory.
+    """Return the steps of stages, chain by chain in chain order.
+
+    None if numbers are too large or nothing fits the memory.
 
     For a span the time of `device` counts; without one, the time of the only chain from its first forward on.
     """
@@ -88,7 +90,7 @@ def _kept_steps(problem: Problem, paths: Paths, stages: Sequence[int], device: i
 
 
 def longest_of_all(problem: Problem) -> int:
-    """No fewer ticks than all kept passes take one after the other, whichever stages are kept."""
+    """Return an upper bound on the ticks of all modelled passes in sequence, for any set of modelled stages."""
     paths, found = Paths(problem), 0
     for chain in by_chain(problem, range(problem.placement.stages)):
         every = [*_way(chain)]
@@ -100,12 +102,14 @@ def longest_of_all(problem: Problem) -> int:
 
 
 def _way(stages: Sequence[int]) -> list[Step]:
-    """Down the kept stages of a chain and back."""
+    """Return the steps of a micro-batch on the modelled stages of a chain: forwards, then gradients in reverse
+    order.
+    """
     return [*(Step(stage, True) for stage in stages), *(Step(stage, False) for stage in reversed(stages))]
 
 
 def _on_the_way(paths: Paths, every: Sequence[Step]) -> tuple[Numbers, Numbers]:
-    """Earliest start and end of each step of a micro-batch, from the start of its first forward."""
+    """Return the earliest start and end of each step of a micro-batch, from the start of its first forward."""
     back = [0 if one.forward else paths.forward[one.stage] + paths.round_trip[one.stage] for one in every]
     starts = int64_array([paths.head[one.stage] for one in every]) + back
     least = [(paths.forward if one.forward else paths.gradient)[one.stage] for one in every]
@@ -113,7 +117,10 @@ def _on_the_way(paths: Paths, every: Sequence[Step]) -> tuple[Numbers, Numbers]:
 
 
 def _outside_of_blocks(problem: Problem, every: Sequence[Step], stages: Sequence[int]) -> tuple[Numbers, Numbers]:
-    """Ticks of each step, and of a backward's deferrable part; less if a stage not modelled may overlap it."""
+    """Return the ticks of each step, and of a backward's deferrable part.
+
+    Less if a stage not modelled may overlap it.
+    """
     placement, kept = problem.placement, set(stages)
     others = [set(placement.stages_of[placement.stage_device[one.stage]]) - kept for one in every]
     own = [durations(problem, one.stage, sorted(mates)) for one, mates in zip(every, others, strict=True)]
@@ -123,7 +130,7 @@ def _outside_of_blocks(problem: Problem, every: Sequence[Step], stages: Sequence
 
 
 def _blocks(problem: Problem, every: Sequence[Step]) -> Numbers:
-    """By the step of a forward and that of a gradient, the ticks of their block; -1 where there is none."""
+    """Return the ticks of the block of each forward step (row) and gradient step (column); -1 where there is none."""
     where, found = problem.placement.stage_device, np.full((len(every), len(every)), NONE, np.int64)
     for n, one in enumerate(every):
         for g, other in enumerate(every):
@@ -134,10 +141,10 @@ def _blocks(problem: Problem, every: Sequence[Step]) -> Numbers:
 
 
 def _digits(first: Numbers, last: Numbers, microbatches: Numbers, most: Numbers) -> tuple[Numbers, Numbers | None]:
-    """The base of the digit of each step, and by how much it raises a key; None where keys grow too large.
+    """Return the base of each step's digit in a state's key and its addition to the key; None for keys too large.
 
-    The digit of a step says how many in flight have done it; of one that ends a chain, how many have, but for the first
-    chain, as the number of steps done says that.
+    The digit of a step counts the micro-batches in flight that have done it; that of a chain's last step those that
+    have done it, except for the first chain, where the number of steps done implies it.
     """
     number = np.arange(len(first))
     base = [1 if n == last[0] else int((microbatches if n == last[n] else most)[n]) + 1 for n in number]
@@ -152,7 +159,9 @@ def _digits(first: Numbers, last: Numbers, microbatches: Numbers, most: Numbers)
 
 
 def _of_a_chain_there(every: Sequence[Step], device: Numbers, first: Numbers, takes: Numbers) -> dict[str, Numbers]:
-    """For each step, its chain's last forward on the step's device, and the memory of the chain's forwards there."""
+    """Return for each step its chain's last forward on the step's device, and the memory of the chain's forwards
+    there.
+    """
     forward, down = np.zeros(len(every), np.int64), np.array([one.forward for one in every])
     whole = np.zeros(len(every), np.int64)
     for n in range(len(every)):
@@ -162,12 +171,14 @@ def _of_a_chain_there(every: Sequence[Step], device: Numbers, first: Numbers, ta
 
 
 def _behind(paths: Paths, step: Step, device: int | None) -> int:
-    """From the end of the gradient of a stage until its chain's first stage has nothing left, where that counts."""
+    """Return the least time from the end of a stage's gradient to the end of its chain, where that counts."""
     return paths.tail(step.stage) if device is None else NOTHING
 
 
 def _reach(device: Numbers, starts: Numbers, before: Numbers, last: Numbers, devices: int) -> Numbers:
-    """From the end of the step before each to the next one of each device, itself among them."""
+    """Return the least time from the end of the step before each step to the next step of each device, itself
+    included.
+    """
     found = np.full((len(device), devices), NEVER // 2, np.int64)
     for n, end in enumerate(last):
         for one in range(devices):

@@ -1,7 +1,7 @@
-"""The next steps possible in a state: a step, or a forward and a gradient of one device as a block. Compiled.
+"""Moves possible in a state: a step, or a forward and a gradient of one device as a block. Compiled.
 
-A state is the number of micro-batches that have done each step. So a step has at most one micro-batch for which it may
-be next, the oldest of each chain that has reached it.
+A state is the number of micro-batches that have done each step. So a step is possible for at most one micro-batch, the
+oldest of its chain that has reached it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _NOT_NEXT = -2
 
 @compiled
 def most_moves(blocks: Numbers) -> tuple[int, int]:
-    """The largest number of steps, and of blocks, that may be next."""
+    """Return the largest numbers of steps and of blocks that may be possible in a state."""
     found = 0
     for step in range(len(blocks)):
         for gradient in range(len(blocks)):
@@ -28,10 +28,13 @@ def most_moves(blocks: Numbers) -> tuple[int, int]:
 
 @inner
 def moves_from(key: int, steps: Steps, done: int, ran: Numbers, pending: Numbers, moves: Numbers) -> int:
-    """Fill in how many have done each step, of `done` steps in all, and what may be next; how many moves that are.
+    """Fill `ran` with the micro-batches that have done each step, and `moves` with the possible moves.
 
-    A move is a step, and the gradient in a block with it or -1. `pending` is how many weight passes of its device may
-    wait when a step starts; -1 where memory does not say, -2 where it may not be next.
+    Returns their number.
+
+    `done` is the number of steps done in all. A move is a step, and the gradient in a block with it or -1. `pending` is
+    filled with the number of weight passes of the device that may be pending when the step starts; -1 without limit, -2
+    if the step is not possible.
     """
     count, found = len(ran), 0
     _fill_in(key, steps, done, ran)
@@ -51,7 +54,7 @@ def moves_from(key: int, steps: Steps, done: int, ran: Numbers, pending: Numbers
 
 @inlined
 def _fill_in(key: int, steps: Steps, done: int, ran: Numbers) -> None:
-    """Number of micro-batches that have done each step: those in flight and those completed."""
+    """Fill `ran` with the number of micro-batches that have done each step, in flight or completed."""
     for step in range(len(ran)):
         ran[step] = key % steps.base[step]
         key //= steps.base[step]
@@ -66,10 +69,12 @@ def _fill_in(key: int, steps: Steps, done: int, ran: Numbers) -> None:
 
 @inlined
 def _may_wait(step: int, ran: Numbers, steps: Steps) -> int:
-    """Pending weight passes allowed at a step; `_NOT_NEXT` if no micro-batch has arrived or memory does not admit it.
+    """Return the weight passes that may be pending at a step.
 
-    Nor may it be next if memory would not admit after it the remaining forwards of the oldest micro-batch there: memory
-    of younger ones of its chain is in use until its gradients have run.
+    `_NOT_NEXT` if no micro-batch has arrived or memory forbids it.
+
+    Memory also forbids it if afterwards the remaining forwards of the oldest micro-batch there would not fit: memory of
+    younger ones of its chain is in use until its gradients have run.
     """
     device, takes, first = steps.device[step], steps.takes[step], steps.first[step]
     if step == first:
@@ -96,9 +101,9 @@ def _may_wait(step: int, ran: Numbers, steps: Steps) -> int:
 
 @inlined
 def slack_of(step: int, pending: int, ran: Numbers, steps: Steps) -> int:
-    """Ticks of weight passes that may be pending when a step starts, of so many that hold memory; -1 without limit.
+    """Return the ticks of weight passes that may be pending when a step starts; -1 without limit.
 
-    Those that hold none yet may be pending besides.
+    `pending` is the number that may occupy memory; weight passes that occupy none yet may be pending in addition.
     """
     if pending < 0:
         return -1
@@ -122,7 +127,7 @@ def none_owned(ran: Numbers, steps: Steps) -> bool:
 
 @inlined
 def is_over_with(step: int, gradient: int, ran: Numbers, steps: Steps) -> bool:
-    """True if after this move all steps have run, or all of the device whose time counts."""
+    """True if after this move all steps have run, or all those of the device whose time counts."""
     for n in range(len(ran)):
         now = ran[n] + (n in (step, gradient))
         if steps.owner in (NONE, steps.device[n]) and now < steps.microbatches[n]:
@@ -132,9 +137,11 @@ def is_over_with(step: int, gradient: int, ran: Numbers, steps: Steps) -> bool:
 
 @inner
 def fill_waiting(ran: Numbers, steps: Steps, waiting: Numbers) -> int:
-    """Fill in the steps that are left, and which times of a label are those of micro-batches that come to each next.
+    """Fill `waiting` with the steps left and the range of label times of micro-batches that arrive at each.
 
-    None for the first step of a chain. How many steps.
+    Returns their number.
+
+    The range is empty for the first step of a chain.
     """
     found = 0
     for step in range(len(ran)):
@@ -155,7 +162,7 @@ def _pending(key: int, steps: Steps, done: int, pending: Numbers) -> None:
 
 
 def may_wait(steps: Steps, ran: Sequence[int], step: int) -> int:
-    """Number of weight passes that may be pending when a step starts; -1 without limit, -2 if it may not be next.
+    """Return the weight passes that may be pending when a step starts; -1 without limit, -2 if it is not possible.
 
     `ran` is the number of micro-batches that have done each step, of one chain.
     """

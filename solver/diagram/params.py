@@ -1,4 +1,4 @@
-"""Parameters of decision diagrams: how wide they are, how much work and memory they take, which values are tried."""
+"""Parameters of decision diagrams: their width, limits on work and memory, and the thresholds that are tried."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class DiagramParams:
-    """Parameters shared by all decision-diagram bounds and by what uses their completion bounds."""
+    """Parameters shared by all decision-diagram bounds and by the searches that use their completion bounds."""
 
     width: int = tuned(
         512, "labels of a state", 1, 100_000,

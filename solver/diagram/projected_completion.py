@@ -1,9 +1,9 @@
 """Completion bounds from smaller diagrams: cost-to-go over few stages, looked up for orders over more stages.
 
-An order over more stages contains an order over fewer of them. What remains after that one remains after the whole
-order: its micro-batches have come equally far on the fewer stages, and the time that has passed since is subtracted.
-A backward pass over many stages has millions of states; one over few of them prunes nearly as many labels. Of several
-smaller diagrams each must admit an order for it to go on.
+An order over more stages contains an order over fewer of them. The cost-to-go of the latter is also one of the whole
+order: its micro-batches have done the same steps on the fewer stages, and the time that has passed since is subtracted.
+A backward pass over many stages has millions of states; one over few of them prunes nearly as many labels. With several
+smaller diagrams, each must admit an order for it to be continued.
 """
 
 from __future__ import annotations
@@ -23,22 +23,23 @@ from solver.diagram.steps import NEVER, NONE, NOTHING, ModelledSteps, Numbers, S
 
 
 class SmallerDiagram(NamedTuple):
-    """Kept stages, and what remains after each of their states."""
+    """Modelled stages, and the completion rows of each of their states, layer by layer."""
 
     kept: ModelledSteps
     rest: Sequence[CompletionRows]
 
 
 class ProjectedCompletions(NamedTuple):
-    """States of smaller diagrams with their completion rows, and the mapping from states of the larger diagram to them.
+    """Completion rows of smaller diagrams, and the mapping of states of the larger diagram to their states.
 
-    Arrays by smaller diagram, and by step or device of the larger one. By step: its addition to the `key` of the
-    smaller state, and whether it is one of its steps (`own`); for micro-batches that did this step last, the place of
-    their times in a row (`slot`, -1 if they are not between steps of the smaller diagram), the chain's `last` step
-    there, and how long after the last own step this one ends (`gone`). By device: the place in a row of its earliest
-    start (`free`), or -1, and of its time with all work done (`whole`), or -1 if other stages of the device are
-    modelled: then it can start no later than that (`late`). States of diagram n after m of its `all` steps are those
-    from `layer[since[n] + m]` on, with at most `most` rows each from `first` on.
+    Arrays have a row for each smaller diagram, and a column for each step or device of the larger one. By step: its
+    addition to the `key` of the smaller state, and 1 if it is a step there too (`own`); for micro-batches that did this
+    step last, the place of their times in a row (`slot`, -1 if they are not between steps of the smaller diagram), the
+    chain's `last` step there, and the time from the end of the last own step to the end of this one (`gone`). By
+    device: the place in a row of its earliest start (`free`), or -1, and of its time with all work done (`whole`), or
+    -1 if other stages of the device are modelled: then that time is in `late`, and the device can start no later.
+    States of diagram n after m of its `all` steps are those from `layer[since[n] + m]` on, with at most `most` rows
+    each from `first` on.
     """
 
     key: Numbers
@@ -62,16 +63,16 @@ _BY_STEP, _BY_DEVICE = ("key", "own", "slot", "last", "gone"), ("free", "whole",
 
 
 def _column(name: str, ways: Sequence[dict[str, list[int]]], many: int) -> Numbers:
-    """A named entry as one row of `many` numbers per smaller diagram."""
+    """Return a named entry as an array with a row of `many` numbers for each smaller diagram."""
     return int64_array([way[name] for way in ways], LARGEST_KEY if name == "key" else LARGEST).reshape(len(ways), many)
 
 
 def projected_completions(
     problem: Problem, kept: ModelledSteps, by: Sequence[SmallerDiagram], most: int = 1
 ) -> ProjectedCompletions:
-    """By what remains after each state of the same or some of the stages that are kept; by none: they say nothing.
+    """Return the completion bounds for the larger diagram `kept` from smaller ones over some of its stages.
 
-    Of so many rows a state at most.
+    At most `most` rows are used for each state. An empty `by` gives bounds that exclude nothing.
     """
     ways = [_by_step(kept, one.kept) | _by_device(problem, kept, one.kept) for one in by]
     wide = {name: len(kept.passes) for name in _BY_STEP} | {name: len(kept.steps.room) for name in _BY_DEVICE}
@@ -93,7 +94,7 @@ def projected_completions(
 
 
 def _by_step(kept: ModelledSteps, fewer: ModelledSteps) -> dict[str, list[int]]:
-    """The mapping of a larger diagram's steps to a smaller one's state and times."""
+    """Return the mapping of a larger diagram's steps to a smaller one's state and times."""
     steps, own = kept.steps, fewer.steps
     numbers = {kept.passes.index(one): number for number, one in enumerate(fewer.passes)}
     found: dict[str, list[int]] = {name: [] for name in _BY_STEP}
@@ -110,7 +111,7 @@ def _by_step(kept: ModelledSteps, fewer: ModelledSteps) -> dict[str, list[int]]:
 
 
 def _by_device(problem: Problem, kept: ModelledSteps, fewer: ModelledSteps) -> dict[str, list[int]]:
-    """And by what devices have come to."""
+    """Return the mapping of a larger diagram's devices to a smaller one's times."""
     where, few, slots = problem.placement.stage_device, devices_of(problem, fewer.stages), fewer.steps.slots
     found: dict[str, list[int]] = {name: [] for name in _BY_DEVICE}
     for device in devices_of(problem, kept.stages):
@@ -126,11 +127,12 @@ def _by_device(problem: Problem, kept: ModelledSteps, fewer: ModelledSteps) -> d
 def look_ahead(
     ways: Numbers, until: Numbers, follows: Numbers, ran: Numbers, guides: ProjectedCompletions, steps: Steps
 ) -> bool:
-    """Fill in the completion rows of a state, diagram by diagram; `until` has where the rows of each end.
+    """Fill `ways` with the completion rows of a state, diagram by diagram; `until` has the end of each diagram's rows.
 
-    `follows` becomes the minimum over all of them. Nothing follows where the fewer stages have run all: then a later
-    step of others may have started after the end that is counted. False if a smaller diagram has no such state, or no
-    row for it: on its stages no order that memory admits gets there and to an end in time.
+    `follows` becomes the maximum over the diagrams of the minimum over their rows. A diagram whose steps have all run
+    gives no bound, since a later step of other stages may start after the end that it counts. Returns False if a
+    smaller diagram has no such state, or no row for it: on its stages no order that memory admits gets there and to an
+    end in time.
     """
     found, size = 0, len(follows)
     for time in range(size):
@@ -162,7 +164,7 @@ def look_ahead(
 
 @inlined
 def _fill_in(way: Numbers, row: Short, guide: int, ran: Numbers, guides: ProjectedCompletions, steps: Steps) -> None:
-    """The completion of each time of the larger label, from a row of a smaller diagram."""
+    """Fill `way` with the completion of each time of the larger label, from a row of a smaller diagram."""
     devices = len(steps.room)
     for time in range(len(way)):
         way[time] = NOTHING
@@ -201,7 +203,7 @@ def fits(label: Numbers, ways: Numbers, until: Numbers, value: int) -> bool:
 
 @inlined
 def may_end_below(label: Numbers, follows: Numbers, value: int) -> bool:
-    """True if no time plus its completion reaches the threshold."""
+    """True if no time of the label plus its completion reaches the threshold."""
     for time in range(len(label)):  # noqa: SIM110 - Numba compiles no generator
         if label[time] + follows[time] >= value:
             return False

@@ -22,10 +22,10 @@ _AT_ONCE = 32
 
 @compiled
 def reduced(keys: Numbers, labels: Numbers, width: int) -> tuple[Numbers, Numbers, Numbers, bool]:
-    """The keys of labels sorted by key, where those of each begin, and the labels that stay; whether any were merged.
+    """Return states, the first label of each, the labels that stay, and True if any were merged; input sorted by key.
 
-    The `width` first by their sums, then as words in a dictionary, stay; each other one makes the one that it is least
-    below earlier.
+    Of each state the first `width` labels stay, by sum and then lexicographically. Each other label is merged into the
+    one that it lowers least.
     """
     states, first = np.empty(len(keys), np.int64), np.zeros(len(keys) + 1, np.int64)
     kept, words = np.empty_like(labels), np.empty(len(keys), np.int64)
@@ -45,9 +45,9 @@ def reduced(keys: Numbers, labels: Numbers, width: int) -> tuple[Numbers, Number
 
 @compiled
 def append_reduced(labels: Numbers, width: int, kept: Numbers, total: int, words: Numbers) -> int:
-    """Append what stays of the labels of one state, the first `width` with what is merged into them.
+    """Append the labels of one state that stay to `kept`, the first `width` with those merged into them.
 
-    How many labels there are then, with those that were merged. `words` is room to work in.
+    Returns the number of labels in `kept`, including those merged. `words` is working space.
     """
     begin, count = total, len(labels)
     if count == 1:
@@ -70,7 +70,7 @@ def append_reduced(labels: Numbers, width: int, kept: Numbers, total: int, words
 
 @compiled
 def _in_turn(sums: Numbers) -> Numbers:
-    """The numbers of labels by their sums, then as they come: by one number each, which is faster, if that fits."""
+    """Return the indices of labels sorted by sum, ties in their order."""
     count, more = len(sums), sums - sums.min()
     if more.max() < _LONGEST // count:
         return np.sort(more * count + np.arange(count)) % count
@@ -85,9 +85,9 @@ def _copy(label: Numbers, place: Numbers) -> None:
 
 @compiled
 def _words(labels: Numbers) -> tuple[Numbers, Numbers, int]:
-    """A word of each label, and its sum; and the bits that all words leave free, one above the bits of each time.
+    """Return a word and the sum of each label, and the bits that all words leave free, one above the bits of each time.
 
-    Times that all labels share have none; where there are very many times, the last ones have none either.
+    Times that all labels share have no bits; where there are very many times, the last ones have none either.
     """
     count, size = labels.shape
     least, most, sums = labels[0].copy(), labels[0].copy(), np.zeros(count, np.int64)
@@ -114,7 +114,7 @@ def _words(labels: Numbers) -> tuple[Numbers, Numbers, int]:
 
 @compiled
 def _one_below(label: Numbers, word: int, free: int, kept: Numbers, words: Numbers) -> bool:
-    """True if one of these labels dominates; of `word` the free bits are set, which stay if none is larger."""
+    """True if one of the kept labels dominates `label`; `word` is its word with the free bits set."""
     for since in range(0, len(words), _AT_ONCE):
         until = min(len(words), since + _AT_ONCE)
         if _some_word_below(words[since:until], word, free):
@@ -135,7 +135,7 @@ def _some_word_below(words: Numbers, word: int, free: int) -> bool:
 
 @compiled
 def _merge(kept: Numbers, width: int) -> None:
-    """Make of the first ones those that each further one is least below as early as that."""
+    """Merge each label beyond the first `width` into the one of those that it lowers least."""
     stay, below_by = np.ascontiguousarray(kept[:width].T), np.empty(width, np.int64)
     for other in range(width, len(kept)):
         for one in range(width):
@@ -150,7 +150,7 @@ def _merge(kept: Numbers, width: int) -> None:
 
 @compiled
 def _sorted(labels: Numbers) -> Numbers:
-    """The numbers of the labels by sum, then as words in a dictionary."""
+    """Return the indices of the labels sorted by sum, then lexicographically."""
     sums = np.zeros(len(labels), np.int64)
     for label in range(len(labels)):  # Numba takes seconds to compile a sum along an axis
         for time in range(labels.shape[1]):

@@ -1,4 +1,4 @@
-"""Delay of all labels over some rounds, by which many rounds can be skipped."""
+"""Repetition in a decision diagram: the delay of all labels over some rounds, by which many rounds can be skipped."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class RepetitionParams:
-    """Rounds of a diagram, each with every step once, after which many are skipped."""
+    """Rounds of a diagram (each has every step once) after which further rounds are skipped."""
 
     rounds: int = tuned(96, "rounds compiled before", 8, 10_000)
     lengths: tuple[int, ...] = tuned(
@@ -28,11 +28,11 @@ ROUNDS = _PARAMS.rounds
 
 
 def skip(rounds: Sequence[Layer], steps: Steps, most: int) -> tuple[int, int]:
-    """Number of rounds to skip, at most `most`, and by how much every label is later after them.
+    """Return the number of rounds to skip, at most `most`, and the ticks by which every label is later after them.
 
     If after c rounds every label of a state is later by d or more than one that the state had before, it is so after
     each c further rounds: steps are monotone, and merging only makes labels earlier. The c with the largest delay per
-    round is taken.
+    round is used.
     """
     found = [
         (_delay(rounds[-1 - back], rounds[-1], steps), back)
@@ -47,7 +47,7 @@ def skip(rounds: Sequence[Layer], steps: Steps, most: int) -> tuple[int, int]:
 
 
 def _delay(before: Layer, after: Layer, steps: Steps) -> int:
-    """Least delay of each label against some earlier label of the same state; 0 if a state had none."""
+    """Return the least delay of each label against some earlier label of the same state; 0 if a state had none."""
     places = {int(key): n for n, key in enumerate(before.keys)}
     delay: int | None = None
     for n, key in enumerate(after.keys):

@@ -2,10 +2,10 @@
 
 Micro-batches of a chain are identical. If their numbers are exchanged on each stage by the order in which they run
 there, precedences still hold: the k-th forward of a stage ends before the k-th one of the next stage starts, and so do
-the gradients. So on every stage they run in order, and an order of steps says how many have done each, which leaves the
-memory of a device, shared by its chains, as it was at every step; a block of a forward and a gradient, of one chain or
-two, keeps its place. If a stage that is left out is put on a device of its own with unlimited memory, every schedule
-stays feasible: such stages are delays, and so are the paths to a chain's first step and from its last.
+the gradients. So on every stage they run in order, and an order of steps gives how many have done each, which leaves
+the memory of a device, shared by its chains, as it was at every step; a block of a forward and a gradient, of one chain
+or two, keeps its place. If a stage that is not modelled is put on a device of its own with unlimited memory, every
+schedule stays feasible: such stages are delays, and so are the paths to a chain's first step and from its last.
 """
 
 from __future__ import annotations
@@ -24,22 +24,24 @@ NEVER, NOTHING = 1 << 62, -(1 << 29)
 
 
 class Steps(NamedTuple):
-    """The steps of micro-batches along the modelled stages of their chain, forwards and back, chain by chain.
+    """Steps of micro-batches along the modelled stages of their chain, forwards and back, chain by chain.
 
     By step: the number of its `device`, its `ticks` outside of blocks, the deferrable ticks of a backward after its
     gradient (`later`), the `lag` from the end of the previous step, or from time 0, and the memory it `takes`, negative
     if it is released; the `first` and the `last` step of its chain, the chain's last `forward` on the device, and the
     memory of a `whole` micro-batch of it there; the number of `microbatches` of the chain, the largest number
     `in_flight` between its first and last step, and where their times begin in a label (`slot`); the least time after
-    the last step (`behind`). The weight pass of a gradient holds memory from the gradient `holder` on, which is itself,
-    or a later one of a chain whose stages are tasks. `reach[n, d]` is the least time from the end of the step before n
-    to a step on device d, half of `NEVER` if none follows; `blocks[n, g]` are the ticks of a forward and a gradient in
-    one block, or -1. In the key of a state a step has a digit of a `base`, and raises the key by `raises`.
+    the last step (`behind`). The weight pass of a gradient occupies memory from the gradient `holder` on, which is
+    itself, or a later one of a chain whose stages are tasks. `reach[n, d]` is the least time from the end of the step
+    before n to a step on device d, half of `NEVER` if none follows; `blocks[n, g]` are the ticks of a forward and a
+    gradient in one block, or -1. In the key of a state a step has a digit of a `base`, and raises the key by `raises`.
 
-    By device: its `room`, -1 without limit; the least memory of a `waiting` weight pass, the `longest` of those that
-    hold memory together, and whether the end of its work `counts`. With an `owner`, else -1, times count from the first
-    start on that device, which is 0, and passes before it may have ended at `past` or earlier. `early` where some
-    weight passes hold no memory at first.
+    By device: its `room`, -1 without limit; the least memory of a `waiting` weight pass, the `longest` total of those
+    that occupy memory together, and 1 if the end of its work `counts`.
+
+    With an `owner`, else -1, times count from the first start on that device, which is 0, and passes before it may have
+    ended at `past` or earlier. `slots` is the number of times in a label before those of devices. `early` if some
+    weight passes occupy no memory at first.
     """
 
     device: Numbers
@@ -78,9 +80,10 @@ class Step(NamedTuple):
 
 
 class ModelledSteps(NamedTuple):
-    """The kept stages, whose span counts, if that of a device, the steps, and when a micro-batch alone `ends` each.
+    """The steps of the modelled stages; `device` is the one whose span counts, None for the makespan.
 
-    Each step is one of the `passes`. `joint` where weight passes of several stages hold memory together.
+    `passes` has the pass of each step, and `ends` the end of each step of a micro-batch alone. `joint`: weight passes
+    of several stages occupy memory together.
     """
 
     stages: tuple[int, ...]
@@ -92,15 +95,15 @@ class ModelledSteps(NamedTuple):
 
 
 def without_blocks(steps: Steps) -> Steps:
-    """The same, where no block is formed."""
+    """Return the steps without blocks."""
     return steps._replace(blocks=np.full_like(steps.blocks, NONE))
 
 
 def longest_of(steps: Steps) -> int:
-    """The ticks of all passes one after the other; a block may take longer than both of its passes."""
+    """Return the ticks of all passes in sequence; a block may take longer than both of its passes."""
     return ticks_of_all(steps.ticks, steps.later, steps.lag, steps.blocks, steps.microbatches)
 
 
 def ticks_of_all(ticks: Numbers, later: Numbers, lag: Numbers, blocks: Numbers, microbatches: Numbers) -> int:
-    """The same, of steps not built yet."""
+    """Return the ticks of all passes in sequence, for arrays by step as in `Steps`."""
     return int(((ticks + later + lag + blocks.max(axis=1).clip(min=0)) * microbatches).sum())

@@ -1,8 +1,8 @@
 """Threshold bounds on some devices of a chain, or on the stages of one device and some others.
 
-If devices have several stages, two devices have too many orders of steps. So the stages of one device are modelled
-with one or two others of the chain. Memory of the device limits the micro-batches away from it, the other stages bound
-their return. Their diagrams then give completion bounds for larger ones, with many labels per state.
+If devices have several stages, two devices have too many orders of steps. So the stages of one device are modelled with
+one or two others of the chain. Memory of the device limits the micro-batches away from it, the other stages bound their
+return. Their diagrams then give completion bounds for larger ones, with many labels per state.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from solver.diagram.threshold_search import ThresholdSearch
 
 
 def bounds_of_devices(search: ThresholdSearch) -> Iterator[Certificate]:
-    """Above what is proved, up to the value of a schedule: each above those before, in ticks.
+    """Yield certificates of increasing value on the first device of a chain and others at even intervals.
 
-    On the first device of a chain and others in even steps. Nothing where the problem is no pipeline.
+    They lie between the proved bound and a schedule's value. Nothing is yielded for passes of several tasks.
     """
     problem = search.problem
     if problem.view is None:
@@ -36,9 +36,9 @@ def bounds_of_devices(search: ThresholdSearch) -> Iterator[Certificate]:
 
 
 def bounds_of_stages(search: ThresholdSearch, device: int) -> Iterator[Certificate]:
-    """Threshold bounds on all stages of one device with, one after the other, the stages that prove most with them.
+    """Yield threshold bounds on all stages of one device with further stages, one after the other, that improve most.
 
-    While a micro-batch is at later stages, the device keeps its activation; so the last stages prove most.
+    While a micro-batch is at later stages, the device keeps its activation, so the last stages are tried first.
     """
     problem = search.problem
     if problem.view is None:
@@ -60,10 +60,10 @@ def bounds_of_stages(search: ThresholdSearch, device: int) -> Iterator[Certifica
 
 
 def bounds_of_more_stages(search: ThresholdSearch, stages: tuple[int, ...]) -> Iterator[Certificate]:
-    """Threshold bounds with further stages, for which smaller diagrams give completion bounds.
+    """Yield threshold bounds on `stages` and further ones, with completion bounds from the diagram of `stages`.
 
-    First with the stage after those of the device, then with each other stage, and with the best of these again with
-    each remaining stage.
+    First the stage after those of the device is added, then each other stage, and to the best of these each remaining
+    stage.
     """
     problem = search.problem
     if problem.view is None:
@@ -103,14 +103,17 @@ def _with(chain: Sequence[int], stages: Sequence[int], more: int) -> tuple[int, 
 
 
 def _with_one_more(chain: Sequence[int], stages: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """The stages with each further stage of the chain, the last one first."""
+    """Yield the stages with each further stage of the chain added, the last one first."""
     for stage in reversed(chain[chain.index(stages[0]) :]):
         if stage not in stages:
             yield _with(chain, stages, stage)
 
 
 def _behind(problem: Problem, chain: Sequence[int], stages: Sequence[int]) -> int | None:
-    """The stage after those of a device that has several of them; it shows the long-run loss of few micro-batches."""
+    """Return the stage after the last one of a device with several of `stages`; None if there is none.
+
+    With it the diagram shows the loss over many rounds that few micro-batches in flight cause.
+    """
     where = problem.placement.stage_device
     for last, after in zip(reversed(chain[:-1]), reversed(chain), strict=False):
         several = sum(where[stage] == where[last] for stage in stages) > 1

@@ -30,9 +30,9 @@ Open = Callable[[], tuple[float, float]]
 
 
 class ThresholdSearch:
-    """The bound proved so far, up to the value of a schedule, in ticks.
+    """Search of thresholds between the bound proved so far and the value of a schedule (`open_ticks`), in ticks.
 
-    Also the number of labels that may still be looked at (`work`), and of numbers that may be stored at once.
+    `work` is the number of labels that may still be looked at, `numbers` that of integers that may be stored at once.
     """
 
     def __init__(
@@ -51,22 +51,25 @@ class ThresholdSearch:
 
     @property
     def between(self) -> tuple[int, int]:
-        """The proved bound, and the value of a schedule."""
+        """The bound proved so far, and the value of the best schedule known, in whole ticks."""
         proved, known = self._open()
         return max(self._best, ceil(proved)), ceil(known)
 
     @property
     def over(self) -> bool:
-        """True if the bound is tight, or the work used up."""
+        """True if the bound is tight, the work is used up, or the search is stopped."""
         proved, known = self.between
         return self.work <= 0 or proved >= known or self.stop.is_set()
 
     def kept(self, stages: Sequence[int], owner: int | None) -> ModelledSteps | None:
-        """The steps of stages; None where numbers are too large."""
+        """Return the steps of the modelled stages; None where numbers are too large."""
         return modelled_steps(self.problem, self.paths, stages, owner)
 
     def guiding(self, stages: Sequence[int], owner: int | None) -> SmallerDiagram | None:
-        """A pass backwards over some stages; None where it has too many numbers, or after a stop."""
+        """Return the completion bounds of a backward pass over some stages.
+
+        None if too many numbers, or after a stop.
+        """
         kept = self.kept(stages, owner)
         if kept is None or numbers_of(kept) > DIAGRAMS.completion_numbers * self.numbers:
             return None
@@ -79,9 +82,10 @@ class ThresholdSearch:
     def certificates(
         self, kept: ModelledSteps, by: Sequence[SmallerDiagram], step: int, shortest: int, rows: int | None = None
     ) -> Iterator[Certificate]:
-        """Increasing certificates: thresholds grow by `step` ticks at first, and by no less than the shortest step.
+        """Yield increasing certificates; thresholds grow by `step` ticks at first, and by no less than `shortest`.
 
-        With `rows`, each smaller diagram computes for each threshold up to that many completion rows per state again.
+        With `rows`, each smaller diagram in `by` computes for each threshold up to that many completion rows per state
+        again.
         """
         own = projected_completions(self.problem, kept, by if rows is None else ())
 
@@ -108,18 +112,18 @@ class ThresholdSearch:
                 yield certificate_of(self.problem, kept, found.ticks, self._width, found.below, guide, rows)
 
     def step(self, share: int = DIAGRAMS.value_step) -> int:
-        """From a value to the next one at first."""
+        """Return the first step between thresholds: 1 / `share` of the open gap, at least one tick."""
         proved, known = self.between
         return max(1, (known - proved) // share)
 
     def shortest(self) -> int:
-        """The least of them."""
+        """Return the shortest step between thresholds, in ticks."""
         return max(1, self.step() // DIAGRAMS.shortest_value_step)
 
     def _below(
         self, by: SmallerDiagram, value: int, rows: int, work: int, numbers: int
     ) -> tuple[SmallerDiagram | None, int]:
-        """A smaller diagram with up to `rows` completion rows per reached state that may end before V, and the work."""
+        """Return a smaller diagram with up to `rows` completion rows per state that may end before V, and the work."""
         reached, own = list[Labels](), projected_completions(self.problem, by.kept, [by])
         least = least_end(by.kept.steps, self._width, work, self.stop, own, value, reached=reached)
         if least.ticks is None:

@@ -1,4 +1,4 @@
-"""Thresholds between the proved bound and a schedule's value, one after the other; a lower one needs fewer orders."""
+"""Sequence of thresholds between the proved bound and a schedule's value; a lower threshold needs fewer orders."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from solver.diagram.params import DIAGRAMS
 
 
 class Refuted(NamedTuple):
-    """The bound proved, the threshold before which orders were followed, and the number of labels looked at."""
+    """The bound proved, the threshold `below` before which orders were followed, and the number of labels looked at."""
 
     ticks: int
     below: int
@@ -25,7 +25,7 @@ def refuted_thresholds(
     work: int,
     stop: Event,
 ) -> Iterator[Refuted]:
-    """The bound proved with each threshold, in ticks, from the proved bound up to a schedule's value (`between`).
+    """Yield the bound proved with each threshold, in ticks, from the proved bound up to a schedule's value (`between`).
 
     `least_below` takes a threshold and half of the remaining work; if that is too little, a lower threshold is tried.
     `steps` are the first step between thresholds, and the shortest one tried.

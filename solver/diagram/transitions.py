@@ -1,6 +1,6 @@
 """Transition of a label by a step or a block, compiled without reference counts, since it is called for each label.
 
-A label says how early a state can be reached: by chain the end of the last step of each micro-batch in flight, oldest
+A label gives how early a state can be reached: by chain the end of the last step of each micro-batch in flight, oldest
 first, then for each device the earliest start of its next step, and its free time with all weight passes done. Steps
 are taken in the order of their starts: so no device starts anything before the last step did. A block starts when both
 of its passes may, and both end with it; its backward leaves no weight pass.
@@ -16,9 +16,12 @@ from solver.diagram.steps import NEVER, NONE, Numbers, Steps
 def take_move(
     label: Numbers, step: int, gradient: int, ran: Numbers, slack: int, before_all: bool, steps: Steps
 ) -> int:
-    """Apply a step, or a block of it with a gradient, to a label; returns the objective's end after a last step.
+    """Apply a step, or a block of it with a gradient, to a label in place.
 
-    `before_all` that counts, passes on other devices may have ended long ago, and nothing starts with it.
+    Returns the end after a chain's last step, else 0.
+
+    `before_all`: no pass of the device whose time counts has run; passes on other devices may then have ended long ago,
+    and leave the times of devices as they are.
     """
     device = steps.device[step]
     free, whole = steps.slots + device, steps.slots + len(steps.room) + device
@@ -41,7 +44,7 @@ def take_move(
 
 @inlined
 def _comes(label: Numbers, step: int, ran: Numbers, steps: Steps) -> int:
-    """Arrival of the next micro-batch at a step, without its device's availability."""
+    """Return the arrival of the next micro-batch at a step, without its device's availability."""
     if step == steps.first[step]:
         return steps.past + int(steps.lag[step])
     return int(label[steps.slot[step] + ran[step] - ran[steps.last[step]]] + steps.lag[step])
@@ -70,8 +73,8 @@ def note_end(label: Numbers, step: int, ran: Numbers, end: int, steps: Steps) ->
 def raise_times(label: Numbers, waiting: Numbers, found: int, steps: Steps) -> None:
     """Raise the times of a label to those before which nothing that is left can start anyway.
 
-    Labels that differ only in what decides nothing become equal, and so fewer have to be merged. `waiting` are the
-    steps that are left, as `moves.fill_waiting` says.
+    Labels that differ only in times that decide nothing become equal, so fewer have to be merged. `waiting` has the
+    `found` steps that are left, as filled by `moves.fill_waiting`.
     """
     slots, devices = steps.slots, len(steps.room)
     for entry in range(found):
@@ -95,7 +98,7 @@ def raise_times(label: Numbers, waiting: Numbers, found: int, steps: Steps) -> N
 
 @inlined
 def end_of(label: Numbers, back: int, steps: Steps) -> int:
-    """The end of the objective: of the devices that count, and `back`, the end after the last move."""
+    """Return the end of the objective: the maximum over devices that count and `back`, the end after the last move."""
     for device in range(len(steps.room)):
         if steps.counts[device]:
             back = max(back, label[steps.slots + len(steps.room) + device])

@@ -1,1 +1,1 @@
-"""Local search: simulated annealing over orders and modes."""
+"""Local search: simulated annealing over the orders and modes of passes."""

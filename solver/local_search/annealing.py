@@ -28,7 +28,7 @@ _NO_MODES = np.zeros(0, np.int64)
 @dataclass(frozen=True)
 @tunable
 class AnnealParams:
-    """Defaults of the simulated annealing of orders."""
+    """Default of the simulated annealing of orders."""
 
     reach: int = tuned(8, "places that a unit is moved by at most", 1, 1000)
 
@@ -37,12 +37,12 @@ ANNEALING = AnnealParams()
 
 
 class AnnealingParameters(NamedTuple):
-    """The parameters of an annealing run.
+    """Parameters of an annealing run.
 
-    Temperatures are in mean pass durations; `evenness` is the weight of the mean over devices in the energy. A unit
-    jumps over `reach` others at most, and `filling` is the share of moves that bring one from anywhere into an
-    idle time. `changing` is the share of moves that change modes, where those are open. A run that is `leaving`
-    returns the best of its second half where the first met nothing better than it began with.
+    Temperatures (first `hot`, last `cold`) are in mean pass durations; `evenness` is the weight of the mean over
+    devices in the energy. A unit jumps over at most `reach` others, and `filling` is the share of moves that bring a
+    unit from anywhere into an idle time. `changing` is the share of moves that change modes, where those are open. A
+    run that is `leaving` returns the best of its second half if the first half found nothing better than its start.
     """
 
     hot: float
@@ -54,15 +54,18 @@ class AnnealingParameters(NamedTuple):
     leaving: bool = False
 
     def in_ticks(self, mean: float) -> AnnealingParameters:
-        """With temperatures in ticks, above 0; every number of one type, so that one machine code does for all."""
+        """Return the parameters with temperatures in ticks (`mean` per pass), above 0, all numbers of one type.
+
+        One type lets one compiled version serve all calls.
+        """
         hot, cold = max(1e-6, self.hot * mean), max(1e-9, self.cold * mean)
         return self._replace(hot=hot, cold=cold, evenness=float(self.evenness), filling=float(self.filling))
 
 
 class Found(NamedTuple):
-    """The best schedule that an annealing run met, and the longest any of its devices takes from its opening.
+    """The best schedule of an annealing run and its value: the longest time of a device from its opening, in ticks.
 
-    None where the memory of its order is not safe on every timing.
+    `schedule` is None if the memory of its order is not safe for every timing.
     """
 
     value: int
@@ -82,14 +85,14 @@ class Ordered(Protocol):
 
     @property
     def room(self) -> Sequence[int | None]:
-        """The memory of each device, None where it has no limit."""
+        """Memory capacity of each device, None without a limit."""
 
 
 class Movable(Ordered, Protocol):
-    """Units whose orders are a schedule."""
+    """Interface of units whose orders are a schedule."""
 
     def schedule(self, orders: Orders, /) -> Schedule | None:
-        """The schedule of these orders."""
+        """Return the schedule of these orders; None if it is not safe."""
 
 
 def annealed(
@@ -103,9 +106,9 @@ def annealed(
     seed: int,
     halt: Array | None = None,
 ) -> tuple[int, Best] | None:
-    """The least value met in so many moves from these rows, and how; None if they cannot be run. `how` is in ticks.
+    """Return the least value in ticks met in `moves` moves from `rows`, and its orders; None if `rows` deadlock.
 
-    Rows, and costs where modes are open, change.
+    `how` has temperatures in ticks. `rows`, and `shop` where modes are open, are changed in place.
     """
     count = len(rows.place)
     joined = (_NO_MODES, _NO_MODES) if modes is None else (modes.mate.copy(), modes.of[:, FUSED].copy())
@@ -118,7 +121,7 @@ def annealed(
 
 
 class Annealer:
-    """Anneals the orders of the units of one schedule; of operations also how they are joined."""
+    """Annealing of the orders of one schedule's units; for operations also of their modes."""
 
     def __init__(self, units: Movable | Operations) -> None:
         self.units = units
@@ -143,7 +146,7 @@ class Annealer:
         seed: int,
         halt: Array | None = None,
     ) -> Found | None:
-        """The best schedule met, and its value; None if the orders given cannot be run. As `search`."""
+        """Return the best schedule met and its value; None if the given orders deadlock. Arguments as in `search`."""
         found = self.search(orders, openings, parameters, moves, seed, halt)
         return None if found is None else Found(found[0], self._schedule(found[1]))
 
@@ -156,19 +159,19 @@ class Annealer:
         seed: int,
         halt: Array | None = None,
     ) -> tuple[int, Best] | None:
-        """The least value met in so many moves from the given orders, and how; None if they cannot be run.
+        """Return the least value in ticks met in `moves` moves from the given orders, and its orders.
 
-        Setting `halt[0]` from another thread ends the run at once.
+        None in a deadlock.
 
-        `openings[d]` is the tick at which device d may start; times count from it. The same arguments give the same
-        result.
+        Setting `halt[0]` from another thread ends the run at once. `openings[d]` is the tick at which device d may
+        start; times count from it. The same arguments give the same result.
         """
         shop, modes, rows = self.arrays(orders)
         opening, how = int64_array(openings), parameters.in_ticks(self.mean)
         return annealed(shop, modes, rows, self.groups, opening, how, moves, seed, halt)
 
     def arrays(self, orders: Orders) -> tuple[Shop, Modes | None, Rows]:
-        """Arrays of one search. With open modes costs and arcs follow the current modes, so each search has a copy."""
+        """Return the arrays of one search; with open modes a copy, since costs and arcs follow the current modes."""
         rows = self.rows(orders)
         if self.modes is None or not isinstance(self.units, Operations):
             return self.shop, None, rows
@@ -186,7 +189,9 @@ class Annealer:
         return self.units.schedule(orders_of(best))
 
     def rows(self, orders: Orders) -> Rows:
-        """Orders as an array padded with -1, their lengths, and the place of every unit (-1: none); all ranks 0."""
+        """Return orders as an array padded with -1, their lengths, the place of every unit (-1: none), and ranks of
+        0.
+        """
         count = int64_array([len(order) for order in orders])
         most = np.bincount(self.shop.device, minlength=1).max()
         packed = np.full((len(orders), max(1, most)), -1, np.int64)
@@ -198,19 +203,19 @@ class Annealer:
 
 
 def orders_of(best: Best) -> Orders:
-    """The order of every device."""
+    """Return the order of every device as lists."""
     return [row[:length].tolist() for row, length in zip(best.order, best.count, strict=True)]
 
 
 def _rows(lists: list[list[tuple[int, int]]]) -> tuple[Array, Array, Array]:
-    """Lists of (unit, lag) as compressed rows."""
+    """Return lists of (unit, lag) as compressed rows: row starts, units, lags."""
     at = np.cumsum([0] + [len(one) for one in lists])
     flat = int64_array([pair for one in lists for pair in one]).reshape(-1, 2)
     return at.astype(np.int64), np.ascontiguousarray(flat[:, 0]), np.ascontiguousarray(flat[:, 1])
 
 
 def _modes(units: Operations, shop: Shop) -> Modes:
-    """Mode data of the compiled search, with the initial modes."""
+    """Return the mode data of the compiled search, with the initial modes."""
     problem, view, operations, lines = units.problem, units.problem.pipeline, units.operations, units.lines
     role = [{F: FORWARD, B: BACKWARD, W: WEIGHT}[x.role] for x in operations]
     free = [x.role is B and view.splits and not fused_is_dominated(problem, x.stage) for x in operations]
@@ -232,7 +237,7 @@ def _modes(units: Operations, shop: Shop) -> Modes:
 
 
 def _twins(shop: Shop) -> Array:
-    """For every arc among those waited for, its place among those fed, and vice versa."""
+    """Return for every arc of `waits` its index in `feeds`, and for every arc of `feeds` its index in `waits`."""
     arcs = range(len(shop.waits_for))
     waiting = np.repeat(np.arange(len(shop.device)), np.diff(shop.waits_at))
     feeding = np.repeat(np.arange(len(shop.device)), np.diff(shop.feeds_at))

@@ -19,7 +19,7 @@ from solver.local_search.propagation import SIMULATED, forget, settle_in, settle
 
 
 class Best(NamedTuple):
-    """The best orders met, with what was joined in them."""
+    """The best orders met, with the forward joined to each backward (`mate`) and fused backwards."""
 
     order: Array
     count: Array
@@ -28,7 +28,7 @@ class Best(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Working arrays of annealing: the critical path, waits on it, and the memory level after every place."""
+    """Working arrays of annealing: the critical path, idle times on it, and the memory level after every place."""
 
     path: Array
     gaps: Array
@@ -37,7 +37,7 @@ class Work(NamedTuple):
 
 @inner
 def keep(best, modes, rows):  # type: ignore[no-untyped-def]
-    """Let these orders be the best."""
+    """Copy the current orders and modes to `best`."""
     for d in range(rows.count.shape[0]):
         best.count[d] = rows.count[d]
         for k in range(rows.count[d]):
@@ -49,7 +49,10 @@ def keep(best, modes, rows):  # type: ignore[no-untyped-def]
 
 @inlined
 def propose(shop, modes, rows, start, work, critical, waiting, how):  # type: ignore[no-untyped-def]
-    """Move a unit or change a mode: the device, and the places that something left and went to; or `NOTHING`."""
+    """Draw and make one move; returns the device and the places that a unit left and went to, or `NOTHING`.
+
+    The move changes a mode, brings a unit into an idle time, or moves one along the critical path.
+    """
     if modes is not None and np.random.random() < how.changing:
         d = change_mode(shop, modes, rows, work.path, critical, how.reach)
         return (d if modes.log[0, 0] else NOTHING), 0, 0
@@ -69,7 +72,7 @@ def propose(shop, modes, rows, start, work, critical, waiting, how):  # type: ig
 
 @inlined
 def make_move(shop, modes, rows, times, work, groups, critical, waiting, how):  # type: ignore[no-untyped-def]
-    """Make a move of any kind."""
+    """Make a random move of any kind and return it as `Move`, with the test of its memory."""
     if groups.shape[0] > 1 and np.random.random() < EXCHANGING:
         one, other = draw_pair(groups)
         exchange(shop, rows, groups[one], groups[other])
@@ -85,7 +88,7 @@ def make_move(shop, modes, rows, times, work, groups, critical, waiting, how):  
 
 @inlined
 def withdraw(shop, modes, rows, groups, move):  # type: ignore[no-untyped-def]
-    """Take a move back."""
+    """Undo a move."""
     if move.d == EXCHANGE:
         exchange(shop, rows, groups[move.source], groups[move.target])
     elif modes is None:
@@ -96,7 +99,7 @@ def withdraw(shop, modes, rows, groups, move):  # type: ignore[no-untyped-def]
 
 @inlined
 def settle_move(shop, modes, rows, times, work, opening, move):  # type: ignore[no-untyped-def]
-    """Let a move that was simulated be made: times, memory, and what modes note of the next one."""
+    """Accept a simulated move: update times, memory levels, and the log of modes."""
     settle_in(shop, modes, rows, times, opening, move)
     if modes is not None:
         begin(modes)
@@ -109,9 +112,9 @@ def settle_move(shop, modes, rows, times, work, opening, move):  # type: ignore[
 
 @inlined
 def touched(modes, rows, times, d, source, target):  # type: ignore[no-untyped-def]
-    """The lowest and highest place and rank that a move changed on its device.
+    """Return the lowest and highest place and rank that a move changed on its device.
 
-    Units newly placed are appended to the sequence, whose end is returned too.
+    Units newly placed are appended to the sequence, whose new end is returned too.
     """
     low, high, end = min(source, target), max(source, target), times.clock[LENGTH]
     first, last = end, -1
@@ -135,7 +138,7 @@ def touched(modes, rows, times, d, source, target):  # type: ignore[no-untyped-d
 
 @inner
 def begin_times(shop, modes, rows, times, opening):  # type: ignore[no-untyped-def]
-    """Starts, sequence and tails of the orders given; whether they run in no cycle."""
+    """Compute starts, sequence and tails of the given orders; False if they contain a cycle."""
     rank, sequence, fresh = rows.rank, times.sequence, times.fresh
     rank[:] = 0
     if not simulate_from(shop, modes, rows, times, opening, sequence, 0, 0, 0, sequence.shape[0]):
@@ -154,10 +157,10 @@ def begin_times(shop, modes, rows, times, opening):  # type: ignore[no-untyped-d
 
 @inner
 def anneal(shop, modes, rows, times, work, groups, opening, how, moves, seed, best, halt):  # type: ignore[no-untyped-def]
-    """Anneal the orders in place, `how` with temperatures in ticks; `best` ends as the best met.
+    """Anneal the orders in place, `how` with temperatures in ticks; `best` receives the best orders met.
 
     Another thread ends the run early by setting `halt[0]`. Modes are fixed if `modes` is None. Rows of `groups` may be
-    exchanged. Returns the best longest time, or -1 if the order given runs in a cycle.
+    exchanged. Returns the least longest time of a device, or -1 if the given order contains a cycle.
     """
     np.random.seed(seed)
     path, gaps, level = work
@@ -205,5 +208,5 @@ def anneal(shop, modes, rows, times, work, groups, opening, how, moves, seed, be
 
 @inner
 def anneal_with_modes(shop, modes, rows, *parameters):  # type: ignore[no-untyped-def]
-    """`anneal` where modes are open, with machine code of its own: it takes four times as long to compile."""
+    """Run `anneal` with open modes, as a separate compiled function, which takes four times as long to compile."""
     return anneal(shop, modes, rows, *parameters)

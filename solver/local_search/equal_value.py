@@ -33,7 +33,10 @@ Result = TypeVar("Result")
 @dataclass(frozen=True)
 @tunable
 class EqualValueParams:
-    """Annealing at a given value; temperatures of memory are in activations of the largest device's weight."""
+    """Parameters of annealing at a given value.
+
+    Memory temperatures are in activations of the device of largest weight.
+    """
 
     reach: int = tuned(8, "places that a unit is moved by at most", 1, 1000)
     memory_temperature: float = tuned(0.1, "activations, at first", 1e-3, 10)
@@ -45,16 +48,16 @@ EQUAL_VALUE = EqualValueParams()
 
 
 class FixedModes(Movable, Protocol):
-    """Units of which annealing changes nothing but the orders; of those of one device one follows the other.
+    """Interface of units of which annealing changes only the orders; units of one device run one after the other.
 
-    Times are in `scale` steps a tick.
+    Times are in `scale` steps per tick.
     """
 
     scale: int
 
     @property
     def tasks(self) -> Sequence[Task]:
-        """The task of each unit, of a block that of its forward."""
+        """The task of each unit; of a block, that of its forward."""
 
     @property
     def owner(self) -> Sequence[int]:
@@ -62,7 +65,7 @@ class FixedModes(Movable, Protocol):
 
 
 class EqualValueSearch:
-    """Anneals the orders of one timeline; its fused backwards, blocks and openings stay as they are."""
+    """Annealing of the orders of one timeline; its full backwards, blocks and openings stay unchanged."""
 
     def __init__(self, timeline: Timeline, units: FixedModes) -> None:
         problem = timeline.problem
@@ -76,7 +79,10 @@ class EqualValueSearch:
         self.held = held_back(timeline) if self.span else [0.0] * problem.devices
 
     def for_memory(self, most: int, weights: Sequence[int], moves: int, seed: int, halt: Array) -> Timeline | None:
-        """Towards less memory, each device's as a share of its weight; at most `most` ticks."""
+        """Search for less memory, each device's divided by its weight, with a value of at most `most` ticks.
+
+        None if unsafe.
+        """
         unit = max(self.problem.network.held_in_flight, default=0) / max(1, *weights) or 1.0
         shares = np.array([1 / weights[d] if weights[d] else 1.0 for d in self.units.owner])
         none = np.zeros((len(self.units.tasks), 0))
@@ -86,7 +92,10 @@ class EqualValueSearch:
     def for_mean(
         self, noise: Noise, most: int | None, temperatures: tuple[float, float], moves: int, seed: int, halt: Array
     ) -> Timeline | None:
-        """Towards a smaller mean; at most `most` ticks without noise. First and last temperature in mean durations."""
+        """Search for a smaller mean under `noise`, with at most `most` ticks without noise (None: no limit).
+
+        `temperatures` are the first and last, in mean durations.
+        """
         hot, cold = (temperature * self.annealer.mean for temperature in temperatures)
         goal = self._goal(self._samples(noise), -1 if most is None else most, np.ones(len(self.units.owner)))
         return self._walk(goal, hot, cold, EQUAL_VALUE.idle_moves, moves, seed, halt)
@@ -99,14 +108,14 @@ class EqualValueSearch:
     def _walk(
         self, goal: Goal, hot: float, cold: float, filling: float, moves: int, seed: int, halt: Array
     ) -> Timeline | None:
-        """The best timeline met; None if the one begun with is not allowed, or it is not safe."""
+        """Return the best timeline met; None if the start is not allowed or the result's memory is not safe."""
         heat = Heat(max(hot, 1e-9), max(cold, 1e-12), EQUAL_VALUE.reach, filling)
         found, orders = self._settled(goal, heat, moves, seed, halt)
         schedule = None if found < 0 else self.units.schedule(orders)
         return None if schedule is None else simulate(self.problem, schedule, self.openings)
 
     def _settled(self, goal: Goal, heat: Heat, moves: int, seed: int, halt: Array) -> tuple[float, Orders]:
-        """The least energy and its orders; below 0 if the one begun with is not allowed."""
+        """Return the least energy and its orders; the energy is negative if the start is not allowed."""
         rows, n = self.annealer.rows(self.units.orders), len(self.units.tasks)
         best, opening = rows.order.copy(), self.units.scale * int64_array(self.openings)[self.units.owner]
         room = Work(np.zeros(goal.ticks.shape), np.zeros(goal.ticks.shape), *np.zeros((2, n), np.int64))
@@ -114,7 +123,7 @@ class EqualValueSearch:
         return found, [row[:length].tolist() for row, length in zip(best, rows.count, strict=True)]
 
     def _samples(self, noise: Noise) -> Floats:
-        """The duration of every unit in every sample, in ticks."""
+        """Return the duration of every unit in every sample, in ticks, shape (units, samples)."""
         units = self.units
         return np.array(
             [
@@ -125,7 +134,7 @@ class EqualValueSearch:
 
 
 def with_timeline(solution: Solution, timeline: Timeline) -> Solution:
-    """The solution with another schedule, which must be valid."""
+    """Return the solution with another timeline, which must be valid (else `Disagreement`)."""
     violations = validate(timeline)
     if violations:
         raise Disagreement(f"{timeline.schedule.name} retimed gave a schedule that is not valid: {violations[0].text}")
@@ -136,7 +145,7 @@ def with_timeline(solution: Solution, timeline: Timeline) -> Solution:
 
 
 def halted(work: Callable[[Array], Result], stop: Event, seconds: float | None) -> Result:
-    """The result of compiled work that ends early once the stop is set, or after so many seconds."""
+    """Return the result of compiled `work`, which ends early once `stop` is set or after `seconds` (None: no limit)."""
     halt = np.zeros(1, np.int64)
     timer = Timer(seconds, lambda: halt.put(0, 1)) if seconds is not None else None
     if timer is not None:

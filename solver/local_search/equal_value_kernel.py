@@ -1,4 +1,4 @@
-"""Annealing for memory or for the mean under random durations, compiled. Arrays as in `moves`."""
+"""Annealing for less memory or for a smaller mean under random durations, compiled. Arrays as in `moves`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class EqualValueMoveParams:
-    """Random moves at a given value."""
+    """Share of long moves in the search at a given value."""
 
     far: float = tuned(0.2, "of moves, of any length; the others are short", 0, 1)
 
@@ -26,10 +26,10 @@ _FAR_MOVES = EqualValueMoveParams().far
 
 
 class Goal(NamedTuple):
-    """The quantity to minimise: the mean over the samples, or without samples the `memory_energy` of the levels.
+    """The quantity to minimize: the mean over the samples or, without samples, the `memory_energy` of the levels.
 
     `ticks[n, k]` is the duration of unit n in sample k, `held[d]` the tick until which device d idles in every sample.
-    With `span` times count from a device's first start; `owner[d]` is the device that row d of the orders belongs to.
+    With `span`, times count from a device's first start; `owner[d]` is the device that row d of the orders belongs to.
     Without noise no device may take more than `most` ticks from its opening (-1: no limit).
     """
 
@@ -42,7 +42,7 @@ class Goal(NamedTuple):
 
 
 class Heat(NamedTuple):
-    """Temperatures of the first and the last move, and how moves are drawn, as in `AnnealingParameters`."""
+    """Temperatures of the first and the last move, and the parameters of moves as in `AnnealingParameters`."""
 
     hot: float
     cold: float
@@ -51,7 +51,7 @@ class Heat(NamedTuple):
 
 
 class Work(NamedTuple):
-    """The ends of units in every sample, of the order at hand and of a move; the critical path, what waits on it."""
+    """Working arrays: the ends of units in every sample for the current order and for a move, and the critical path."""
 
     end: Array
     new_end: Array
@@ -61,7 +61,7 @@ class Work(NamedTuple):
 
 @inner
 def delay(work, i, before, lag, rank, first):  # type: ignore[no-untyped-def]
-    """Let `new_end[i]`, which is still a start, be no earlier than a lag after the end of the one before."""
+    """Raise `new_end[i]`, which is still a start, to `lag` after the end of unit `before`, in every sample."""
     end, new_end, old = work.end, work.new_end, rank[before] < first
     for s in range(new_end.shape[1]):
         new_end[i, s] = max(new_end[i, s], (end[before, s] if old else new_end[before, s]) + lag)
@@ -69,7 +69,7 @@ def delay(work, i, before, lag, rank, first):  # type: ignore[no-untyped-def]
 
 @inner
 def sample_from(shop, rows, work, goal, sequence, first):  # type: ignore[no-untyped-def]
-    """The ends, in every sample, of the units from `first` on in `sequence`; those of old rank before it keep `end`.
+    """Compute the ends, in every sample, of the units from `first` on in `sequence`; earlier ones keep `end`.
 
     Everything starts as soon as the order allows, and the lags are the same in every sample.
     """
@@ -89,7 +89,9 @@ def sample_from(shop, rows, work, goal, sequence, first):  # type: ignore[no-unt
 
 @inner
 def mean_value(rows, work, goal, first):  # type: ignore[no-untyped-def]
-    """The mean over the samples of the last end, or with `span` of the longest time from a device's first start."""
+    """Return the mean over samples of the latest end or, with `span`, of the longest time from a device's first
+    start.
+    """
     ticks, rank, end, new_end = goal.ticks, rows.rank, work.end, work.new_end
     total = 0.0
     for s in range(ticks.shape[1]):
@@ -111,7 +113,7 @@ def mean_value(rows, work, goal, first):  # type: ignore[no-untyped-def]
 
 @inner
 def held_on(shop, order, count, d):  # type: ignore[no-untyped-def]
-    """The peak memory of a device, and the mean of what it holds while each of its units runs."""
+    """Return the peak memory of a device, and the mean of its memory while each of its units runs."""
     level, peak, total = 0, 0, 0.0
     for k in range(count[d]):
         i = order[d, k]
@@ -124,7 +126,7 @@ def held_on(shop, order, count, d):  # type: ignore[no-untyped-def]
 
 @inner
 def memory_energy(shop, order, count, weights):  # type: ignore[no-untyped-def]
-    """The fullest device's memory, a part of all devices' peaks, and a small part of what they hold on average."""
+    """Return the largest weighted memory of a device, plus small shares of the mean peak and of the mean memory."""
     worst, peaks, means = 0.0, 0.0, 0.0
     for d in range(count.shape[0]):
         peak, mean = held_on(shop, order, count, d)
@@ -136,7 +138,7 @@ def memory_energy(shop, order, count, weights):  # type: ignore[no-untyped-def]
 
 @inlined
 def draw_move(shop, rows, times, work, critical, waiting, heat):  # type: ignore[no-untyped-def]
-    """Make a move, if one is found, and see whether the memory of its device holds it."""
+    """Make a random move, if one is found, and test the memory of its device."""
     order, count, place = rows.order, rows.count, rows.place
     if np.random.random() < heat.filling:
         d, source, target = fill(shop, order, count, times.start)
@@ -160,7 +162,7 @@ def fits(shop, rows, d):  # type: ignore[no-untyped-def]
 
 @inlined
 def rate(shop, rows, times, work, opening, goal, first):  # type: ignore[no-untyped-def]
-    """(feasible, energy, longest device) of the orders: feasible if acyclic and not too long.
+    """Return (feasible, energy, longest device) of the orders; feasible if acyclic and not too long.
 
     Units of rank below `first` are unchanged.
     """
@@ -178,7 +180,7 @@ def rate(shop, rows, times, work, opening, goal, first):  # type: ignore[no-unty
 
 @inlined
 def settle_in(rows, times, work, first):  # type: ignore[no-untyped-def]
-    """Let what was simulated from rank `first` on be so."""
+    """Accept the simulated times from rank `first` on."""
     for k in range(first, times.sequence.shape[0]):
         i = times.fresh[k]
         times.sequence[k] = i
@@ -190,7 +192,7 @@ def settle_in(rows, times, work, first):  # type: ignore[no-untyped-def]
 
 @inner
 def keep(best, rows):  # type: ignore[no-untyped-def]
-    """Let this order be the best."""
+    """Copy the current order to `best`."""
     for d in range(rows.count.shape[0]):
         for k in range(rows.count[d]):
             best[d, k] = rows.order[d, k]
@@ -198,10 +200,10 @@ def keep(best, rows):  # type: ignore[no-untyped-def]
 
 @inner
 def settle(shop, rows, times, work, opening, goal, heat, moves, seed, best, halt):  # type: ignore[no-untyped-def]
-    """Anneal the orders in place; `best` ends as the best order met.
+    """Anneal the orders in place; `best` receives the best order met.
 
-    No order is taken that breaks the goal's limit or a capacity. Another thread ends the run early by setting
-    `halt[0]`. Returns the least energy; -1 if the order given is not allowed.
+    No order is accepted that breaks the goal's limit or a capacity. Another thread ends the run early by setting
+    `halt[0]`. Returns the least energy; -1 if the given order is not allowed.
     """
     np.random.seed(seed)
     for d in range(rows.count.shape[0]):

@@ -1,6 +1,6 @@
-"""Exchange of two unequal micro-batches in all orders at once: of chains that walk the same devices, unit by unit.
+"""Exchange of two unequal micro-batches in all orders at once, for chains on the same devices.
 
-Where their order is free, which of them goes first decides much, and no short move changes it on every device.
+Where the order of micro-batches is free, it matters which goes first, and no short move changes that on every device.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class ExchangeParams:
-    """Exchange of two micro-batches in all orders."""
+    """Share of moves that exchange two micro-batches in all orders."""
 
     moves: float = tuned(0.02, "of all moves, where there is something to exchange; each is simulated in full", 0, 1)
 
@@ -29,7 +29,10 @@ NOTHING = np.zeros((0, 0), np.int64)
 
 
 def exchangeable(units: object) -> Array:
-    """A row of units for each chain that may change places with the others, in the same order; most such chains."""
+    """Return a row of units for each chain that may be exchanged with the others, in corresponding order.
+
+    Of several groups of such chains the largest is returned; empty if there is none.
+    """
     if not isinstance(units, Units) or units.problem.walks.queues or any(len(slot) > 1 for slot in units.slots):
         return NOTHING
     problem = units.problem
@@ -49,7 +52,7 @@ def exchangeable(units: object) -> Array:
 
 @inner
 def draw_pair(groups):  # type: ignore[no-untyped-def]
-    """Two different rows."""
+    """Return two different random rows."""
     count = groups.shape[0]
     one = np.random.randint(count)
     return one, (one + np.random.randint(1, count)) % count
@@ -57,7 +60,7 @@ def draw_pair(groups):  # type: ignore[no-untyped-def]
 
 @inner
 def exchange(shop, rows, one, other):  # type: ignore[no-untyped-def]
-    """Every unit of a row takes the place of its counterpart in the other. Doing it again undoes it."""
+    """Put every unit of one row in the place of its counterpart in the other; doing it again undoes it."""
     for k in range(one.shape[0]):
         i, j = one[k], other[k]
         d = shop.device[i]

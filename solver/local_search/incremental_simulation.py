@@ -36,16 +36,16 @@ STAMP, CHANGED, LENGTH, FRESH = range(4)
 
 
 def times_of(units: int) -> Times:
-    """Room for so many units."""
+    """Return empty arrays for this number of units."""
     arrays = [np.zeros(units, np.int64) for _ in range(8)]
     return Times._make([*arrays, np.zeros(4, np.int64)])._replace(sequence=np.arange(units))
 
 
 @inlined
 def reopen(shop, modes, rows, times, opening, sequence, first, begin, length):  # type: ignore[no-untyped-def]
-    """Begin to simulate: what each unit waits for, and a start after what came before.
+    """Prepare a simulation: count the open predecessors of each unit, and set its start after fixed predecessors.
 
-    Returns the length of the new sequence, and what it is with the units that have to wait.
+    Returns the number of units that are ready, and the length of the new sequence with the others.
     """
     order, place, rank = rows.order, rows.place, rows.rank
     start, new_start, missing, fresh = times.start, times.new_start, times.missing, times.fresh
@@ -85,11 +85,12 @@ def reopen(shop, modes, rows, times, opening, sequence, first, begin, length):  
 
 @inlined
 def simulate_from(shop, modes, rows, times, opening, sequence, first, last, begin, length):  # type: ignore[no-untyped-def]
-    """Starts as soon as possible of the units in `sequence` from `begin` on; whether their order has no cycle.
+    """Compute the earliest starts of the units in `sequence` from `begin` to `length`.
 
-    They are those of ranks `first` to `last`, and those with none but a place; their new order is `times.fresh`, also
-    from `begin` on. What came before cannot depend on what moved, and keeps its start. The sequence has this `length`;
-    what has no place is left out.
+    False if their order has a cycle.
+
+    They are the units of ranks `first` to `last`, and those without a rank; their new order is written to
+    `times.fresh`, also from `begin` on. Units before them keep their starts; units without a place are skipped.
     """
     order, count, place, rank = rows.order, rows.count, rows.place, rows.rank
     new_start, missing, fresh = times.new_start, times.missing, times.fresh
@@ -127,9 +128,9 @@ def simulate_from(shop, modes, rows, times, opening, sequence, first, last, begi
 
 @inlined
 def evaluate(shop, rows, times, opening, first):  # type: ignore[no-untyped-def]
-    """The longest time from a device's opening to the end of its last operation, the mean over the devices, the device.
+    """Return the longest time of a device from opening to last end, the mean over devices, and that device.
 
-    Operations of rank `first` or more, by the order in which starts are computed, have their start in `new_start`.
+    Units of rank `first` or more have their start in `new_start`.
     """
     order, count, rank, start, new_start = rows.order, rows.count, rows.rank, times.start, times.new_start
     worst, worst_device, total = -1, 0, 0.0

@@ -1,7 +1,7 @@
 """Elementary edits of an annealing move with open modes, compiled, and their undoing.
 
-The edits of a move are noted in `log`, by which `undo` takes them back. `touched` is what they reach: the lowest and
-the highest place on the device, and the least and the highest rank of what they met.
+The edits of a move are recorded in `log`, by which `undo` reverts them. `touched` is their extent: the lowest and
+highest place on the device, and the least and highest rank of the units there.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ _CARRY, _JOIN, _CUT, _FUSE, _SPLIT = range(5)
 
 @inner
 def begin(modes):  # type: ignore[no-untyped-def]
-    """Begin a move: nothing is noted, nothing touched."""
+    """Begin a move: clear the log and the touched range."""
     modes.log[0, 0] = 0
     modes.touched[0], modes.touched[1], modes.touched[2], modes.touched[3] = ABSENT, -1, ABSENT, -1
 
 
 @inner
 def touch(modes, rows, d, low, high):  # type: ignore[no-untyped-def]
-    """Note that an edit reaches these places."""
+    """Extend the touched range by places `low` to `high` of device `d`."""
     modes.touched[0] = min(modes.touched[0], low)
     modes.touched[1] = max(modes.touched[1], high)
     for k in range(low, high + 1):
@@ -43,7 +43,7 @@ def note(modes, edit, d, x, y):  # type: ignore[no-untyped-def]
 
 @inner
 def fuse(shop, modes, rows, b):  # type: ignore[no-untyped-def]
-    """Join a backward to its weight pass, wherever that is."""
+    """Join a backward to its weight pass, wherever that is, to a full backward."""
     d, w = shop.device[b], modes.of[b, OTHER]
     k = rows.place[w]
     touch(modes, rows, d, rows.place[b], rows.place[b])
@@ -56,7 +56,7 @@ def fuse(shop, modes, rows, b):  # type: ignore[no-untyped-def]
 
 @inner
 def split(shop, modes, rows, b, k):  # type: ignore[no-untyped-def]
-    """Give a backward's weight pass a place of its own after the backward."""
+    """Split a full backward: give its weight pass the place `k` after the backward."""
     d = shop.device[b]
     insert(rows, d, k, modes.of[b, OTHER])
     modes.touched[1] += 1
@@ -69,7 +69,7 @@ def split(shop, modes, rows, b, k):  # type: ignore[no-untyped-def]
 
 @inner
 def join(shop, modes, rows, d, k):  # type: ignore[no-untyped-def]
-    """Make a block of a forward and a fused backward that are adjacent."""
+    """Make a block of a forward and a full backward at places `k` and `k + 1`."""
     touch(modes, rows, d, k, k + 1)
     f, b = rows.order[d, k], rows.order[d, k + 1]
     forward_first = modes.of[f, ROLE] == FORWARD
@@ -82,7 +82,7 @@ def join(shop, modes, rows, d, k):  # type: ignore[no-untyped-def]
 
 @inner
 def cut(shop, modes, rows, d, k, forward_first):  # type: ignore[no-untyped-def]
-    """Make a block's two passes run one after the other."""
+    """Split a block at place `k` into its two passes, one after the other."""
     insert(rows, d, k + 1 - forward_first, detach(shop, modes, rows.order[d, k]))
     modes.touched[1] += 1
     touch(modes, rows, d, k, k + 1)
@@ -91,7 +91,9 @@ def cut(shop, modes, rows, d, k, forward_first):  # type: ignore[no-untyped-def]
 
 @inner
 def carry(shop, modes, rows, d, source, target):  # type: ignore[no-untyped-def]
-    """Move the unit at one place of a device towards another; returns the place reached. Moving it back undoes it.
+    """Move the unit at place `source` of a device towards `target`; returns the place reached.
+
+    Moving it back undoes it.
 
     Operations of one line keep their order, in blocks too: where two meet, they exchange their roles. The move ends
     where it would put a split backward into a block.
@@ -118,7 +120,7 @@ def carry(shop, modes, rows, d, source, target):  # type: ignore[no-untyped-def]
 
 @inner
 def _joined_line(shop, modes, node):  # type: ignore[no-untyped-def]
-    """The line of the forward joined to a backward; -1 if there is none."""
+    """Return the line of the forward joined to a backward; -1 if there is none."""
     return shop.line[modes.mate[node]] if modes.mate[node] >= 0 else -1
 
 
@@ -130,7 +132,10 @@ def _may_pass(shop, modes, left, moved):  # type: ignore[no-untyped-def]
 
 @inner
 def _pass(shop, modes, rows, left, moved):  # type: ignore[no-untyped-def]
-    """Result of exchanging two units, at least one of them a block: members of one line are swapped between them."""
+    """Return the two units after they exchange places, at least one of them a block.
+
+    Members of one line are swapped.
+    """
     if shop.line[left] == shop.line[moved]:
         # Their backwards change sides, which is the same as that their forwards do and they themselves do not pass.
         f = detach(shop, modes, left) if modes.mate[left] >= 0 else -1
@@ -162,7 +167,7 @@ def _pass(shop, modes, rows, left, moved):  # type: ignore[no-untyped-def]
 
 @inner
 def undo(shop, modes, rows):  # type: ignore[no-untyped-def]
-    """Take back the edits in the log, the last first."""
+    """Revert the edits in the log, the last first."""
     for number in range(modes.log[0, 0], 0, -1):
         entry = modes.log[number]
         edit, d, x, y = entry[0], entry[1], entry[2], entry[3]

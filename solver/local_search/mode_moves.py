@@ -1,4 +1,6 @@
-"""Moves that change modes, compiled: a backward is fused or split, a block formed, dissolved or formed with another."""
+"""Moves that change modes, compiled: fuse or split a backward, form or dissolve a block, or exchange a block's
+partner.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,10 @@ _CARRIED = _BACKWARD_PAIRED + _PARAMS.carried
 
 @inner
 def change_mode(shop, modes, rows, path, critical, reach):  # type: ignore[no-untyped-def]
-    """Change how one operation is joined, mostly one on the critical path; its device. The log tells what was done."""
+    """Change the mode of one random operation, mostly on the critical path; returns its device.
+
+    The log has the edits.
+    """
     node = np.random.randint(shop.ticks.shape[0])
     if critical > 0 and np.random.random() < _CRITICAL:
         node = path[np.random.randint(critical)]
@@ -56,7 +61,7 @@ def change_mode(shop, modes, rows, path, critical, reach):  # type: ignore[no-un
 
 @inner
 def _dissolve(shop, modes, rows, d, b, reach):  # type: ignore[no-untyped-def]
-    """Separate a block; then mostly join one of its passes to another one, or carry it away."""
+    """Separate a block; then mostly join one of its passes to another partner, or move it away."""
     forward_first = np.random.randint(2)
     f = modes.mate[b]
     cut(shop, modes, rows, d, rows.place[b], forward_first)
@@ -77,7 +82,7 @@ def _dissolve(shop, modes, rows, d, b, reach):  # type: ignore[no-untyped-def]
 
 @inner
 def _pair(shop, modes, rows, d, node, but, reach):  # type: ignore[no-untyped-def]
-    """Join a forward or a backward to a near one that is alone, other than `but`."""
+    """Join a forward or backward to a nearby unpaired partner other than `but`, if their block saves time."""
     step = 1 if np.random.random() < 0.5 else -1
     k = rows.place[node]
     first = np.random.randint(1, reach + 1)
@@ -96,7 +101,7 @@ def _pair(shop, modes, rows, d, node, but, reach):  # type: ignore[no-untyped-de
 
 @inner
 def _bring_together(shop, modes, rows, d, f, b):  # type: ignore[no-untyped-def]
-    """Carry one of the two to the other and join them."""
+    """Move one of the two operations to the other and join them."""
     if not modes.of[b, FUSED]:
         fuse(shop, modes, rows, b)
     one, other = (f, b) if np.random.random() < 0.5 else (b, f)

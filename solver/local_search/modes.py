@@ -1,7 +1,7 @@
-"""Joined operations, compiled: fused backwards and overlapped blocks in the arrays.
+"""Joined operations, compiled: full backwards and overlapped blocks in the arrays.
 
-A B joined to its W is a fused backward; the W then has no place. An F joined to a fused backward is an overlapped
-block, represented in the order by the B; the arcs of the F then lead to the B. `place` is -1 for units without one.
+A B joined to its W is a full (fused) backward; the W then has no place. An F joined to a full backward is an overlapped
+block, represented in the order by the B; the arcs of the F then lead to the B. `place` is -1 for units without a place.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ FORWARD, BACKWARD, WEIGHT = range(3)
 class Modes(NamedTuple):
     """Costs and memory of operations by mode, and the edits of the current move.
 
-    `of[n]` has the columns listed below for operation n, `mate[n]` the F joined to it (-1: none). `block[l, m]` is the
-    duration of a block of a forward of line l and a backward of line m, -1 if there is none, and `gains[l, m]` whether
-    that is shorter than the two. `twin[0, a]` is the index in `feeds` of arc a of `waits`, `twin[1, a]` that in `waits`
-    of arc a of `feeds`.
+    `of[n]` has the columns listed in this file for operation n, `mate[n]` the F joined to it (-1: none). `block[l, m]`
+    is the duration of a block of a forward of line l and a backward of line m, -1 if there is none, and `gains[l, m]`
+    is 1 if that is shorter than the two. `twin[0, a]` is the index in `feeds` of arc a of `waits`, `twin[1, a]` that in
+    `waits` of arc a of `feeds`.
     """
 
     of: Array
@@ -51,7 +51,7 @@ class Rows(NamedTuple):
 
 @inner
 def renew(shop, modes, b):  # type: ignore[no-untyped-def]
-    """Duration and memory of a backward as it is joined now."""
+    """Set duration and memory of a backward according to its current mode."""
     at = WHOLE_TICKS if modes.of[b, FUSED] else TICKS
     shop.ticks[b], shop.takes[b], shop.gives[b] = modes.of[b, at], modes.of[b, at + 1], modes.of[b, at + 2]
     f = modes.mate[b]
@@ -63,7 +63,7 @@ def renew(shop, modes, b):  # type: ignore[no-untyped-def]
 
 @inner
 def lead(shop, modes, f, node):  # type: ignore[no-untyped-def]
-    """Let the arcs of a forward lead to and from this operation."""
+    """Redirect the arcs of a forward to and from operation `node`."""
     for a in range(shop.feeds_at[f], shop.feeds_at[f + 1]):
         shop.waits_for[modes.twin[1, a]] = node
     for a in range(shop.waits_at[f], shop.waits_at[f + 1]):
@@ -81,7 +81,7 @@ def attach(shop, modes, rows, f, b):  # type: ignore[no-untyped-def]
 
 @inner
 def detach(shop, modes, b):  # type: ignore[no-untyped-def]
-    """The forward that was joined to a backward and has yet to get a place."""
+    """Separate the forward joined to a backward and return it; it has no place yet."""
     f = modes.mate[b]
     modes.mate[b] = -1
     lead(shop, modes, f, f)
@@ -91,7 +91,7 @@ def detach(shop, modes, b):  # type: ignore[no-untyped-def]
 
 @inner
 def insert(rows, d, k, node):  # type: ignore[no-untyped-def]
-    """Put an operation at a place; those from there on go one further."""
+    """Put an operation at place `k`; those from there on move up by one."""
     order, place = rows.order, rows.place
     for q in range(rows.count[d], k, -1):
         order[d, q] = order[d, q - 1]
@@ -102,7 +102,7 @@ def insert(rows, d, k, node):  # type: ignore[no-untyped-def]
 
 @inner
 def remove(rows, d, k):  # type: ignore[no-untyped-def]
-    """Remove the unit at a place; later ones move up."""
+    """Remove the unit at place `k`; later ones move down by one."""
     order, place = rows.order, rows.place
     place[order[d, k]] = -1
     rows.count[d] -= 1

@@ -1,12 +1,12 @@
 """Moves of the local search, compiled: along the critical path, and into idle times.
 
 Moves along the critical path are those of van Laarhoven, Aarts and Lenstra for the job shop (Operations Research 40,
-1992); here units may jump over several others, stages keep their micro-batch order, and memory must hold.
+1992); here units may jump over several others, stages keep their micro-batch order, and memory must suffice.
 
-All arrays are by unit unless said: `order[d, k]` is the k-th unit of device d, of which there are `count[d]`, and
-`place` its inverse; `waits` and `feeds` are the needs in compressed rows (unit n's are `at[n]:at[n + 1]`, each a unit
-and a lag); `opening[d]` is the tick before which device d does not start; capacity -1 is none. `modes` is None where
-they are fixed; else the needs of what is joined to a unit are that unit's too.
+All arrays are by unit unless noted: `order[d, k]` is the k-th unit of device d, of which there are `count[d]`, and
+`place` its inverse; `waits` and `feeds` are the predecessors and successors in compressed rows (unit n's are
+`at[n]:at[n + 1]`, each a unit and a lag); `opening[d]` is the tick before which device d does not start; capacity -1 is
+none. `modes` is None where they are fixed; else the needs of an operation joined to a unit are that unit's too.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Shop(NamedTuple):
 
 
 class Move(NamedTuple):
-    """A move made in the orders, and whether memory admits it.
+    """A move made in the orders, and `fits`, True if memory admits it.
 
     One or more units of device `d` left the place `source` for `target`; if d is `EXCHANGE`, the units of these two
     groups changed places; if it is `NOTHING`, no move was made. It changed places `low` to `high` of the device and
@@ -78,9 +78,9 @@ NOTHING, EXCHANGE = -1, -2
 
 @inlined
 def critical_path(shop, modes, rows, start, device, path, gaps):  # type: ignore[no-untyped-def]
-    """A path that decides when the device ends: units that wait for the one before them on their device, in `path`.
+    """Write to `path` the units of a critical path to the device's end that wait for the unit before on their device.
 
-    Units that wait for another device, with their own idle until then, go into `gaps`. Returns how many of each.
+    Units on it that wait for another device, which idles until then, go into `gaps`. Returns the numbers of both.
     """
     order, place = rows.order, rows.place
     found = waiting = 0
@@ -115,7 +115,7 @@ def critical_path(shop, modes, rows, start, device, path, gaps):  # type: ignore
 
 @inlined
 def shift(shop, order, place, d, source, target):  # type: ignore[no-untyped-def]
-    """Move the unit at one place of a device to another; those between close up. Moving it back undoes it."""
+    """Move the unit at place `source` of a device to `target`; those between close up. Moving it back undoes it."""
     moved = order[d, source]
     step = 1 if target > source else -1
     k = source
@@ -133,9 +133,9 @@ def shift(shop, order, place, d, source, target):  # type: ignore[no-untyped-def
 
 @inlined
 def pick(shop, count, place, path, critical, gaps, waiting, reach, distant):  # type: ignore[no-untyped-def]
-    """A move: the device, the place a unit leaves and the place it goes to; equal places where there is none.
+    """Draw a move: the device, and the places a unit leaves and goes to; equal places if there is none.
 
-    It is short for the most part, and of any length in the share `distant` of cases.
+    Mostly short moves; of any length in the share `distant` of cases.
     """
     n = shop.ticks.shape[0]
     far = 1
@@ -163,7 +163,10 @@ def pick(shop, count, place, path, critical, gaps, waiting, reach, distant):  # 
 
 @inlined
 def fill(shop, order, count, start):  # type: ignore[no-untyped-def]
-    """A move that brings a unit from anywhere later into an idle time of any device; the longer, the likelier."""
+    """Draw a move that brings a later unit from anywhere into an idle time of a random device.
+
+    Longer ones are likelier.
+    """
     d = np.random.randint(count.shape[0])
     idle, target = 0, 0
     for k in range(1, count[d]):
@@ -177,5 +180,5 @@ def fill(shop, order, count, start):  # type: ignore[no-untyped-def]
 
 @inlined
 def distance(n):  # type: ignore[no-untyped-def]
-    """From 1 to n, each order of magnitude as likely as the next."""
+    """Return a random distance from 1 to `n`, each order of magnitude equally likely."""
     return int(n ** np.random.random())

@@ -1,6 +1,6 @@
-"""Schedules besides the incumbent from which local search continues, each as long as it improves.
+"""Pool of schedules in addition to the incumbent from which local search continues, each as long as it improves.
 
-One that does not is left by strong annealing, from a copy of the best.
+A schedule that does not improve is replaced by strong annealing from a copy of the best.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class PoolParams:
-    """Schedules that local search goes on from besides the best one."""
+    """Size of the pool, and patience with its schedules."""
 
     size: int = tuned(6, "schedules", 1, 100)
     patience: int = tuned(3, "runs without gain, after which a schedule is left", 1, 100)
@@ -27,7 +27,7 @@ POOL = PoolParams()
 
 @dataclass
 class Member:
-    """A schedule of the pool, its value, and how many runs from it have gained nothing."""
+    """A schedule of the pool, its value, and the number of runs from it without gain."""
 
     timeline: Timeline
     value: float
@@ -38,7 +38,10 @@ class Member:
         return self.stale >= POOL.patience
 
     def became(self, timeline: Timeline | None) -> None:
-        """Go on from what a run came to: if it is better, or in any case if it had to leave."""
+        """Take the result of a run if it is better, or in any case if this schedule was to be replaced.
+
+        Else count no gain.
+        """
         if timeline is not None and (self.stuck or length(timeline) < self.value):
             self.timeline, self.value, self.stale = timeline, length(timeline), 0
         else:
@@ -46,14 +49,14 @@ class Member:
 
 
 class Pool:
-    """Members are taken in turn."""
+    """Schedules that are used in turn."""
 
     def __init__(self, best: Timeline, others: Sequence[Timeline]) -> None:
         given = [*others, *[best] * POOL.size][: POOL.size]
         self.members = [Member(one, length(one)) for one in given]
 
     def member(self, number: int, best: Timeline) -> Member:
-        """The one whose turn it is; a copy of the best, to be left at once, where it is stuck."""
+        """Return the member for run `number`; if it is stuck, as a copy of the best, to be replaced at once."""
         one = self.members[number % POOL.size]
         if one.stuck:
             one.timeline, one.value = best, length(best)
@@ -61,6 +64,6 @@ class Pool:
 
 
 def length(timeline: Timeline) -> float:
-    """Objective value of a timeline in units of the file: its ticks may be finer than those of another."""
+    """Return the objective value of a timeline in units of the file, since ticks of timelines may differ."""
     problem = timeline.problem
     return problem.in_units(measure(timeline).value_ticks(problem.objective))

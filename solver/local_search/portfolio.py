@@ -1,4 +1,4 @@
-"""A portfolio of simulated annealings on parallel threads, in rounds."""
+"""Portfolio of simulated annealing runs on parallel threads, in rounds."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class PortfolioParams:
-    """Annealing runs in rounds."""
+    """Parameters of annealing runs in rounds."""
 
     temperatures: tuple[float, ...] = tuned(
         (1 / 4, 1 / 32, 1, 1 / 16), "mean durations of a pass, at first, run after run", 1e-3, 10,
@@ -48,7 +48,7 @@ PORTFOLIO = PortfolioParams()
 
 
 def parameters_for(open_modes: bool) -> tuple[AnnealingParameters, ...]:
-    """Annealing parameters of the jobs in order: low temperatures refine an order, high ones leave it."""
+    """Return the annealing parameters of successive runs: low temperatures refine an order, high ones leave it."""
     own = PORTFOLIO
     changing = own.mode_moves if open_modes else 0.0
     return tuple(
@@ -62,7 +62,10 @@ Start = tuple[Movable | Operations, Sequence[int]]
 
 
 def passes_of(timeline: Timeline) -> Start:
-    """Passes, in the ticks of the timeline; operations, where their modes can gain."""
+    """Return the units of a timeline for annealing and the opening tick of each device.
+
+    The units are operations where modes can gain, else passes.
+    """
     problem, schedule = timeline.problem, timeline.schedule
     openings = [0] * problem.devices
     if problem.objective.by_device:
@@ -74,9 +77,9 @@ def passes_of(timeline: Timeline) -> Start:
 
 
 class OrderSearch:
-    """Rounds of annealings: a third of them from the timelines of a pool, else from the best.
+    """Rounds of annealing runs: a third of them from the timelines of a pool, the others from the best.
 
-    `start_of` gives what is moved of a timeline, None where its orders do not say that memory holds.
+    `start_of` returns the units of a timeline; None if its orders do not determine its memory.
     """
 
     def __init__(
@@ -103,15 +106,15 @@ class OrderSearch:
         self._halt = np.zeros(1, np.int64)
 
     def go_on(self, best: Timeline, limits: Limits, done: Callable[[], bool]) -> None:
-        """From another best schedule, with other workers; the pool and random numbers go on from where they were."""
+        """Continue from another best schedule with other limits; the pool and random numbers continue."""
         self.best, self.limits, self.done = best, limits, done
         self.workers = limits.workers or os.cpu_count() or 1
 
     def run(self, seconds: float, offer: Callable[[Schedule], Timeline | None]) -> bool:
-        """Anneal for so many seconds; `offer` gets every order found and returns the timeline to continue from.
+        """Anneal for `seconds`; `offer` gets every order found and returns the timeline to continue from.
 
-        Ends early once `done`. Under a deterministic limit rounds are counted instead of seconds. False, and nothing is
-        done, where the best schedule has no units to move.
+        Ends early once `done()`. Under a deterministic limit rounds are counted instead of seconds. Returns False,
+        without a run, if the best schedule has no units to move.
         """
         if self._annealer(self.best)[0] is None:
             return False
@@ -132,7 +135,7 @@ class OrderSearch:
         return True
 
     def _round(self, pool: Executor, moves: int, deadline: float, offer: Callable[[Schedule], Timeline | None]) -> None:
-        """A job of so many moves for each worker."""
+        """Run one annealing of `moves` moves on each worker."""
         best = self.best
         jobs = range(self._number, self._number + self.workers)
         self._number += self.workers
@@ -153,7 +156,7 @@ class OrderSearch:
     def _take(
         self, schedule: Schedule | None, member: Member | None, offer: Callable[[Schedule], Timeline | None]
     ) -> None:
-        """Offer a job's result to the incumbent, and to the member of the pool that it started from."""
+        """Offer a run's result to the incumbent, and to the member of the pool from which it started."""
         timeline = None if schedule is None else offer(schedule) or _timed(self.best.problem, schedule)
         if timeline is not None and length_of(timeline) <= length_of(self.best):
             self.best = timeline
@@ -173,11 +176,11 @@ class OrderSearch:
         )
 
     def _member(self, number: int, best: Timeline) -> Member | None:
-        """Whom a job goes on from: every third from the pool, the others from the best."""
+        """Return the pool member from which a run starts (every third run); None: from the best schedule."""
         return self._pool.member(number // 3, best) if number % 3 == 2 else None
 
     def _job(self, number: int, best: Timeline, member: Member | None, moves: int) -> Schedule | None:
-        """Annealing from a member of the pool, if one is given, or from the best."""
+        """Run one annealing from a member of the pool, if given, or from the best."""
         seed, parameters = self._seed + number, self._parameters[number % len(self._parameters)]
         if member is not None and member.stuck:
             parameters = self._leaving
@@ -195,7 +198,7 @@ class OrderSearch:
         return None if found is None else found.schedule
 
     def _annealer(self, timeline: Timeline) -> tuple[Annealer | None, Sequence[int]]:
-        """For the orders of a timeline, and when its devices may start."""
+        """Return the annealer for the orders of a timeline (None if it has none), and the openings of its devices."""
         if id(timeline) not in self._annealers:
             start = self._start_of(timeline)
             made = (None, ()) if start is None else (Annealer(start[0]), start[1])
@@ -204,7 +207,10 @@ class OrderSearch:
 
 
 def _timed(problem: Problem, schedule: Schedule) -> Timeline | None:
-    """With times; None if units of no duration are in an order that waits or memory do not allow."""
+    """Return the schedule with its best times; None if it deadlocks or exceeds the memory.
+
+    Either can happen if units have no duration.
+    """
     try:
         timeline = best_times(problem, schedule)
     except Deadlock:

@@ -2,8 +2,8 @@
 
 The topological `sequence` has units of rank `first` to `last` where the move made a difference: everything it placed is
 there, so that the others keep their ranks. Starts are propagated from there to their successors, and *tails*, the
-longest path from a unit's end to the end of all, backwards once the move is made: until then they give for every later
-unit a lower bound on the longest device.
+longest path from a unit's end to the latest end, backwards once the move is accepted: until then they give for every
+later unit a lower bound on the longest device.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CYCLE, TOO_LONG, SIMULATED = range(3)
 
 @inlined
 def gather(times, place, move):  # type: ignore[no-untyped-def]
-    """Number of placed units that a move touched; all of them may change."""
+    """Write the placed units that a move touched to `changed`, all of which may change; returns their number."""
     units = 0
     for k in range(move.first, move.last + 1):
         if place[times.sequence[k]] >= 0:
@@ -33,7 +33,7 @@ def gather(times, place, move):  # type: ignore[no-untyped-def]
 
 @inlined
 def simulate_move(shop, modes, rows, times, opening, move, most):  # type: ignore[no-untyped-def]
-    """Compute the starts after a move in `new_start`; stops once a path is longer than `most`."""
+    """Compute the starts after a move in `new_start`; stops once a path is longer than `most`. Returns how it ended."""
     units = gather(times, rows.place, move)
     if not simulate_from(shop, modes, rows, times, opening, times.changed, move.first, move.last, 0, units):
         return CYCLE
@@ -73,14 +73,14 @@ def pass_on(shop, modes, rows, times, opening, move, most):  # type: ignore[no-u
 
 @inlined
 def neighbour(shop, rows, i, step):  # type: ignore[no-untyped-def]
-    """The unit `step` places after another on its device, -1 if there is none."""
+    """Return the unit `step` places after unit `i` on its device, -1 if there is none."""
     on, place = shop.device[i], rows.place[i] + step
     return rows.order[on, place] if 0 <= place < rows.count[on] else -1
 
 
 @inlined
 def longest_way(shop, modes, rows, i, near, at, units, lags, longest, way):  # type: ignore[no-untyped-def]
-    """The longest path to a unit over its neighbour `near` or its dependences on one side; at least `way`.
+    """Return the longest path to a unit over its neighbour `near` or its dependences on one side; at least `way`.
 
     Rows of a side begin at `at` in `units` and `lags`; `longest` has the longest path to each of those.
     """
@@ -100,9 +100,9 @@ def longest_way(shop, modes, rows, i, near, at, units, lags, longest, way):  # t
 
 @inlined
 def mark(modes, rows, times, i, near, at, units, low, high, step, reach):  # type: ignore[no-untyped-def]
-    """Mark the neighbour `near` of a unit and those of one side that have ranks between `low` and `high`.
+    """Mark the neighbour `near` of a unit and its dependences on one side that have ranks between `low` and `high`.
 
-    The last rank marked in the direction of `step`, or `reach` if that lies further.
+    Returns the last rank marked in the direction of `step`, or `reach` if that lies further.
     """
     rank, marked, stamp = rows.rank, times.marked, times.clock[STAMP]
     if near >= 0:
@@ -125,7 +125,7 @@ def mark(modes, rows, times, i, near, at, units, low, high, step, reach):  # typ
 
 @inlined
 def begin_of(shop, modes, rows, times, opening, i):  # type: ignore[no-untyped-def]
-    """The earliest start of a unit after all its predecessors, by their new starts."""
+    """Return the earliest start of a unit after all its predecessors, by their new starts."""
     near, begun = neighbour(shop, rows, i, -1), opening[shop.device[i]]
     at, units, lags = shop.waits_at, shop.waits_for, shop.waits_lag
     return longest_way(shop, modes, rows, i, near, at, units, lags, times.new_start, begun)
@@ -133,7 +133,7 @@ def begin_of(shop, modes, rows, times, opening, i):  # type: ignore[no-untyped-d
 
 @inlined
 def way_behind(shop, modes, rows, times, opening, i):  # type: ignore[no-untyped-def]
-    """The tail of a unit: the longest path from its end to the end of all, less its device's opening."""
+    """Return the tail of a unit: the longest path from its end to the latest end, less its device's opening."""
     near, way = neighbour(shop, rows, i, 1), -opening[shop.device[i]]
     at, units, lags = shop.feeds_at, shop.feeds_to, shop.feeds_lag
     return longest_way(shop, modes, rows, i, near, at, units, lags, times.tail, way)
@@ -141,21 +141,27 @@ def way_behind(shop, modes, rows, times, opening, i):  # type: ignore[no-untyped
 
 @inlined
 def mark_behind(shop, modes, rows, times, i, last, reach):  # type: ignore[no-untyped-def]
-    """Mark what waits for a unit and has a rank above `last`; the highest rank marked, or `reach` if that is higher."""
+    """Mark the successors of a unit of rank above `last`.
+
+    Returns the highest rank marked, or `reach` if that is higher.
+    """
     near = neighbour(shop, rows, i, 1)
     return mark(modes, rows, times, i, near, shop.feeds_at, shop.feeds_to, last, ABSENT, 1, reach)
 
 
 @inlined
 def mark_before(shop, modes, rows, times, i, first, reach):  # type: ignore[no-untyped-def]
-    """Mark what a unit waits for and has a rank below `first`; the lowest rank marked, or `reach` if that is lower."""
+    """Mark the predecessors of a unit of rank below `first`.
+
+    Returns the lowest rank marked, or `reach` if that is lower.
+    """
     near = neighbour(shop, rows, i, -1)
     return mark(modes, rows, times, i, near, shop.waits_at, shop.waits_for, -1, first, -1, reach)
 
 
 @inlined
 def forget(times):  # type: ignore[no-untyped-def]
-    """Let starts be what they were before the move."""
+    """Restore the starts to those before the move."""
     start, new_start, changed = times.start, times.new_start, times.changed
     for k in range(times.clock[CHANGED]):
         i = changed[k]
@@ -164,7 +170,7 @@ def forget(times):  # type: ignore[no-untyped-def]
 
 @inlined
 def settle_in(shop, modes, rows, times, opening, move):  # type: ignore[no-untyped-def]
-    """Let the move be made: sequence, ranks, starts, and the tails of all that is before what it changed."""
+    """Accept the move: update sequence, ranks and starts, and the tails of all that is before the change."""
     first, last = move.first, move.last
     rank, place, sequence, fresh = rows.rank, rows.place, times.sequence, times.fresh
     start, new_start, changed = times.start, times.new_start, times.changed
@@ -193,7 +199,7 @@ def settle_in(shop, modes, rows, times, opening, move):  # type: ignore[no-untyp
 
 @inner
 def settle_tails(shop, modes, rows, times, opening, d, low, high, first, last):  # type: ignore[no-untyped-def]
-    """The tails of all from rank `last` down to `first`, and of what is before and has another one then."""
+    """Compute the tails of units of rank `last` down to `first`, and of earlier units whose tail changes thereby."""
     place, tail, sequence, marked = rows.place, times.tail, times.sequence, times.marked
     times.clock[STAMP] += 1
     stamp, reach, k = times.clock[STAMP], first, last + 1

@@ -1,1 +1,1 @@
-"""The search at task level, for problems whose passes are several tasks on several streams."""
+"""Search at task level, for problems whose passes consist of several tasks on several streams."""

@@ -1,9 +1,10 @@
-"""Passes of several tasks as plain passes of more stages: a task of F is one with the task of B that mirrors it.
+"""Tasks as stages: each task of F and the task of the backward that mirrors it become one plain stage.
 
-A stream of a device is then a device of its own. Of layers of experts, say, attention, dispatch, experts and combine
-are four stages, two on the device of computation and two on that of communication. Every schedule of the problem is one
-of that problem, with each of those tasks at its time, so that what is proved of plain passes holds. Left out are tasks
-without a counterpart, weight tasks beyond one for a task of B, and what memory holds for them.
+A stream of a device is then a device of its own. For mixture-of-experts layers, for example, attention, dispatch,
+experts and combine are four stages, two on the device of computation and two on that of communication. Every schedule
+of the original problem gives a schedule of the plain one, with each of those tasks at its time, so lower bounds of
+plain passes are valid. Left out are tasks without a counterpart, weight tasks beyond one per task of B, and the memory
+they occupy.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ Full = tuple[tuple[PassKind, int], ...]
 
 @dataclass(frozen=True)
 class Cut:
-    """A problem, and the `plain` one whose stages are `rows` of its tasks; `full` is by stage."""
+    """A problem with the `plain` problem whose stages are `rows` of its tasks.
+
+    `full[s]` says which task of a split backward each task of the full backward of stage s is.
+    """
 
     problem: Problem
     plain: Problem
@@ -38,7 +42,7 @@ class Cut:
     full: tuple[Full, ...]
 
     def claim(self, found: Certificate) -> Certificate:
-        """The certificate of the problem that follows from one of the plain problem."""
+        """Return the certificate of the original problem that follows from one of the plain problem."""
         assert found.evidence is not None, "bounds of the engine have evidence"
         text = (
             "A task of each forward, and that of the backward which mirrors it, is taken as a stage of its own, and a "
@@ -48,7 +52,7 @@ class Cut:
         return replace(found, text=text, device=None, evidence=own)
 
     def order(self, timeline: Timeline) -> Schedule:
-        """A schedule of the problem as one of the plain problem."""
+        """Return the schedule of the plain problem that corresponds to a timeline of the original problem."""
         gradient, places = self.problem.network.gradient, dict[Pass, tuple[int, int]]()
         parts = int(self.plain.tick / timeline.problem.tick)
         for task, start in timeline.starts.items():
@@ -83,7 +87,7 @@ class Cut:
 
 
 def cut(problem: Problem) -> Cut | None:
-    """None where that is no relaxation, or is not known to be one."""
+    """Return the problem with tasks as stages; None where that is not known to be a relaxation."""
     network = problem.network
     if network.blocks or network.scale or not network.has_plain_chains:
         return None
@@ -106,7 +110,7 @@ def cut(problem: Problem) -> Cut | None:
 
 
 def _rows(problem: Problem, stage: int) -> list[Row]:
-    """The stages of a stage, in the order of its forward: as many as can be."""
+    """Return the plain stages of a stage in the order of its forward: a longest set of mirrored tasks."""
     down, up = problem.tasks_of(F, stage), problem.tasks_of(problem.network.gradient, stage)
     mirrored = [(forward, len(up) - 1 - back) for forward, back in _in_both(down, up[::-1])]
     weight = _weights(problem, stage, [backward for _, backward in mirrored])
@@ -114,7 +118,7 @@ def _rows(problem: Problem, stage: int) -> list[Row]:
 
 
 def _in_both(down: Sequence[TaskSpec], up: Sequence[TaskSpec]) -> Iterator[tuple[int, int]]:
-    """A longest common subsequence of their streams."""
+    """Yield the index pairs of a longest common subsequence of the tasks' streams."""
     most = [[0] * (len(up) + 1) for _ in range(len(down) + 1)]
     for i in reversed(range(len(down))):
         for j in reversed(range(len(up))):
@@ -132,7 +136,10 @@ def _in_both(down: Sequence[TaskSpec], up: Sequence[TaskSpec]) -> Iterator[tuple
 
 
 def _weights(problem: Problem, stage: int, mirrored: Sequence[int]) -> dict[int, int]:
-    """A weight task for each task of B that it follows on its stream; one that waits for all of B follows the last."""
+    """Return a weight task for each task of B that it follows on its stream.
+
+    A weight task that waits for all of B follows the last such task of B.
+    """
     if problem.network.gradient is not B:
         return {}
     backward, found = problem.tasks_of(B, stage), dict[int, int]()
@@ -145,7 +152,10 @@ def _weights(problem: Problem, stage: int, mirrored: Sequence[int]) -> dict[int,
 
 
 def _full_as_split(problem: Problem, stage: int) -> Full | None:
-    """A full backward as one that is split, with each weight task at once: then it needs no mode of its own."""
+    """Return for each task of the full backward the equal task of the split one; None if they do not correspond.
+
+    Then the full backward is a split one with each weight task at once, and needs no mode of its own.
+    """
     if problem.network.gradient is not B:
         return ()
     backward, weight = problem.tasks_of(B, stage), dict(enumerate(problem.tasks_of(W, stage)))
@@ -173,13 +183,13 @@ def _waits_for(weight: TaskSpec, backward: Sequence[TaskSpec]) -> int:
 
 
 def _last_awaited(problem: Problem, stage: int) -> int:
-    """The last task of B that a task for the weights waits for."""
+    """Return the index of the last task of B that some weight task waits for."""
     backward = problem.tasks_of(B, stage)
     return max(_waits_for(task, backward) for task in problem.tasks_of(W, stage))
 
 
 def _plain(problem: Problem, rows: Sequence[Row]) -> Problem:
-    """The plain problem; of each stage the first row on its main stream has the activation."""
+    """Return the plain problem; the activation of a stage is that of its first row on the main stream."""
     placement, main = problem.placement, problem.stages[0].stream
     devices = {(device, main): device for device in range(problem.devices)}
     where, stages, holding = list[int](), list[Stage](), set[int]()
@@ -213,6 +223,6 @@ def _plain(problem: Problem, rows: Sequence[Row]) -> Problem:
 
 
 def _lag(problem: Problem, stage: int) -> int:
-    """The shorter of the transfers to the next stage and back."""
+    """Return the shorter of the transfer times from a stage to the next and back, in ticks."""
     after = problem.placement.next[stage]
     return 0 if after is None else min(problem.lag(stage, after), problem.lag(after, stage))

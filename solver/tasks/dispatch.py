@@ -1,7 +1,7 @@
-"""List scheduling at task level: a free resource starts the ready task of the best rank.
+"""List scheduling at task level: a free stream starts the ready task of the lowest rank.
 
-Where memory is limited, the given order of passes determines which releases each taker waits for, so that the schedule
-never reaches a deadlock.
+Where memory is limited, a given order of passes determines which releases of memory each pass waits for, so that the
+schedule never deadlocks.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ from solver.tasks.job_graph import JobArc, JobGraph, arcs_of_orders, graph_of, o
 
 
 def dispatched(graph: JobGraph, rank: Mapping[int, float]) -> dict[int, int]:
-    """The starts, in steps, of jobs that begin as soon as they can; of those ready at once the lowest rank first."""
+    """Return the starts, in steps, of jobs that begin as early as possible.
+
+    Among ready jobs the lowest rank is first.
+    """
     jobs = graph.jobs.jobs
     missing = {n: len(graph.before[n]) for n in graph.running}
     begin = dict.fromkeys(graph.running, 0)
@@ -63,10 +66,10 @@ def dispatched(graph: JobGraph, rank: Mapping[int, float]) -> dict[int, int]:
 
 
 def memory_waits(jobs: Jobs, schedule: Schedule) -> list[JobArc]:
-    """The waits of each pass that takes memory under an order of passes that fits: for enough releases.
+    """Return the arcs by which each pass that takes memory waits for enough releases, in a given order that fits.
 
-    Takers of one memory pool run in the order's sequence, so waits of one hold for the later ones too. Passes of
-    devices that share a host are ordered by their places in the orders.
+    Passes that take from one memory pool run in this order, so waits of one also hold for later ones. Passes of devices
+    that share a host are ordered by their places in the orders.
     """
     held, of_pass = schedule.pass_set, dict[tuple[int, Pass], list[Holding]]()
     for one in jobs.holdings:
@@ -82,7 +85,7 @@ def memory_waits(jobs: Jobs, schedule: Schedule) -> list[JobArc]:
 
 
 def _waits_of_order(holdings: Sequence[Holding], room: int) -> Iterator[JobArc]:
-    """The waits of passes that take and give back in this order."""
+    """Yield the arcs of passes that take and release memory in this order."""
     level, last = 0, None
     given: list[Holding] = []
     for own in holdings:
@@ -100,7 +103,7 @@ def _waits_of_order(holdings: Sequence[Holding], room: int) -> Iterator[JobArc]:
 
 
 def _in_passes_of(jobs: Jobs, schedule: Schedule) -> Schedule:
-    """The order pass by pass; a fused backward that is not among the jobs becomes B directly followed by W."""
+    """Return the order with each full backward that has no jobs replaced by B directly followed by W."""
     held = {job.task.of for job in jobs.jobs}
     orders = []
     for device in range(jobs.problem.devices):
@@ -112,7 +115,7 @@ def _in_passes_of(jobs: Jobs, schedule: Schedule) -> Schedule:
 
 
 def expanded(jobs: Jobs, schedule: Schedule) -> Iterator[Schedule]:
-    """Orders of tasks from an order of passes: as it is, and with tasks of several passes interleaved."""
+    """Yield orders of tasks from an order of passes: pass by pass, and with tasks of several passes interleaved."""
     schedule = _in_passes_of(jobs, schedule)
     jobs = grouped_as(jobs, schedule)
     running = running_of(jobs, schedule)
@@ -137,7 +140,10 @@ def expanded(jobs: Jobs, schedule: Schedule) -> Iterator[Schedule]:
 
 
 def listed(problem: Problem) -> Iterator[Schedule]:
-    """List schedules of passes, where these are several tasks as orders of tasks; none where they have options."""
+    """Yield list schedules: of passes or, for passes of several tasks, expanded to orders of tasks.
+
+    Yields nothing for passes of several tasks if activations have modes.
+    """
     if problem.view is not None:
         yield from list_schedules(problem)
     elif not problem.network.has_activation_modes:

@@ -1,4 +1,4 @@
-"""The jobs that run, what each waits for, and longest paths among them: heads, tails, and the times of given orders."""
+"""Graph of the jobs that run, with longest paths: heads, tails, and start times of given orders."""
 
 from __future__ import annotations
 
@@ -21,7 +21,11 @@ JobArc = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class JobGraph:
-    """`running` are the jobs of the modes chosen; `before[n]` and `after[n]` are the (job, lag) next to job n."""
+    """Precedence graph of jobs.
+
+    `running` are the jobs of the chosen modes; `before[n]` and `after[n]` are the (job, lag) pairs before and after job
+    n; `sequence` is a topological order.
+    """
 
     jobs: Jobs
     running: Sequence[int]
@@ -30,7 +34,7 @@ class JobGraph:
     sequence: Sequence[int] = field(repr=False)
 
     def heads(self, release: Callable[[int], int] = lambda _: 0) -> dict[int, int]:
-        """The earliest start of each job, in steps, not before its release."""
+        """Return the earliest start of each job in steps, not before its `release`."""
         found: dict[int, int] = {}
         for n in self.sequence:
             ends = (found[b] + self.jobs.jobs[b].steps + lag for b, lag in self.before[n])
@@ -38,7 +42,7 @@ class JobGraph:
         return found
 
     def tails(self) -> dict[int, int]:
-        """The least time from each job's end to the last end, in steps."""
+        """Return the least time from each job's end to the latest end, in steps."""
         found: dict[int, int] = {}
         for n in reversed(self.sequence):
             ways = (lag + self.jobs.jobs[a].steps + found[a] for a, lag in self.after[n])
@@ -47,7 +51,10 @@ class JobGraph:
 
 
 def graph_of(jobs: Jobs, running: Collection[int], further: Iterable[JobArc] = ()) -> JobGraph:
-    """The precedences of the jobs that run, with further arcs. `Deadlock` where jobs wait for each other in a cycle."""
+    """Return the graph of the jobs that run, with `further` arcs.
+
+    Raises `Deadlock` if jobs wait for each other in a cycle.
+    """
     before: dict[int, list[tuple[int, int]]] = {n: [] for n in sorted(running)}
     after: dict[int, list[tuple[int, int]]] = {n: [] for n in before}
     arcs = (
@@ -70,29 +77,31 @@ def graph_of(jobs: Jobs, running: Collection[int], further: Iterable[JobArc] = (
 
 
 def arcs_of_orders(orders: Iterable[Sequence[int]]) -> list[JobArc]:
-    """Each job of an order waits for the one before."""
+    """Return the arcs by which each job of an order waits for the one before it."""
     return [(one, other, 0) for order in orders for one, other in pairwise(order)]
 
 
 def running_of(jobs: Jobs, schedule: Schedule) -> list[int]:
-    """The jobs of the passes that a schedule holds."""
+    """Return the jobs of the passes in a schedule."""
     held = schedule.pass_set
     return [n for n, job in enumerate(jobs.jobs) if job.task.of in held]
 
 
 def orders_of(jobs: Jobs, schedule: Schedule) -> dict[Resource, list[int]]:
-    """The order of jobs on every resource: as the schedule gives it, or pass by pass."""
+    """Return the order of jobs on every resource: that of the schedule or, if it has none, pass by pass."""
     orders = stream_orders(jobs.problem, schedule)
     return {where: [jobs.number[task] for task in tasks] for where, tasks in orders.items()}
 
 
 def with_modes(jobs: Jobs, fused: bool) -> list[int]:
-    """The jobs that run if every backward that may run in either mode runs in this one."""
+    """Return the jobs that run if every backward with both modes is fused (full), or if every one is split."""
     return [n for n, job in enumerate(jobs.jobs) if job.choice is None or job.option == fused]
 
 
 def in_microbatch_order(jobs: Jobs, starts: Mapping[int, int]) -> dict[int, int]:
-    """The same starts, given to the jobs of each type by micro-batch; as they are where that could break a rule."""
+    """Return the same starts, assigned to the jobs of each type in micro-batch order, where these are
+    interchangeable.
+    """
     following, found = dict(jobs.consecutive), dict(starts)
     for first in starts.keys() - following.values():
         line = [first]

@@ -1,4 +1,4 @@
-"""The jobs of a schedule as units of the compiled annealing: each stream is a device, one of them with its memory."""
+"""Jobs of a schedule as units of annealing: each stream is a device, and one stream of a device has its memory."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from solver.tasks.placing import jobs_placed_as, placed_at, schedule_of
 
 
 class JobUnits:
-    """Jobs as `Units`: `device[n]` counts the streams. Jobs that give memory back together keep their order.
+    """Jobs as units for annealing, as in `Units`; `device[n]` is the index of the stream of unit n.
 
-    `ValueError` if memory is not taken and given back entirely by one stream, whose order then determines the level.
+    Jobs that release memory together keep their order. Raises `ValueError` unless each limited memory is taken and
+    released by one stream, whose order then determines the level.
     """
 
     def __init__(self, placed: PlacedJobs) -> None:
@@ -47,13 +48,13 @@ class JobUnits:
 
     @property
     def room(self) -> Sequence[int | None]:
-        """The memory that each stream takes and gives back."""
+        """Capacity of the memory that each stream takes and releases; None without a limit."""
         return self._room
 
     def _hold(self, pool: int, held: Collection[int]) -> set[int]:
-        """Count what jobs take of a memory and give back on one stream, none of `held`: the stream.
+        """Assign a memory pool to the one stream whose jobs take and release it; returns that stream as a set.
 
-        Not where several do, of a memory without limit.
+        A pool without a limit is ignored if several streams use it or its stream is already in `held`.
         """
         placed, room = self._placed, self._placed.jobs.room[pool]
         found = [one for one in placed.jobs.holdings if one.pool == pool and one.where in placed.start]
@@ -76,7 +77,7 @@ class JobUnits:
         return streams
 
     def schedule(self, orders: Sequence[Sequence[int]]) -> Schedule | None:
-        """The schedule of jobs in these orders; None where its memory is not safe on other timings."""
+        """Return the schedule of jobs in these orders; None if its memory is not safe for other timings."""
         placed = self._placed
         named = [[self._running[unit] for unit in order] for order in orders]
         graph = graph_of(placed.jobs, placed.start, arcs_of_orders(named))
@@ -86,7 +87,7 @@ class JobUnits:
 
 
 def start_of(problem: Problem, timeline: Timeline) -> Start | None:
-    """The units that local search moves in a schedule: passes, or jobs if passes may be several tasks.
+    """Return the units that local search moves in a schedule: passes, or jobs if passes may be several tasks.
 
     None if memory does not follow from the order of one stream.
     """
@@ -97,9 +98,9 @@ def start_of(problem: Problem, timeline: Timeline) -> Start | None:
 
 
 def equal_value_search(timeline: Timeline) -> EqualValueSearch | None:
-    """The search among orders of the value of a timeline.
+    """Return the search among orders with the value of a timeline.
 
-    None as for `start_of`, and where parameters are gathered: orders of jobs do not say when they are there.
+    None as for `start_of`, and where parameters are gathered, since orders of jobs do not determine their memory.
     """
     if timeline.problem.view is not None:
         return EqualValueSearch(timeline, Units(timeline.problem, timeline.schedule))

@@ -1,7 +1,7 @@
-"""Choice of activations to offload or recompute, for an order of passes that does not fit the memory without.
+"""Choice of activations to offload or recompute, so that an order of passes fits the memory.
 
-Along the order of each device: whenever a pass takes more than is left, the activation whose backward is farthest is
-offloaded or recomputed (Belady, IBM Systems Journal 5, 1966); reloads run as early as memory admits, at most a given
+Along the order of each device, whenever a pass takes more than is left, the activation whose backward is farthest is
+offloaded or recomputed (Belady, IBM Systems Journal 5, 1966). Reloads run as early as memory admits, at most a given
 number of passes before their backward.
 """
 
@@ -20,14 +20,14 @@ Mode = PassKind | None
 
 
 class Rule(NamedTuple):
-    """A decision rule: modes in order of preference, and how many passes before a backward its reload may run."""
+    """Decision rule: modes in order of preference, and how many passes before a backward its reload may run."""
 
     prefer: tuple[PassKind, ...]
     ahead: int
 
 
 def rules(problem: Problem) -> Iterator[Rule]:
-    """Rules to try: each mode first in turn, with reloads directly before the backward or some passes earlier."""
+    """Yield rules to try: each mode first in turn, with reloads directly before the backward or some passes earlier."""
     ways = dict.fromkeys(kind for stage in problem.stages for kind in stage.saving_kinds if kind is not RELOAD)
     for first in ways:
         others = tuple(way for way in ways if way != first)
@@ -36,7 +36,7 @@ def rules(problem: Problem) -> Iterator[Rule]:
 
 
 def with_decisions(problem: Problem, schedule: Schedule, rule: Rule) -> Schedule | None:
-    """The order with copies and recomputations among its passes, so that it fits; None where it cannot."""
+    """Return the order with copies and recomputations inserted so that it fits the memory; None if it cannot."""
     orders = []
     for device in range(problem.devices):
         order = _Device(problem, device, list(schedule.passes_on(device)), rule).order()
@@ -48,7 +48,7 @@ def with_decisions(problem: Problem, schedule: Schedule, rule: Rule) -> Schedule
 
 @dataclass
 class _Device:
-    """One device: its passes in order, and what has been decided so far."""
+    """One device: its passes in order, and the modes decided so far."""
 
     problem: Problem
     device: int
@@ -65,7 +65,7 @@ class _Device:
         self._host_room = next((None if h.capacity is None else h.capacity // len(h.devices) for h in sharing), None)
 
     def order(self) -> list[Pass] | None:
-        """The passes with those that save memory; None where nothing fits."""
+        """Return the passes with copies and recomputations; None if no decision makes them fit."""
         for p in self.passes:
             if p.kind is F and not self.problem.stages[p.stage].may_keep:
                 self.ways[p[1:]] = self._choose(p[1:])
@@ -83,7 +83,7 @@ class _Device:
         return next((way for way in self.rule.prefer if way in able), None)
 
     def _written(self) -> list[Pass]:
-        """The order under the modes chosen so far, reloads directly before their backward."""
+        """Return the order under the modes chosen so far, with reloads directly before their backward."""
         order: list[Pass] = []
         for p in self.passes:
             way = self.ways.get(p[1:])
@@ -95,7 +95,7 @@ class _Device:
         return order
 
     def _prefetched(self, order: list[Pass]) -> list[Pass]:
-        """Each copy back moved ahead of passes between which there is room for it."""
+        """Return the order with each reload moved ahead of passes while memory has room for it."""
         for p in [p for p in order if p.kind is RELOAD]:
             levels = self._levels(order)
             at = order.index(p)
@@ -113,7 +113,7 @@ class _Device:
         return order
 
     def _levels(self, order: Sequence[Pass]) -> list[int]:
-        """Memory level when each pass has taken its own, all before it having ended."""
+        """Return the memory level after each pass has taken its own memory, all passes before it having ended."""
         level, found = 0, []
         for p in order:
             at_start, at_end = self._network.change[p[:2]]
@@ -126,13 +126,13 @@ class _Device:
         return found
 
     def _first_short(self, order: Sequence[Pass]) -> int | None:
-        """The place of the first pass for which there is too little memory."""
+        """Return the place of the first pass that exceeds the memory; None if there is none."""
         if self._room is None:
             return None
         return next((n for n, level in enumerate(self._levels(order)) if level > self._room), None)
 
     def _save_before(self, order: Sequence[Pass], short: int) -> bool:
-        """Choose a mode that reduces an activation in memory at a place; False if none is left."""
+        """Choose a mode that reduces some activation in memory at place `short`; False if none is left."""
         held = dict.fromkeys(p[1:] for p in order[:short] if p.kind is F and p[1:] not in self.ways)
         for p in order[:short]:
             if p.kind in (B, BW):
@@ -148,7 +148,7 @@ class _Device:
         return False
 
     def _way_for(self, which: tuple[int, int], before: Sequence[Pass]) -> Mode:
-        """The preferred mode that saves memory here; offload only if the host has room."""
+        """Return the preferred mode that saves memory for an activation; offloading only if the host has room."""
         own = self.problem.stages[which[0]]
         for way in self.rule.prefer:
             keeps, moves = own.held_until_backward.get(way, (own.activation, 0))

@@ -1,4 +1,4 @@
-"""The best interleaving of one forward with one backward and its weight tasks, of two micro-batches, with proof."""
+"""Optimal interleaving of one forward with one backward (and its weight tasks) of another micro-batch, with proof."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _FORWARD = Pass(F, 0, 0)
 
 @dataclass(frozen=True)
 class Pair:
-    """The pair found, in the file's unit; `timeline` has the pair alone, from time 0 on.
+    """Result of `pair`: value and lower bound in the file's unit, and the timeline of the two from time 0.
 
     `in_turn` is the time of the passes one after the other.
     """
@@ -74,9 +74,9 @@ def pair(
     *,
     seconds: float | None = None,
 ) -> Pair:
-    """The best order of every stream for a forward of one stage and a backward of another (or the same) stage.
+    """Return the best order of every stream for a forward of one stage and a backward of another (or the same) stage.
 
-    Nothing else runs, and memory is not limited. `BadInput` where no device runs both stages.
+    Nothing else runs, and memory is not limited. Raises `BadInput` where no device runs both stages.
     """
     refuse_other("pair", problem, Problem, A_PROBLEM)
     limits, stop = limits_from("pair", limits, seconds), stop or Event()
@@ -104,7 +104,10 @@ best_pair = pair  # its name before there was a command of that name
 
 
 def pair_problem(problem: Problem, forward: int, backward: int) -> Problem:
-    """Two stages alone on a device of their own. `BadInput` where they are on two, or there are no such stages."""
+    """Return the problem of two stages alone on one device.
+
+    Raises `BadInput` if they are on different devices or missing.
+    """
     problem = passes_alone(problem.keeping_activations())
     where = problem.placement.stage_device
     for option, stage in (("--forward-stage", forward), ("--backward-stage", backward)):
@@ -131,13 +134,13 @@ def pair_problem(problem: Problem, forward: int, backward: int) -> Problem:
 
 
 def _backwards(problem: Problem) -> list[Pass]:
-    """The passes of the pair's backward, in all its modes."""
+    """Return the passes of the pair's backward, of all its modes."""
     last = len(problem.stages) - 1
     return [Pass(kind, last, 1) for kind in (B, W, BW) if (kind, last) in problem.network.tasks]
 
 
 def _dispatched(jobs: Jobs, fused: bool) -> dict[int, int]:
-    """A first order: of what is ready the task with most to follow."""
+    """Return the starts of a first order: among ready tasks the one with the longest tail goes first."""
     graph = graph_of(jobs, with_modes(jobs, fused))
     return dispatched(graph, {n: -tail for n, tail in graph.tails().items()})
 
@@ -147,7 +150,7 @@ def _steps(jobs: Jobs, starts: Mapping[int, int]) -> int:
 
 
 def _least(jobs: Jobs, fused: bool) -> int:
-    """The most that a stream has to do between the least head and the least tail of its tasks, in ticks."""
+    """Return a lower bound in ticks: the largest least head + work + least tail over streams."""
     graph = graph_of(jobs, with_modes(jobs, fused))
     heads, tails, ticks = graph.heads(), graph.tails(), 0
     for here in jobs.on.values():
@@ -160,9 +163,9 @@ def _least(jobs: Jobs, fused: bool) -> int:
 
 
 def _judged(jobs: Jobs, starts: Mapping[int, int]) -> Timeline:
-    """The pair with its times, judged in an iteration: one's forward before, the other's backward after.
+    """Return the pair's timeline, validated within an iteration whose other passes run before and after it.
 
-    `Disagreement` where the validator finds it wrong.
+    Raises `Disagreement` if the validator finds it invalid.
     """
     problem = jobs.problem
     own = schedule_of_starts(jobs, starts, "pair")
@@ -186,7 +189,7 @@ def _judged(jobs: Jobs, starts: Mapping[int, int]) -> Timeline:
 
 
 def _tasks_on(problem: Problem, where: Resource, passes: Sequence[Pass]) -> Iterator[Task]:
-    """The tasks of these passes on a stream, pass by pass."""
+    """Yield the tasks of these passes on a stream, pass by pass."""
     for p in passes:
         for part, task in enumerate(problem.network.tasks[p.kind, p.stage]):
             if task.resource == where:
@@ -194,7 +197,9 @@ def _tasks_on(problem: Problem, where: Resource, passes: Sequence[Pass]) -> Iter
 
 
 def _in_turn(problem: Problem) -> int:
-    """The forward, then the backward, then its weight tasks, or the fused backward if that is shorter."""
+    """Return the ticks of the forward, then the backward and its weight tasks, or the full backward if that is
+    shorter.
+    """
     backwards = [problem.duration(p) for p in _backwards(problem)]
     split, fused = sum(backwards[:2]), sum(backwards[-1:])
     return problem.duration(_FORWARD) + (min(split, fused) if len(backwards) == 3 else sum(backwards))

@@ -1,4 +1,4 @@
-"""A schedule at task level with times in steps, from which windows are cut and into which they are put back."""
+"""Schedules at task level with times in steps, from which windows are cut and into which they are put back."""
 
 from __future__ import annotations
 
@@ -23,12 +23,15 @@ from solver.tasks.job_graph import arcs_of_orders, graph_of, in_microbatch_order
 
 
 def jobs_placed_as(problem: Problem, timeline: Timeline | None) -> PlacedJobs | None:
-    """The jobs of a problem as they are in a timeline, if there is one; see `placed_in`."""
+    """Return the jobs of a problem as in a timeline, if there is one; see `placed_in`."""
     return None if timeline is None else placed_in(jobs_of(problem), timeline)
 
 
 def placed_in(jobs: Jobs, timeline: Timeline) -> PlacedJobs | None:
-    """The jobs of a timeline, backwards split that gain nothing fused; None where memory is not safe on any timing."""
+    """Return the jobs of a timeline, with full backwards split if that is never worse.
+
+    None if its memory is not safe for other timings.
+    """
     schedule, opening = timeline.schedule, _openings(jobs, timeline)
     if not all(Task(p) in jobs.number for p in schedule.pass_set):
         found = (placed_in(jobs, simulate(jobs.problem, one)) for one in expanded(jobs, schedule))
@@ -41,7 +44,7 @@ def placed_in(jobs: Jobs, timeline: Timeline) -> PlacedJobs | None:
 
 
 def placed_at(jobs: Jobs, starts: Mapping[int, int], opening: Sequence[int]) -> PlacedJobs | None:
-    """Jobs that start so, in micro-batch order; None where their memory is not safe on other timings."""
+    """Return jobs with these starts, in micro-batch order; None if their memory is not safe for other timings."""
     schedule = schedule_of_starts(jobs, in_microbatch_order(jobs, starts))
     if schedule is None:
         return None
@@ -54,14 +57,14 @@ def placed_at(jobs: Jobs, starts: Mapping[int, int], opening: Sequence[int]) -> 
 
 
 def schedule_of(placed: PlacedJobs, name: str) -> Schedule | None:
-    """The orders of placed jobs, with the waits that memory needs."""
+    """Return the schedule of placed jobs, with the waits that memory needs."""
     return schedule_of_starts(placed.jobs, placed.start, name)
 
 
 def put_back(window: WindowJobs, inside: Mapping[int, int]) -> PlacedJobs | None:
-    """The schedule with the jobs of a window at new starts, and what follows as soon as it can.
+    """Return the schedule with the jobs of a window at new starts, and all later jobs as early as possible.
 
-    Of the jobs of the window those run that have a start.
+    Jobs of the window without a start in `inside` do not run. None if the waits outside no longer allow it.
     """
     placed = window.placed
     jobs, opening = placed.jobs, placed.opening
@@ -92,13 +95,13 @@ def put_back(window: WindowJobs, inside: Mapping[int, int]) -> PlacedJobs | None
 
 
 def _part(window: WindowJobs, n: int) -> int:
-    """Position relative to a window: 0 before it, 1 inside, 2 after it."""
+    """Return the position of a job relative to a window: 0 before it, 1 inside, 2 after it."""
     begun = window.placed.start.get(n, window.since)
     return 0 if begun < window.since else 1 if begun < window.until else 2
 
 
 def _openings(jobs: Jobs, timeline: Timeline) -> list[int]:
-    """Opening time of each device in steps: 0 for the makespan."""
+    """Return the first start on each device in steps; 0 for the makespan."""
     devices = range(jobs.problem.devices)
     if not jobs.problem.objective.by_device:
         return [0 for _ in devices]
@@ -109,9 +112,9 @@ def _openings(jobs: Jobs, timeline: Timeline) -> list[int]:
 
 
 def _waits(jobs: Jobs, schedule: Schedule, orders: Mapping[Resource, Sequence[int]]) -> list[tuple[int, int]]:
-    """The schedule's waits, each for all on the stream up to its task by which a pass ends that gives memory back.
+    """Return the schedule's waits, extended so that they hold when the order of the releasing stream changes.
 
-    So each of them holds also when the order of that stream changes.
+    Each wait is repeated for all earlier jobs of that stream that release memory.
     """
     place = {n: at for order in orders.values() for at, n in enumerate(order)}
     gives = {n for one in jobs.holdings if one.gives for n in one.last}

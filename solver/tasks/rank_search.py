@@ -1,8 +1,8 @@
-"""Simulated annealing over ranks of jobs: serial schedule generation with slightly other ranks each time.
+"""Simulated annealing over ranks of jobs: serial schedule generation with slightly changed ranks each time.
 
-Ranks are the starts of the schedule so far (random keys, Bean, ORSA Journal on Computing 6, 1994), moved for passes of
-some stages and micro-batches, for a while, or for a few jobs. Justification is that of Valls, Ballestín and Quintanilla
-(European Journal of Operational Research 165, 2005).
+Ranks are the starts of the current schedule (random keys, Bean, ORSA Journal on Computing 6, 1994), moved for passes of
+some stages and micro-batches, for an interval of time, or for a few jobs. Justification is that of Valls, Ballestín and
+Quintanilla (European Journal of Operational Research 165, 2005).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from solver.tasks.serial_kernel import Gaps, Shop, generate
 @dataclass(frozen=True)
 @tunable
 class RankParams:
-    """Random changes of the ranks of jobs."""
+    """Sizes of random changes of the ranks of jobs."""
 
     most_doublings: int = tuned(3, "doublings of the mean job's duration, by which a rank moves at most", 0, 20)
     longest_interval: float = tuned(0.2, "of the value: length of the interval whose jobs are moved", 0, 1)
@@ -44,9 +44,9 @@ _KINDS = ((F,), (B, BW), (W,), (F, B, BW), (B, BW, W), (F, B, BW, W))
 
 
 class Serial:
-    """Serial schedule generation of the jobs that run, with additional precedences.
+    """Serial schedule generation of the jobs that run, with `further` precedences.
 
-    `ValueError` if a pass takes memory by several jobs.
+    Raises `ValueError` if a pass takes memory by several jobs, or a job takes or releases two memories.
     """
 
     def __init__(self, jobs: Jobs, running: Collection[int], further: Iterable[JobArc] = ()) -> None:
@@ -90,7 +90,7 @@ class Serial:
         self._start = np.zeros(len(self.running), np.int64)
 
     def twin(self) -> Serial:
-        """The same with room of its own to work in, for another thread."""
+        """Return a copy with working arrays of its own, for another thread."""
         other = copy(self)
         other._make_room()
         return other
@@ -105,9 +105,10 @@ class Serial:
         return Shop._make((*own, *held, needs, at, feeds[:, 0].copy(), feeds[:, 1].copy()))
 
     def run(self, ranks: Ranks) -> tuple[int, Ranks] | None:
-        """The last end and the starts, in steps; None where memory lets no job go on.
+        """Return the latest end and the starts, in steps; None in a deadlock of memory.
 
-        Where memory has no limit, justified: backwards as late as can be, and that forwards, if it ends sooner.
+        Where memory is unlimited the schedule is justified: shifted as late as possible and then as early, if that ends
+        sooner.
         """
         found = self.plain(ranks)
         if found is None or self._back is None:
@@ -117,12 +118,12 @@ class Serial:
         return again if again is not None and again[0] < found[0] else found
 
     def plain(self, ranks: Ranks) -> tuple[int, Ranks] | None:
-        """`run` without justification."""
+        """Return the result of `run` without justification."""
         ends = int(generate(self.shop, ranks, self._start, self._gaps))
         return None if ends < 0 else (ends, self._start.astype(np.float64))
 
     def starts(self, ranks: Ranks) -> dict[int, int]:
-        """The starts of a schedule that is known, by job."""
+        """Return an array of starts as a mapping by job."""
         return dict(zip(self.running, ranks.astype(np.int64).tolist(), strict=True))
 
     @property
@@ -132,7 +133,7 @@ class Serial:
 
 
 class RankSearch:
-    """`best` are the starts of the schedule that ends first, `ends` is when."""
+    """Annealing of ranks; `best` are the starts of the schedule with the earliest end, `ends` is that end."""
 
     def __init__(self, serial: Serial, starts: Mapping[int, int], seed: int) -> None:
         self._serial, self._random = serial, Random(seed)
@@ -147,7 +148,7 @@ class RankSearch:
         self._now_ends = self.ends = int((self.best + serial.shop.steps).max())
 
     def step(self, temperature: float) -> bool:
-        """Try other ranks; whether the best got better. The temperature is a share of the schedule's end."""
+        """Try changed ranks; True if the best schedule improved. The temperature is a share of the schedule's end."""
         found = self._serial.run(self._moved())
         if found is None:
             return False
@@ -161,7 +162,7 @@ class RankSearch:
         return True
 
     def _moved(self) -> Ranks:
-        """The ranks of the schedule so far, some of them moved."""
+        """Return the starts of the current schedule as ranks, some of them moved."""
         random, ranks = self._random, self._now.copy()
         far, kind = 2.0 ** random.randint(-1, _PARAMS.most_doublings) * self._mean, random.randrange(3)
         if kind == 0:
@@ -182,7 +183,7 @@ class RankSearch:
         return ranks
 
     def _between(self, values: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Mask of values in a random range: all, one value or an interval."""
+        """Return the mask of values in a random range: all, one value, or an interval."""
         most, kind = int(values.max()), self._random.randrange(3)
         low, high = sorted(self._random.randint(0, most) for _ in range(2))
         if kind == 0:

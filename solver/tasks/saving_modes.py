@@ -1,4 +1,4 @@
-"""Modes of activations (offload, recompute) stage by stage, and the earliest time of their reloads."""
+"""Choices of activation modes (offload, recompute) stage by stage, and the earliest times of their reloads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ Running = tuple[list[int], list[JobArc]]
 
 
 def saving_modes(jobs: Jobs) -> Iterator[Running]:
-    """Backwards split; if something may be decided of activations, offloaded where possible, then recomputed."""
+    """Yield choices of running jobs, backwards split: activations offloaded where possible, then recomputed.
+
+    If activations have no modes there is one choice.
+    """
     options = jobs.problem.network.options
     kinds = {kind for ways in options.values() for way in ways for kind in way}
     if not kinds:
@@ -25,7 +28,10 @@ def saving_modes(jobs: Jobs) -> Iterator[Running]:
 
 
 def running_with(jobs: Jobs, kind: PassKind) -> Running:
-    """Activations come back by passes of this kind, but those that are needed sooner than that takes."""
+    """Return the jobs that run if activations return by passes of `kind`, except those needed sooner than that takes.
+
+    Also returns arcs that delay the reloads until they are needed.
+    """
     options = jobs.problem.network.options
     waiting = graph_of(jobs, _with_options(jobs, {stage: _keeping(ways) for stage, ways in options.items()}))
     heads, chosen = waiting.heads(), dict[int, int]()
@@ -46,7 +52,7 @@ def running_with(jobs: Jobs, kind: PassKind) -> Running:
 
 
 def _released_by(graph: JobGraph, heads: dict[int, int], p: Pass) -> Pass:
-    """The pass after whose first task a reload may begin: the last one that is early enough."""
+    """Return the pass after whose first task a reload may begin: the last one that is early enough."""
     jobs, (_, stage, j) = graph.jobs, p
     chain = next(chain for chain in jobs.problem.placement.chains if stage in chain)
     behind = chain[chain.index(stage) + 1 :]
@@ -68,7 +74,7 @@ def _keeping(ways: tuple[frozenset[PassKind], ...]) -> int:
 
 
 def _parts(jobs: Jobs, p: Pass) -> Iterator[int]:
-    """The jobs of a pass."""
+    """Yield the jobs of a pass."""
     for part in count():
         if Task(p, part) not in jobs.number:
             return
@@ -80,7 +86,7 @@ def _length(jobs: Jobs, p: Pass) -> int:
 
 
 def _with_options(jobs: Jobs, chosen: dict[int, int]) -> list[int]:
-    """The jobs that run if backwards are split and activations are treated so, by stage."""
+    """Return the jobs that run with split backwards and the chosen option of activations for each stage."""
     kinds = {stage: jobs.problem.network.options[stage] for stage in chosen}
     found = []
     for n, job in enumerate(jobs.jobs):

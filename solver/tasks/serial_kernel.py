@@ -1,8 +1,8 @@
 """Serial schedule generation, compiled: jobs by rank, each into the first gap of its stream that is long enough.
 
 Unlike list scheduling it lets a stream wait for a job of a better rank, and fills the gap with others (Kolisch,
-European Journal of Operational Research 90, 1996). Memory is taken in the order in which jobs come up: one that does
-not fit is put off until enough is given back.
+European Journal of Operational Research 90, 1996). Memory is taken in the order in which jobs are placed: one that does
+not fit is postponed until enough is released.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ Array = Any  # numpy arrays of int64, one dimension unless said
 
 
 class Shop(NamedTuple):
-    """By job: steps, stream, what it takes and of which memory; the group of jobs after which something is given back.
+    """Data of the jobs for schedule generation.
 
-    `size`, `gives` and the memory `given_to` are of groups, `room` of memories (-1: no limit). Groups without jobs give
-    nothing. What follows each job, with lags, is in compressed rows.
+    By job: steps, stream, memory taken and the index of that memory; the `group` of jobs at whose end memory is
+    released (-1: none). By group: `size`, amount released (`gives`) and its memory (`given_to`); groups without jobs
+    release nothing. `room` by memory (-1: no limit). `needs` is the number of predecessors; `feeds_*` the successors of
+    each job, with lags, in compressed rows.
     """
 
     steps: Array
@@ -39,7 +41,7 @@ class Shop(NamedTuple):
 
 
 class Gaps(NamedTuple):
-    """Room to work in: of each stream the intervals in which it runs, two arrays of two dimensions, and how many."""
+    """Working arrays: the busy intervals of each stream (shape streams x intervals), and their number."""
 
     begin: Array
     end: Array
@@ -48,7 +50,7 @@ class Gaps(NamedTuple):
 
 @inner
 def push(heap, key, size, n):  # type: ignore[no-untyped-def]
-    """Put one into a heap by its key; the heap's size then."""
+    """Insert `n` into a heap ordered by `key`; returns the new size."""
     i = size
     heap[i] = n
     while i > 0 and key[heap[(i - 1) // 2]] > key[heap[i]]:
@@ -59,7 +61,7 @@ def push(heap, key, size, n):  # type: ignore[no-untyped-def]
 
 @inner
 def pop(heap, key, size):  # type: ignore[no-untyped-def]
-    """Take the one of the least key; it, and the heap's size then."""
+    """Remove the entry of least key from a heap; returns it and the new size."""
     top = heap[0]
     size -= 1
     heap[0] = heap[size]
@@ -77,7 +79,7 @@ def pop(heap, key, size):  # type: ignore[no-untyped-def]
 
 @inner
 def place(gaps, r, begin, steps):  # type: ignore[no-untyped-def]
-    """The first time from `begin` on at which a stream is free for so long; it is taken. Intervals that meet join."""
+    """Reserve the first interval of `steps` from `begin` on in which stream `r` is free; returns its start."""
     low, high = 0, gaps.count[r]
     while low < high:
         middle = (low + high) // 2
@@ -108,7 +110,7 @@ def place(gaps, r, begin, steps):  # type: ignore[no-untyped-def]
 
 @compiled
 def generate(shop, rank, start, gaps):  # type: ignore[no-untyped-def]
-    """Write the starts of all jobs; returns the last end, or -1 where memory lets no job go on."""
+    """Write the starts of all jobs into `start`; returns the latest end, or -1 if memory causes a deadlock."""
     n_jobs, groups, memories = shop.steps.shape[0], shop.size.shape[0], shop.room.shape[0]
     missing, begin, left = shop.needs.copy(), np.zeros(n_jobs, np.int64), shop.size.copy()
     ready, open_jobs = np.zeros(n_jobs + 1, np.int64), 0

@@ -19,7 +19,7 @@ from solver.tasks.placing import put_back
 @dataclass(frozen=True)
 @tunable
 class WindowParams:
-    """Windows of large-neighbourhood search, each solved by CP-SAT."""
+    """Size and time of the windows of large-neighbourhood search, each solved by CP-SAT."""
 
     first_size: int = tuned(64, "tasks of the first window", 2, 10_000)
     growth: float = tuned(1.1, "times larger after a window solved to its end, smaller after another", 1.01, 4)
@@ -32,14 +32,14 @@ _PARAMS = WindowParams()
 
 
 class WindowSearch:
-    """Windows chosen at random, their size suited to what CP-SAT can solve in a second or two."""
+    """Windows chosen at random, with a size adapted to what CP-SAT solves in a second or two."""
 
     def __init__(self, placed: PlacedJobs, limits: Limits) -> None:
         self.placed = placed
         self._limits, self._random, self._size = limits, Random(limits.seed), float(_PARAMS.first_size)
 
     def step(self, left: float, stop: Event) -> bool:
-        """Solve one window within so many seconds; whether the value is better now."""
+        """Solve one window within `left` seconds; True if the value improved."""
         model = self._choose()
         deterministic = None if self._limits.deterministic is None else _PARAMS.counted_work
         parameters = Parameters(
@@ -59,7 +59,10 @@ class WindowSearch:
         return better
 
     def _choose(self) -> TaskWindow:
-        """Some neighbouring devices for a while; half the time around where one of the longest devices idles."""
+        """Return a window on some adjacent devices and an interval.
+
+        Half the time where one of the longest devices idles.
+        """
         placed, random = self.placed, self._random
         devices = placed.jobs.problem.devices
         wide = devices if random.randrange(2) else random.randint(1, devices)
@@ -77,7 +80,7 @@ class WindowSearch:
 
 
 def _waiting(placed: PlacedJobs, random: Random) -> int:
-    """A job that its resource waits for, on one of the devices that take longest; any job there if none waits."""
+    """Return a job for which its stream idles, on one of the longest streams; any job there if there is none."""
     took = {where: placed.end(order[-1]) - placed.opening[where.device] for where, order in placed.orders.items()}
     longest = sorted(took, key=lambda where: -took[where])[: max(1, len(took) // _PARAMS.among_longest)]
     order = placed.orders[random.choice(longest)]

@@ -170,8 +170,7 @@ def _way_back(paths: Paths, stages: Sequence[int], back: _Returns, left: _Left) 
 
 
 def _work_there(paths: Paths, stages: Sequence[int], back: _Returns, left: _Left) -> Numbers:
-    """Return for each combination the least time after the last forward that the upstream device needs for these
-    backwards.
+    """Return for each combination the least time after the last forward that the upstream device still works.
 
     Gradients of micro-batches that have passed the device's last stage reach the stages of `before` sooner than those
     of the others, which reach the stages of `within` first.

@@ -1,9 +1,9 @@
-"""Relaxation for activation modes: the modes of some stages' activations, and the order of the passes there.
+"""Relaxation for activation modes: modes of the activations of some (modelled) stages, and orders of passes there.
 
-On each modelled stage micro-batches of the same mode exchange their numbers by the order in which they run: the memory
-level is the same at every instant, and their predecessors are still earlier. So a state of an order says for each stage
-how many forwards have begun, and for each mode how many micro-batches are in flight and how far they are. A stage that
-is left out is a delay, as in `solver.diagram.steps`; there an activation is recomputed in no time.
+On each modelled stage, micro-batches of the same mode may exchange their numbers so that they run in order: the memory
+level is the same at every instant, and their predecessors are still earlier. So the state of a partial order has for
+each stage the number of forwards begun, and for each mode the number of micro-batches in flight and the steps they have
+done. A stage that is not modelled is a delay, as in `solver.diagram.steps`; its activation is recomputed in no time.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from solver.diagram.modelled_stages import by_chain, devices_of
 
 
 class Step(NamedTuple):
-    """Between forward and backward: the stream that runs it, its ticks, and the memory that it takes as it starts.
+    """A step between forward and backward: the stream that runs it, its ticks, and the memory allocated at its start.
 
-    What takes no time on no stream is the end of the step before, at which memory is given back.
+    A step without a stream takes no time: it is the end of the step before, at which memory is freed.
     """
 
     stream: int | None
@@ -30,9 +30,9 @@ class Step(NamedTuple):
 
 
 class StageMode(NamedTuple):
-    """A mode for the activation of a modelled stage: memory after the forward (`stays`), steps before the backward.
+    """A mode for the activation of a modelled stage: memory after the forward (`stays`), and steps before the backward.
 
-    `timed` if a step runs on another stream than the passes, so that its end must be tracked.
+    `timed`: True if a step runs on another stream than the passes, so that its end must be tracked.
     """
 
     stage: int
@@ -42,12 +42,13 @@ class StageMode(NamedTuple):
 
 
 class ModelledStage(NamedTuple):
-    """A stage's device, which has the number of its stream, its ticks, its memory, and where its chain leads.
+    """A modelled stage: its device (also the number of its stream), ticks, memory, and neighbours on its chain.
 
-    `before` and `behind` are the modelled stages next to it on its chain; `arrival_lag` are the ticks from the end of
-    the previous stage's forward, or until the first forward of all; `back` those from the end of a gradient to the
-    previous stage's gradient, or to the end of the objective, None if none counts; `turns` those from a forward to its
-    gradient.
+    `later` are the ticks of a backward after its gradient. `before` and `behind` are the modelled stages before and
+    after it on its chain, None at the ends. `arrival_lag`: ticks from the end of the previous stage's forward, or to
+    the first forward. `back`: ticks from the end of a gradient to the previous stage's gradient, or to the end of the
+    objective; None if neither counts. `turns`: ticks from a forward to its gradient. `tail`: ticks from a gradient to
+    the end of the objective.
     """
 
     device: int
@@ -65,9 +66,11 @@ class ModelledStage(NamedTuple):
 
 
 class ModelledDevice(NamedTuple):
-    """Room for activations, None without a limit; the least that a weight pass holds, and the longest one.
+    """Memory and end of a modelled device.
 
-    Whether the end of its work counts, and how long after its last gradient what counts ends at least (`tail`).
+    `room`: memory for activations, None without a limit. `waiting`: least memory of a pending weight pass; `longest`:
+    the longest one in ticks. `counts`: True if the end of its work is part of the objective; `tail`: least ticks from
+    its last gradient to the end of the objective.
     """
 
     room: int | None
@@ -78,7 +81,7 @@ class ModelledDevice(NamedTuple):
 
 
 class ModeRelaxation(NamedTuple):
-    """Modelled stages with their modes, modelled devices, and the number of streams, those of passes first."""
+    """Modelled stages with their modes, modelled devices, and the number of streams (compute streams first)."""
 
     stages: tuple[ModelledStage, ...]
     modes: tuple[StageMode, ...]
@@ -87,10 +90,12 @@ class ModeRelaxation(NamedTuple):
 
 
 def relaxation_of(problem: Problem, paths: Paths, stages: Sequence[int], owner: int | None) -> ModeRelaxation:
-    """The relaxation to `stages`, chain by chain in chain order; `paths` are of the problem that keeps all activations.
+    """Return the relaxation to `stages`, chain by chain in chain order.
 
-    For a span the time of the `owner` device counts, from its first modelled pass on, or from the first forward of a
-    chain that begins there.
+    `paths` are of the problem that keeps activations.
+
+    For the span of device `owner`, time counts from its first modelled pass, or from the first forward of a chain that
+    begins there; `owner` None is the makespan.
     """
     where, devices = problem.placement.stage_device, devices_of(problem, stages)
     chains = by_chain(problem, stages)
@@ -153,7 +158,7 @@ def _kept_device(problem: Problem, paths: Paths, stages: Sequence[int], owner: i
 def _modes(
     stage: Stage, at: int, device: int, compute: int, streams: dict[tuple[int, str | None], int]
 ) -> list[StageMode]:
-    """The modes of a stage; streams not seen before get a number."""
+    """Return the modes of a stage; adds streams that are not yet in `streams`."""
 
     def on(name: str) -> int:
         return compute if name == stage.stream else streams.setdefault((device, name), len(streams))

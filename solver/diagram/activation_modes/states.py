@@ -1,4 +1,4 @@
-"""States of orders with activation modes, and the moves possible in each state."""
+"""States of partial orders with activation modes, and the moves possible in each state."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from solver.diagram.activation_modes.relaxation import ModelledStage, ModeRelaxa
 
 
 class State(NamedTuple):
-    """Begun forwards per modelled stage; per mode, the micro-batches in flight that have done each step, forward first.
+    """Progress of a partial order.
 
-    `runs` has for each device the modelled stage whose gradient is its last pass so far; None if that is another pass,
-    or if no reload is in question.
+    `begun`: forwards begun per modelled stage. `in_flight`: for each mode, the micro-batches in flight that have done
+    each step, the forward first. `runs`: for each device the modelled stage whose gradient is its last pass so far;
+    None if that is another pass, or if no step that takes memory can run during a gradient.
     """
 
     begun: tuple[int, ...]
@@ -22,10 +23,10 @@ class State(NamedTuple):
 
 
 class Label(NamedTuple):
-    """Times of a partial order: each stream's free time, each device's free time after all weight passes, queues.
+    """Times of a partial order: when each stream is free, when each device is free after all weight passes, and queues.
 
-    Queues hold times, oldest first: arrivals of micro-batches between two modelled stages, forwards and backwards; for
-    each mode the earliest start of the gradients, and the end of the last step if it must be known.
+    A queue has times, oldest first: arrivals of micro-batches between two modelled stages, forwards and backwards; for
+    each mode the earliest starts of the gradients, and the ends of the last step if that must be tracked.
     """
 
     free: tuple[int, ...]
@@ -34,12 +35,12 @@ class Label(NamedTuple):
 
 
 class Move(NamedTuple):
-    """A possible next step in a state: the state that follows, and the change of the label.
+    """A possible next step in a state: the next state, and the change of the label.
 
-    Its start is at least `since`, the oldest entry of each queue in `takes`, and the end of the previous step, stored
-    at `after` (queue and place), where its own end is stored too; and all work of the `device` but `slack` ticks is
-    done by then. It takes `ticks` of a `stream` and is `work` for the device. Queues get its end plus a number of
-    ticks. The objective's end is at least `ends` ticks after its end.
+    Its start is at least `since`, the oldest entry of each queue in `takes`, and the end of the previous step stored at
+    `after` (queue and place), where its own end is stored too; by its start all work of the `device` but `slack` ticks
+    is done. It takes `ticks` of a `stream` and is `work` ticks for the device. For each pair in `puts`, a queue gets
+    its end plus a number of ticks. The objective's end is at least `ends` ticks after its end.
 
     A reload runs either after the last pass of the device (`behind`) or during it (`beside`): in the second case that
     pass ends no sooner than all work but `slack` ticks.
@@ -61,7 +62,7 @@ class Move(NamedTuple):
 
 
 class States:
-    """The states of a relaxation. Queues are numbered: forwards to modelled stages, then gradients, then modes."""
+    """States and moves of a relaxation. Queues are numbered: forwards to modelled stages, gradients, then modes."""
 
     def __init__(self, holding: ModeRelaxation) -> None:
         self._holding = holding
@@ -75,14 +76,14 @@ class States:
 
     @property
     def first(self) -> tuple[State, Label]:
-        """Before the first forward."""
+        """The state and label before the first forward."""
         own = self._holding
         none_yet = tuple((0,) * (1 + len(mode.steps)) for mode in own.modes)
         state = State((0,) * len(own.stages), none_yet, (None,) * len(own.devices))
         return state, Label((0,) * own.streams, (0,) * len(own.devices), ((),) * (self._steps + len(own.modes)))
 
     def rank(self, state: State) -> int:
-        """Each move leads to a higher one."""
+        """Return a number that increases with each move, by which states are grouped in layers."""
         through = sum(state.begun) - sum(own[0] for own in state.in_flight)
         return through * self._done + sum(map(sum, state.in_flight))
 
@@ -92,7 +93,7 @@ class States:
         return self._done * sum(stage.microbatches for stage in self._holding.stages)
 
     def left(self, state: State) -> list[tuple[int, int]]:
-        """By device what it computes until its last gradient has ended, at least, and what all weight passes take."""
+        """Return for each device the least compute ticks up to its last gradient, and those of its weight passes."""
         own, found = self._holding, [(0, 0)] * len(self._holding.devices)
         again = [
             [step.ticks if step.stream == own.stages[mode.stage].device else 0 for step in mode.steps]
@@ -111,7 +112,7 @@ class States:
         return found
 
     def moves(self, state: State, queues: Sequence[Sequence[int]]) -> Iterator[Move]:
-        """Every forward, step and gradient that memory admits; of the queues their lengths alone are read."""
+        """Yield every forward, step and gradient that the memory admits; only the lengths of `queues` are used."""
         held = [0] * len(self._holding.devices)
         for mode, (flying, *done) in zip(self._holding.modes, state.in_flight, strict=True):
             steps = sum(one * step.takes for one, step in zip(done, mode.steps, strict=True))
@@ -196,12 +197,12 @@ class States:
         yield Move(after, 0, tuple(takes), None, slack, stage.device, stage.device, stage.gradient, work, puts, ends)
 
     def _runs(self, state: State, device: int, stage: int | None) -> tuple[int | None, ...]:
-        """With this stage's gradient as the device's last pass, if that is looked at."""
+        """Return `state.runs` with the gradient of `stage` as the device's last pass, if that is tracked there."""
         new = stage if device in self._watched else None
         return (*state.runs[:device], new, *state.runs[device + 1 :])
 
     def _slack(self, stage: ModelledStage, held: int) -> int | None:
-        """Ticks of weight passes that may be pending at this memory level; negative if the level is too high."""
+        """Return the ticks of weight passes that may be pending at memory level `held`; negative if it is too high."""
         device = self._holding.devices[stage.device]
         if device.room is None:
             return None
@@ -213,6 +214,6 @@ class States:
 def _more(
     in_flight: tuple[tuple[int, ...], ...], n: int, numbers: Sequence[int], more: int = 1
 ) -> tuple[tuple[int, ...], ...]:
-    """Counts in flight with `more` added to mode n's entries at `numbers`."""
+    """Return the counts in flight with `more` added to the entries `numbers` of mode `n`."""
     own = tuple(one + more if number in numbers else one for number, one in enumerate(in_flight[n]))
     return (*in_flight[:n], own, *in_flight[n + 1 :])

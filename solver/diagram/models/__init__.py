@@ -1,1 +1,1 @@
-"""Models of decision diagrams, one a file: states, moves, dominance, and what is merged."""
+"""Models of decision diagrams, one per file: states, moves, dominance, and merging."""

@@ -1,6 +1,6 @@
-"""Model: the orders of an activation-mode relaxation that may end before a threshold; exact, as nothing is merged.
+"""Model of an activation-mode relaxation: orders that may end before a threshold; exact, since nothing is merged.
 
-A node is a state with all its non-dominated labels; few enough under tight memory.
+A node is a state with all its non-dominated labels, which are few under tight memory.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from solver.diagram.model import Children, Kept
 
 
 class ModeLayer(dict[State, list[Label]]):
-    """States of a rank, with their labels."""
+    """States of one rank, with their labels."""
 
     @property
     def size(self) -> int:
@@ -26,7 +26,7 @@ class ModeLayer(dict[State, list[Label]]):
 
 
 class ActivationModes:
-    """Of orders that end below a threshold; the layers are the ranks of states."""
+    """Model of the orders that end before the threshold `below`; its layers are the ranks of states."""
 
     def __init__(self, relaxation: ModeRelaxation, below: int) -> None:
         self._relaxation, self._below, self._states = relaxation, below, States(relaxation)
@@ -34,7 +34,7 @@ class ActivationModes:
         self.root = ModeLayer({state: [label]})
 
     def expanded(self, layer: ModeLayer, done: int) -> Iterator[Children]:
-        """State by state."""
+        """Yield the children of the layer's states, state by state."""
         states, below = self._states, self._below
         for state, labels in layer.items():
             ahead, value, made = list[ModeLayer](), below, 0
@@ -57,7 +57,7 @@ class ActivationModes:
             yield Children(ahead, made, value if value < below else None)
 
     def reduced(self, parts: Sequence[ModeLayer], done: int) -> Kept:  # noqa: ARG002 - as a model is asked
-        """The non-dominated labels of each state."""
+        """Return the layer with the non-dominated labels of each state."""
         found = ModeLayer()
         for part in parts:
             for state, labels in part.items():
@@ -68,7 +68,10 @@ class ActivationModes:
 
 
 def least_end(relaxation: ModeRelaxation, below: int, work: int, stop: Event) -> Least:
-    """The least end of orders that end below the value, or that; None where that takes more than so many labels."""
+    """Return the least end of orders that end before `below`, or `below` itself.
+
+    None if it takes more than `work` labels.
+    """
     found = compiled_within(ActivationModes(relaxation, below), stop, work)
     if not found.finished:
         return Least(None, found.looked, False)
@@ -76,7 +79,7 @@ def least_end(relaxation: ModeRelaxation, below: int, work: int, stop: Event) ->
 
 
 def earliest(labels: Iterable[Label]) -> list[Label]:
-    """The non-dominated labels."""
+    """Return the non-dominated labels."""
     rows = sorted({tuple(chain(one.free, one.over, *one.queues)): one for one in labels}.items(), key=_sum)
     kept = list[tuple[tuple[int, ...], Label]]()
     for row, label in rows:
@@ -90,7 +93,7 @@ def _sum(row: tuple[tuple[int, ...], Label]) -> int:
 
 
 def _start(label: Label, move: Move) -> int:
-    """Earliest start of a move."""
+    """Return the earliest start of a move."""
     start = move.since if move.stream is None else max(move.since, label.free[move.stream])
     if move.behind:
         start = max(start, label.free[move.device])
@@ -102,7 +105,7 @@ def _start(label: Label, move: Move) -> int:
 
 
 def _after(label: Label, move: Move, start: int) -> Label:
-    """Moves are taken in the order of their starts, so that no other one starts before."""
+    """Return the label after a move; moves are taken in order of their starts, so no later one starts before it."""
     end = start + move.ticks
     free = [end if n == move.stream else max(time, start) for n, time in enumerate(label.free)]
     if move.slack is not None and move.beside:
@@ -120,7 +123,7 @@ def _after(label: Label, move: Move, start: int) -> Label:
 
 
 def _end(relaxation: ModeRelaxation, label: Label, left: Sequence[tuple[int, int]]) -> int:
-    """A lower bound on the end of the objective's devices, including their work up to the last gradient."""
+    """Return a lower bound on the objective, including the work of its devices up to their last gradients."""
     found = 0
     for n, (device, (until, weights)) in enumerate(zip(relaxation.devices, left, strict=True)):
         if device.counts:

@@ -1,6 +1,6 @@
-"""Model: the steps of some stages' chains, and blocks of them; similar labels are merged, so the diagram is relaxed.
+"""Model of the steps of some stages' chains, with blocks; similar labels are merged, so the diagram is relaxed.
 
-A node is a state with one label of it. A block of a forward and a gradient leads two layers further.
+A node is a state with one of its labels. A block of a forward and a gradient leads two layers further.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ _AT_ONCE, _LAYER = 50_000, 4_000_000
 
 
 class ChainSteps:
-    """Of the orders that completion bounds admit below `value`, with at most `width` labels of a state.
+    """Model of the orders that completion bounds (`guides`) admit before `value`; at most `width` labels per state.
 
-    With one chain, rounds in which every step is taken once may be skipped after `until` of them, if there are neither
-    completion bounds nor blocks. The states of each layer are added to `reached`, with the least of every time there.
+    With one chain, rounds in which every step is taken once may be skipped after `until` rounds, if there are neither
+    completion bounds nor blocks. If `reached` is a list, the states of each layer with the least of every time are
+    appended to it.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class ChainSteps:
         self._skips = alike and not len(guides.all) and not self._may_block
 
     def expanded(self, layer: Layer, done: int) -> Iterator[Children]:
-        """Children in parts that one call of compiled code takes."""
+        """Yield the children in parts that one call of compiled code takes."""
         if self._reached is not None:
             self._reached.append(layer.least())
         for since, end in slices(layer.first, _AT_ONCE // (self._steps.slots + 1)):
@@ -58,7 +59,10 @@ class ChainSteps:
             yield Children((near,) if far is None else (near, far), seen, ended if ended < NEVER else None)
 
     def reduced(self, parts: Sequence[Labels], done: int) -> Kept:
-        """Dominated labels are pruned, and beyond the width merged; later rounds may repeat."""
+        """Return the layer with dominated labels pruned and those beyond the width merged.
+
+        Later rounds may be skipped.
+        """
         now = joined([Labels(self.root.keys[:0], self.root.labels[:0]), *parts])
         order = np.argsort(now.keys, kind="stable")
         *columns, merged = reduced(now.keys[order], now.labels[order], self._width)
@@ -82,7 +86,10 @@ def least_end(
     until: int = ROUNDS,
     reached: list[Labels] | None = None,
 ) -> Least:
-    """The least end of all orders; with completion bounds, of those that may end before `value`, or `value` itself."""
+    """Return the least end of all orders.
+
+    With completion bounds, of those that may end before `value`, or `value` itself.
+    """
     found = compiled_within(ChainSteps(steps, width, guides, value, until, reached), stop, work, _LAYER)
     if not found.finished:
         return Least(None, found.looked, True)

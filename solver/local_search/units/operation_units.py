@@ -1,7 +1,8 @@
-"""Operations of a schedule with open modes: local search decides on fused backwards and overlapped blocks.
+"""Operations of a schedule with open modes: local search decides on full backwards and overlapped blocks.
 
-An operation is F, B or W of a micro-batch on a stage. B and W joined are a fused backward, F and a fused backward
-joined an overlapped block. The state of a search is what is joined, and an order of what is not joined to another.
+An operation is F, B or W of a micro-batch on a stage. B and W joined are a full (fused) backward; F and a full backward
+joined are an overlapped block. The state of a search is the set of joined operations, and an order of those that are
+not joined to another.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ NONE = -1
 
 
 def modes_matter(problem: Problem) -> bool:
-    """True if a mode can gain: a fused backward, or a block shorter than its two passes."""
+    """True if a mode can gain: a full backward, or a block shorter than its two passes."""
     view = problem.pipeline
     fused = view.splits and not all(fused_is_dominated(problem, stage) for stage in view.stages)
     return fused or any(view.saved_by_block(*pair) > 0 for pair in view.pairs_on_devices())
 
 
 def dominated_split(problem: Problem, schedule: Schedule) -> Schedule:
-    """The schedule with B directly followed by W wherever that is never worse than the fused backward it has."""
+    """Return the schedule with each full backward replaced by B directly followed by W where that is never worse."""
     if not problem.pipeline.splits or not schedule.fused:
         return schedule
     split = [fused_is_dominated(problem, stage) for stage in range(problem.placement.stages)]
@@ -44,24 +45,24 @@ def dominated_split(problem: Problem, schedule: Schedule) -> Schedule:
 
 
 def _on_device(problem: Problem, device: int) -> Iterator[Operation]:
-    """All operations of a device."""
+    """Yield all operations of a device."""
     for stage in problem.placement.stages_of[device]:
         for role in (F, B, W) if problem.pipeline.splits else (F, B):
             yield from (Operation(role, stage, j) for j in problem.microbatches_of[stage])
 
 
 def _line(problem: Problem, x: Operation) -> tuple[PassKind, int]:
-    """Key of operations that keep micro-batch order: their role, and their stage or its queue."""
+    """Return the key of operations that keep micro-batch order: their role, and their stage or its queue."""
     return x.role, x.stage if x.role is W else problem.queue_of[x.stage]
 
 
 class Operations:
-    """The operations of a schedule, by number, and how the schedule joins them.
+    """Operations of a schedule, by number, and how the schedule joins them.
 
-    `device`, `line` and `needs` are as those of `Units`; a line is a role on a stage or its queue. `ticks`, `takes` and
+    `device`, `line` and `needs` are as in `Units`; a line is a role on a stage or its queue. `ticks`, `takes` and
     `gives` are those of an operation by itself; `whole_ticks`, `whole_takes` and `whole_gives` those of a B joined to
-    its W. `weight[n]` is the W of a B. `orders` are of operations that are not joined to a B, `fused[n]` says of a B
-    whether its W is joined to it, or whether it has none, and `mate[n]` is the F joined to a B.
+    its W. `weight[n]` is the W of a B. `orders` are of operations that are not joined to a B; `fused[n]` is True for a
+    B whose W is joined to it or that has none, and `mate[n]` is the F joined to a B.
     """
 
     def __init__(self, problem: Problem, schedule: Schedule) -> None:
@@ -81,7 +82,7 @@ class Operations:
 
     @property
     def room(self) -> Sequence[int | None]:
-        """Memory of each device for activations."""
+        """Memory capacity of each device for activations, None without a limit."""
         return self.problem.room
 
     def _needs_of(self, x: Operation) -> list[tuple[int, int]]:
@@ -118,7 +119,7 @@ class Operations:
             self.orders.append(order)
 
     def schedule(self, orders: Sequence[Sequence[int]], fused: Sequence[bool | int], mate: Sequence[int]) -> Schedule:
-        """The schedule of these orders and modes."""
+        """Return the schedule of these orders and modes."""
         return Schedule(tuple(tuple(self._slot(n, fused, mate) for n in order) for order in orders), "pipesched")
 
     def _slot(self, number: int, fused: Sequence[bool | int], mate: Sequence[int]) -> Slot:

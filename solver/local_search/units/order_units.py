@@ -1,7 +1,7 @@
 """Order units: the passes or overlapped blocks that local search reorders, with their precedences and memory.
 
-A unit is a pass, or an overlapped block of two. Fused backwards and blocks are fixed as in the schedule; only the
-order of the units on each device changes.
+A unit is a pass, or an overlapped block of two. Full backwards and blocks are fixed as in the schedule; only the order
+of the units on each device changes.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ Orders = list[list[int]]
 
 
 class Units:
-    """The units of a schedule, by number.
+    """Units of a schedule, by number.
 
-    `ticks[n]` is a unit's duration, `device[n]` its device, `needs[n]` the (unit, lag in ticks) that must have ended
-    before it starts, `takes[n]` and `gives[n]` its memory at start and end. Units of one `line` run in the order of
-    their micro-batches: they are of one kind and stage, and exchanging them changes nothing; or their order is fixed.
+    `ticks[n]` is a unit's duration, `device[n]` its device, `needs[n]` the (unit, lag in ticks) pairs that must have
+    ended before it starts, `takes[n]` and `gives[n]` its memory at start and end. Units of one `line` run in the order
+    of their micro-batches: they are of one kind and stage, so exchanging them changes nothing; or their order is fixed.
     """
 
     scale = 1
@@ -47,7 +47,7 @@ class Units:
 
     @property
     def room(self) -> Sequence[int | None]:
-        """Memory of each device for activations."""
+        """Memory capacity of each device for activations, None without a limit."""
         return self.problem.room
 
     @property
@@ -57,11 +57,11 @@ class Units:
 
     @property
     def tasks(self) -> list[Task]:
-        """The task of each unit, of a block that of its forward."""
+        """The task of each unit; of a block, that of its forward."""
         return [Task(slot[0]) for slot in self.slots]
 
     def _line(self, p: Pass) -> tuple[object, int]:
-        """Key of passes that keep micro-batch order."""
+        """Return the key of passes that keep micro-batch order."""
         if p.kind is W or not self.problem.walks.queues:
             return p.kind, p.stage
         return operation_of(p).role, self.problem.walks.queues[p.stage]
@@ -77,10 +77,10 @@ class Units:
         return list(range(first, len(self.slots)))
 
     def schedule(self, orders: Sequence[Sequence[int]]) -> Schedule:
-        """The schedule that runs the units in these orders."""
+        """Return the schedule that runs the units in these orders."""
         return Schedule(tuple(tuple(self.slots[n] for n in order) for order in orders), "pipesched")
 
 
 def operation_of(p: Pass) -> Operation:
-    """The operation that a pass stands for."""
+    """Return the operation that a pass stands for."""
     return Operation(B if p.kind is BW else p.kind, p.stage, p.microbatch)

@@ -1,1 +1,1 @@
-"""Dispatching by a policy: what its numbers are, the dispatching, and the search for better numbers."""
+"""Dispatching by a policy: the policy's numbers, the dispatching, and the search for better numbers."""

@@ -18,7 +18,7 @@ from solver.tasks.serial_kernel import Shop
 
 
 class Dispatcher:
-    """Schedules of the jobs of `serial` by policies."""
+    """Make schedules of the jobs of `serial` by policies."""
 
     def __init__(self, serial: Serial) -> None:
         self.serial, self._shop, jobs = serial, serial.shop, serial.jobs
@@ -61,25 +61,25 @@ class Dispatcher:
         return bool(self._releases.any())
 
     def twin(self) -> Dispatcher:
-        """The same with room of its own to work in, for another thread."""
+        """Return a copy with working arrays of its own, for another thread."""
         other = copy(self)
         other._start = np.zeros_like(self._start)
         return other
 
     def run(self, policy: Policy) -> tuple[int, Ranks] | None:
-        """The last end and the starts, in steps; None where the policy lets nothing begin any more."""
+        """Return the latest end and the starts, in steps; None if the policy deadlocks."""
         ends = int(dispatch(self._delayed(policy), self._flow, self._decided(policy), self._start))
         return None if ends < 0 else (ends, self._start.astype(np.float64))
 
     def _delayed(self, policy: Policy) -> Shop:
-        """The arrays with reloads and recomputations delayed by the policy."""
+        """Return the arrays with reloads and recomputations delayed by the policy."""
         if not self.back:
             return self._shop
         lags = self._shop.feeds_lag + np.where(self._releases, int(policy.later * self._period), 0)
         return self._shop._replace(feeds_lag=lags)
 
     def _flow_of(self, serial: Serial) -> Flow:
-        """Device of each task, and the passes that it begins and ends, by the numbers of `serial.running`."""
+        """Return the device of each job and the passes that it begins and ends, by index in `serial.running`."""
         jobs, shop = serial.jobs, self._shop
         whole: dict[tuple[int, int], int] = {}
         stage, ends = (np.full(len(serial.running), -1, np.int64) for _ in range(2))
@@ -100,7 +100,7 @@ class Dispatcher:
         return Flow(stage, opens, ends, parts, where, devices, late)
 
     def _lengths(self, serial: Serial) -> None:
-        """Periods of a micro-batch's whole path and on each stage, and the initial wait of each device."""
+        """Compute the path of a micro-batch, its time on each stage, and each device's first start, all in periods."""
         stages, period = len(self._flow.device), self._period
         first, last = np.full(stages, np.inf), np.zeros(stages)
         begun = self._turn == 0
@@ -115,7 +115,7 @@ class Dispatcher:
         self._weight = float(weights.mean()) / period if len(weights) else 1.0
 
     def _decided(self, policy: Policy) -> Decided:
-        """Class, place and patience of each task; how many may be under way on a stage, and weight tasks wait."""
+        """Return each job's class, rank and patience, and the limits of micro-batches in flight and waiting W tasks."""
         turn, behind, way, again = self._turn, self._behind, self._way, self._again
 
         def of(first: float, later: float) -> NDArray[np.float64]:
@@ -151,21 +151,21 @@ class Dispatcher:
 
 
 def _places(rank: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The place of each in the order of ranks: no two are alike."""
+    """Return the position of each rank in ascending order, all distinct."""
     found = np.empty(len(rank), np.int64)
     found[np.argsort(rank, kind="stable")] = np.arange(len(rank))
     return found
 
 
 def _mean_takes(shop: Shop) -> NDArray[np.float64]:
-    """Mean memory demand of the jobs that take from each memory."""
+    """Return the mean memory demand of the jobs that take from each memory."""
     takers, rooms = shop.takes > 0, len(shop.room)
     found = np.bincount(shop.memory[takers], shop.takes[takers].astype(np.float64), rooms)
     return found / np.maximum(1, np.bincount(shop.memory[takers], minlength=rooms))
 
 
 def _comes_again(problem: Problem) -> NDArray[np.bool_]:
-    """By stage, whether its chain has been on its device before."""
+    """Return for each stage True if its chain visited its device before."""
     where = problem.placement.stage_device
     found = np.zeros(len(where), np.bool_)
     for chain in problem.placement.chains:

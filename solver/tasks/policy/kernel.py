@@ -1,8 +1,8 @@
 """Dispatching of tasks by a policy, compiled: a free stream starts the best ready task.
 
 Urgent tasks are first, then classes in order, in each the lowest rank. No task starts that would still run when an
-urgent task worth waiting for gets ready. A forward starts on a stage only while few enough micro-batches are in flight
-there; tasks that take memory wait until it is available.
+urgent task worth waiting for becomes ready. A forward starts on a stage only while few enough micro-batches are in
+flight there; tasks that take memory wait until it is available.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from solver.tasks.serial_kernel import pop, push
 
 @inlined
 def _until(now, r, at, decided):  # type: ignore[no-untyped-def]
-    """Latest end of a task started now on a stream, because of an urgent task that gets ready soon."""
+    """Return the latest allowed end of a task started now on a stream, so that urgent tasks ready soon can start."""
     limit, none_open = np.int64(2**62), at.open_jobs[r, URGENT] == 0
     for k in range(at.n_coming[r]):
         n = at.coming[r, k]
@@ -40,13 +40,13 @@ def _until(now, r, at, decided):  # type: ignore[no-untyped-def]
 
 @inlined
 def _add_event(at, event):  # type: ignore[no-untyped-def]
-    """Something happens at its time."""
+    """Add an event at its time."""
     at.clock[EVENTS] = push(at.events, at.times, at.clock[EVENTS], event)
 
 
 @inlined
 def _offer(shop, decided, at, n):  # type: ignore[no-untyped-def]
-    """A job may begin as far as its stream knows, which looks at it."""
+    """Put a job into its stream's heap of startable jobs and mark the stream for a decision."""
     r, kind = shop.stream[n], decided.kind[n]
     at.open_jobs[r, kind] = push(at.ready[r, kind], decided.rank, at.open_jobs[r, kind], n)
     _look_at(at, r)
@@ -54,7 +54,7 @@ def _offer(shop, decided, at, n):  # type: ignore[no-untyped-def]
 
 @inlined
 def _look_at(at, r):  # type: ignore[no-untyped-def]
-    """Something has changed for a stream."""
+    """Mark a stream for a decision, since something has changed for it."""
     if not at.touched[r]:
         at.touched[r], at.looked_at[at.clock[TOUCHED]] = True, r
         at.clock[TOUCHED] += 1
@@ -62,7 +62,7 @@ def _look_at(at, r):  # type: ignore[no-untyped-def]
 
 @inlined
 def _get_ready(shop, decided, at, n):  # type: ignore[no-untyped-def]
-    """All that a job waits for has arrived."""
+    """Process that all predecessors of a job have arrived."""
     _offer(shop, decided, at, n)
     r = shop.stream[n]
     for k in range(at.n_coming[r]):
@@ -111,7 +111,7 @@ def _fits(shop, flow, decided, n, at):  # type: ignore[no-untyped-def]
 
 @inlined
 def _choose(shop, flow, decided, at, r, now):  # type: ignore[no-untyped-def]
-    """The job that a free stream starts now, or -1; jobs that wait for memory are put with their device."""
+    """Return the job that a free stream starts now, or -1; jobs that lack memory are put into their device's queue."""
     limit = _until(now, r, at, decided)
     first = BACKWARD if decided.backwards_first else FORWARD
     for place in range(5):
@@ -138,7 +138,7 @@ def _choose(shop, flow, decided, at, r, now):  # type: ignore[no-untyped-def]
 
 @inlined
 def _begin(shop, flow, decided, at, n, now):  # type: ignore[no-untyped-def]
-    """A job begins: its end, and when that lets others get ready."""
+    """Start a job: schedule its end, and the moments when its successors become ready."""
     at.busy[shop.stream[n]] = True
     if flow.opens[n]:
         at.under_way[flow.stage[n]] += 1
@@ -161,7 +161,7 @@ def _begin(shop, flow, decided, at, n, now):  # type: ignore[no-untyped-def]
 
 @inner
 def _run(shop, flow, decided, at, start):  # type: ignore[no-untyped-def]
-    """Event after event; see `dispatch`."""
+    """Process event after event; see `dispatch`."""
     n_jobs, clock = shop.steps.shape[0], at.clock
     for n in range(n_jobs):
         if at.missing[n] == 0:
@@ -191,5 +191,5 @@ def _run(shop, flow, decided, at, start):  # type: ignore[no-untyped-def]
 
 @compiled
 def dispatch(shop, flow, decided, start):  # type: ignore[no-untyped-def]
-    """Write the starts of all jobs; returns the last end, or -1 where nothing more can begin."""
+    """Write the starts of all jobs into `start`; returns the latest end, or -1 in a deadlock."""
     return _run(shop, flow, decided, nothing_done(shop, flow, decided), start)

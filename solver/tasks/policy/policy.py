@@ -1,4 +1,4 @@
-"""Policies of dispatching: numbers with units that decide which ready task a free stream begins."""
+"""Policies of dispatching: numbers with units that decide which ready task a free stream starts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class PolicyParams:
-    """Random changes of a policy."""
+    """Sizes of random changes of a policy."""
 
     most_changes: int = tuned(3, "numbers changed at once", 1, 30)
     most_halvings: int = tuned(8, "halvings of a number, by which it changes at least", 1, 30)
@@ -23,8 +23,10 @@ _PARAMS = PolicyParams()
 
 
 class Policy(NamedTuple):
-    """Numbers by which a free stream chooses its next task. On stages where a chain returns to a device that it has
-    been on, the `_again` numbers replace the others, except `slack_again`, which is added.
+    """Numbers by which a free stream chooses its next task.
+
+    On stages where a chain returns to a device that it visited before, the `_again` numbers replace the others, except
+    `slack_again`, which is added.
 
     Units: a *period* is the time that the busiest stream needs for one micro-batch; a *transit* is as many
     micro-batches as there are periods in the least time of one micro-batch from its first task to its last; a
@@ -72,7 +74,10 @@ class Policy(NamedTuple):
     later: float  # periods that they are copied back after they may be
 
     def moved(self, random: Random, again: bool = True, back: bool = False) -> Policy:
-        """A random neighbour: some numbers changed slightly or much; those for `again` and `back` only if given."""
+        """Return a random neighbour: some numbers changed slightly or much.
+
+        Those for `again` and `back` only if given.
+        """
         found, count = list(self), Policy._fields.index("reserve" if again else "slack_again")
         for _ in range(random.randint(1, _PARAMS.most_changes)):
             at = random.randrange(count + 2 * back)

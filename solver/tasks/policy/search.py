@@ -1,4 +1,4 @@
-"""A search for the policy of dispatching that ends first: some of its numbers are moved, and better ones kept."""
+"""Search for the dispatching policy with the earliest end: some of its numbers are changed, and better ones kept."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from solver.tasks.rank_search import Ranks
 @dataclass(frozen=True)
 @tunable
 class PolicySearchParams:
-    """Search for a better policy of dispatching."""
+    """Frequency with which the policy search changes the dispatcher."""
 
     tries_per_dispatcher: int = tuned(6, "tries on average, until another dispatcher is drawn", 1, 1000)
 
@@ -24,9 +24,9 @@ _PARAMS = PolicySearchParams()
 
 
 class PolicySearch:
-    """From a policy on: `best` are the starts of the schedule that ends first, `ends` is when; None until there is one.
+    """Local search from one policy; `best` has the starts of the best schedule, `ends` its end, None at first.
 
-    Each of the dispatchers has other jobs that run: `dispatcher` is that of the best schedule.
+    The dispatchers differ in the modes of the jobs that run; `dispatcher` is that of the best schedule.
     """
 
     def __init__(self, dispatchers: Sequence[Dispatcher], start: Policy, seed: int) -> None:
@@ -38,7 +38,7 @@ class PolicySearch:
         self.ends: int | None = None
 
     def step(self) -> bool:
-        """Try another policy; whether the best got better. One that ends as soon replaces it too."""
+        """Try another policy and keep it if its end is no later; True if the end is earlier than before."""
         dispatcher, policy = (self._untried.pop(0), self.start) if self._untried else self._moved()
         found = dispatcher.run(policy)
         if found is None or (self.ends is not None and found[0] > self.ends):
@@ -54,7 +54,7 @@ class PolicySearch:
         return dispatcher, (self.policy or self.start).moved(self._random, dispatcher.again, dispatcher.back)
 
     def go_on_from(self, others: Sequence[PolicySearch]) -> None:
-        """The best policy of several searches of the same jobs from the same start is that of this one."""
+        """Continue from the best policy of several searches on the same jobs that have this search's start."""
         known = [one for one in (self, *others) if one.ends is not None and one.start is self.start]
         best = min(known, key=lambda one: one.ends or 0, default=self)
         self.dispatcher = self._dispatchers[best._dispatchers.index(best.dispatcher)]

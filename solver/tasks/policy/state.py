@@ -19,9 +19,10 @@ MOST_COMING, MOST_ASIDE = 64, 12
 class Flow(NamedTuple):
     """Data of a problem for dispatching in addition to `Shop`.
 
-    By job: its stage, whether its stage's forward begins with it, and the group of passes of a stage and micro-batch
-    after the forward that it belongs to (-1: none), which are `parts` jobs each. By stage and by stream: the device. A
-    `late` stream, the busiest of its device, decides after the others: it may have to wait for what they start.
+    By job: its `stage`; `opens`, True if it begins its stage's forward; `behind`, the index of the group of passes
+    after the forward of its stage and micro-batch that it belongs to (-1: none), which are `parts` jobs each. By stage
+    and by stream: the device. A `late` stream, the busiest of its device, decides after the others, since it may have
+    to wait for their jobs.
     """
 
     stage: Array
@@ -36,9 +37,9 @@ class Flow(NamedTuple):
 class Decided(NamedTuple):
     """Decisions of a policy.
 
-    By job its class, its rank, no two alike, and how long its stream waits for it if it is urgent; by stage the
-    in-flight limit of micro-batches; by stream how many weight tasks may wait before they are second in priority; by
-    memory what forwards leave to others.
+    By job its class (`kind`), its `rank` (all distinct), and the `patience` with which its stream waits for it if it is
+    urgent; by stage the most micro-batches in flight; by stream the number of waiting weight tasks (`stock`) from which
+    they are second in priority; by memory the `reserve` that forwards leave free.
     """
 
     kind: Array
@@ -53,12 +54,12 @@ class Decided(NamedTuple):
 class Progress(NamedTuple):
     """Progress of dispatching.
 
-    By job how many it waits for, and its start by those that have begun; by group and by the passes after a forward how
-    many of them remain; by stage the micro-batches in flight; by memory the level. `events` is a heap of ends of jobs
-    (n) and of their getting ready (the number of jobs + n) by `times`. By stream and class the heap of jobs that may
-    begin, and how many; by stream the urgent jobs known before they are ready, whether it runs one, whether it is to be
-    looked at. By device the jobs that wait for memory. `clock` has the numbers of events and of streams to look at, of
-    ended jobs, and the last end.
+    By job the number of predecessors `missing`, and its earliest start by those that have begun; by group and by the
+    passes after a forward the number that remains; by stage the micro-batches in flight; by memory the level. `events`
+    is a heap of ends of jobs (n) and of their becoming ready (number of jobs + n) by `times`. By stream and class the
+    heap of startable jobs, and its size; by stream the urgent jobs known before they are ready, if it is busy, and if
+    it has to decide. By device the jobs that wait for memory. `clock` has the numbers of events, of streams that have
+    to decide and of ended jobs, and the latest end.
     """
 
     missing: Array
@@ -88,7 +89,7 @@ EVENTS, TOUCHED, DONE, LAST = range(4)
 
 @compiled
 def nothing_done(shop, flow, decided):  # type: ignore[no-untyped-def]
-    """Before the first job."""
+    """Return the progress before the first job."""
     n_jobs, streams, memories = shop.steps.shape[0], flow.stream_device.shape[0], shop.room.shape[0]
     devices = flow.stream_device.max() + 1
     counts = np.zeros((streams, 4), np.int64)

@@ -1,1 +1,1 @@
-"""Tabu search of critical blocks: over the orders of jobs on streams, where memory limits nothing."""
+"""Tabu search of critical blocks over the orders of jobs on streams, for problems without memory constraints."""

@@ -1,9 +1,9 @@
 """Tabu search over the orders of jobs on streams, compiled: jobs of a critical block move after or before each other.
 
-A block is a row of jobs of a critical path that follow each other on a stream. A schedule only gets shorter if a job of
-some block moves before its first job or after its last one; moves into the block are tried too (Nowicki and Smutnicki,
-Management Science 42, 1996; Balas and Vazacopoulos, Management Science 44, 1998; Zhang, Li, Guan and Rao, Computers &
-Operations Research 34, 2007). Memory is ignored here.
+A block is a maximal sequence of jobs of a critical path that follow each other on a stream. A schedule can only get
+shorter if a job of some block moves before its first job or after its last one; moves into the block are tried too
+(Nowicki and Smutnicki, Management Science 42, 1996; Balas and Vazacopoulos, Management Science 44, 1998; Zhang, Li,
+Guan and Rao, Computers & Operations Research 34, 2007). Memory is ignored here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ _WAYS = 4
 
 
 class Effort(NamedTuple):
-    """Moves in all, and without a better end; for how many moves one may not be undone; how far a job moves."""
+    """Limits of a run: moves in all, moves without a better end, the tenure of tabu moves, and the distance of a
+    move.
+    """
 
     moves: int
     patience: int
@@ -32,7 +34,10 @@ class Effort(NamedTuple):
 
 @inner
 def moved_row(path, low, high, side, row, forbidden, now):  # type: ignore[no-untyped-def]
-    """Write the jobs from place `low` to `high` of the path as a move has them; whether the move is forbidden now."""
+    """Write the jobs from place `low` to `high` of the path into `row` as the move leaves them.
+
+    True if the move is tabu.
+    """
     behind = side == BEHIND
     moving, tabu = path[low] if behind else path[high], False
     for at in range(low, high + 1):
@@ -47,9 +52,9 @@ def moved_row(path, low, high, side, row, forbidden, now):  # type: ignore[no-un
 
 @inner
 def best_move(orders, path, begin, row, paths, forbidden, now, best, far):  # type: ignore[no-untyped-def]
-    """The move that promises the least end, of those not forbidden or better than the best: (low, high, side).
+    """Return the move (low, high, side) with the least estimated end, of those not tabu or better than `best`.
 
-    Any one, where all are forbidden; high is -1 where there is none.
+    If all are tabu, a random one; `high` is -1 if there is no move.
     """
     chosen, least, ties, other, seen = (0, -1, BEHIND), 0, 0, (0, -1, BEHIND), 0
     low_end = begin
@@ -81,7 +86,7 @@ def best_move(orders, path, begin, row, paths, forbidden, now, best, far):  # ty
 
 @inner
 def free_move(orders, path):  # type: ignore[no-untyped-def]
-    """Two neighbours of a stream that may change places, as a path of two; whether some were found."""
+    """Write two neighbours of a stream that may change places into `path`; False if none were found."""
     for _ in range(path.shape[0]):
         n = np.random.randint(path.shape[0])
         other = orders.neighbour[BEHIND, n]
@@ -93,7 +98,7 @@ def free_move(orders, path):  # type: ignore[no-untyped-def]
 
 @inner
 def forbid(orders, first, last, side, forbidden, until):  # type: ignore[no-untyped-def]
-    """Forbid the reversal of a move for a while; called before the move."""
+    """Make the reversal of a move tabu until the move number `until`; called before the move."""
     n = orders.neighbour[BEHIND, first] if side == BEHIND else first
     while True:
         if side == BEHIND:
@@ -107,7 +112,10 @@ def forbid(orders, first, last, side, forbidden, until):  # type: ignore[no-unty
 
 @compiled
 def tabu_search(orders, effort, seed, halt, starts):  # type: ignore[no-untyped-def]
-    """Write the starts of the shortest schedule found from these orders, which change; its end."""
+    """Write the starts of the shortest schedule found from these orders into `starts`; returns its end.
+
+    The orders are changed in place. Setting `halt[0]` ends the run.
+    """
     np.random.seed(seed)
     steps, heads = orders.steps, orders.longest[BEFORE]
     count = steps.shape[0]

@@ -8,15 +8,15 @@ from solver.tasks.tabu.paths import BEFORE, BEHIND, may_pass, set_longest
 
 @inner
 def may_move(orders, first, last, side):  # type: ignore[no-untyped-def]
-    """True if the first can surely move after the last, or the last before the first, without a cycle."""
+    """True if moving `first` after `last` (or `last` before `first`) is certain to make no cycle."""
     return may_pass(orders, side, first, last) if side == BEHIND else may_pass(orders, side, last, first)
 
 
 @inner
 def move(orders, first, last, side, row, mark, now):  # type: ignore[no-untyped-def]
-    """Move the first job after the last, or the last before the first, and update the longest paths.
+    """Move `first` after `last` (side `BEHIND`) or `last` before `first`, and update the longest paths.
 
-    `row` is workspace for the jobs moved; `mark` is by job and has no `now` yet.
+    `row` is workspace for the jobs moved; `mark` is by job and does not contain `now` yet.
     """
     low, high = orders.place[first], orders.place[last]
     if side == BEHIND:
@@ -29,7 +29,9 @@ def move(orders, first, last, side, row, mark, now):  # type: ignore[no-untyped-
 
 @inner
 def move_past(orders, side, moving, other, row, mark, now):  # type: ignore[no-untyped-def]
-    """A job goes past the other one, which is on this side of it; in the sequence also what must stay on this side."""
+    """Move a job past `other` on the given side, in the stream and in the sequence, with its successors on that
+    side.
+    """
     back, step = 1 - side, 1 if side == BEHIND else -1
     start, end, inner = orders.neighbour[back, moving], orders.neighbour[side, other], orders.neighbour[side, moving]
     link(orders, side, start, inner)
@@ -53,7 +55,7 @@ def move_past(orders, side, moving, other, row, mark, now):  # type: ignore[no-u
 
 @inner
 def link(orders, side, one, other):  # type: ignore[no-untyped-def]
-    """Make two jobs of a stream, or none, neighbours on one side."""
+    """Make two jobs of a stream, or -1 for none, neighbours on one side."""
     if one >= 0:
         orders.neighbour[side, one] = other
     if other >= 0:

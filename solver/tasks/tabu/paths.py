@@ -1,4 +1,4 @@
-"""Starts and tails of jobs by the orders of streams, and the critical jobs, compiled for tabu search.
+"""Starts and tails of jobs by the orders of streams, and critical jobs, compiled for tabu search.
 
 Predecessors and successors of a job are mirror images: one function serves both sides.
 """
@@ -17,11 +17,11 @@ Array = Any  # numpy arrays of int64
 
 
 class Orders(NamedTuple):
-    """Jobs with their predecessors and successors: the first axis of two-sided arrays is the side.
+    """Jobs with their predecessors and successors: the first axis of two-sided arrays is the side (`BEFORE`, `BEHIND`).
 
-    By job: `steps`; its `place` in `sequence`, after all its predecessors. By side and job: where its row begins in
-    `jobs` and `lags`, its predecessors or successors (both sides in one array, and one end more); the `neighbour` on
-    its stream (-1: none); the `longest` path there, its start or the time from its end to the last end.
+    By job: `steps`, and its `place` in the topological `sequence`. By side and job: `row_at`, where its predecessors or
+    successors begin in `jobs` and `lags` (both sides in one array); the `neighbour` on its stream (-1: none); and the
+    `longest` path on that side, which is its start or its tail.
     """
 
     steps: Array
@@ -36,7 +36,9 @@ class Orders(NamedTuple):
 
 @inner
 def set_longest(orders, side, place):  # type: ignore[no-untyped-def]
-    """Update the longest paths of one side from a place on: forwards for starts, backwards for tails."""
+    """Update the longest paths of one side from a place of the sequence on: forwards for starts, backwards for
+    tails.
+    """
     stop, step = (orders.sequence.shape[0], 1) if side == BEFORE else (-1, -1)
     for at in range(place, stop, step):
         n, path = orders.sequence[at], 0
@@ -51,7 +53,7 @@ def set_longest(orders, side, place):  # type: ignore[no-untyped-def]
 
 @inner
 def may_pass(orders, side, moving, other):  # type: ignore[no-untyped-def]
-    """True if a job surely gets past the other one on this side without a cycle."""
+    """True if moving a job past `other` on this side is certain to make no cycle."""
     path = orders.longest[side, other] + orders.steps[other]
     for a in range(orders.row_at[side, moving], orders.row_at[side, moving + 1]):
         n = orders.jobs[a]
@@ -62,7 +64,7 @@ def may_pass(orders, side, moving, other):  # type: ignore[no-untyped-def]
 
 @inner
 def add_paths(orders, side, row, first, stop, step, neighbour, paths):  # type: ignore[no-untyped-def]
-    """Add to the `paths` of a row's jobs the longest on this side, were the row to follow this neighbour there."""
+    """Add to `paths` the longest path on one side to each job of a row, if the row follows `neighbour` there."""
     path = orders.longest[side, neighbour] + orders.steps[neighbour] if neighbour >= 0 else 0
     for at in range(first, stop, step):
         n = row[at]
@@ -75,7 +77,9 @@ def add_paths(orders, side, row, first, stop, step, neighbour, paths):  # type: 
 
 @inner
 def length_through(orders, row, count, before, behind, paths):  # type: ignore[no-untyped-def]
-    """The longest path through a row of jobs between two others of a stream, by what is known of all others."""
+    """Return the longest path through a row of jobs between two jobs of a stream, with the current paths of all
+    others.
+    """
     for at in range(count):
         paths[at] = orders.steps[row[at]]
     add_paths(orders, BEFORE, row, 0, count, 1, before, paths)
@@ -88,7 +92,7 @@ def length_through(orders, row, count, before, behind, paths):  # type: ignore[n
 
 @inner
 def critical_path(orders, end, path):  # type: ignore[no-untyped-def]
-    """One of the critical paths by chance, at the end of `path`; where it begins there."""
+    """Write a random critical path at the end of `path`; returns the index of its first job."""
     n, seen, at = -1, 0, path.shape[0]
     for one in range(path.shape[0]):
         if orders.longest[BEFORE, one] + orders.steps[one] == end:

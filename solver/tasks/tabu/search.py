@@ -1,7 +1,7 @@
-"""Iterated tabu search over the orders of jobs on streams: from changed copies of the best few schedules so far.
+"""Iterated tabu search over the orders of jobs on streams, started from changed copies of the best few schedules.
 
-Or from between two of them, as by path relinking (Peng, Lü and Cheng, Computers & Operations Research 53, 2015): starts
-that are a mean of those of two schedules keep every precedence.
+Some starts lie between two of them, as in path relinking (Peng, Lü and Cheng, Computers & Operations Research 53,
+2015): a weighted mean of the starts of two schedules respects every precedence.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from solver.tasks.tabu.paths import BEFORE, BEHIND, Orders
 @dataclass(frozen=True)
 @tunable
 class TabuParams:
-    """One run of tabu search, and the schedules that runs begin from."""
+    """Parameters of one run of tabu search, and the number of schedules kept as starts."""
 
     moves: int = tuned(60_000, "moves of a run", 100, 10**7)
     patience: int = tuned(20_000, "moves without gain, after which a run ends", 100, 10**7)
@@ -51,7 +51,7 @@ def limits_nothing(jobs: Jobs, running: Sequence[int]) -> bool:
 
 
 class TabuSearch:
-    """`ends` is when the best schedule ends, in steps. Several threads may call `step` of one search."""
+    """Iterated tabu search; `ends` is the end of the best schedule in steps. Several threads may call `step`."""
 
     def __init__(self, jobs: Jobs, starts: Mapping[int, int], seed: int) -> None:
         self._running = sorted(starts)
@@ -80,7 +80,10 @@ class TabuSearch:
         return dict(zip(self._running, self._kept[0][1].tolist(), strict=True))
 
     def step(self) -> bool:
-        """Search from one of the schedules kept, changed but for the first time; whether the best got better."""
+        """Run tabu search from one of the schedules kept, randomly changed except in the first run.
+
+        True if the best improved.
+        """
         with self._lock:
             begin = self._random.choice(self._kept)[1].astype(float)
             key, seed = self._changed(begin) if self._changes else begin, self._random.randrange(2**31)
@@ -94,7 +97,7 @@ class TabuSearch:
         return better
 
     def _changed(self, starts: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Random change of starts, or of a mixture with another schedule's starts, in a topological order."""
+        """Return randomly changed starts, or a mixture with another schedule's starts, in a topological order."""
         random, far = self._random, 2.0 ** self._random.randint(-2, 2)
         if len(self._kept) > 1 and random.randrange(2):
             starts = starts + random.random() * (random.choice(self._kept)[1] - starts)
@@ -104,7 +107,7 @@ class TabuSearch:
         return key
 
     def _orders(self, key: NDArray[np.float64]) -> Orders:
-        """Every stream's jobs by their keys; the longest paths are not set."""
+        """Return every stream's jobs in the order of their keys; the longest paths are not set."""
         sequence = np.argsort(key, kind="stable").astype(np.int64)
         place, neighbour, longest = (np.full(shape, -1, np.int64) for shape in (len(key), (2, len(key)), (2, len(key))))
         place[sequence] = np.arange(len(key))
@@ -115,7 +118,7 @@ class TabuSearch:
 
 
 def _rows(sides: Sequence[Sequence[Sequence[tuple[int, int]]]]) -> tuple[Starts, Starts, Starts]:
-    """Compressed rows of both sides in one: where each begins, by side and job; jobs; lags."""
+    """Return the (job, lag) pairs of both sides as compressed rows: row starts by side and job, jobs, and lags."""
     pairs = int64_array([pair for rows in sides for row in rows for pair in row]).reshape(-1, 2)
     lengths = int64_array([[0, *map(len, rows)] for rows in sides])
     at = lengths.cumsum().reshape(lengths.shape)

@@ -25,8 +25,7 @@ class MemoryTime(NamedTuple):
 
 
 class DeviceMemory:
-    """Memory of a device; its activations are in use during its passes and those on the path to the last stage and
-    back.
+    """Memory of a device; activations are in use during its passes and those on the path to the last stage and back.
 
     `start` is the earliest start of its first pass in ticks; the memory freed by a backward must not be negative.
     """
@@ -81,9 +80,7 @@ class DeviceMemory:
         return MemoryTime(needed, given, capacity, alone, split)
 
     def _ramps(self, capacity: int, split: int) -> tuple[int, int]:
-        """Return the least time to fill the memory by forwards and empty it, and the memory times time unused
-        meanwhile.
-        """
+        """Return the least time to fill the memory by forwards and empty it, and the memory times time unused in it."""
         passes = self.counts.ticks
         fill = min(min(one.forward, one.forward if one.block is None else one.block) for one in passes.values())
         whole = min(min(one.whole, one.whole if one.in_block is None else one.in_block) for one in passes.values())
