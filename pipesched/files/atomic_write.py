@@ -10,7 +10,10 @@ from pipesched.errors import BadInput
 
 
 def make_folder(path: str | Path) -> Path:
-    """A folder that files can be written into; `BadInput` if it cannot be one. Better known before a long search."""
+    """Create the folder at `path` if it is missing, check that files can be written into it, and return its path.
+
+    Commands call this before a long search. `BadInput` if it cannot be created or written to.
+    """
     folder = Path(path)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -21,7 +24,7 @@ def make_folder(path: str | Path) -> Path:
 
 
 def write_whole(path: str | Path, content: str | bytes) -> Path:
-    """Write a file; a reader never sees half of it, and an old one stays if writing fails. `BadInput` if it cannot."""
+    """Write a file atomically: a reader sees the old content or the new, never a part. `BadInput` if writing fails."""
     target = Path(path)
     data = content.encode() if isinstance(content, str) else content
     try:

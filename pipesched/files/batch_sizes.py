@@ -1,4 +1,7 @@
-"""Sizes of micro-batches that a file with a batch lists: its document with each of them."""
+"""Problem and plan files that list several micro-batch sizes for one batch: one document for each size.
+
+The list stands under `microbatches` or, in a plan file with `model`, under `model.microbatch_size`.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +19,16 @@ SEARCHED = "one here; solve, plan and sweep search a list"
 
 
 class Sizes(NamedTuple):
-    """The key of a document that lists sizes, and these."""
+    """The key path under which a document lists micro-batch sizes, and the values of the list."""
 
     path: str
     values: tuple[int, ...]
 
 
 def sizes_of(document: object, source: str) -> Sizes | None:
-    """Of a problem or plan file: its numbers of micro-batches, or sequences of one; None where it lists none.
+    """Return the list of micro-batch sizes in a problem or plan document; None where it lists none.
 
-    `BadInput` where a list has no batch to share, or what is no size.
+    `BadInput` where the document lists sizes without `batch`, under both keys, or with an entry that is no size.
     """
     if not isinstance(document, Mapping):
         return None
@@ -44,14 +47,17 @@ def sizes_of(document: object, source: str) -> Sizes | None:
 
 
 class OfOneSize(NamedTuple):
-    """The document with one size, and the sequences of a micro-batch there; None where it does not say."""
+    """A document reduced to one micro-batch size, and the sequences of a micro-batch (None where it does not say)."""
 
     document: Any
     sequences: int | None
 
 
 def with_each_size(document: Any, source: str) -> Sequence[OfOneSize]:
-    """The document for each size that it lists, in this order; itself where it lists none."""
+    """Return one document for each micro-batch size listed, in the order of the list.
+
+    The document itself if none is.
+    """
     sizes = sizes_of(document, source)
     if sizes is None:
         return [OfOneSize(document, None)]
@@ -65,7 +71,8 @@ def _sequences(document: Mapping[str, Any]) -> int | None:
 
 
 def with_axis_of_sizes(document: Mapping[str, Any], source: str) -> Mapping[str, Any]:
-    """The document with the sizes that it lists as an axis of its sweep."""
+    """Return the document with its list of micro-batch sizes moved into its `sweep` section, as an axis of the
+    sweep."""
     sizes = sizes_of(document, source)
     if sizes is None:
         return document
@@ -79,7 +86,7 @@ def with_axis_of_sizes(document: Mapping[str, Any], source: str) -> Mapping[str,
 
 
 def or_several(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON Schema of a key that may list sizes, of that of one size."""
+    """Extend the JSON Schema of a key for one micro-batch size so that the key may also hold a list of sizes."""
     ways = schema.get("anyOf") or [{key: schema[key] for key in ("type", "minimum")}]
     one = next(way for way in ways if way["type"] == "integer")
     own = {key: value for key, value in schema.items() if key not in ("anyOf", *one)}

@@ -1,4 +1,4 @@
-"""Files compressed by gzip, which have the ending .gz after their own."""
+"""Files compressed by gzip: their names end in .gz after the ending of the format, as in `schedule.json.gz`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error)
 
 
 def opened(path: Path) -> BinaryIO:
-    """The file's bytes as they were before they were compressed."""
+    """Open a file for reading its bytes, decompressed where its name ends in .gz."""
     if path.suffix.lower() == ENDING:
         return cast(BinaryIO, gzip.open(path, "rb"))
     return path.open("rb")
@@ -25,6 +25,6 @@ def own_ending(path: Path) -> str:
 
 
 def packed(path: Path, text: str) -> bytes:
-    """The text as a file of this name holds it; the same text always gives the same bytes."""
+    """Encode text for a file of this name, compressed if it ends in .gz; equal texts give equal bytes."""
     data = text.encode()
     return gzip.compress(data, 9, mtime=0) if path.suffix.lower() == ENDING else data

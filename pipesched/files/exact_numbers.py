@@ -1,4 +1,4 @@
-"""Exact numbers: decimals as the user wrote them, and the largest step of which all are integer multiples."""
+"""Exact numbers of files: decimals are read as the user wrote them, never as floats, and written without loss."""
 
 from __future__ import annotations
 
@@ -45,7 +45,10 @@ def as_number(number: Fraction) -> int | Decimal | str:
 
 
 def as_numbers(values: Sequence[int | None], step: Fraction) -> object:
-    """Multiples of a step as a file writes them: one number where all are alike, else the list; None is left out."""
+    """Convert multiples of `step` to numbers for a file: one number where all are equal, else a list.
+
+    None is left out.
+    """
     found = [as_number(value * step) for value in values if value is not None]
     return found[0] if len(set(found)) == 1 else found
 
@@ -55,7 +58,8 @@ _UNREADABLE = (ValueError, ArithmeticError, RecursionError)
 
 
 def _unreadable(source: str, error: Exception) -> BadInput:
-    """The error for a text that is well formed and that Python still cannot read."""
+    """Return the error for text that is well formed but beyond Python's limits: nested too deep, or a number too
+    long."""
     reason = str(error)
     if isinstance(error, RecursionError):
         reason = "found brackets or indents too deep; allowed: some hundred levels"
@@ -69,7 +73,10 @@ MOST_NODES = 100_000
 
 
 class _ExactLoader(yaml.SafeLoader):
-    """YAML whose decimals stay decimals: 0.1 means one tenth. A key given twice is an error."""
+    """A YAML loader that reads decimals exactly (0.1 is one tenth).
+
+    A key given twice is refused, or counts the last time.
+    """
 
     repeated_keys = False
 
@@ -79,7 +86,10 @@ class _ExactLoader(yaml.SafeLoader):
         self._nodes = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """Refuses what refers to itself, and what references make too large, before anything is made of it."""
+        """Compose a YAML node; an error for a value that refers to itself, or more than `MOST_NODES` values.
+
+        Values are counted with references expanded, before any is built, so that a small file cannot fill the memory.
+        """
         mark, before = self.peek_event().start_mark, self._nodes  # type: ignore[no-untyped-call]
         node = super().compose_node(parent, index)
         if node is None:
@@ -137,7 +147,7 @@ _ExactLoader.add_implicit_resolver(
 
 
 def read_yaml(text: str, source: str, *, repeated_keys: bool = False) -> object:
-    """A YAML document, decimals exact; `BadInput` names the line of a syntax error.
+    """Parse a YAML document with exact decimals; `BadInput` names the line of a syntax error.
 
     A key given twice is refused, or with `repeated_keys` has the last of its values.
     """
@@ -155,7 +165,7 @@ def read_yaml(text: str, source: str, *, repeated_keys: bool = False) -> object:
 
 
 def read_json(text: str, source: str) -> object:
-    """A JSON document, decimals exact; `BadInput` names the line of a syntax error."""
+    """Parse a JSON document with exact decimals; `BadInput` names the line of a syntax error."""
 
     def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
         twice = [key for key, times in Counter(key for key, _ in pairs).items() if times > 1]
@@ -172,5 +182,5 @@ def read_json(text: str, source: str) -> object:
 
 
 def write_json(document: object) -> str:
-    """JSON text, decimals as they are."""
+    """Return a document as JSON text, with decimals written exactly."""
     return simplejson.dumps(document, use_decimal=True, indent=1) + "\n"

@@ -1,4 +1,4 @@
-"""Layer types as the key `layers` of a plan file, one entry a line."""
+"""Text of the key `layers` of a plan file: YAML, one layer entry on a line."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _DIGITS = 6  # after the point, of numbers that have no end
 
 
 def layers_text(layers: Sequence[LayerType], timed: bool = True) -> str:
-    """The lines from `layers:` on; what has its default value is left out. Memory is rounded up, never down.
+    """Return the YAML lines from `layers:` on for these layer types. Default values are left out; memory is rounded up.
 
-    `timed` is False where times are not known: `forward` and `backward` are then left for the user to add.
+    With `timed` False times are unknown: `forward` and `backward` are left out, for the user to add.
     """
     return "\n".join(["layers:", *(f"  - {_mapping(_entry(layer, timed))}" for layer in layers)]) + "\n"
 
@@ -52,7 +52,8 @@ def _mapping(items: Iterator[tuple[str, str]] | list[tuple[str, str]]) -> str:
 
 
 def number_text(number: Fraction, up: bool = True) -> str:
-    """A decimal: exact where it ends within six digits, else rounded up, or down."""
+    """Return a number as decimal text: exact if it has at most six decimals, else rounded up (or down, without
+    `up`)."""
     step = Decimal(1).scaleb(-_DIGITS)
     scaled = number * 10**_DIGITS
     whole = Decimal(scaled.numerator) / Decimal(scaled.denominator)

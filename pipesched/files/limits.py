@@ -1,4 +1,4 @@
-"""Limits of numbers, problems and models in a file; larger ones are taken for typing errors."""
+"""Largest accepted numbers, problem sizes and model sizes in a file; anything larger is refused as a typing error."""
 
 LARGEST = 10**12  # exact arithmetic on more would be a very long wait
 MOST_LAYERS = 10_000  # far more than any model has

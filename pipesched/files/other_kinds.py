@@ -1,4 +1,4 @@
-"""A file of another kind than a command reads: one line that says what it is, and which command reads it."""
+"""Detection of files of another kind than a command reads, with a message that names the command for them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pipesched.errors import BadInput
 
 
 class Kind(Enum):
-    """A kind of file, with the commands for it."""
+    """A kind of file; its value is the description with the commands that read it."""
 
     PROBLEM = "a problem file, with times per stage (`pipesched solve` reads it)"
     PLAN = "a plan file, with layers (`pipesched plan` reads it)"
@@ -28,7 +28,10 @@ _FORMATS = {"pipesched-schedule": Kind.SCHEDULE, "pipesched-plan": Kind.PLAN_ANS
 
 
 def refuse_other_kinds(document: object, path: object, wanted: Kind) -> None:
-    """`BadInput` where the document is surely of another kind; what is of none is left to the checks of its keys."""
+    """Raise `BadInput` if a document is clearly of another kind than `wanted`.
+
+    Unclear ones are left to later checks.
+    """
     found = _kind(document) if isinstance(document, dict) else None
     if found not in (None, wanted):
         raise BadInput(f"{path}: found {found.value}; allowed: {_WANTED[wanted]}")

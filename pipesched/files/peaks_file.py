@@ -31,12 +31,12 @@ def _listed(accept: Any, allowed: str) -> field:
 
 
 def _peak(value: object) -> object:
-    """A number, or False for a device that was not measured."""
+    """Accept a peak, a number of at least 0, or null (returned as False) for a device that was not measured."""
     return False if value is None else at_least(0)(value)
 
 
 def _again(value: object) -> object:
-    """Layers recomputed: a number of them, or by name."""
+    """Accept the recomputed layers of a stage: one number, or numbers by layer name; None for anything else."""
     if isinstance(value, Mapping):
         numbers = {str(name): whole_number(0)(number) for name, number in value.items()}
         return None if None in numbers.values() else numbers
@@ -49,7 +49,7 @@ _AGAIN = "a list, one entry per stage: whole numbers of at least 0, or such numb
 
 
 class RunEntry(Section):
-    """One run: how the model was cut, and the peak of each device."""
+    """One measured run: the partition of the model into stages, and the peak memory of each device."""
 
     partition: Annotated[list[int], _listed(whole_number(1), _COUNTS)] | None = Field(
         None, description="layers of each stage"
@@ -65,7 +65,7 @@ class RunEntry(Section):
 
 
 class PeaksDocument(Section):
-    """Layers as in a plan file, their memory keys left out, and runs."""
+    """The keys of a peaks file: layers as in a plan file, without their memory, and measured runs."""
 
     name: field_types.Text | None = None
     time_unit: field_types.Text = ""
@@ -80,7 +80,7 @@ def read_peaks(path: str | Path) -> PeaksFile:
 
 
 def peaks_from(document: object, source: str = "peaks", default_name: str = "peaks") -> PeaksFile:
-    """The same from a dictionary."""
+    """Read measured peaks from a dictionary with the keys of a peaks file; `BadInput` lists every mistake."""
     try:
         form, mistakes, wrong = parse_model(PeaksDocument, document, ("layers", "runs"))
     except BadInput as error:
@@ -119,7 +119,7 @@ def _mistakes(form: PeaksDocument) -> Iterator[str]:
 
 
 def _of_run(run: RunEntry, total: int) -> Iterator[str]:
-    """The rules of one run, without its place."""
+    """Yield a line for each broken rule of one run, without the run's key path; `total` is the number of layers."""
     for key in ("partition", "peaks"):
         if getattr(run, key) is None:
             yield f"{key}: missing; it is required"
@@ -145,7 +145,7 @@ def _of_run(run: RunEntry, total: int) -> Iterator[str]:
 
 
 def _peaks_of(form: PeaksDocument, run: RunEntry, place: str) -> Iterator[Peak]:
-    """A peak for every measured device; stage s is on device s mod p."""
+    """Yield the peaks of a run, one for each measured device; stage s is on device s mod p."""
     assert run.partition and run.peaks and form.layers
     names = [str(layer.name) for layer in form.layers for _ in range(layer.count)]
     devices, stages = len(run.peaks), []
@@ -174,7 +174,7 @@ def _counts(names: list[str]) -> dict[str, int]:
 
 
 def _layer(entry: LayerEntry) -> LayerType:
-    """The layer with what else is known of it; times that are missing are 0, which `PeaksFile.timed` tells."""
+    """Return the layer type of an entry. Missing times become 0; `PeaksFile.timed` says that they are unknown."""
     zero = Fraction(0)
     ways = tuple(
         RecomputeMode(way.name or "full", way.time or zero, zero if way.keeps is None else way.keeps)

@@ -1,4 +1,4 @@
-"""The file of a plan that was found: problem, plan with its schedule, bound over all plans, and what that rests on."""
+"""Plan answer files: the plan problem, the plan found with its schedule, and the lower bound with its evidence."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ Read = TypeVar("Read")
 
 @dataclass(frozen=True)
 class PlanAnswer:
-    """Contents of a plan's answer file. Bounds are in the plan file's unit.
+    """Contents of a plan answer file. Bounds are in the plan file's unit of time.
 
-    `capacities` are the whole memory of each device with which the bound was proved, where that is not the problem's.
-    Where the problem has variants, `choices` are of one of them, and the bound is over all `variants`.
+    `capacities` are the memory of each device with which the bound was proved, where they are not the problem's. For a
+    problem with variants `choices` belong to the variant of the plan, and the bound covers all `variants`.
     """
 
     problem: PlanProblem
@@ -48,7 +48,8 @@ class PlanAnswer:
 
 
 def plan_text(plan: Plan) -> str:
-    """The file's text, of a plan that was found; ValueError for a problem that no problem file can describe."""
+    """Return the text of the answer file for a plan that was found; ValueError if no problem file can express its
+    problem."""
     best = plan.best
     assert best is not None
     file = ScheduleFile(best.timeline)
@@ -58,7 +59,7 @@ def plan_text(plan: Plan) -> str:
 
 
 def answer_text(answer: PlanAnswer) -> str:
-    """The text of a file that says this; ValueError as there."""
+    """Return the text of a plan answer file; ValueError if no problem file can express its problem."""
     document = {
         "format": PLAN_FORMAT,
         "format_version": _VERSION,
@@ -80,7 +81,7 @@ def answer_text(answer: PlanAnswer) -> str:
 
 
 def choice_document(one: ChoiceResult) -> dict[str, object]:
-    """The result of a placement, with its evidence."""
+    """Return the result of one placement, with the evidence of its bound, as a document."""
     return {
         **one.choice.document(),
         "lower_bound": None if one.lower_bound is None else str(one.lower_bound),
@@ -90,12 +91,12 @@ def choice_document(one: ChoiceResult) -> dict[str, object]:
 
 
 def is_plan_answer(document: object) -> bool:
-    """True if a document says that it is such a file."""
+    """Return True if a document states the format of plan answer files."""
     return isinstance(document, dict) and document.get("format") == PLAN_FORMAT
 
 
 def plan_answer_from(document: Any, path: str) -> PlanAnswer:
-    """Such a file from its content; `path` names it in messages."""
+    """Read a plan answer from its document; `path` names the file in messages. `BadInput` says what is wrong."""
     if not is_plan_answer(document) or document.get("format_version") != _VERSION:
         raise BadInput(f"{path}: not a plan's file of version {_VERSION}; `pipesched plan -o` writes one")
     problem = _part(path, "problem", lambda: plan_from_document(document["problem"], f"{path}: problem"))
@@ -116,7 +117,7 @@ def plan_answer_from(document: Any, path: str) -> PlanAnswer:
 
 
 def _part(path: str, key: str, read: Callable[[], Read]) -> Read:
-    """A part of such a file; a line that names its key where it has another form."""
+    """Return what `read` reads from one part of a plan answer file; `BadInput` naming `key` if it has another form."""
     try:
         return read()
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
@@ -124,7 +125,7 @@ def _part(path: str, key: str, read: Callable[[], Read]) -> Read:
 
 
 def choice_from(document: Any) -> ChoiceResult:
-    """Read back; errors of Python where the document has another form."""
+    """Read the result of one placement from its document; KeyError, TypeError or ValueError for any other form."""
     bound = document["lower_bound"]
     return ChoiceResult(
         placement_from(document),
@@ -136,7 +137,7 @@ def choice_from(document: Any) -> ChoiceResult:
 
 
 def variant_document(one: VariantResult) -> dict[str, object]:
-    """The result of a variant, with its evidence."""
+    """Return the result of one variant, with the evidence of its bounds, as a document."""
     bound = None if one.lower_bound is None else str(one.lower_bound)
     return {
         "name": one.name,
@@ -147,17 +148,17 @@ def variant_document(one: VariantResult) -> dict[str, object]:
 
 
 def variant_from(document: Any) -> VariantResult:
-    """Read back; errors of Python where the document has another form."""
+    """Read the result of one variant from its document; KeyError, TypeError or ValueError for any other form."""
     bound = None if document["lower_bound"] is None else Fraction(str(document["lower_bound"]))
     name, reason = str(document["name"]), str(document["reason"])
     return VariantResult(name, None, bound, reason, tuple(map(choice_from, document["choices"])))
 
 
 def capacities_document(capacities: Capacities | None) -> list[str | None] | None:
-    """The memory of each device as exact text; None where it has no limit."""
+    """Return the memory of each device as exact text, None for no limit; None where `capacities` is None."""
     return None if capacities is None else [None if one is None else str(one) for one in capacities]
 
 
 def capacities_from(document: Any) -> Capacities | None:
-    """Read back; errors of Python where the document has another form."""
+    """Read the memory of each device from `capacities_document`; TypeError or ValueError for any other form."""
     return None if document is None else tuple(None if one is None else Fraction(str(one)) for one in document)

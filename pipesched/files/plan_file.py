@@ -1,4 +1,4 @@
-"""The plan file: a model made of layers and what may be chosen, as a `PlanProblem` of exact numbers."""
+"""Reading of plan files: a model made of layers, and the choices allowed, as a `PlanProblem` of exact numbers."""
 
 from __future__ import annotations
 
@@ -53,7 +53,11 @@ def read_plan(path: str | Path) -> PlanProblem:
 
 
 def read_plan_sizes(path: str | Path) -> list[tuple[PlanProblem, int | None]]:
-    """The plan problem of each size of a micro-batch that a file lists, with its sequences; one where it lists none."""
+    """Read a plan file as one plan problem for each micro-batch size that it lists, with the sequences of a
+    micro-batch.
+
+    A file that lists no sizes gives one problem.
+    """
     document = read_document(path)
     if sizes_of(document, str(path)) is None:
         return [(read_plan(path), None)]
@@ -67,9 +71,9 @@ def read_plan_sizes(path: str | Path) -> list[tuple[PlanProblem, int | None]]:
 def plan_problem_from(
     document: object, source: str = "plan", default_name: str = "plan", steps: Steps | None = None
 ) -> PlanProblem:
-    """A plan problem from a dictionary with the file's keys; `BadInput` lists every mistake, as for a file.
+    """Read a plan problem from a dictionary with the keys of a plan file; `BadInput` lists every mistake.
 
-    `steps` are those of times and of memory to which numbers are rounded, where these are known.
+    `steps` fixes the units of time and memory to which numbers are rounded; None derives them from the numbers.
     """
     try:
         whole = in_plain_numbers(document, PLAN)
@@ -145,7 +149,7 @@ def _build(form: PlanFile, default_name: str, steps: Steps | None) -> PlanProble
 
 
 def _cluster(form: PlanFile, unit: str, capacity: list[Fraction] | None, tick: Fraction, step: Fraction) -> Cluster:
-    """Times rounded to the nearest tick, memory down."""
+    """Return the devices of a plan file; times are rounded to the nearest tick, memory down to a multiple of `step`."""
     assert form.devices
     latency = latency_of(form.transfer)
     return Cluster(
@@ -164,7 +168,10 @@ def _whole(time: Fraction, tick: Fraction) -> Fraction:
 
 
 def _suspicious(model: Model) -> list[str]:
-    """A head whose backward is shorter than its forward: no matrix product's is, so its measurement lost something."""
+    """Return a note if the head's backward is shorter than its forward.
+
+    The backward of a matrix product takes at least as long as its forward, so the measurement must have missed a part.
+    """
     return [
         f"layers: {one.name}: its backward, {short(one.least_backward)}, is shorter than its forward, "
         f"{short(one.forward)}; a measurement may have lost a part of it"
@@ -174,9 +181,11 @@ def _suspicious(model: Model) -> list[str]:
 
 
 def _layer(entry: LayerEntry, tick: Fraction, step: Fraction, splits: bool, buckets: int = 1) -> LayerType:
-    """Times rounded to the nearest tick; activations down and what B gives back up, so that what fits still does.
+    """Return the layer type of an entry. Times are rounded to the nearest tick, activations down, memory that B frees
+    up.
 
-    Where other layers split their backward (`splits`), B does all of one that does not, and leaves nothing for its W.
+    This rounding lets whatever fits still fit. If other layers split their backward (`splits`), a layer that does not
+    has all of it in B and nothing in W.
     """
 
     def time(number: Fraction | None) -> Fraction:

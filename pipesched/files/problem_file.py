@@ -45,7 +45,7 @@ ROUNDED = (
 
 
 def read_problem(path: str | Path) -> Problem:
-    """Read a YAML or JSON problem file, in this form or the older visualiser's; `BadInput` lists every mistake."""
+    """Read a YAML or JSON problem file, or a configuration of the older visualiser; `BadInput` lists every mistake."""
     document = read_document(path)
     refuse_other_kinds(document, path, Kind.PROBLEM)
     if visualiser_file.looks_like_one(document):
@@ -54,7 +54,10 @@ def read_problem(path: str | Path) -> Problem:
 
 
 def read_problem_sizes(path: str | Path) -> list[tuple[Problem, int | None]]:
-    """The problem of each size of a micro-batch that a file lists, with its sequences; one where it lists none."""
+    """Read a problem file as one problem for each micro-batch size that it lists, with the sequences of a micro-batch.
+
+    A file that lists no sizes gives one problem.
+    """
     document = read_document(path)
     if sizes_of(document, str(path)) is None:
         return [(read_problem(path), None)]
@@ -66,7 +69,7 @@ def read_problem_sizes(path: str | Path) -> list[tuple[Problem, int | None]]:
 
 
 def read_document(path: str | Path) -> object:
-    """The file's content, decimals exact."""
+    """Read the content of a YAML or JSON file, with exact decimals."""
     if not isinstance(path, str | PathLike):
         raise BadInput(f"found {type(path).__name__}; allowed: the path of a file")
     try:
@@ -91,10 +94,10 @@ def read_document(path: str | Path) -> object:
 def problem_from(
     document: object, source: str = "problem", default_name: str = "problem", most_steps: int = MOST_STEPS
 ) -> Problem:
-    """A Problem from a document of a problem file: a dictionary with the file's keys, to build one in code.
+    """Read a problem from a dictionary with the keys of a problem file; `BadInput` lists every mistake.
 
-    `source` names it in error messages. `BadInput` lists every mistake, as for a file. Numbers are rounded where sums
-    of them need more than `most_steps` of a step that divides all.
+    `source` names the document in messages. Times become integer ticks; they are rounded if the sum of all would exceed
+    `most_steps` of the largest tick that divides them.
     """
     try:
         whole = in_plain_numbers(document, PROBLEM)
@@ -128,7 +131,7 @@ def problem_from(
 
 
 def _documents(document: object) -> tuple[SeveralProblems | None, list[object], list[str]]:
-    """The documents that this one stands for, its own where it stands for no others, and the mistakes in them."""
+    """Split a document that stands for several problems; returns their feature (None if one problem), and mistakes."""
     for feature in FEATURES:
         if feature.several and isinstance(document, Mapping) and document.get(feature.name) is not None:
             return feature.several, *feature.several.documents(document)
@@ -136,7 +139,7 @@ def _documents(document: object) -> tuple[SeveralProblems | None, list[object], 
 
 
 def _split_off(document: object) -> tuple[object, AttachedProblems | None, object]:
-    """The document without the key under which others are, those of its feature, and their value."""
+    """Split a document with attached problems: its other keys, the feature that attaches them, and that key's value."""
     for feature in FEATURES:
         if feature.attached and isinstance(document, Mapping) and document.get(feature.name) is not None:
             left = {key: value for key, value in document.items() if key != feature.name}
@@ -147,7 +150,7 @@ def _split_off(document: object) -> tuple[object, AttachedProblems | None, objec
 def _read_attached(
     of: AttachedProblems, value: object, form: ProblemFile, wrong: frozenset[str]
 ) -> tuple[list[tuple[Any, ProblemFile]], list[str]]:
-    """The forms of the documents under a key, each with what it is of, and every mistake in them."""
+    """Read the attached documents under a key: their forms, each with what it describes, and every mistake in them."""
     read = list[tuple[Any, ProblemFile]]()
     documents, found = of.documents(value, form, wrong, lambda one: in_plain_numbers(one, PROBLEM))
     for path, what, one in documents:
@@ -159,7 +162,7 @@ def _read_attached(
 
 
 def _build(form: ProblemFile, default_name: str, most_steps: int) -> Problem:
-    """All numbers present and consistent: into integer ticks and integer memory."""
+    """Convert a form without mistakes into a problem with times in ticks and memory in whole units."""
     assert form.devices and form.microbatches
     where, given = placement_of(form), form.times or Times.model_validate({})
     times, links, tick, times_rounded = times_in_ticks(
@@ -198,9 +201,10 @@ def _build(form: ProblemFile, default_name: str, most_steps: int) -> Problem:
 def _memory(
     form: ProblemFile, section: MemorySection, where: Placement, most_steps: int
 ) -> tuple[Columns, tuple[Pool, ...], Fraction, list[str]]:
-    """Memory of stages, devices and hosts in whole steps, the step, and a note on it if it was rounded.
+    """Convert the memory of stages, devices and hosts to multiples of a step; returns also the step and notes on
+    rounding.
 
-    Activations and capacities are rounded down, and what B gives back up, so that what fits still does.
+    Activations and capacities are rounded down and memory that B frees up, so that whatever fits still fits.
     """
     activation = per(section.activation if section.activation is not None else Fraction(1), where.stages)
     freed = per(section.freed_by_backward or Fraction(0), where.stages)
@@ -250,9 +254,10 @@ def _memory(
 
 
 def with_objective(problem: Problem, objective: Objective) -> Problem:
-    """The same problem, to be minimised otherwise; `BadInput` for a period of unequal micro-batches.
+    """Return the problem with another objective; `BadInput` where the problem does not allow it.
 
-    And for the iteration where nothing is run for parameters, or another objective where something is.
+    A period needs equal micro-batches; the iteration needs work once an iteration for parameters, and such work needs
+    it.
     """
     parameters = problem.network.has_collectives or gathers_each_pass(problem.stages)
     if (objective is Objective.ITERATION) is not parameters:

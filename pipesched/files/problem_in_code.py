@@ -1,4 +1,4 @@
-"""A problem built in code from typed arguments, with the checks of a problem file; and its inverse into a file."""
+"""Problems built in code from typed arguments, with the checks of a problem file, and written to such a file."""
 
 from __future__ import annotations
 
@@ -58,11 +58,10 @@ def make_problem(
     time_unit: str = "",
     memory_unit: str | None = None,
 ) -> Problem:
-    """A problem whose passes are single tasks; the arguments mean what the keys of a problem file do.
+    """Return a problem whose passes are single tasks; each argument means what the key of a problem file does.
 
-    Times and `activation`, `freed_by_backward` are a number for every stage or a list with one per stage; `capacity`
-    and `static` are those of each device. `BadInput` lists every mistake, by the key path of the file. `problem_from`
-    takes everything that a file may hold.
+    Costs of stages are a number for all, or a list with one for each stage; `capacity` and `static` are by device.
+    `BadInput` lists every mistake by its key path. For all other keys of a problem file use `problem_from`.
     """
     where = placement_keys(placement) if isinstance(placement, Placement) else {"placement": placement}
     times = {"forward": forward, "backward": backward, "weight": weight, "fused": fused, "transfer": transfer,
@@ -88,7 +87,7 @@ def _given(keys: Mapping[str, object]) -> dict[str, object]:
 
 
 def write_problem(problem: Problem, path: str | Path) -> Path:
-    """Write what `read_problem` reads as the same problem: YAML, or JSON where the path ends so."""
+    """Write a problem file that `read_problem` reads as the same problem: JSON if the path ends in .json, else YAML."""
     target = Path(path)
     try:
         if target.suffix.lower() == ".json":

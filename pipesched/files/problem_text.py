@@ -11,7 +11,7 @@ from pipesched.problem.problem import Problem
 
 
 def problem_text(problem: Problem) -> str:
-    """A text that `read_problem` reads as the same problem; ValueError where no file can express it."""
+    """Return the YAML text that `read_problem` reads as the same problem; ValueError if no file can express it."""
     return "\n".join(_lines(problem_document(problem), "")) + "\n"
 
 

@@ -1,8 +1,7 @@
-"""Values with units, shares and fractions, as text in a document: plain numbers in the file's own units.
+"""Conversion of values with units, shares and fractions, as text in a document, to numbers in the file's own units.
 
-`80 GB` is an amount of memory, `300 us` a time, `40%` a share: of the activation next to it where an amount is meant;
-`5/3` is a number that no decimal is.
-A text of none of these forms is left as it is, for the checks of the file.
+`80 GB` is an amount of memory, `300 us` a time, `40%` a share (of the activation next to it, where an amount is
+expected), and `5/3` a number without a finite decimal form. Any other text is left for the checks of the file.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _QUANTITY, _FRACTION = re.compile(QUANTITY), re.compile(FRACTION)
 
 
 def in_plain_numbers(document: object, form: Form) -> object:
-    """The document with every such text as a number; `BadInput` with a line for each unit of the wrong kind."""
+    """Return the document with every value with a unit as a number; `BadInput` with a line for each wrong unit."""
     if not isinstance(document, dict):
         return document
     walk = _Walk(document, form)
@@ -35,14 +34,17 @@ def in_plain_numbers(document: object, form: Form) -> object:
 
 
 class _Walk:
-    """One document; `mistakes` are those found so far."""
+    """Conversion of one document; `mistakes` collects those found."""
 
     def __init__(self, document: Mapping[str, Any], form: Form) -> None:
         self._form, self.mistakes = form, list[str]()
         self._time_unit, self._memory_unit = form.time_unit(document), form.memory_unit(document)
 
     def converted(self, document: Any, only_parts: bool) -> Any:
-        """With the values that need no activation, or with the others, which then have one in plain numbers."""
+        """Return the document with values converted: with `only_parts` shares of an activation, else all other values.
+
+        Shares are converted last, when the activation is a plain number.
+        """
         return self._value(document, "", "", None, only_parts)
 
     def _value(self, value: Any, path: str, shown: str, activation: object, only_parts: bool) -> Any:
@@ -79,7 +81,7 @@ class _Walk:
         return None
 
     def _number(self, number: Fraction, unit: str, kind: Kind, activation: object) -> object:
-        """The number in the file's unit; of a share, what it is a share of. Raises `_WrongUnit`."""
+        """Return the number in the file's unit, a share as its part of the activation. Raises `_WrongUnit`."""
         if unit == "%" and kind in (Kind.SHARE, Kind.SHARE_OF_MEMORY):
             return number / 100
         if unit == "%" and kind is Kind.PART:
@@ -110,17 +112,17 @@ class _Walk:
 
 
 class _WrongUnit(Exception):
-    """A unit that the key does not have; the text says what is allowed."""
+    """A unit that a key's value may not have; its text says what is allowed."""
 
 
 def _part(number: Fraction, activation: object) -> Fraction:
-    """A share of an activation; of one that is no number, which has a line of its own, nothing."""
+    """Return a percentage of an activation; 0 if the activation is no number, which is reported elsewhere."""
     whole = finite_number(activation)
     return number / 100 * (whole or 0)
 
 
 def _names(kind: Kind) -> Iterator[str]:
-    """The units that values of a kind may have."""
+    """Yield the names of units that values of a kind may have."""
     if kind is Kind.TIME:
         yield from TIMES
     elif kind is not Kind.SHARE:

@@ -11,9 +11,10 @@ from pipesched.problem.problem import Problem
 
 
 class Form(NamedTuple):
-    """The keys of a kind of file that may have units, as paths without the places in lists; a path covers all below it.
+    """The keys of one kind of file whose values may have units, by key path without list indices.
 
-    `activations` is the path next to which `PART` and `SHARE_OF_MEMORY` find the activation.
+    A path covers all keys under it. `activations` is the path of the sections in which shares (`PART`,
+    `SHARE_OF_MEMORY`) refer to the activation. `time_unit` and `memory_unit` return the file's own units.
     """
 
     kinds: Mapping[str, Kind]
@@ -79,6 +80,6 @@ PLAN = Form(
 
 
 def state_form(problem: Problem) -> Form:
-    """That of a state of this problem, whose unit of time it has."""
+    """Return the keys with units of a state file; its unit of time is that of the problem."""
     times = dict.fromkeys(("now", "passes.start", "passes.end"), Kind.TIME)
     return Form(times, "", lambda _: problem.time_unit, lambda _: "")

@@ -1,6 +1,6 @@
-"""The numbers of a file as integer multiples of one step: exact where their sums fit into 64 bits, else rounded.
+"""The common step of a file's numbers: exact where sums of multiples fit into 64 bits, else rounded.
 
-Rounded numbers keep 1e-9 of the largest, far below what measured times repeat to.
+Rounded numbers keep 1e-9 of the largest, far finer than measured times repeat to.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _DIGITS = 9
 def step_of(
     numbers: Sequence[Fraction], total: Fraction, also: Sequence[Fraction] = (), most_steps: int = MOST_STEPS
 ) -> tuple[Fraction, bool]:
-    """The step for numbers whose sums reach `total`, and whether they must be rounded to it.
+    """Return the step of which all numbers become multiples, and True if they must be rounded to it.
 
-    `also` are numbers in the same steps that precision is not measured by. The step divides all numbers if that makes
-    at most `most_steps` steps of the total, or fewer than rounding would. Otherwise it is the power of ten of which the
-    largest number has ten digits, so that a reader of the rounded ones finds the same.
+    `total` is the largest sum of numbers; `also` are numbers in the same step that do not set its precision. The step
+    divides all numbers if `total` is then at most `most_steps` steps, or fewer than with rounding. Otherwise it is the
+    power of ten that gives the largest number ten digits, so that reading rounded numbers gives the same step again.
     """
     exact = common_step([*numbers, *also])
     largest = max(map(abs, numbers), default=Fraction(0))
@@ -42,5 +42,5 @@ def step_of(
 
 
 def short(step: Fraction) -> str:
-    """A power of ten as a note says it."""
+    """Return a power of ten as text for a note."""
     return f"{float(step):g}"

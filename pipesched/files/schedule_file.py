@@ -1,4 +1,4 @@
-"""The schedule file: problem, order, start of every pass in exact ticks, value, bound and certificate, as JSON."""
+"""Schedule files (JSON): problem, order, exact start of every pass, value, lower bound and certificate."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True)
 class ScheduleFile:
-    """Contents of a schedule file; value and bound in the file's unit, and those named so in ticks of its problem."""
+    """Contents of a schedule file. `value` and `lower_bound` are in the file's unit, fields ending in `_ticks` in
+    ticks."""
 
     timeline: Timeline
     lower_bound_ticks: int | None = None
@@ -42,17 +43,17 @@ class ScheduleFile:
 
     @classmethod
     def of(cls, solution: Solution, timeline: Timeline) -> ScheduleFile:
-        """The file of a solution, whose timeline this is."""
+        """Return the contents of a schedule file for a solution and its timeline."""
         return cls(timeline, solution.lower_bound_ticks, solution.certificate, solution.value_ticks)
 
     @property
     def value(self) -> float | None:
-        """The stated value; None where the file states none."""
+        """Return the value that the file states; None where it states none."""
         return self._in_units(self.value_ticks)
 
     @property
     def lower_bound(self) -> float | None:
-        """The stated bound; None where the file states none."""
+        """Return the lower bound that the file states; None where it states none."""
         return self._in_units(self.lower_bound_ticks)
 
     def _in_units(self, ticks: int | None) -> float | None:
@@ -60,12 +61,16 @@ class ScheduleFile:
 
     @property
     def metrics(self) -> Metrics:
-        """The metrics of the timeline, and the period as stated, which a timeline does not have."""
+        """Return the metrics of the timeline; the period, which a timeline does not have, is the stated value."""
         found, aim = measure(self.timeline), self.timeline.problem.objective
         return replace(found, period_ticks=self.value_ticks) if aim.repeats else found
 
     def false_claims(self) -> list[str]:
-        """Where the figures a file states are not those of its own timeline; for timelines that are valid."""
+        """Return a line for each stated figure that the file's own timeline contradicts; none if the timeline is
+        invalid.
+
+        The value must be that of the timeline, and bounds must not exceed it.
+        """
         problem, found = self.timeline.problem, []
         if validate(self.timeline):
             return []
@@ -85,12 +90,12 @@ class ScheduleFile:
 
 
 def to_text(file: ScheduleFile) -> str:
-    """The file's text; ValueError for a problem that no problem file can describe."""
+    """Return the text of a schedule file; ValueError if no problem file can express its problem."""
     return write_json(schedule_document(file))
 
 
 def schedule_document(file: ScheduleFile) -> dict[str, object]:
-    """The document of the file's text; ValueError as there."""
+    """Return the contents of a schedule file as a document; ValueError if no problem file can express its problem."""
     timeline, problem = file.timeline, file.timeline.problem
     aim = problem.objective
     # No timeline tells its period: it is stated, or unknown.
@@ -113,9 +118,9 @@ def schedule_document(file: ScheduleFile) -> dict[str, object]:
 
 
 def save(what: Solution | Timeline | ScheduleFile, path: str | Path) -> Path:
-    """Write a schedule file (JSON), which every command reads; `BadInput` without a schedule, or where it cannot be.
+    """Write a schedule file (JSON, compressed if the path ends in .gz), which every command reads.
 
-    One whose name ends in .gz is compressed.
+    `BadInput` if a solution has no schedule, or the file cannot be written.
     """
     refuse_other("save", what, (Solution, Timeline, ScheduleFile), "a Solution, a Timeline or a ScheduleFile")
     if isinstance(what, Timeline):
@@ -128,7 +133,7 @@ def save(what: Solution | Timeline | ScheduleFile, path: str | Path) -> Path:
 
 
 def certificate_document(certificate: Certificate | None) -> dict[str, object] | None:
-    """The object under `certificate` in a file."""
+    """Return a certificate as the object under the key `certificate`; None where there is none."""
     if certificate is None:
         return None
     document: dict[str, object] = {
@@ -141,12 +146,12 @@ def certificate_document(certificate: Certificate | None) -> dict[str, object] |
 
 
 def read_schedule(path: str | Path) -> ScheduleFile:
-    """Read a schedule file; `BadInput` says what is wrong with it. Broken rules are `validate`'s to find."""
+    """Read a schedule file; `BadInput` says what is malformed. Rules of schedules are left for `validate` to check."""
     return schedule_from(read_document(path), str(path))
 
 
 def schedule_from(document: object, path: str) -> ScheduleFile:
-    """A schedule file from its content; `path` names it in messages."""
+    """Read the contents of a schedule file from its document; `path` names the file in messages."""
     refuse_other_kinds(document, path, Kind.SCHEDULE)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise BadInput(f"{path}: not a schedule file (its `format` is not {FORMAT!r}); `pipesched solve` writes one")

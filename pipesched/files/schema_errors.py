@@ -1,4 +1,4 @@
-"""Validation errors of pydantic as one line each: key path, what was found, what is allowed."""
+"""Validation errors of pydantic as one line each: key path, value found, and what is allowed."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _QUOTED = 60
 def parse_model(
     model: type[Model], document: object, required: Sequence[str]
 ) -> tuple[Model, list[str], frozenset[str]]:
-    """Read a document into a model whose fields are all optional.
+    """Read a document into a pydantic model whose fields are all optional.
 
-    Returns the model without the parts that are wrong, the mistakes, and the key paths of the wrong parts, so that
-    rules over several keys can still be checked on what is right. `required` holds the key paths that must be there.
+    Returns the model without the wrong values, a line for each mistake, and the key paths of the wrong values, so that
+    rules over several keys can still be checked on the others. `required` lists the key paths that must be given.
     """
     if not isinstance(document, dict):
         raise BadInput(f"found {shown(document)}; allowed: keys and values, beginning with {required[0]}: ...")
@@ -48,7 +48,7 @@ def parse_model(
 
 
 def shown(value: object) -> str:
-    """A value as an error message quotes it: as the user wrote it, cut where it is long."""
+    """Return a value as messages quote it: as the user wrote it, shortened if long."""
     text = " ".join(str(value).split()) if not isinstance(value, str | list | dict | bool) else repr(value)
     if isinstance(value, list):
         text = "[" + ", ".join(map(shown, value[:_QUOTED])) + "]"
@@ -62,7 +62,7 @@ def shown(value: object) -> str:
 
 
 def shown_amount(amount: Fraction, unit: str) -> str:
-    """An amount as an error message quotes it, with the file's unit."""
+    """Return an amount with its unit as messages quote it."""
     number = shown(int(amount) if amount.denominator == 1 else float(amount))
     return f"{number} {'activation' if (number, unit) == ('1', 'activations') else unit}".rstrip()
 
@@ -82,12 +82,12 @@ def _line(model: type[BaseModel], path: tuple[str, ...], kind: str, message: str
 
 
 def _place(path: tuple[str, ...]) -> str:
-    """A key path as messages say it: `tasks.forward[0].time`."""
+    """Return a key path as text for messages: `tasks.forward[0].time`."""
     return ".".join(path).replace(".[", "[")
 
 
 def _keys_at(model: type[BaseModel], path: tuple[str, ...]) -> list[str]:
-    """The keys allowed in the section at a path."""
+    """Return the keys allowed in the section at a path."""
     section: Any = model
     for key in path:
         if key.startswith("["):  # an entry of a list, whose type is that of all
@@ -99,7 +99,7 @@ def _keys_at(model: type[BaseModel], path: tuple[str, ...]) -> list[str]:
 
 
 def _with_text_keys(document: Any) -> Any:
-    """The same, its keys as text: YAML reads `1:` and `true:` as others, and neither is a key of any file."""
+    """Return the document with all keys as text; YAML reads keys such as `1:` and `true:` as other types."""
     if isinstance(document, list):
         return [_with_text_keys(entry) for entry in document]
     if not isinstance(document, dict):
@@ -108,7 +108,10 @@ def _with_text_keys(document: Any) -> Any:
 
 
 def _is_missing(document: dict[str, Any], path: str) -> bool:
-    """True if the last key of a path is absent or empty; where its section is, or is wrong, that is the mistake."""
+    """Return True if the last key of a path is absent or null in a section that is there.
+
+    Where the section itself is absent or wrong, that is the mistake to report.
+    """
     *sections, key = path.split(".")
     here: object = document
     for section in sections:
@@ -117,7 +120,7 @@ def _is_missing(document: dict[str, Any], path: str) -> bool:
 
 
 def _remove(document: dict[str, Any], path: tuple[str | int, ...]) -> None:
-    """Remove a wrong value; an entry of a list becomes empty, so that the others keep their places."""
+    """Remove a wrong value from a document in place; a list entry becomes None, so that the others keep their index."""
     here: Any = document
     for key in path[:-1]:
         here = here[key]

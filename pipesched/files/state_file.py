@@ -1,4 +1,4 @@
-"""The state file: which passes of a problem have begun, with start and end, for `solve --from-state`."""
+"""State files for `solve --from-state`: passes of an iteration that have begun, with their start and end."""
 
 from __future__ import annotations
 
@@ -63,12 +63,19 @@ def json_schema() -> Mapping[str, Any]:
 
 
 def read_state(path: str | Path, problem: Problem) -> tuple[Problem, State]:
-    """The state of a file, and the problem in ticks that its times are multiples of; `BadInput` lists every mistake."""
+    """Read a state file; returns the problem in a tick that divides its times, and the state.
+
+    `BadInput` lists every mistake.
+    """
     return state_from(read_document(path), problem, str(path))
 
 
 def state_from(document: object, problem: Problem, source: str = "state") -> tuple[Problem, State]:
-    """The same from a dictionary."""
+    """Read a state from a dictionary with the keys of a state file; returns the problem refined to its times, and the
+    state.
+
+    `BadInput` lists every mistake.
+    """
     try:
         _refuse(problem)
         document = in_plain_numbers(document, state_form(problem))
@@ -93,7 +100,7 @@ def state_from(document: object, problem: Problem, source: str = "state") -> tup
 
 
 def _refuse(problem: Problem) -> None:
-    """Problems of which a state does not tell enough."""
+    """Raise `BadInput` for problems with features or objectives that a state cannot describe."""
     without = [feature.name for feature in FEATURES if feature.there(problem) and not feature.has_state]
     for found in [*(["overlapped blocks"] if problem.network.blocks else []), *without]:
         raise BadInput(f"found {found} in the problem; allowed with a state: problems without it")
@@ -106,7 +113,7 @@ def _ticks(time: Fraction | int, problem: Problem) -> int:
 
 
 def _tasks(form: StateFile, problem: Problem) -> tuple[dict[Task, Ran], list[str]]:
-    """The tasks with their times, and what is wrong with each by itself."""
+    """Return the begun tasks with their start and end, and the mistakes of each entry by itself."""
     ran: dict[Task, Ran] = {}
     found: list[str] = []
     now = _ticks(form.now or 0, problem)
@@ -139,10 +146,10 @@ def _tasks(form: StateFile, problem: Problem) -> tuple[dict[Task, Ran], list[str
 def _recomputed(
     form: StateFile, problem: Problem, ran: Mapping[Task, Ran], found: list[str]
 ) -> dict[tuple[int, int], PassKind]:
-    """Recomputation of activations, by stage and micro-batch; mistakes are added to those found.
+    """Return the recomputation mode of activations by (stage, micro-batch); mistakes are added to `found`.
 
-    Where the file does not say it of a forward that has begun, the recomputation that has begun does, or the only one
-    of the stage. It is wrong if a stage has several and neither keeps an activation nor moves it to the host.
+    Where a begun forward's entry does not say, it is the recomputation that has begun, or the stage's only mode. It is
+    a mistake if a stage has several modes and may neither keep nor offload its activation.
     """
     told: dict[tuple[int, int], PassKind] = {}
     reader = TaskReader(problem)
@@ -173,7 +180,8 @@ def _recomputed(
 
 
 def _mistakes(problem: Problem, state: State) -> Iterator[str]:
-    """Impossible states: two tasks of a stream at once, or one before what it needs."""
+    """Yield mistakes for impossible states: two tasks on one stream at once, or a task before a predecessor has
+    ended."""
     ran, network, text = state.ran, problem.network, problem.task_text
     streams: dict[Resource, list[Task]] = {}
     for task in sorted(ran, key=lambda task: (ran[task], task)):
@@ -200,7 +208,7 @@ def _mistakes(problem: Problem, state: State) -> Iterator[str]:
 
 
 def _held_too_much(problem: Problem, state: State) -> Iterator[str]:
-    """Devices and hosts that hold more by what has begun than they have."""
+    """Yield mistakes for devices and hosts whose memory the begun passes exceed."""
     network, devices, hosts = problem.network, [0] * problem.devices, [0] * len(problem.network.hosts)
     for p in dict.fromkeys(task.of for task in state.ran):
         ends = (state.ran.get(Task(p, part)) for part in network.ends[p.kind, p.stage])
@@ -226,10 +234,10 @@ def _held_too_much(problem: Problem, state: State) -> Iterator[str]:
 
 
 def _needed(problem: Problem, task: Task, state: State) -> Iterator[Task]:
-    """Tasks that a task waits for: of alternatives the one that has begun, or the first.
+    """Yield the tasks that a task waits for; of alternatives the one that has begun, or else the first.
 
-    Of those of which none may run it is one that has begun or is to run; which modes of saving memory are left is asked
-    elsewhere.
+    Of optional predecessors only those that have begun, or must still run; which modes of saving memory remain possible
+    is checked elsewhere.
     """
     for arc in problem.network.arcs_into[task.of[:2]]:
         if arc.after.part == task.part:

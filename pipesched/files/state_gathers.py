@@ -1,4 +1,4 @@
-"""Impossible states of gathered parameters: out of turn, too often, or passes without theirs."""
+"""Checks of gathered parameters in a state: gathered out of order, too often, or missing while a pass runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipesched.schedule.gathered import uses_parameters
 
 
 def gather_mistakes(problem: Problem, state: State) -> Iterator[str]:
-    """A line for each."""
+    """Yield a line for each impossible gathering of parameters in a state."""
     ran, text, times = state.ran, problem.task_text, 0
     there: Counter[int] = Counter()
     for stage, own in enumerate(problem.stages):
@@ -40,7 +40,7 @@ def gather_mistakes(problem: Problem, state: State) -> Iterator[str]:
 
 
 def _was_there(problem: Problem, state: State, p: Pass, stage: int) -> bool:
-    """True if the parameters of a stage were gathered when a pass began, and are until it ends."""
+    """Return True if a stage's parameters were gathered when a pass began, and stay until it ends."""
     own = [state.ran.get(Task(p, part)) for part in range(len(problem.stages[p.stage].tasks_of(p.kind)))]
     times = [one for one in own if one is not None]
     since = min((one.start for one in times), default=state.now)

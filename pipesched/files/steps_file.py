@@ -1,4 +1,4 @@
-"""The file of measured steps that `calibrate` reads: YAML, JSON, or a table with the columns of `layouts.csv`."""
+"""Files of measured training steps for `calibrate`: YAML, JSON, or a CSV table with the columns of `layouts.csv`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _way(value: object) -> str | None:
 
 
 def _placement(value: object) -> str | None:
-    """`linear`, or `interleaved, 2 chunks`."""
+    """Accept `linear`, or `interleaved` with its chunks, as in `interleaved, 2 chunks`; None for anything else."""
     return value if isinstance(value, str) and value.partition(",")[0] in ("linear", "interleaved") else None
 
 
@@ -84,9 +84,9 @@ class StepsDocument(Section):
 
 
 class StepsFile(NamedTuple):
-    """Measured steps; the model's configuration and the device where the file names them.
+    """Measured steps, and the model's configuration and device if the file names them (else None).
 
-    `unread` are columns of a table that say nothing of a step.
+    `unread` are columns of a table that describe nothing of a step.
     """
 
     steps: tuple[MeasuredStep, ...]
@@ -96,7 +96,7 @@ class StepsFile(NamedTuple):
 
 
 def read_table(path: Path) -> StepsFile:
-    """Of a CSV file, whose first line names the columns; `BadInput` lists every mistake."""
+    """Read measured steps from a CSV file whose first line names the columns; `BadInput` lists every mistake."""
     try:
         rows = [*csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")), restkey="", restval="")]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
@@ -113,7 +113,7 @@ def read_table(path: Path) -> StepsFile:
 
 
 def steps_from(document: object, source: str) -> StepsFile:
-    """Of a dictionary with the file's keys; `BadInput` lists every mistake, as for a file."""
+    """Read measured steps from a dictionary with the file's keys; `BadInput` lists every mistake."""
     try:
         form, found, wrong = parse_model(StepsDocument, document, ("steps",))
     except BadInput as error:
@@ -135,7 +135,7 @@ def steps_from(document: object, source: str) -> StepsFile:
 
 
 def _cells(row: Mapping[str, str], source: str) -> dict[str, Any]:
-    """The cells that are not empty, as YAML reads them; layers of stages have spaces between them."""
+    """Return the non-empty cells of a row as YAML reads them; the layers of stages are separated by spaces."""
     given = {key: (row[key] or "").strip() for key in StepEntry.model_fields if key in row}
     return {
         key: read_yaml(f"[{', '.join(cell.split())}]" if key == "partition" else cell, f"{source}: {key}")

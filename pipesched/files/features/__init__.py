@@ -1,1 +1,2 @@
-"""Features of problem files, each a module: its keys, their checks, the problem they mean, and who cannot have it."""
+"""Features of problem files, one module each: keys, checks, conversion into a `Problem`, and what a feature
+excludes."""

@@ -1,4 +1,7 @@
-"""Times and memory of a whole batch, of which each micro-batch has a share, and what every pass takes besides."""
+"""The key `batch`: times and memory of a whole batch, of which each micro-batch takes an equal share.
+
+`batch.overhead` is a fixed time that every pass takes in addition to its share.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,11 @@ class Keys(FeatureKeys):
 
 
 def share_of_microbatch(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The document of one micro-batch's passes; itself where there is no batch, or where its keys are mistaken."""
+    """Return the document with the times and memory of one micro-batch in place of those of the whole batch.
+
+    The document itself where it has no `batch`, or where keys are wrong, which later checks report. `BadInput` for a
+    list of micro-batch counts, of which the caller has to choose one.
+    """
     section, count = document.get(_KEY), whole_number(1)(document.get(COUNT))
     if section is not None and (listed := as_list(document.get(COUNT))) is not None:
         raise BadInput(f"{COUNT}: found {shown(listed)}; allowed: {SEARCHED}")
@@ -74,19 +81,25 @@ def share_of_microbatch(document: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def share_of_pass(value: Any, count: int, overhead: Any, if_any: bool = False) -> Any:
-    """Times of a micro-batch's passes of times of the batch's, one of `count`; with `if_any` only times above 0."""
+    """Divide times of a whole batch by `count` micro-batches and add `overhead`, in every number of `value`.
+
+    With `if_any`, a time of 0 stays 0 (no transfer, no overhead).
+    """
     besides = finite_number(overhead) or Fraction(0)
     # Negative ones are refused as they are.
     return _each(value, lambda x: x if x < 0 or (if_any and not x) else x / count + besides)
 
 
 def scaled(value: Any, count: int) -> Any:
-    """Memory of one of `count` micro-batches."""
+    """Divide memory amounts of a whole batch by the number of micro-batches, in every number of `value`."""
     return _each(value, lambda x: x / count)
 
 
 def _each(value: Any, change: Callable[[Fraction], Fraction]) -> Any:
-    """Every number of a value changed, but for the numbers of nodes; what is none stays for the reader to refuse."""
+    """Apply `change` to every number in a nested value, except under `nodes` and `on`, which are no amounts.
+
+    Entries that are no numbers are left for the file's checks to refuse.
+    """
     if isinstance(value, Mapping):
         return {key: one if key in ("nodes", "on") else _each(one, change) for key, one in value.items()}
     if isinstance(value, list):
@@ -96,14 +109,15 @@ def _each(value: Any, change: Callable[[Fraction], Fraction]) -> Any:
 
 
 def _mistakes(form: Any, _stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
-    """Micro-batches of whole sequences."""
+    """Yield a mistake where the number of micro-batches does not divide the batch's sequences."""
     size = form.batch.size if form.batch else None
     if size and form.microbatches and not wrong & {"microbatches", "batch.size"} and size % form.microbatches:
         yield f"microbatches: found {form.microbatches}; allowed: what divides batch.size, {size}"
 
 
 def _amend_schema(schema: dict[str, Any]) -> None:
-    """With a batch several numbers of micro-batches may be listed."""
+    """Let `microbatches` be a list in the JSON Schema, since a batch may be cut into several numbers of
+    micro-batches."""
     schema["properties"][COUNT] = or_several(schema["properties"][COUNT])
 
 

@@ -1,7 +1,7 @@
-"""The registry of features of problem files: each module of this package registers one.
+"""The registry of features of problem files: `FEATURES`, to which each module of this package adds one `Feature`.
 
-The schema of the file, its reader and writer, the page of what does not go together, values with units, the form of
-`serve`, states, exporters and PyTorch's jobs read it.
+Users of the registry: the file's JSON Schema, reader and writer, the page of features that exclude each other, values
+with units, the form of `serve`, state files, exporters, and execution by PyTorch's own pipeline runtime.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pipesched.registry import Registry
 
 
 class FeatureKeys(Section):
-    """The keys of a feature, in a file that has those of every problem too."""
+    """Base class for the top-level keys that a feature adds to a problem file."""
 
     if TYPE_CHECKING:  # fields of the file
         devices: int | None
@@ -39,10 +39,11 @@ Columns = Mapping[Any, Sequence[int]]
 
 
 class SeveralProblems(NamedTuple):
-    """A file that several documents stand for, each read by itself, whose problems are then joined.
+    """Reading and writing of a file that stands for several problems, such as one for each piece of a micro-batch.
 
-    `documents` gives these of a document that has the feature's key, with a line for each mistake; `join` makes the
-    problem of theirs, and `written` the document of that problem, where its argument writes the one of any other.
+    `documents` splits the file's document into one document for each problem, and returns a line for each mistake
+    found; `join` combines the problems read from them into one. `written` is the inverse: given the joined problem and
+    the function that writes a single problem, it returns the document of the file.
     """
 
     documents: Callable[[Mapping[str, Any]], tuple[list[object], list[str]]]
@@ -51,7 +52,10 @@ class SeveralProblems(NamedTuple):
 
 
 class Attached(NamedTuple):
-    """A document that a file has besides that of its other keys, the path of its keys there, and what it is of."""
+    """A document read from a key of a file as a problem of its own, such as one module of a model.
+
+    `path` is its key path in the file; `of` describes the part (for instance a `Module`).
+    """
 
     path: str
     of: Any
@@ -63,12 +67,14 @@ Plain = Callable[[Mapping[str, Any]], Any]
 
 
 class AttachedProblems(NamedTuple):
-    """Documents under a key of a file, each read by itself, whose problems are joined to that of the other keys.
+    """Reading and writing of further problems under one key of a file, which are joined to the problem of its other
+    keys.
 
-    `documents` gives these of the key's value, the form of the other keys and the key paths that are wrong there, with
-    a line for each mistake; some devices may hold no stage in each of them. `idle` gives a line where a
-    device holds none in any of the forms. `join` makes the problem of that of the other keys and these, and `written`
-    the document of that problem, where its argument writes the one of any other.
+    `documents` returns a document for each further problem, and a line for each mistake, from the key's value, the form
+    of the other keys, the key paths known as wrong there, and the conversion of values with units. A device may have no
+    stage in one of them; `idle` yields a mistake for a device that has none in any form. `join` combines the main
+    problem with the others. `written` returns the document of the joined problem, given the function that writes a
+    single problem.
     """
 
     documents: Callable[[object, Any, frozenset[str], Plain], tuple[list[Attached], list[str]]]
@@ -78,7 +84,7 @@ class AttachedProblems(NamedTuple):
 
 
 def _no_mistakes(_form: Any, _stages: int | None, _wrong: frozenset[str]) -> Iterator[str]:
-    """None."""
+    """Return no mistakes: the default for features without checks."""
     return iter(())
 
 
@@ -86,29 +92,30 @@ def _no_mistakes(_form: Any, _stages: int | None, _wrong: frozenset[str]) -> Ite
 class Feature:
     """A feature of problem files.
 
-    `name` is its first key, or the path of it. `keys` are a part of the file, at its top, `sections` parts
-    of its sections; `amend_schema` changes the JSON Schema of the whole file where types of keys do not say all.
-    `mistakes` gets the file, its number of stages, None where it is unknown, and the key paths that are known as wrong;
-    it gives a line for each broken rule. `per_stage` are the key paths whose lists have one entry a stage, with their
-    values.
+    `name` is the path of its first key. `keys` are its top-level keys and `sections` the keys that it adds to sections
+    of the file, by section; `amend_schema` changes the JSON Schema where the types of keys do not say everything.
+    `mistakes` yields a line for each broken rule, given the form, its number of stages (None if unknown), and the key
+    paths already known as wrong. `per_stage` yields key paths, with values, whose lists must have one entry for a
+    stage.
 
-    `times` gives durations, which become ticks with all others of the file, `memory` amounts, rounded downwards with
-    all others, and `limits` amounts of which there are as many as the feature says. Of these columns in whole numbers
-    `stages` makes fields of stages, given how many there are, and `fields` those of the problem. `lower` then makes of
-    the problem of all other keys the one that the file means; of two features in one file the first by name is lowered
-    first, and `unlowered` gives the problem that other keys are written of. `rewritten` changes other keys of a
-    document, in plain numbers, before they are read. `several` is for a file that stands for several problems,
-    `attached` for one with others besides its own. `written` are the keys of a problem, none where it does not have the
-    feature; a section is merged into that of all problems. `refused` are the features that it does not go with,
-    `with_units` the keys whose values may have units, `in_form` those with a field
-    on the page of `serve`.
+    `times`, `memory` and `limits` yield columns of exact numbers: durations, which become ticks together with all
+    others of the file; amounts of memory, rounded down together with all others; and amounts in a number of the
+    feature's own choice. From the columns in whole numbers `stages` makes fields of `Stage`, given the number of
+    stages, and `fields` those of `Problem`. `lower` then turns the problem of all other keys into the one that the file
+    means; the features of one file are lowered in the order of their names. `unlowered` is the inverse, for writing.
+    `rewritten` changes other keys of the document, in plain numbers, before they are read. `several` is for files that
+    stand for several problems, `attached` for files with further problems under a key. `written` returns the feature's
+    keys for a problem, empty where the problem does not have it; sections are merged with those of other features.
+    `refused` lists the features that exclude this one, `with_units` the keys whose values may have units, `in_form`
+    those with a field in the form of `serve`.
 
-    With a feature that is `once` stages run passes once an iteration (`Stage.once`), which is then the objective; those
-    of several features run in the order of their names.
+    A feature that is `once` adds passes that each stage runs once an iteration (`Stage.once`), and the objective is
+    then the iteration; passes of several such features run in the order of the features' names.
 
-    `there` says whether a problem has the feature. Exporters that have it in their `features` can express it;
-    `not_expressible` is the reason of the others, empty where every format can. `has_state` is false where a state does
-    not say enough of an iteration under way, `runs_in_torch` where PyTorch's own runtime cannot run it.
+    `there` is True for a problem that has the feature. Exporters that list it in their `features` can express it;
+    `not_expressible` is the reason that the others give, empty where every format can express it. `has_state` is False
+    where a state file does not say enough of an iteration under way, `runs_in_torch` where PyTorch's runtime cannot run
+    it.
     """
 
     name: str
@@ -142,12 +149,12 @@ FEATURES: Registry[Feature] = Registry("pipesched.files.features", "feature of p
 
 
 def first_stream(form: Any) -> str:
-    """The stream that runs what names no other."""
+    """Return the first stream of the file, which runs every task that names no stream."""
     return str((form.streams or [COMPUTE])[0])
 
 
 def with_features(name: str, section: str, common: type[Section]) -> type[Section]:
-    """The model of a section, empty for the file: its keys of all problems, then those of features."""
+    """Return the pydantic model of a section of the file (empty for its top level) with the keys of all features."""
     own = (feature.sections.get(section) if section else feature.keys for feature in reversed([*FEATURES]))
     bases = dict.fromkeys((*(keys for keys in own if keys not in (None, FeatureKeys)), common))
     return create_model(name, __base__=tuple(bases), __doc__=common.__doc__)

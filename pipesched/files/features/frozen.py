@@ -18,7 +18,7 @@ _KEY = "frozen"
 
 
 class Keys(FeatureKeys):
-    """The number of stages before all that trains."""
+    """The key `frozen`: the number of stages, at the start of every chain, that run forwards only."""
 
     frozen: field_types.Natural | None = Field(
         None,
@@ -28,7 +28,7 @@ class Keys(FeatureKeys):
 
 
 def _mistakes(form: Any, stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
-    """No more of them than the shortest chain has."""
+    """Yield a mistake if more stages are frozen than the shortest chain has."""
     if not form.frozen or stages is None or form.devices is None or wrong & {"placement", "chunks", "chains"}:
         return
     most = min(map(len, placement_of(form).chains))

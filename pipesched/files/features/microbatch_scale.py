@@ -1,4 +1,4 @@
-"""Unequal micro-batches: a factor on all times and activations of each, in their order or in any."""
+"""Unequal micro-batches: a factor for each on its times and activations; their order is fixed or free."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _KEY = "microbatch_scale"
 
 
 class Keys(FeatureKeys):
-    """The factors, and whether the order of micro-batches is kept."""
+    """The keys `microbatch_scale`, the factors, and `microbatch_order`, which says if micro-batches may be
+    reordered."""
 
     microbatch_scale: field_types.Factors | None = Field(
         None, description="a factor on all times and activations of each micro-batch; default: all are alike"
@@ -31,7 +32,7 @@ class Keys(FeatureKeys):
 
 
 def _mistakes(form: Keys, _stages: int | None, _wrong: frozenset[str]) -> Iterator[str]:
-    """A factor for each micro-batch; those that are all 1 change nothing."""
+    """Yield a mistake unless there is one factor for each micro-batch; factors that are all 1 are ignored."""
     scale = form.microbatch_scale
     if scale is None or set(scale) == {1}:
         return
@@ -55,7 +56,7 @@ def _unequal(document: Mapping[str, Any]) -> bool:
 
 
 def _differ_both_ways(document: Mapping[str, Any]) -> bool:
-    """Transfers by pair of devices that take other times back."""
+    """Return True if the transfer time from some device to another differs from the time in the other direction."""
     own = at(document, "times.transfer.time")
     rows = [as_list(row) or [] for row in as_list(at(document, "times.transfer") if own is None else own) or ()]
     places = range(len(rows))

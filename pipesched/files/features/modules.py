@@ -133,7 +133,7 @@ class ModuleSection(Section):
 
 
 class Keys(FeatureKeys):
-    """The modules."""
+    """The key `modules`: sections of stages that feed the trunk or follow it, by name."""
 
     modules: dict[str, ModuleSection] | None = Field(
         None, description="stages of their own that feed the others, such as a vision encoder, by name"
@@ -141,7 +141,11 @@ class Keys(FeatureKeys):
 
 
 def _documents(value: object, trunk: Any, wrong: frozenset[str], plain: Plain) -> tuple[list[Attached], list[str]]:
-    """The document of each module, as if its stages were all that the file describes, and every mistake in them."""
+    """Return a problem document for each module, as if the module were a whole model, and every mistake in the
+    sections.
+
+    Empty where the trunk's own number of stages is unknown.
+    """
     if not isinstance(value, Mapping) or not value:
         return [], [f"{_KEY}: found {shown(value)}; allowed: names of modules, each with its keys"]
     stages = None if wrong & {"devices", "placement", "chunks"} else stage_count(trunk)
@@ -159,7 +163,7 @@ def _documents(value: object, trunk: Any, wrong: frozenset[str], plain: Plain) -
 
 
 def _one(name: str, section: object, trunk: Any, first: int, plain: Plain) -> tuple[Attached | None, list[str]]:
-    """A module whose stages are numbered from `first` on, and every mistake in its section."""
+    """Read one module, whose stages are numbered from `first`; returns it (None if wrong) and its mistakes."""
     try:
         section = _in_plain_numbers(section, trunk, plain)
         keys, found, _ = parse_model(ModuleSection, section, REQUIRED)
@@ -182,7 +186,7 @@ def _one(name: str, section: object, trunk: Any, first: int, plain: Plain) -> tu
 
 
 def _in_plain_numbers(section: object, trunk: Any, plain: Plain) -> object:
-    """A module's section with values of units as numbers in those of the file."""
+    """Convert values with units in a module's section to plain numbers in the file's units of time and memory."""
     if not isinstance(section, Mapping):
         return section
     unit = {"unit": trunk.memory.unit} if trunk.memory else {}
@@ -225,7 +229,10 @@ def _wrong(keys: ModuleSection, copies: list[list[int]], trunk: Any, first: int)
 
 
 def _wrongly_frozen(keys: ModuleSection, trunk: Any) -> Iterator[str]:
-    """A module that frozen stages need trains nothing either; a head always needs its backward."""
+    """Yield mistakes of `frozen`: true for a module that follows the trunk, or false for one that feeds frozen stages.
+
+    Gradients begin at a head, so it is never frozen; a module before frozen stages gets no gradient, so it always is.
+    """
     frozen = placement_of(trunk).chains[0][: getattr(trunk, "frozen", None) or 0]
     if keys.frozen and keys.follows is not None:
         yield "frozen: found true with follows; allowed: false, since gradients begin at a head"
@@ -246,7 +253,10 @@ def _wrong_parameters(keys: ModuleSection, trunk: Any) -> Iterator[str]:
 
 
 def _document(keys: ModuleSection, section: Any, copies: list[list[int]], trunk: Any, passes: int) -> dict[str, Any]:
-    """The stages of all copies as a document of their own; a list of values is that of each copy."""
+    """Return the problem document of a module's stages, all copies one after the other.
+
+    A list of values is given for one copy and repeated for the others.
+    """
 
     def each(values: Mapping[str, Any] | None) -> dict[str, Any]:
         found = {key: value for key, value in (values or {}).items() if value is not None}
@@ -273,14 +283,17 @@ def _document(keys: ModuleSection, section: Any, copies: list[list[int]], trunk:
 
 
 def _idle(trunk: Any, forms: Sequence[Any]) -> Iterator[str]:
-    """A mistake where a device holds no stage at all."""
+    """Yield a mistake if a device has neither a stage of the trunk nor one of a module."""
     used = {device for form in (trunk, *forms) for device in placement_of(form).stage_device}
     if idle := sorted(set(range(trunk.devices)) - used):
         yield f"placement: found no stage on device {idle[0]}, nor a module; allowed: something on each device"
 
 
 def _written(problem: Problem, write: Callable[[Problem], dict[str, Any]]) -> dict[str, Any]:
-    """The document of the trunk, whose devices hold what is static of modules too, and the keys of these."""
+    """Return the document of a problem with modules: the trunk, and a section for each module.
+
+    Static memory of modules is written with the trunk's, by device.
+    """
     where, chain = problem.placement, problem.placement.chains[0]
     alone = replace(problem, walks=ALIKE, chain_arcs=NO_ARCS)
     trunk = replace(
@@ -294,7 +307,7 @@ def _written(problem: Problem, write: Callable[[Problem], dict[str, Any]]) -> di
 
 
 def _section(problem: Problem, module: Module, write: Callable[[Problem], dict[str, Any]]) -> dict[str, object]:
-    """The keys of a module: those of the stages of its first copy, and how it belongs to the trunk."""
+    """Return the keys of one module: costs from the stages of its first copy, placement, and its links to the trunk."""
     where, stages = problem.placement, slice(module.first, module.first + module.stages)
     places = [[where.stage_device[stage] for stage in chain] for chain in module.chains]
     own = Placement("", where.devices, where.stage_device[stages], (tuple(range(module.stages)),))
@@ -312,7 +325,8 @@ def _section(problem: Problem, module: Module, write: Callable[[Problem], dict[s
 
 
 def _sends(document: Mapping[str, Any]) -> bool:
-    """Transfers of passes of one task; tasks have other refusals."""
+    """Return True if transfers occupy a stream and passes are single tasks (passes of tasks have refusals of their
+    own)."""
     return at(document, "times.transfer.on") is not None and document.get("tasks") is None
 
 

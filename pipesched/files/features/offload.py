@@ -1,4 +1,4 @@
-"""Offload to the host and recomputation: what saves memory between a forward and its backward."""
+"""Offload to the host and recomputation: two modes of freeing activation memory between a forward and its backward."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ OUT, BACK, AMOUNT, _HOST = ("offload", "out"), ("offload", "in"), ("offload", "a
 
 
 class Keys(Section):
-    """The keys of `memory` by which activations are offloaded or recomputed."""
+    """The keys `offload`, `recompute` and `decide` of the section `memory`."""
 
     offload: OffloadSection | None = Field(None, description="activations may move to host memory and back")
     recompute: list[RecomputeMode] | None = Field(None, description="ways to compute activations again; up to six")
@@ -45,7 +45,7 @@ class Keys(Section):
 
 
 def _times(form: Any) -> Iterator[Column]:
-    """The times of copies and recomputations that the file gives, by column."""
+    """Yield the durations of copies and recomputations as columns, with one number or one for each stage."""
     section = form.memory
     if section is not None and section.offload is not None and _may(section, "offload"):
         yield OUT, section.offload.out or Fraction(0)
@@ -55,7 +55,7 @@ def _times(form: Any) -> Iterator[Column]:
 
 
 def _memory(form: Any) -> Iterator[Column]:
-    """The amounts that copies move and recomputations keep, by column."""
+    """Yield the amounts that copies move to the host, and that recomputations keep, as columns."""
     section = form.memory
     if section is None:
         return
@@ -67,7 +67,7 @@ def _memory(form: Any) -> Iterator[Column]:
 
 
 def _stages(form: Any, columns: Columns, stages: int) -> dict[str, list[Any]]:
-    """`offload`, `recompute` and `may_keep` of every stage, as `Stage` holds them; none where the file has neither."""
+    """Return the fields `offload`, `recompute` and `may_keep` of every stage; empty where the file has neither mode."""
     section = form.memory
     if section is None or (section.offload is None and section.recompute is None):
         return {}
@@ -93,12 +93,15 @@ def _stages(form: Any, columns: Columns, stages: int) -> dict[str, list[Any]]:
 
 
 def copy_streams(section: Any) -> tuple[CopyStream, CopyStream]:
-    """The streams of copies out and in."""
+    """Return the streams of the copies to the host and back, those named by the file or else the defaults."""
     return (section.offload.on if section.offload else None) or _STREAMS
 
 
 def decisions(section: Any, key: str, stages: int) -> list[str]:
-    """The file's values of a key, for every stage: never where there is nothing to decide."""
+    """Return for every stage the file's value of `decide.offload` or `decide.recompute` (`key`): free, always or never.
+
+    It is never where the file has no section `key`.
+    """
     if getattr(section, key) is None:
         return [NEVER] * stages
     words: str | list[str] = getattr(section.decide, key, None) or FREE
@@ -106,7 +109,7 @@ def decisions(section: Any, key: str, stages: int) -> list[str]:
 
 
 def _may(section: Any, key: str) -> bool:
-    """True if some stage may do so: an option of no stage has no part in the ticks."""
+    """Return True if some stage may use `key` (offload or recompute); otherwise its times are left out of the tick."""
     return set(decisions(section, key, 1)) != {NEVER}
 
 
@@ -119,7 +122,7 @@ def _shared_streams(section: Any) -> tuple[SharedStream, ...]:
 
 
 def _host_groups(form: Any) -> Groups:
-    """The devices of every host, where their memory is limited."""
+    """Return the devices of every host whose memory is limited; empty where the file gives no host capacity."""
     section = form.memory
     limit = section.offload.host_capacity if section and section.offload else None
     if limit is None or not _may(section, "offload"):
@@ -129,7 +132,7 @@ def _host_groups(form: Any) -> Groups:
 
 
 def _limits(form: Any) -> Iterator[tuple[object, list[Fraction]]]:
-    """The memory of each host, where it is limited."""
+    """Yield the capacities of the hosts as a column; nothing where the file gives none."""
     groups = _host_groups(form)
     if groups:
         capacity = form.memory.offload.host_capacity.capacity
@@ -140,14 +143,14 @@ def _limits(form: Any) -> Iterator[tuple[object, list[Fraction]]]:
 
 
 def _fields(problem: Problem, form: Any, columns: Columns) -> dict[str, object]:
-    """The memory of hosts, and the streams that devices share."""
+    """Return the problem's resources with host memory and the streams that several devices share."""
     hosts = zip(columns.get(_HOST, ()), _host_groups(form), strict=True)
     shared, own = _shared_streams(form.memory), tuple(HostPool(*one) for one in hosts)
     return {"resources": replace(problem.resources, shared_streams=shared, hosts=own)}
 
 
 def _written(problem: Problem) -> dict[str, object]:
-    """`offload`, `recompute` and `decide` as a file writes them; ValueError where a file cannot say them."""
+    """Return the keys `offload`, `recompute` and `decide` of a problem; ValueError where no file can express them."""
     stages = problem.stages
     if not any(stage.saving_kinds for stage in stages):
         return {}
@@ -223,7 +226,8 @@ def _recompute(problem: Problem) -> list[dict[str, object]]:
 
 
 def _mistakes(form: Any, stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
-    """Every broken rule, one line each; silent on sections that hold wrong values."""
+    """Yield a line for each broken rule of the three sections; nothing if one of them has values already known as
+    wrong."""
     section = form.memory
     if section is None or any(
         path.startswith(("memory.offload", "memory.recompute", "memory.decide")) for path in wrong
@@ -238,7 +242,7 @@ def _mistakes(form: Any, stages: int | None, wrong: frozenset[str]) -> Iterator[
 
 
 def _per_stage(form: Any) -> Iterator[tuple[str, object]]:
-    """The key paths whose lists have one entry a stage."""
+    """Yield the key paths, with their values, whose lists must have one entry for each stage."""
     section = form.memory
     if section is None:
         return
@@ -314,7 +318,7 @@ def _decide(section: Any, stages: int | None) -> Iterator[str]:
 
 
 def _parts_of_activation(section: Any) -> Iterator[str]:
-    """Mistakes where memory that moves or stays is no part of what F took."""
+    """Yield mistakes where the amount offloaded or kept is larger than the activation that F takes."""
     activation = section.activation if section.activation is not None else Fraction(1)
     parts: list[tuple[str, Fraction | list[Fraction] | None]] = []
     if section.offload is not None:

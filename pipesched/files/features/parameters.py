@@ -1,4 +1,4 @@
-"""The keys of a stage's parameters: gathering them, the reduction of their gradients, the optimizer's step."""
+"""The key `parameters`: gathering of a stage's parameters, reduction of its gradients, and its optimizer step."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _ONCE = (("reduce", REDUCE), ("step", STEP))
 
 
 class Keys(FeatureKeys):
-    """The passes that stages run for their parameters, and the overlap of the next iteration with these."""
+    """The keys `parameters` and `overlap_next` (a device starts the next iteration before others end this one)."""
 
     parameters: ParametersSection | None = Field(
         None, description="what stages run once an iteration for their parameters; with objective iteration"
@@ -59,7 +59,10 @@ def _per_stage(form: Any) -> Iterator[tuple[str, object]]:
 
 
 def _times(form: Any) -> Iterator[Column]:
-    """The times that the file gives, by column; of a reduction that of a bucket."""
+    """Yield the durations of gathering, reduction and step as columns.
+
+    Of a reduction in buckets, that of one bucket.
+    """
     section = form.parameters
     for column in _TIMES:
         own = getattr(section, column[1], None)
@@ -69,14 +72,14 @@ def _times(form: Any) -> Iterator[Column]:
 
 
 def _memory(form: Any) -> Iterator[Column]:
-    """The amounts of memory that the file gives, by column."""
+    """Yield the memory of gathered parameters as a column."""
     section = form.parameters
     if section is not None and section.gather is not None:
         yield MEMORY, section.gather.memory or Fraction(0)
 
 
 def _stages(form: Any, columns: Columns, count: int) -> dict[str, list[Any]]:
-    """`gather`, `reduce` and `step` of every stage, as `Stage` holds them: of those that hold their own parameters."""
+    """Return the fields `gather` and `once` of every stage; a stage whose parameters another stage holds has none."""
     section: ParametersSection | None = form.parameters
     if section is None:
         return {}
@@ -105,7 +108,11 @@ def _stages(form: Any, columns: Columns, count: int) -> dict[str, list[Any]]:
 
 
 def _fields(problem: Problem, form: Any, columns: Columns) -> dict[str, object]:
-    """The limits of all gatherings, the holders of parameters, and the objective that overlaps the next iteration."""
+    """Return the problem's fields for parameters: limits of gathering, holders, and the objective if iterations
+    overlap.
+
+    With `keep: never` the stages are replaced by ones whose passes each start with a gathering.
+    """
     section: ParametersSection | None = form.parameters
     if section is None:
         return {}
@@ -138,7 +145,7 @@ def _gathers(section: ParametersSection, stages: int | None) -> Iterator[str]:
 
 
 def _mistakes(form: Any, stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
-    """Every broken rule, one line each; none of what is already known as wrong."""
+    """Yield a line for each broken rule, except of keys already known as wrong."""
     once = [one.name for one in FEATURES if one.once and getattr(form, one.name) is not None]
     yield from objective_mistakes(form, once, "makespan, span or period", wrong)
     section = form.parameters
@@ -156,7 +163,8 @@ def _mistakes(form: Any, stages: int | None, wrong: frozenset[str]) -> Iterator[
 
 
 def _holder_mistakes(form: Any, stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
-    """Every broken rule, one line each: a holder holds its own parameters, and is on the device of the stage."""
+    """Yield mistakes of `parameters.holders`: a holder must be its own holder and on the device of the stage it
+    serves."""
     holders = form.parameters.holders if form.parameters else None
     if holders is None or wrong & {"parameters.holders", "chains", "placement"}:
         return
@@ -177,7 +185,8 @@ def _holder_mistakes(form: Any, stages: int | None, wrong: frozenset[str]) -> It
 
 
 def parameter_keys(problem: Problem) -> dict[str, object]:
-    """The key `parameters` of a problem; nothing where it has none."""
+    """Return the key `parameters` as a file writes it for a problem; empty where stages run nothing for their
+    parameters."""
     stages = problem.stages
     section: dict[str, object] = {}
     if any(stage != holder for stage, holder in enumerate(problem.parameters.holders)):
@@ -217,7 +226,10 @@ def parameter_keys(problem: Problem) -> dict[str, object]:
 
 
 def _written(problem: Problem) -> dict[str, object]:
-    """The keys of a problem; with an overlapped next iteration its objective, which is then the span."""
+    """Return the keys of a problem with parameters, including the objective `iteration`.
+
+    Overlapped iterations are stored in `Problem` as the objective span; they are written with `overlap_next`.
+    """
     if not _there(problem):
         return {}
     overlapped = {"overlap_next": True, "objective": "iteration"} if problem.objective.by_device else {}
@@ -229,7 +241,7 @@ def _there(problem: Problem) -> bool:
 
 
 def _without_gathering(problem: Problem) -> Problem:
-    """The problem whose passes have the tasks that the file's other keys give them."""
+    """Return the problem without the gathering that this feature added to every pass."""
     return replace(problem, stages=tuple(map(computing_alone, problem.stages)))
 
 

@@ -45,7 +45,10 @@ class UntilEndKeys(Section):
 
 
 class _Amounts:
-    """The amounts under one key of the section `memory`, which is also that of `Stage`."""
+    """Conversion and checks of one section of amounts by kind of pass: `workspace` or `until_end`.
+
+    The key in the file's section `memory` is also the name of the field of `Stage`.
+    """
 
     def __init__(self, key: str) -> None:
         self._key = key
@@ -66,7 +69,7 @@ class _Amounts:
         yield from ((f"memory.{self._key}.{one}", getattr(self._section(form), one, None)) for one in _PASSES)
 
     def mistakes(self, form: Any, _stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
-        """Without a weight pass there is none that holds its amount."""
+        """Yield a mistake where an amount for W is given but the passes have no W."""
         held = form.tasks or form.times
         section = self._section(form)
         if section is None or not section.weight or held is None or held.weight is not None:
@@ -85,7 +88,7 @@ class _Amounts:
         return any(any(getattr(stage, self._key)) for stage in problem.stages)
 
     def feature(self, keys: type[Section], *refused: Refused) -> Feature:
-        """All of it, which goes with no blocks."""
+        """Return the feature with this section's keys; it excludes overlapped blocks and whatever `refused` lists."""
         with_blocks = Refused(
             given("times.overlapped"),
             given(f"memory.{self._key}"),

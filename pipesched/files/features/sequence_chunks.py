@@ -1,4 +1,7 @@
-"""Micro-batches of several pieces: what a file may write for each, and each piece's problem by itself."""
+"""The key `sequence_chunks`: every micro-batch is cut into pieces, whose costs may differ.
+
+The file stands for one problem for each piece; their join is the problem of all pieces.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ _MOST_PIECES = 1024
 
 
 class Keys(FeatureKeys):
-    """The number of pieces of each micro-batch."""
+    """The key `sequence_chunks`: the number of pieces of each micro-batch."""
 
     sequence_chunks: field_types.Count | None = Field(
         None, description="pieces of each micro-batch, in order; times are then those of a piece; default: one"
@@ -39,7 +42,7 @@ class Keys(FeatureKeys):
 
 
 class MemoryKeys(Section):
-    """Memory that a piece holds for those after it."""
+    """The key `memory.kept_for_later`: memory that a piece keeps for the pieces after it."""
 
     kept_for_later: field_types.Numbers | None = Field(
         None, description="with sequence_chunks: taken besides when F starts, until the first piece's backward ends"
@@ -47,7 +50,7 @@ class MemoryKeys(Section):
 
 
 def _forms(number: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON Schema of a value of pieces, made of such numbers."""
+    """Return the JSON Schema of a value that may differ by piece: a number, first and growth, or lists of these."""
     grows: dict[str, Any] = {
         "type": "object",
         "properties": {_GROWING[0]: number, _GROWING[1]: field_types.SIGNED},
@@ -59,7 +62,7 @@ def _forms(number: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _amend(schema: dict[str, Any]) -> None:
-    """The forms of values that may differ from piece to piece, in the JSON Schema of the file."""
+    """Put the forms of values that differ by piece into the JSON Schema of the file, for every key that allows them."""
     for path, keys in _VALUES.items():
         section = schema
         for name in path.split("."):
@@ -73,7 +76,7 @@ def _amend(schema: dict[str, Any]) -> None:
 
 
 class _NotOfPiecesError(ValueError):
-    """A value that is none of the forms for pieces; `allowed` says what they are."""
+    """A value in none of the forms allowed for pieces; its text lists those forms."""
 
     def __init__(self, count: int) -> None:
         super().__init__(
@@ -83,7 +86,7 @@ class _NotOfPiecesError(ValueError):
 
 
 def _documents(document: Mapping[str, Any]) -> tuple[list[object], list[str]]:
-    """The document of each piece, as if it were the only one of its micro-batch, and what is wrong with its values."""
+    """Return a problem document for each piece, as if a micro-batch were this piece alone, and the mistakes found."""
     count = whole_number(1)(document[_KEY])
     if count is None or count > _MOST_PIECES:
         # How many values there should be is then unknown.
@@ -107,7 +110,10 @@ def _documents(document: Mapping[str, Any]) -> tuple[list[object], list[str]]:
 
 
 def _section(held: dict[str, Any], key: str) -> dict[str, Any]:
-    """A section of a piece's document as its own, to be changed; an empty one where there is none."""
+    """Copy the section `key` of a piece's document, so that it can be changed, and return the copy.
+
+    An empty section where the document has none.
+    """
     if not isinstance(held.get(key), Mapping):
         return {}
     found: dict[str, Any] = dict(held[key])
@@ -116,7 +122,7 @@ def _section(held: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def _of_piece(value: object, piece: int, count: int) -> object:
-    """The value of one piece: a number, or a list with one a stage."""
+    """Return the value of piece `piece` of `count`: a number, or a list with one number for each stage."""
     entries = as_list(value)
     if entries is not None and any(isinstance(entry, Mapping) or as_list(entry) is not None for entry in entries):
         return [_of_stage(entry, piece, count) for entry in entries]
@@ -139,13 +145,13 @@ def _of_stage(value: object, piece: int, count: int) -> object:
 
 
 def _mistakes(form: Any, _stages: int | None, _wrong: frozenset[str]) -> Iterator[str]:
-    """Memory is kept for pieces that there are."""
+    """Yield a mistake where memory is kept for later pieces but micro-batches are not cut into pieces."""
     if (form.sequence_chunks or 1) == 1 and form.memory and form.memory.kept_for_later:
         yield "memory.kept_for_later: found without sequence_chunks; allowed: with pieces that others wait for"
 
 
 def _memory(form: Any) -> Iterator[Column]:
-    """The column of what is kept for later pieces."""
+    """Yield the memory kept for later pieces as a column."""
     if form.memory and form.memory.kept_for_later is not None:
         yield "lent", form.memory.kept_for_later
 
@@ -156,13 +162,14 @@ def _per_stage(form: Any) -> Iterator[tuple[str, object]]:
 
 
 def _written(problem: Problem) -> dict[str, object]:
-    """The key of the memory that one piece keeps."""
+    """Return the key `memory.kept_for_later` of one piece's problem; empty where nothing is kept."""
     lent = [stage.lent for stage in problem.stages]
     return {"memory": {"kept_for_later": as_numbers(lent, problem.resolution)}} if any(lent) else {}
 
 
 def _document(problem: Problem, write: Callable[[Problem], dict[str, Any]]) -> dict[str, Any]:
-    """The document of a problem of pieces: that of the first one, with the values of all where they differ."""
+    """Return the document of a problem with pieces: the first piece's, with lists where values differ between
+    pieces."""
     pieces = [write(piece) for piece in pieces_of(problem)]
     document = {**pieces[0]}
     stages = problem.placement.stages // len(pieces)
@@ -181,14 +188,14 @@ def _document(problem: Problem, write: Callable[[Problem], dict[str, Any]]) -> d
 
 
 def _at(document: dict[str, Any], path: str) -> dict[str, Any]:
-    """The section at a path of a document as written, empty where there is none."""
+    """Return the section at a path of a document; an empty one where there is none."""
     for key in path.split("."):
         document = document.get(key, {})
     return document
 
 
 def _in_common(values: Sequence[Any], stages: int) -> object:
-    """One number where all pieces of all stages have it, else a list with one entry a stage, the list of its pieces."""
+    """Combine values by piece into one: a number where all are equal, else a list by stage of lists by piece."""
     if not any(isinstance(value, list) for value in values) and len(set(values)) == 1:
         return values[0]
     columns = [value if isinstance(value, list) else [value] * stages for value in values]

@@ -1,4 +1,4 @@
-"""Check of one value of a file: accepted values, the error message that says what is allowed, numbers exact."""
+"""Validation of single values of a file: conversion to exact numbers, and messages that say what is allowed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WITH_UNIT = {"type": "string", "pattern": f"^(?:{QUANTITY}|{FRACTION})$"}
 
 
 def or_unit(schema: dict[str, Any]) -> dict[str, Any]:
-    """The JSON Schema of such a number, or of one with a unit, or of a fraction."""
+    """Extend the JSON Schema of a number: it may also be text with a unit or a fraction."""
     return {"anyOf": [schema, _WITH_UNIT]}
 
 
@@ -33,7 +33,7 @@ NUMBER = or_unit(PLAIN_NUMBER)
 
 
 def or_list(schema: dict[str, Any]) -> dict[str, Any]:
-    """The JSON Schema of such a value or a list of them."""
+    """Extend a JSON Schema: a value, or a list of at least one such value."""
     return {"anyOf": [schema, {"type": "array", "items": schema, "minItems": 1}]}
 
 
@@ -44,7 +44,7 @@ Entry = TypeVar("Entry")
 
 
 class WrongEntry(NamedTuple):
-    """An entry of a value that is not allowed: its place in it, as `[2]` or `.nodes[1]`, and what is allowed."""
+    """One entry of a value that is not allowed: its place in the value (`[2]`, `.nodes[1]`), and what is allowed."""
 
     place: str
     found: object
@@ -52,7 +52,7 @@ class WrongEntry(NamedTuple):
 
 
 class WrongEntries(Exception):
-    """All entries of a value that are not allowed."""
+    """Raised by validators with every entry of a value that is not allowed, as a list of `WrongEntry`."""
 
     def __init__(self, entries: list[WrongEntry]) -> None:
         super().__init__()
@@ -60,9 +60,9 @@ class WrongEntries(Exception):
 
 
 def finite_number(value: object) -> Fraction | None:
-    """The exact value of a finite number within the limits of a file; None for anything else.
+    """Convert a finite number to its exact fraction; None for anything else, or beyond the limits of a file.
 
-    Floats, Python's and NumPy's, come from Python alone and are what they print as; files are read as decimals.
+    Floats of Python and NumPy, which only callers in code pass, count as the decimal that they print as.
     """
     match value:
         case bool():
@@ -94,7 +94,8 @@ def as_list(value: object) -> list[object] | None:
 
 @dataclass(frozen=True, eq=False)
 class field:  # noqa: N801 - annotates a type, as those of pydantic do
-    """A validator whose error message is what is allowed; `accept` returns None for what is not."""
+    """A validator for pydantic fields: `accept` converts a value or returns None; `allowed` is then the error
+    message."""
 
     allowed: str
     accept: Callable[[Any], object]
@@ -118,7 +119,7 @@ class field:  # noqa: N801 - annotates a type, as those of pydantic do
 
 
 def at_least(limit: int) -> Callable[[object], Fraction | None]:
-    """Accepts numbers of at least so much."""
+    """Return a validator that accepts numbers of at least `limit`."""
 
     def accept(value: object) -> Fraction | None:
         number = finite_number(value)
@@ -128,7 +129,7 @@ def at_least(limit: int) -> Callable[[object], Fraction | None]:
 
 
 def whole_number(limit: int) -> Callable[[object], int | None]:
-    """Accepts whole numbers of at least so much."""
+    """Return a validator that accepts whole numbers of at least `limit`."""
 
     def accept(value: object) -> int | None:
         whole = isinstance(value, Integral) and not isinstance(value, bool) and limit <= int(value) <= LARGEST
@@ -138,13 +139,13 @@ def whole_number(limit: int) -> Callable[[object], int | None]:
 
 
 def one_or_list(one: Callable[[object], Entry | None], allowed: str) -> Callable[[object], Entry | list[Entry] | None]:
-    """Accepts one value or a list of them, of whose entries `allowed` says what they may be."""
+    """Return a validator that accepts one value or a list of values; `allowed` says what each entry may be."""
     many = list_of(one, allowed)
     return lambda value: one(value) if as_list(value) is None else many(value)
 
 
 def list_of(one: Callable[[object], Entry | None], allowed: str) -> Callable[[object], list[Entry] | None]:
-    """Accepts a list of such values."""
+    """Return a validator that accepts a list whose entries `one` accepts; `allowed` says what each entry may be."""
 
     def accept(value: object) -> list[Entry] | None:
         entries = as_list(value)
@@ -154,7 +155,10 @@ def list_of(one: Callable[[object], Entry | None], allowed: str) -> Callable[[ob
 
 
 def each_of(one: Callable[[object], Entry | None], entries: list[object], allowed: str) -> list[Entry] | None:
-    """Every entry as `one` accepts it, None where there is none; `WrongEntries` names all that it does not."""
+    """Convert every entry by `one`; None for an empty list.
+
+    Raises `WrongEntries` with all entries that `one` refuses.
+    """
     accepted = [one(item) for item in entries]
     wrong = [at for at, entry in enumerate(accepted) if entry is None]
     if wrong:

@@ -110,7 +110,7 @@ _A_NAME = "a name: a letter or _, then letters, digits, - and _, up to 40 charac
 
 
 def task_name(value: object) -> str | None:
-    """Accepts what a stream or a task may be called."""
+    """Accept a valid name of a stream or task; None for anything else."""
     return value if isinstance(value, str) and re.fullmatch(_NAME_PATTERN, value) else None
 
 
@@ -138,7 +138,7 @@ Counts = Annotated[
 
 
 def one_of(*names: str) -> field:
-    """A validator for a choice of words."""
+    """Return a validator that accepts exactly the given names."""
     accept = lambda value: value if isinstance(value, str) and value in names else None  # noqa: E731
     return field(", ".join(names), accept, {"enum": list(map(str, names))})
 

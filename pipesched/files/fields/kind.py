@@ -1,4 +1,4 @@
-"""Kinds of quantities that a key with a unit may have."""
+"""Kinds of quantities whose values may have a unit: times, memory and shares."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Kind(Enum):
-    """The quantity of a key; the text says what it may be with a unit."""
+    """The kind of quantity of a key; the value is the text for messages that says what units it may have."""
 
     TIME = "a time such as 300 us"
     MEMORY = "an amount of memory such as 1.5 GiB"

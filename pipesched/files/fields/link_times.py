@@ -9,7 +9,7 @@ Matrix = list[list[Fraction]]
 
 
 class NodeLinks(NamedTuple):
-    """A transfer within a node, one between nodes, and the node of each device."""
+    """Transfer times by node: within a node, between nodes, and the number of the node of each device."""
 
     intra_node: Fraction
     inter_node: Fraction
@@ -21,7 +21,7 @@ Latency = Fraction | list[Fraction] | Matrix | NodeLinks
 
 
 class Occupying(NamedTuple):
-    """Transfers that occupy a stream of their sender for their time."""
+    """Transfers that occupy the stream `on` of the sending device for their duration `time`."""
 
     time: Latency
     on: str
@@ -31,7 +31,7 @@ Transfer = Latency | Occupying
 
 
 def latency_of(transfer: Transfer | None) -> Latency | None:
-    """The time alone."""
+    """Return the transfer time, without the stream that it may occupy."""
     return transfer.time if isinstance(transfer, Occupying) else transfer
 
 
@@ -41,12 +41,15 @@ def stream_of(transfer: Transfer | None) -> str | None:
 
 
 def is_matrix(transfer: object) -> bool:
-    """True if the file gives a row for each device."""
+    """Return True if transfer times are given as a matrix, one row for each sending device."""
     return isinstance(transfer, list) and bool(transfer) and isinstance(transfer[0], list)
 
 
 def links_of(transfer: Latency | None) -> Matrix:
-    """The time from each device (row) to each other one; empty where the file gives times by stage."""
+    """Return the matrix of transfer times, one row for each sending device.
+
+    Empty where the file gives times by stage.
+    """
     if isinstance(transfer, NodeLinks):
         within, between, nodes = transfer
         return [[within if a == b else between for b in nodes] for a in nodes]
@@ -54,14 +57,14 @@ def links_of(transfer: Latency | None) -> Matrix:
 
 
 def unused_diagonal(transfer: Latency | None) -> list[str]:
-    """A note where the file gives a time from a device to itself, which nothing takes."""
+    """Return a note if the matrix has a time above 0 from a device to itself, which is never used; else no note."""
     if isinstance(transfer, NodeLinks) or not any(row[device] for device, row in enumerate(links_of(transfer))):
         return []
     return ["times.transfer: the diagonal is not used, since nothing is sent from a device to itself"]
 
 
 def wrong_size(transfer: object, devices: int) -> str | None:
-    """The mistake in the size of a matrix or list of nodes for so many devices; None if there is none."""
+    """Return the mistake if a matrix or list of nodes does not have the size of `devices`; None if it does."""
     if isinstance(transfer, NodeLinks) and len(transfer.nodes) != devices:
         return f"times.transfer.nodes: found {len(transfer.nodes)} nodes; allowed: a list of {devices}, one per device"
     if is_matrix(transfer):

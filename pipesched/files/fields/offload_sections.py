@@ -29,21 +29,21 @@ Groups = tuple[tuple[int, ...], ...]
 
 
 class CopyStream(NamedTuple):
-    """A stream that copies occupy; the devices of a group have it in common, every other device has its own."""
+    """The stream of copies; devices of one of `groups` share it, every other device has a stream of its own."""
 
     stream: str
     groups: Groups = ()
 
 
 class HostLimit(NamedTuple):
-    """The memory of a host: one number, or one a device; the devices of a group have one in common."""
+    """The capacity of host memory, a number or one for each device; devices of one of `groups` share a host."""
 
     capacity: Fraction | list[Fraction]
     groups: Groups = ()
 
 
 def _groups(value: object) -> Groups | None:
-    """A list of devices, or a list of such lists; no device twice."""
+    """Convert a list of devices, or a list of such lists, into groups; None if a device appears twice or is none."""
     rows = as_list(value)
     if rows and all(as_list(row) is None for row in rows):
         rows = [rows]
@@ -55,7 +55,8 @@ def _groups(value: object) -> Groups | None:
 
 
 def _shared(value: object, key: str, accept: Callable[[object], Any]) -> tuple[Any, Groups] | None:
-    """A mapping of this key and `devices`."""
+    """Read a mapping with exactly the keys `key` and `devices`: the value that `accept` returns, and the groups; else
+    None."""
     if not isinstance(value, Mapping) or set(value) != {key, "devices"}:
         return None
     one, groups = accept(value[key]), _groups(value["devices"])
@@ -102,7 +103,7 @@ _DEVICES: dict[str, Any] = {
 
 
 def _with_devices(key: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON Schema of a mapping of this key and `devices`."""
+    """Return the JSON Schema of a mapping with the required keys `key` and `devices`."""
     properties = {key: schema, "devices": _DEVICES}
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 

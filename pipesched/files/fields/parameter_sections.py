@@ -1,4 +1,4 @@
-"""Work of stages for their parameters: the keys that problem and plan files share, and the objective they go with."""
+"""The section `parameters` as problem and plan files share it, and the rules that tie it to the objective."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ITERATION, MICROBATCH = "iteration", "microbatch"
 
 
 def _keep(value: object) -> str | int | None:
-    """One of the three words, or the number of a window."""
+    """Accept free, always or never, or `{window: N}` as the number N; None for anything else."""
     if isinstance(value, dict) and set(value) == {"window"}:
         return whole_number(1)(value["window"])
     return value if value in (FREE, ALWAYS, NEVER) else None
@@ -96,7 +96,7 @@ class StepSection(ParametersPart):
 
 
 class _Form(Protocol):
-    """Keys of both files."""
+    """The keys that problem and plan files both have, as far as the checks here read them."""
 
     overlap_next: bool
 
@@ -105,7 +105,10 @@ class _Form(Protocol):
 
 
 def objective_mistakes(form: _Form, once: Sequence[str], others: str, wrong: frozenset[str]) -> Iterator[str]:
-    """Mistakes where parameters and the objective do not go together; `others` are the objectives without."""
+    """Yield mistakes where `parameters` and the objective do not go together.
+
+    `once` names the keys that add work once an iteration; `others` lists the objectives allowed without them.
+    """
     wanted = form.objective == "iteration"
     if form.overlap_next and not once:
         yield "overlap_next: found without parameters; allowed: with parameters and objective iteration"
@@ -129,7 +132,7 @@ class ParametersSection(ParametersPart):
 
 
 def none_given(section: ParametersPart, wrong: frozenset[str]) -> Iterator[str]:
-    """A mistake where `parameters` has nothing for a stage to run."""
+    """Yield a mistake if `parameters` has neither `gather`, `reduce` nor `step`."""
     if all(getattr(section, key) is None for key in ("gather", "reduce", "step")) and not any(
         path.startswith("parameters.") for path in wrong
     ):

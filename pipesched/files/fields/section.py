@@ -1,4 +1,4 @@
-"""A section of a file: its keys and no others, of which some must be there."""
+"""Base class for sections of a file: a section accepts its own keys only, and some of them are required."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 def _state_required(schema: dict[str, Any], model: type[Section]) -> None:
-    """In the JSON Schema, what is required is there and not null."""
+    """Mark the required keys of a section in its JSON Schema, and remove null from what they may be."""
     for key in model.required:
         given = schema["properties"][key]
         given["anyOf"] = [one for one in given["anyOf"] if one != {"type": "null"}]
@@ -18,12 +18,16 @@ def _state_required(schema: dict[str, Any], model: type[Section]) -> None:
 
 
 class Section(BaseModel):
-    """Every field is optional to pydantic, so that all other mistakes are found where a required one is missing."""
+    """Base class for sections of a file. Every field is optional to pydantic; `required` lists those that must be
+    given.
+
+    So all other mistakes are still found where a required key is missing.
+    """
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, json_schema_extra=_state_required)
 
     required: ClassVar[tuple[str, ...]] = ()
 
     def missing(self, place: str) -> Iterator[str]:
-        """A mistake for each required key that is not there; `place` is the section's path."""
+        """Yield a mistake for each required key that is missing; `place` is the section's key path."""
         return (f"{place}.{key}: missing; it is required" for key in self.required if getattr(self, key) is None)

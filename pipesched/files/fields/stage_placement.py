@@ -1,4 +1,4 @@
-"""The placement that a problem file describes."""
+"""The placement that a problem file describes: device of each stage, and chains of stages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class _Chain(Protocol):
 
 
 class _Form(Protocol):
-    """The keys of a placement."""
+    """The keys of a problem file that describe its placement."""
 
     devices: int | None
     placement: str | list[int]
@@ -35,7 +35,7 @@ def stage_count(form: _Form) -> int | None:
 
 
 def placement_of(form: _Form) -> Placement:
-    """The device of each stage and the chains of stages, as the file gives them."""
+    """Return the placement of a file's keys: the device of each stage, and the chains of stages."""
     assert form.devices
     if isinstance(form.placement, list):
         found = placement.explicit(form.devices, form.placement)

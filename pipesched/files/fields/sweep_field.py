@@ -1,4 +1,4 @@
-"""The `sweep` section of problem and plan files: fields with their values, which the command of that name reads."""
+"""The `sweep` section of problem and plan files: key paths with lists of values, read by the command `sweep`."""
 
 from __future__ import annotations
 

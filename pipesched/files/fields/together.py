@@ -1,4 +1,4 @@
-"""Two features that a file may not have together: a row of a table, and the line that the reader gives for it."""
+"""Pairs of features that exclude each other in a file, as rows of a table, and the mistake reported for each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from pipesched.files.fields.field import as_list, whole_number
 
 
 class Part(NamedTuple):
-    """A part of a file: its key path, how messages call it, and whether a document has it; of one value also that."""
+    """One side of an excluded pair: its key path, its name in messages, and the test if a document has it.
+
+    `value` is set where only this value of the key is excluded.
+    """
 
     key: str
     name: str
@@ -18,7 +21,10 @@ class Part(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """Two parts of a file, of which the key of the first is named as the mistake; what is allowed instead, and why."""
+    """A pair of parts that a file may not have together; the mistake names the key of `one`.
+
+    `allowed` says what is possible instead, `why` gives the reason.
+    """
 
     one: Part
     other: Part
@@ -27,7 +33,7 @@ class Refused(NamedTuple):
 
     @property
     def line(self) -> str:
-        """The mistake as the reader says it."""
+        """Return the mistake as one line: key, what was found, what is allowed."""
         found = f"{self.one.value} with" if self.one.value else "with"
         return f"{self.one.key}: found {found} {self.other.name}; allowed: {self.allowed}"
 
@@ -41,17 +47,17 @@ def at(document: Mapping[str, Any], path: str) -> Any:
 
 
 def given(path: str) -> Part:
-    """Any value at a key path."""
+    """Return the part that a document has when the key at `path` has any value."""
     return Part(path, path, lambda document: at(document, path) is not None)
 
 
 def more_than_one(path: str) -> Part:
-    """A whole number above 1 at a key path."""
+    """Return the part that a document has when the key at `path` is a whole number above 1."""
     return Part(path, path, lambda document: (whole_number(1)(at(document, path)) or 1) > 1)
 
 
 def of_value(key: str, value: str) -> Part:
-    """This value of a key."""
+    """Return the part that a document has when `key` is equal to `value`."""
     return Part(key, f"{key} {value}", lambda document: document.get(key) == value, value)
 
 
@@ -64,7 +70,7 @@ SEVERAL_LAYERS = Part("tasks.layers", "tasks.layers", _repeats)
 
 
 def refused_together(table: Sequence[Refused], document: object, wrong: frozenset[str] = frozenset()) -> Iterator[str]:
-    """A line for each row of which a document has both features, but for keys already known as wrong."""
+    """Yield a line for each row of the table whose two parts a document has, except for keys already known as wrong."""
     if isinstance(document, Mapping):
         for row in table:
             if not wrong & {row.one.key, row.other.key} and row.one.there(document) and row.other.there(document):

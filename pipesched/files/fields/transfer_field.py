@@ -24,14 +24,14 @@ from pipesched.files.fields.link_times import Latency, NodeLinks, Occupying, Tra
 
 
 def _transfer(value: object) -> Transfer | None:
-    """A time, or a time and the stream that the transfer occupies for it."""
+    """Accept a transfer time, or a mapping of `time` and the stream `on` that the transfer occupies; else None."""
     if isinstance(value, Mapping) and not {"time", "on"}.isdisjoint(value):
         return Occupying(*_section({"time": (_latency, _LATENCY), "on": (task_name, _STREAM)}, value))
     return _latency(value)
 
 
 def _latency(value: object) -> Latency | None:
-    """Numbers as for other times, a row of numbers for each device, or times by node."""
+    """Accept transfer times: by stage, as a matrix with a row for each sending device, or within and between nodes."""
     if isinstance(value, Mapping):
         number = (at_least(0), POSITIVE)
         fields = {"intra_node": number, "inter_node": number, "nodes": (_node_numbers, _NODE_NUMBERS)}
@@ -54,7 +54,10 @@ def _node_numbers(value: object) -> tuple[int, ...] | None:
 
 
 def _section(fields: Mapping[str, tuple[Callable[[Any], Any], str]], value: Mapping[Any, object]) -> list[Any]:
-    """The values of these keys, all of which must be there; `WrongEntries` names those that are not, and any other."""
+    """Read a mapping with exactly the keys of `fields`; `WrongEntries` names missing, wrong and unknown keys.
+
+    `fields` gives, for each key, its validator and the text of what is allowed.
+    """
     only = f"no key but {', '.join(fields)}"
     others = {f".{key}": (_nothing, only) for key in value if key not in fields}
     own = {f".{key}": accept for key, accept in fields.items()}
@@ -67,7 +70,8 @@ def _nothing(_: object) -> None:
 
 
 def _entries(fields: Mapping[str, tuple[Callable[[Any], Any], str]], *values: object) -> list[Any]:
-    """The values as their fields accept them, by place; `WrongEntries` names every one that none accepts."""
+    """Convert values by their validators, in the order of `fields`; `WrongEntries` names every value that is
+    refused."""
     found, wrong = [], list[WrongEntry]()
     for (place, (accept, allowed)), value in zip(fields.items(), values, strict=True):
         try:

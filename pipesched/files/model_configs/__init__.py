@@ -1,1 +1,2 @@
-"""Model configurations of other programs, read as the section `model` of a plan file."""
+"""Model configurations of other programs (Hugging Face, Megatron, torchtitan), read into a plan file's section
+`model`."""

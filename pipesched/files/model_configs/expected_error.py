@@ -1,4 +1,7 @@
-"""Errors of predicted steps against published ones, by device and kind of model: written by the accuracy benchmark."""
+"""Expected errors of predicted training steps against published ones, by kind of device and model.
+
+The figures are a table written by `benchmarks.accuracy`.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,10 @@ FILE = "expected_errors.json"
 
 
 def expected_error(hardware: str, experts: bool) -> ExpectedError:
-    """Of models with or without experts on devices of this name.
+    """Return the expected error of a predicted step for models with or without experts on devices of this name.
 
-    Where too few such steps were measured on them, the largest error of a device on which enough were: no device is
-    predicted better than that without a measurement.
+    Where too few steps were measured for this kind of device, it is the largest error among the kinds of device with
+    enough measurements, for the same kind of model.
     """
     own, known = kind_of(hardware, experts), _known()
     same = [one for name, one in known.items() if name.partition(" ")[2] == own.partition(" ")[2]]
@@ -23,12 +26,12 @@ def expected_error(hardware: str, experts: bool) -> ExpectedError:
 
 
 def kind_of(hardware: str, experts: bool) -> str:
-    """The family of the device and of the model."""
+    """Return the key of the table of errors: family of the device, then MoE or dense, such as `H100 MoE`."""
     return f"{family_of(hardware)} {'MoE' if experts else 'dense'}"
 
 
 def family_of(hardware: str) -> str:
-    """The family of the device: H100 of h100-80gb."""
+    """Return the family of a device by its name: H100 of h100-80gb."""
     return hardware.partition("-")[0].upper()
 
 

@@ -1,4 +1,4 @@
-"""Layers of a model that have experts: the number at the beginning without, and then one in how many has."""
+"""Positions of a model's expert layers: a number of leading dense layers, then one expert layer in every so many."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ ALLOWED = "dense layers first, then experts in each layer, or in every n-th"
 
 
 def regular(has: Sequence[bool]) -> tuple[int, int] | None:
-    """From whether each layer has experts: how many first layers have none, and one in how many of the others has.
+    """Return the number of leading dense layers and the period of expert layers after them, from one flag for each
+    layer.
 
-    The first of those others has experts. None where layers follow in no such order.
+    The first layer after the dense ones has experts. None where expert layers follow no such pattern.
     """
     where = [at for at, experts in enumerate(has) if experts]
     if not where:
@@ -29,9 +30,9 @@ def regular(has: Sequence[bool]) -> tuple[int, int] | None:
 
 
 def expert_layers(keys: Keys, config: Mapping[str, Any], first: int, layers: int, source: str) -> tuple[int, int]:
-    """The same of a configuration of Hugging Face's; `BadInput` for another order.
+    """Return the number of leading dense layers and the period of expert layers in a Hugging Face configuration.
 
-    `first`: where the file does not say, the first layer with experts.
+    `first` is the first layer with experts where the configuration does not say. `BadInput` for another pattern.
     """
     if layers > MOST_LAYERS:
         raise BadInput(f"{source}: number of layers: found {layers}; allowed: up to {MOST_LAYERS}")
@@ -54,7 +55,8 @@ def expert_layers(keys: Keys, config: Mapping[str, Any], first: int, layers: int
 
 
 def _in_turn(keys: Keys, config: Mapping[str, Any], layers: int) -> list[bool]:
-    """For each layer, True if it has experts by the keys that say one in how many has."""
+    """Return for each layer True if the configuration's period of expert layers (such as `decoder_sparse_step`) selects
+    it."""
     if isinstance(config.get(_FROM_ZERO), list):
         listed = config[_FROM_ZERO]
         return [at < len(listed) and listed[at] == 1 for at in range(layers)]

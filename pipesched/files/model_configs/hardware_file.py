@@ -1,4 +1,4 @@
-"""A device by its name in the table, or from a hardware file of the user's own; and such a file's text."""
+"""Devices by name from the table or from the user's own hardware file, and the text of such a file."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from pipesched.files.schema_errors import parse_model
 
 
 class NamedDevice(NamedTuple):
-    """A device and what it is called."""
+    """A device and its name."""
 
     name: str
     device: Device
 
 
 def find_device(text: str) -> NamedDevice:
-    """The device of this name, or of a name that begins so, or of a file; `BadInput` where there is none."""
+    """Return the device of this name, of the one name that begins so, or of a hardware file; `BadInput` if there is
+    none."""
     found = [name for name in DEVICES if name == text] or [name for name in DEVICES if name.startswith(text.lower())]
     if len(found) == 1:
         return NamedDevice(found[0], DEVICES[found[0]])
@@ -44,7 +45,7 @@ def find_device(text: str) -> NamedDevice:
 
 
 def device_text(name: str, device: Device, comments: Mapping[str, str]) -> str:
-    """A hardware file with all of a device's numbers; `comments` name the basis of some of them."""
+    """Return the text of a hardware file with all numbers of a device; `comments` give the basis of numbers by key."""
     lines = [f"name: {json.dumps(name)}"]
     for one in fields(Device):
         value = getattr(device, one.name)
@@ -59,14 +60,14 @@ _OF_PLANS = ("dispatch", "hidden_share", "data_hidden_share", "reserved")
 
 
 class Rated(NamedTuple):
-    """A device with other numbers, and those that only a plan file has."""
+    """A device with some numbers replaced, and the replaced keys that exist only in a plan file."""
 
     device: Device
     of_plans: dict[str, object]
 
 
 def with_rates(device: Device, rates: Mapping[str, object]) -> Rated:
-    """The device with other numbers, by the keys of a hardware file or of a plan file's section `hardware`.
+    """Return the device with numbers replaced by `rates`: keys of a hardware file or of a plan file's `hardware`.
 
     `BadInput` has a line for each mistake.
     """

@@ -1,4 +1,4 @@
-"""Devices by name: what their data sheets say, and what share of that training reaches."""
+"""The table of devices by name: data sheet numbers, and the shares of them that training reaches."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class Device:
-    """A data sheet, then shares of it that were reached. GB/s are those of one device in one direction.
+    """A device: numbers of its data sheet, then fitted shares of them that training reaches.
 
-    `tflops` are of dense 16-bit products, `tflops_8bit` and `tflops_4bit` of narrower ones (None: there are none);
-    `memory` are GiB that a program sees, `memory_bandwidth` its GB/s; `node` devices have `in_node` GB/s among them,
-    and one has `between_nodes` to other nodes.
+    `tflops` is the peak of dense 16-bit products, `tflops_8bit` and `tflops_4bit` of narrower ones (None: no such
+    units). `memory` is in GiB as a program sees it, bandwidths in GB/s of one device in one direction:
+    `memory_bandwidth`, `in_node` among the `node` devices of a node, `between_nodes` of one device to other nodes.
 
-    `products`, `narrow_products` and `attention` are the shares of these rates that large products of 16 bits, of
-    fewer bits, and attention reach; `memory_share` that of the memory's; `tensor_share`, `expert_share`, `data_share`
-    those of the links' in collectives. `dense_launch` and `moe_launch`: the least ms of a layer's pass. Fitted to
-    published steps (`python -m benchmarks.accuracy --fit`); a device without any has those of the one most like it.
+    `products`, `narrow_products` and `attention` are the shares of the peak that large 16-bit products, narrower
+    products and attention reach; `memory_share` is the share of the memory bandwidth, and `tensor_share`,
+    `expert_share`, `data_share` those of the link bandwidths in collectives. `dense_launch` and `moe_launch` are the
+    least time, in ms, of a layer's pass. They are fitted to published steps (`python -m benchmarks.accuracy --fit`); a
+    device without any has those of the most similar one.
     """
 
     tflops: float

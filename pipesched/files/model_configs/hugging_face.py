@@ -13,7 +13,7 @@ from pipesched.files.schema_errors import shown
 
 
 class _Family(NamedTuple):
-    """Values of a model_type that its file leaves out: defaults of its class in transformers."""
+    """Defaults of one `model_type` in transformers, for values that a configuration file leaves out."""
 
     gated: bool = True
     tied: bool = False
@@ -67,7 +67,8 @@ _HEADS, _HIDDEN = ("num_attention_heads", "n_head"), ("hidden_size", "n_embd", "
 
 
 def from_hugging_face(document: Mapping[str, Any], source: str) -> ModelConfig:
-    """The model of a configuration; `BadInput` for another kind of model, and for each key that is missing."""
+    """Return the model of a `config.json`; `BadInput` for a kind of model that is not supported, or for missing
+    keys."""
     notes = []
     config, kind = document, document.get("model_type")
     if isinstance(document.get("text_config"), Mapping):
@@ -116,7 +117,7 @@ def from_hugging_face(document: Mapping[str, Any], source: str) -> ModelConfig:
 
 
 def _family(kind: object, source: str) -> _Family:
-    """The defaults of a `model_type`; `BadInput` for one that is not read, with the reason where it is known."""
+    """Return the defaults of a `model_type`; `BadInput`, with the reason if known, for one that is not supported."""
     name = str(kind)
     if name in FAMILIES:
         return FAMILIES[name]
@@ -158,7 +159,7 @@ def _experts(keys: Keys, family: _Family, source: str) -> dict[str, int]:
 
 
 def _refuse_linear_attention(keys: Keys, source: str) -> None:
-    """`BadInput` for layers whose costs are not those of attention: linear attention, state spaces, recurrence."""
+    """Raise `BadInput` for layers that do not cost what attention does: linear attention, state spaces, recurrence."""
     types = {*map(str, keys.listed("layer_types"))} - {"full_attention", "sliding_attention", "chunked_attention"}
     if types:
         found = ", ".join(sorted(types))

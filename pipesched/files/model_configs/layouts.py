@@ -1,4 +1,4 @@
-"""Layouts of a model on so many devices: sizes of tensor, context, pipeline, data and expert parallelism."""
+"""Parallel layouts of a model on a number of devices: sizes of tensor, context, pipeline, data, expert parallelism."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pipesched.files.model_configs.model_config import ModelConfig
 
 
 class Layout(NamedTuple):
-    """`tensor * context * pipeline * data` devices; experts are spread over `expert` of those of a stage.
+    """Sizes of parallelism for `tensor * context * pipeline * data` devices.
 
-    A micro-batch is `microbatch_size` sequences.
+    `expert` divides the `tensor * context * data` devices of a stage. A micro-batch has `microbatch_size` sequences.
     """
 
     tensor: int
@@ -24,7 +24,7 @@ class Layout(NamedTuple):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Of the devices that share a stage, as a plan file has them."""
+        """Return the sizes of parallelism inside a stage, by the keys of a plan file."""
         return {"tensor": self.tensor, "context": self.context, "expert": self.expert, "data": self.data}
 
     def __str__(self) -> str:
@@ -36,11 +36,12 @@ class Layout(NamedTuple):
 def layouts_of(
     config: ModelConfig, gpus: int, microbatches: int, sequence: int, given: Mapping[str, int | None], node: int = 8
 ) -> list[Layout]:
-    """All layouts of a model; `BadInput` where there is none.
+    """Return all layouts of a model on `gpus` devices; `BadInput` if there is none.
 
-    `microbatches` are those of a step on all replicas together, so that each of them has as many as any other. `given`
-    are sizes by name that are not searched. Tensor groups stay inside a `node` of so many devices and divide the heads,
-    and so do context groups of several of them, which cut a `sequence` in two parts a device, one early and one late.
+    `microbatches` counts those of a step on all replicas together; the data parallel size has to divide it. `given`
+    fixes sizes by name; the others are searched. Tensor groups have at most `node` devices and divide the attention
+    heads; tensor times context stays inside a node. A context size above 1 cuts a `sequence` into two parts a device,
+    one early and one late.
     """
     attention = config.model["attention"]
     heads, groups = attention["heads"], attention.get("kv_heads") or attention["heads"]
@@ -72,7 +73,7 @@ def layouts_of(
 
 
 def _sizes(devices: int, given: Mapping[str, int | None], name: str, most: int) -> Iterator[int]:
-    """The divisors up to the most, or the one given where it is a divisor."""
+    """Yield the divisors of `devices` up to `most`; only the size in `given`, if it is there and divides."""
     size = given.get(name)
     for each in range(1, devices + 1):
         if devices % each == 0 and (each <= most if size is None else each == size):

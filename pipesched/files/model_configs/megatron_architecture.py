@@ -1,7 +1,7 @@
-"""Arguments of Megatron that change what a layer is or costs: refused by name, or named as not counted.
+"""Megatron arguments that change a layer's structure or cost: each is refused, or named in a note as not counted.
 
-By the argument lists of Megatron-LM's main of 2026-08-22 (training/arguments.py and TransformerConfig) and of
-Megatron-Core 0.16. What only trains otherwise (losses, routers' choices, kernels) costs the same here.
+Source: the argument lists of Megatron-LM's main of 2026-08-22 (training/arguments.py and TransformerConfig) and of
+Megatron-Core 0.16. Arguments that change training but not cost (losses, routers' choices, kernels) are not listed.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ _WITHOUT_COST = re.compile(
 
 
 def check_architecture(values: Mapping[str, Any], source: str) -> tuple[str, ...]:
-    """Parts left out of the model, a line each; `BadInput` with a line for each argument that no plan can express."""
+    """Return a note for each part that is left out of the model; `BadInput` for arguments that no plan can express."""
     pattern = bool(values.get("hybrid_layer_pattern") or values.get("hybrid_override_pattern"))
     # A hybrid model's layers are those of its pattern, whatever these say.
     said = {"spec", "is_hybrid_model", "hybrid_attention_ratio", "hybrid_mlp_ratio"} if pattern else set[str]()
@@ -139,10 +139,11 @@ def _left_out(given: Mapping[str, Any]) -> Iterator[str]:
 
 
 def transformer_layers(pattern: str, source: str, name: str) -> tuple[int, int, int, int]:
-    """Layers, the first ones without experts, one in how many of the others has, and multi-token prediction layers.
+    """Read a hybrid model's layer pattern: layers, leading dense layers, period of expert layers, prediction layers.
 
-    Of a hybrid model's pattern, only where it is that of a transformer: an attention (`*`, latent `+`, sparse `D`) and
-    after it an MLP `-` or experts `E`. Bars between stages are left out: the plan decides them.
+    The pattern must be that of a transformer: each layer an attention (`*`, latent `+`, sparse `D`), then an MLP `-` or
+    experts `E`; after each `/` a multi-token prediction layer. Bars between stages are ignored, since the plan decides
+    them. `BadInput` for any other pattern.
     """
     main, *mtp = pattern.strip().strip("'\"").split("/")
     letters = main.replace("|", "")

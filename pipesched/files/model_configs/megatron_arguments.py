@@ -24,7 +24,11 @@ _TOKENIZERS = {"GPT2BPETokenizer": 50257, "BertWordPieceLowerCase": 30522, "Bert
 
 
 def arguments_of(script: str) -> dict[str, Any]:
-    """The options of a shell script, without dashes and with `_`; variables that it sets are put in."""
+    """Return the options of a shell script by name, dashes replaced by `_`; variables that the script sets are
+    expanded.
+
+    An option without a value is True.
+    """
     variables: dict[str, str] = {}
     lines = script.replace("\\\n", " ").splitlines()
     for line in lines:
@@ -42,7 +46,10 @@ def arguments_of(script: str) -> dict[str, Any]:
 
 
 def _words(line: str) -> Iterator[str]:
-    """The words of a line, without brackets of arrays and a comment; `"--name value"` in an array is two."""
+    """Yield the words of a shell line, without comments and brackets of arrays.
+
+    A quoted `"--name value"` gives two words.
+    """
     try:
         for word in shlex.split(line, comments=True):
             yield from word.strip("()").split() if word.startswith("--") else [word.strip("()")]
@@ -55,7 +62,10 @@ def _put_in(text: str, variables: Mapping[str, str]) -> str:
 
 
 def flattened(document: Mapping[str, Any]) -> dict[str, Any]:
-    """All values of a nested document by their last key; the first of a name counts."""
+    """Return all values of a nested document by their last key.
+
+    Of equal keys the one in the outermost section counts.
+    """
     found: dict[str, Any] = {}
     for key, value in document.items():
         inner = flattened(value) if isinstance(value, Mapping) else {str(key).lstrip("-").replace("-", "_"): value}
@@ -64,9 +74,9 @@ def flattened(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def from_megatron(values: Mapping[str, Any], source: str) -> ModelConfig:
-    """The model that Megatron's arguments describe, and what they say of training.
+    """Return the model and training settings that Megatron's arguments describe.
 
-    `BadInput` for arguments that make layers which `model` has no keys for; what else is left out is in `notes`.
+    `BadInput` for arguments that change layers beyond the keys of `model`; other parts left out are in `notes`.
     """
     notes = list(check_architecture(values, source))
     keys = Keys(source, values)
@@ -123,7 +133,10 @@ def from_megatron(values: Mapping[str, Any], source: str) -> ModelConfig:
 
 
 def _vocabulary(keys: Keys, values: Mapping[str, Any], source: str, notes: list[str]) -> int:
-    """The padded size, or `vocab_size`, or that of a tokenizer whose size is known, padded as Megatron pads it."""
+    """Return the vocabulary size: padded size, `vocab_size`, or that of a known tokenizer, padded as Megatron does.
+
+    An assumed tokenizer size is added to `notes`; an unknown one is a mistake.
+    """
     known = keys.optional("padded_vocab_size", "vocab_size")
     tokenizer = str(values.get("tokenizer_type") or ("GPT2BPETokenizer" if values.get("merge_file") else ""))
     if known is not None:
@@ -143,7 +156,8 @@ def _vocabulary(keys: Keys, values: Mapping[str, Any], source: str, notes: list[
 
 
 def _hybrid(values: Mapping[str, Any], source: str) -> tuple[int, int, int, int] | None:
-    """Layers, dense ones first, one in how many has experts, multi-token prediction: by a hybrid model's pattern."""
+    """Return layers, leading dense layers, period of expert layers, prediction layers of a hybrid pattern; None without
+    one."""
     for name in ("hybrid_layer_pattern", "hybrid_override_pattern"):
         if values.get(name):
             return transformer_layers(str(values[name]), source, name)
@@ -175,9 +189,9 @@ def _untied(values: Mapping[str, Any]) -> bool:
 
 
 def _expert_layers(values: Mapping[str, Any], layers: int, source: str) -> tuple[int, int]:
-    """Number of leading dense layers, and the period of expert layers after them, from Megatron's `moe_layer_freq`.
+    """Return the number of leading dense layers, and the period of expert layers after them, from `moe_layer_freq`.
 
-    It is a number, of layers counted from 0, or `([0]*3+[1]*58)`.
+    Megatron's argument is a period, of layers counted from 0, or a list such as `([0]*3+[1]*58)`.
     """
     if layers > MOST_LAYERS:
         raise BadInput(f"{source}: num_layers: found {layers}; allowed: up to {MOST_LAYERS}")

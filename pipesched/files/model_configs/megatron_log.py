@@ -1,4 +1,4 @@
-"""The dump of arguments at the head of a Megatron log: `name ........ value`, a line each."""
+"""Arguments from the head of a Megatron log, which has lines of the form `name ........ value`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _MICROBATCHES = re.compile(r"setting number of micro-?batches to(?: constant)? (
 
 
 def is_megatron_log(text: str) -> bool:
-    """True of a text with a dump of arguments."""
+    """Return True if a text has a Megatron list of arguments."""
     return bool(re.search(r"(?m)-{3,} ?(?:\w+ )?arguments ?-{3,}", text)) and _dumped(text) != {}
 
 
 def arguments_of_log(text: str) -> dict[str, Any]:
-    """The arguments of the first dump, with the vocabulary and the micro-batches that later lines say.
+    """Return the arguments first listed in a log, as text, and the padded vocabulary and micro-batches of later lines.
 
-    Values are text; those that are None or empty are left out.
+    Arguments that are None or empty are left out.
     """
     found = _dumped(text)
     if padded := _PADDED.search(text):

@@ -12,10 +12,12 @@ from pipesched.files.schema_errors import shown
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """`model` has keys of the plan file's section `model`, without sequence and sizes of parallelism.
+    """The model of another program's configuration, and its training settings.
 
-    `said` is what the source says of training: `sequence`, `microbatch_size`, `devices`, `microbatches`, `tensor`,
-    `context`, `expert`, `data`. `longest` is the longest sequence that the model takes, `notes` what was left out.
+    `model` has keys of a plan file's section `model`, without sequence and sizes of parallelism. `said` has the
+    settings that the source gives of `sequence`, `microbatch_size`, `devices`, `microbatches`, `tensor`, `context`,
+    `expert` and `data`. `longest` is the longest sequence, in tokens, that the model takes; `notes` name what was left
+    out.
     """
 
     name: str
@@ -26,20 +28,26 @@ class ModelConfig:
 
 
 class Keys:
-    """The values of a configuration, under one of several names each, and the mistakes found among them."""
+    """Access to the values of a configuration, each under one of several names; collects `mistakes` until `check`."""
 
     def __init__(self, source: str, values: Mapping[str, Any]) -> None:
         self._source, self._values, self.mistakes = source, values, list[str]()
 
     def number(self, *names: str, default: int | None = None) -> int:
-        """A whole number from 1 on; where no name is there the default, or a mistake if there is none."""
+        """Return the whole number, at least 1, under the first of `names` that is given, else `default`.
+
+        A missing or wrong value is added to the mistakes, and 1 returned.
+        """
         found = self.optional(*names)
         if found is None and default is None:
             self.mistakes.append(f"{self._source}: {names[0]}: missing; it is required")
         return found or default or 1
 
     def optional(self, *names: str) -> int | None:
-        """The number, or None where it is not there, null or 0."""
+        """Return the whole number under the first of `names` that is given; None where it is missing, null or 0.
+
+        A wrong value is added to the mistakes, and 1 returned.
+        """
         for name in names:
             value = self._values.get(name)
             if value is None:
@@ -57,18 +65,18 @@ class Keys:
         return None
 
     def listed(self, name: str) -> list[Any]:
-        """The entries of a list; none where it is not there, null, or a mistake."""
+        """Return the entries of a list; empty where it is missing or null, or wrong, which is added to the mistakes."""
         value = self._values.get(name)
         if not isinstance(value, list | None):
             self.mistakes.append(f"{self._source}: {name}: found {shown(value)}; allowed: a list")
         return value if isinstance(value, list) else []
 
     def check(self) -> None:
-        """Raises `BadInput` with all mistakes."""
+        """Raise `BadInput` with all mistakes found, if any."""
         if self.mistakes:
             raise BadInput(*self.mistakes)
 
 
 def without_none(keys: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys that have a value."""
+    """Return the keys whose value is not None."""
     return {key: value for key, value in keys.items() if value is not None}

@@ -1,4 +1,4 @@
-"""A plan file from a model configuration: the sections `model` and `hardware`, with every assumption in a comment."""
+"""Text of a plan file from a model configuration: sections `model` and `hardware`, each assumption in a comment."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ SIZES = ("tensor", "context", "expert", "data")
 
 @dataclass(frozen=True)
 class Wanted:
-    """Training as the user wants it; None where the configuration, or else a default, decides.
+    """Training settings that the user gives; for None the configuration decides, or else a default.
 
-    `devices` are pipeline ranks. `mfu` is the share of the data sheet's rate that products reach, instead of the
-    device's own. `training` are further keys of the section `model` (dtype, flash, gradient_bytes, ...) and of its
-    `parallel` (sharding, sequence); `rates` further keys of the section `hardware`.
+    `devices` are pipeline ranks. `mfu` is the share of the peak rate that products reach, in place of the device's
+    fitted share. `training` has further keys of the section `model` (dtype, flash, gradient_bytes, ...) and of its
+    `parallel` (sharding, sequence); `rates` has further keys of the section `hardware`.
     """
 
     devices: int
@@ -44,7 +44,7 @@ class Wanted:
 
 
 class _Entry(NamedTuple):
-    """A key of the file with its value, and what that assumes."""
+    """A key of the plan file, its value, and a comment on what the value assumes."""
 
     key: str
     value: Any
@@ -52,13 +52,13 @@ class _Entry(NamedTuple):
 
     @property
     def line(self) -> str:
-        """The entry as YAML."""
+        """Return the entry as a line of YAML, with its comment."""
         text = f"{self.key}: {_value(self.value)}"
         return f"{text:<27} # {self.comment}" if self.comment else text
 
 
 def plan_text(config: ModelConfig, wanted: Wanted, source: str) -> str:
-    """The text of the file."""
+    """Return the text of the plan file for a model configuration and settings; `source` names the configuration."""
     head, model, hardware = _sections(config, wanted)
     lines = [
         f"# {config.name}, from {source}. What that file does not say is assumed: look at each line that says so.",
@@ -74,13 +74,13 @@ def plan_text(config: ModelConfig, wanted: Wanted, source: str) -> str:
 
 
 def plan_document(config: ModelConfig, wanted: Wanted) -> dict[str, Any]:
-    """The text of the file as `read_yaml` reads it, in a fraction of the time."""
+    """Return the plan document that `read_yaml` would read from `plan_text`, without going through text (faster)."""
     head, model, hardware = ({entry.key: _read(entry.value) for entry in own} for own in _sections(config, wanted))
     return head | {"model": model, "hardware": hardware}
 
 
 def _sections(config: ModelConfig, wanted: Wanted) -> tuple[list[_Entry], list[_Entry], list[_Entry]]:
-    """The file's own keys, those of `model` and those of `hardware`."""
+    """Return the entries of the plan file: at its top level, in `model`, and in `hardware`."""
     head = [
         _Entry("name", config.name),
         _Entry("devices", wanted.devices, "pipeline ranks; each is as many devices as tensor * context * data below"),
@@ -92,9 +92,9 @@ def _sections(config: ModelConfig, wanted: Wanted) -> tuple[list[_Entry], list[_
 
 
 def sizes_of(config: ModelConfig, wanted: Wanted) -> dict[str, int]:
-    """The sizes of parallelism inside a stage: those that are given, else the configuration's, else 1.
+    """Return the sizes of parallelism inside a stage: given ones, else the configuration's, else 1.
 
-    Data parallelism of its own is not needed for experts: the least that makes room for them is taken.
+    Where no data size is given, it grows to the least that makes room for the expert parallel size.
     """
     given = wanted.sizes or {}
     found = {key: given.get(key) or config.said.get(key) or 1 for key in SIZES}
@@ -104,13 +104,13 @@ def sizes_of(config: ModelConfig, wanted: Wanted) -> dict[str, int]:
 
 
 def sequence_of(config: ModelConfig, wanted: Wanted) -> int:
-    """Tokens of a sequence: what is given, else the configuration's, else the longest up to a default."""
+    """Return the tokens of a sequence: given, else the configuration's, else the model's longest up to a default."""
     known: int | None = wanted.sequence or config.said.get("sequence")
     return known or min(config.longest or DEFAULT_SEQUENCE, DEFAULT_SEQUENCE)
 
 
 def _chunks(config: ModelConfig, devices: int) -> list[int]:
-    """So many that every stage has a layer; embedding and head are one each."""
+    """Return the numbers of chunks for which every stage gets a layer; embedding and head count as a layer each."""
     layers = config.model["layers"] + config.model.get("mtp_layers", 0) + 2
     return [each for each in _CHUNKS if each * devices <= layers] or [1]
 
@@ -143,7 +143,7 @@ _OF_PARALLEL = ("sharding", "sequence")
 
 
 def _hardware(config: ModelConfig, wanted: Wanted) -> Iterator[_Entry]:
-    """The lines of the section; what `rates` has stands in place of the device's own."""
+    """Yield the entries of `hardware`; the user's `rates` replace numbers of the device."""
     yield _Entry("name", wanted.hardware, "of the published measurements that say how large an error to expect")
     given = dict(wanted.rates)
     for key, (value, comment) in hardware_keys(config, wanted).items():
@@ -153,7 +153,7 @@ def _hardware(config: ModelConfig, wanted: Wanted) -> Iterator[_Entry]:
 
 
 def hardware_keys(config: ModelConfig, wanted: Wanted) -> dict[str, tuple[object, str]]:
-    """The section by its keys, each with the value and what that assumes."""
+    """Return the keys of `hardware`, each with its value and a comment on what it assumes."""
     device, sizes = wanted.device, sizes_of(config, wanted)
     narrow = {"fp8": device.tflops_8bit, "mxfp8": device.tflops_8bit, "nvfp4": device.tflops_4bit}
     dtype = str(wanted.training.get("dtype"))
@@ -186,7 +186,10 @@ def hardware_keys(config: ModelConfig, wanted: Wanted) -> dict[str, tuple[object
 
 
 def _links(wanted: Wanted, sizes: Mapping[str, int]) -> dict[str, tuple[object, str]]:
-    """GB/s of each kind of exchange, by whether its devices, which follow each other, are inside a node."""
+    """Return the bandwidth (GB/s) of each kind of exchange, with a comment, by the key of `hardware`.
+
+    Ranks of one stage are numbered consecutively; an exchange is inside a node if its group fits into one.
+    """
     device = wanted.device
     tensor, context, data = sizes["tensor"], sizes["context"], sizes["data"]
     stage = tensor * context * data
@@ -221,7 +224,10 @@ def _links(wanted: Wanted, sizes: Mapping[str, int]) -> dict[str, tuple[object, 
 
 
 def _link(device: Device, group: int, members: int, share: float, what: str) -> tuple[object, str]:
-    """GB/s between so many devices, of which a node has so many members, and what that assumes."""
+    """Return the bandwidth in GB/s of a group of devices, with a comment on what it assumes.
+
+    `group` is the number of devices that it spans; if more than a node has, `members` of a node share its links.
+    """
     if group <= device.node:
         return _short(device.in_node * share), f"GB/s, {what} inside a node: {100 * share:.3g} % of {device.in_node:g}"
     rate = min(device.in_node, device.between_nodes * members)
@@ -233,7 +239,7 @@ def _short(number: float) -> str:
 
 
 def _read(value: Any) -> Any:
-    """A value of the file as YAML reads it."""
+    """Return a value as YAML would read it from the plan file's text."""
     if isinstance(value, list | tuple):
         return [_read(one) for one in value]
     if isinstance(value, Mapping):

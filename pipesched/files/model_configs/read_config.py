@@ -1,4 +1,4 @@
-"""A model configuration from a file, whatever program it is of."""
+"""Reading of a model configuration from a file of any supported program."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ KINDS = "config.json of Hugging Face, .yaml or .sh of Megatron's arguments, .log
 
 
 def read_config(path: str, vocabulary: int | None = None) -> ModelConfig:
-    """By the file's ending; a folder is one with a config.json. `BadInput` says what is missing.
+    """Read a model configuration; the file's ending, and a `config.json` inside a folder, decide the format.
 
-    `vocabulary` is the number of tokens, padded, of Megatron's arguments that name a tokenizer only.
+    `vocabulary` is the padded number of tokens, for Megatron arguments that only name a tokenizer. `BadInput` says what
+    is missing.
     """
     file = Path(path) / "config.json" if Path(path).is_dir() else Path(path)
     try:

@@ -1,4 +1,4 @@
-"""A torchtitan configuration (TOML): the flavor of a model by name, and what it says of training."""
+"""Job configurations of torchtitan (TOML): a model's flavor by name, and training settings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,11 @@ def _qwen_experts(layers: int, hidden: int, heads: int, ffn: int) -> dict[str, A
 def _deepseek(
     layers: int, hidden: int, heads: int, rank: int | None, dense: tuple[int, int], experts: tuple[int, int, int, int]
 ) -> dict[str, Any]:
-    """`dense`: how many layers, their width; `experts`: their number, how many a token uses, shared ones, width."""
+    """Return the section `model` of a DeepSeek flavor.
+
+    `rank` is the rank of the queries' latent (None: none); `dense` the number of dense layers and their width;
+    `experts` the number of experts, those that a token uses, shared ones, and the width of one.
+    """
     latent = {"heads": heads} | ({"query_rank": rank} if rank else {})
     latent |= {"kv_rank": 512, "key_size": 128, "rope_size": 64, "value_size": 128}
     names = ("number", "per_token", "shared", "ffn")
@@ -54,7 +58,7 @@ FLAVORS: Mapping[tuple[str, str], Mapping[str, Any]] = {
 
 
 def from_torchtitan(document: Mapping[str, Any], source: str) -> ModelConfig:
-    """The model of a job's configuration."""
+    """Return the model and training settings of a torchtitan job configuration."""
     named, training = document.get("model", {}), document.get("training", {})
     name, flavor = str(named.get("name", "")), str(named.get("flavor", ""))
     model = FLAVORS.get((name, flavor))

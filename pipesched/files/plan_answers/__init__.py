@@ -1,1 +1,1 @@
-"""Plans that were found, as files: the problem, the plan, and what the bound over all plans rests on."""
+"""Documents of plans that were found: the plan problem, the partition, and the evidence of the bound over all plans."""

@@ -1,4 +1,4 @@
-"""Evidence of a bound over all plans, as a document, and read from one."""
+"""The evidence of a lower bound over all plans, converted to a document and back."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from pipesched.results.plan_evidence import (
 
 
 def partition_document(partition: Partition) -> dict[str, object]:
-    """Layers of each stage, and the recomputed ones: layer, mode, and of how many."""
+    """Return a partition as a document: layers of each stage, and for each stage (layer, mode, number) recomputed."""
     return {"layers": list(partition.counts), "recompute": [[list(one) for one in row] for row in partition.recompute]}
 
 
 def partition_from(document: Any) -> Partition:
-    """Read back; errors of Python where the document has another form."""
+    """Read a partition from its document; KeyError, TypeError or ValueError for any other form."""
     rows = tuple(tuple(Recomputed(str(a), str(b), _whole(n)) for a, b, n in row) for row in document["recompute"])
     return Partition(tuple(map(_whole, document["layers"])), rows)
 
 
 def plan_evidence_document(evidence: PlanEvidence | None) -> dict[str, object] | None:
-    """The object under `evidence` of a placement."""
+    """Return the evidence of a placement's bound as a document; None where there is none."""
     match evidence:
         case MeanLoad():
             return {"form": "mean load"}
@@ -50,7 +50,7 @@ def plan_evidence_document(evidence: PlanEvidence | None) -> dict[str, object] |
 
 
 def plan_evidence_from(document: Any) -> PlanEvidence | None:
-    """Read back; what is not as this version writes it is kept as it is."""
+    """Read evidence from its document; a form that this version does not write is kept unread."""
     try:
         return None if document is None else _known(document)
     except KeyError as error:
@@ -60,7 +60,7 @@ def plan_evidence_from(document: Any) -> PlanEvidence | None:
 
 
 def _known(document: Any) -> PlanEvidence:
-    """Errors of Python where the document has another form."""
+    """Read evidence of a form that this version writes; KeyError, TypeError or ValueError for any other."""
     match document["form"]:
         case "mean load":
             return MeanLoad()

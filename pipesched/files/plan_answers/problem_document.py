@@ -1,4 +1,4 @@
-"""A plan problem as a document with the keys of a plan file, every number exact; and such a document read back."""
+"""Plan problems as documents with the keys of a plan file and exact numbers, written and read."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _NOT_OF_FILES = frozenset({"choices", "whole_last", "clusters", "steps"})
 
 
 def plan_document(plan: PlanProblem) -> dict[str, object]:
-    """Numbers are written as fractions; `choices` are the placements allowed; `whole_last` is there where it holds.
+    """Return a plan problem as a document, with numbers as fractions.
 
-    So are `clusters`, the orders of the devices that are allowed. `steps` of times and of memory are those in which
-    evidence counts, and to whose multiples numbers are rounded.
+    `choices` lists the placements allowed, `clusters` the orders of devices allowed; `whole_last` is there only if it
+    is true. `steps` gives the units of time and memory that evidence counts in, to whose multiples numbers are rounded.
     """
     model, cluster = plan.model, plan.all_devices
     transfer: object = [list(map(str, row)) for row in cluster.links] or str(cluster.transfer)
@@ -81,7 +81,7 @@ def plan_document(plan: PlanProblem) -> dict[str, object]:
 
 
 def plan_from_document(document: object, source: str) -> PlanProblem:
-    """The plan problem of `plan_document`; `BadInput` as for a plan file."""
+    """Read the plan problem from the document of `plan_document`; `BadInput` for mistakes, as for a plan file."""
     if not isinstance(document, Mapping):
         return plan_problem_from(document, source)
     own = {key: _numbers(value, str(key)) for key, value in document.items() if key not in _NOT_OF_FILES}
@@ -96,7 +96,10 @@ def plan_from_document(document: object, source: str) -> PlanProblem:
 
 
 def _in_steps(plan: PlanProblem, document: object, steps: Any, source: str) -> PlanProblem:
-    """The plan with the steps that the document gives: all its numbers have to be multiples of them already."""
+    """Return the plan problem with the document's units of time and memory.
+
+    All its numbers must be multiples of them.
+    """
     if steps is None:
         return plan
     known = Fraction(str(steps["time"])), Fraction(str(steps["memory"]))
@@ -109,14 +112,14 @@ def _in_steps(plan: PlanProblem, document: object, steps: Any, source: str) -> P
 
 
 def _of_devices(cluster: Cluster) -> dict[str, object]:
-    """Keys that depend on the order of a cluster's devices."""
+    """Return the keys of a cluster that depend on the order of its devices: capacity, slowness and links."""
     capacity = None if cluster.capacity is None else list(map(str, cluster.capacity))
     slowness, links = list(map(str, cluster.slowness)), [list(map(str, row)) for row in cluster.links]
     return {"capacity": capacity, "slowness": slowness, "links": links}
 
 
 def _with_devices(cluster: Cluster, document: Any) -> Cluster:
-    """The cluster with its devices in the order of such a document."""
+    """Return the cluster with capacity, slowness and links from a document of `_of_devices`."""
     capacity, slowness, *links = (
         tuple(Fraction(str(one)) for one in row or ())
         for row in (document["capacity"], document["slowness"], *document["links"])
@@ -125,7 +128,8 @@ def _with_devices(cluster: Cluster, document: Any) -> Cluster:
 
 
 def _with_vocabulary(layers: Sequence[LayerType], shared: Sequence[LayerType]) -> list[LayerType]:
-    """The model's layers, with embedding and head, which are split over all devices, back in front and at the end."""
+    """Return the layers with the embedding before them and the head after them, where these are split over all
+    devices."""
     head = [layer for layer in shared if role_of(layer.name) is Role.HEAD]
     return [*(layer for layer in shared if layer not in head), *layers, *head]
 
@@ -144,7 +148,10 @@ def _layer(layer: LayerType) -> dict[str, object]:
 
 
 def _numbers(value: Any, key: str) -> Any:
-    """Texts that are fractions as such."""
+    """Convert every text in a document that is a fraction to a `Fraction`, except values of keys that are texts.
+
+    `key` is the key whose value this is.
+    """
     if isinstance(value, Mapping):
         return {name: _numbers(one, str(name)) for name, one in value.items()}
     if isinstance(value, list):

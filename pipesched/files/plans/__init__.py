@@ -1,1 +1,1 @@
-"""The parts of a plan file: its keys, their checks, and its layers."""
+"""Parts of reading a plan file: its keys, their checks, and its layers."""

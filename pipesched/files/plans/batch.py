@@ -1,4 +1,4 @@
-"""A batch of a fixed size in a plan file: costs of layers for a share of it, or the number of micro-batches."""
+"""The key `batch` of a plan file: scales the costs of layers to a micro-batch, or gives the number of micro-batches."""
 
 from __future__ import annotations
 
@@ -42,9 +42,10 @@ class PlanBatchSection(Section):
 
 
 def with_batch(document: Any) -> Any:
-    """The document of one micro-batch, in plain numbers; itself where there is no batch, or keys are mistaken.
+    """Return the plan document of one micro-batch, in plain numbers; itself without `batch` or where keys are wrong.
 
-    `BadInput` where sizes are listed, of which the file is to have one here.
+    With `layers` their costs are divided by the number of micro-batches; with `model` that number is computed.
+    `BadInput` for a list of sizes, of which the caller has to choose one.
     """
     if not isinstance(document, Mapping) or not isinstance(document.get("batch"), Mapping):
         return document
@@ -86,7 +87,7 @@ def _layer(entry: Any, count: int) -> Any:
 
 
 def _count_of_model(document: Mapping[str, Any]) -> int | None:
-    """Micro-batches of each replica; None where they do not share the batch evenly."""
+    """Return the micro-batches of each data parallel replica; None if they cannot share the batch evenly."""
     one = whole_number(1)
     size, each = one(at(document, "batch.size")), one(at(document, SIZE) or 1)
     data = one(at(document, "model.parallel.data") or 1)
@@ -96,7 +97,7 @@ def _count_of_model(document: Mapping[str, Any]) -> int | None:
 
 
 def batch_mistakes(document: Any, wrong: frozenset[str]) -> Iterator[str]:
-    """Keys that the batch leaves no place for, a size that is missing, and sizes that do not share it evenly."""
+    """Yield mistakes of `batch`: keys that it excludes, a missing size, and micro-batches that do not divide it."""
     if not isinstance(document, Mapping) or not isinstance(document.get("batch"), Mapping):
         return
     size = whole_number(1)(at(document, "batch.size"))

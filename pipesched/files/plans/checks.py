@@ -25,7 +25,7 @@ _DEFAULT_CHUNKS = [1, 2]
 
 
 def plan_mistakes(form: PlanFile, wrong: frozenset[str]) -> list[str]:
-    """Every broken rule over several keys, one line each; none speaks of a key path already known as wrong."""
+    """Return a line for each broken rule over several keys, except of key paths already known as wrong."""
     found = [] if any(path.split(".")[0] == "layers" for path in wrong) else [*_layers(form)]
     if form.devices is not None and not wrong & {"placement", "chunks"}:
         found += [*_choices(form)]
@@ -51,7 +51,7 @@ def plan_mistakes(form: PlanFile, wrong: frozenset[str]) -> list[str]:
 
 
 def _vocabulary(form: PlanFile) -> Iterator[str]:
-    """Mistakes in the layers of a vocabulary on all devices."""
+    """Yield a mistake if a split vocabulary lacks embedding and head, or there is no other layer."""
     own = [is_vocabulary(layer.name or "") for layer in form.layers or ()]
     if all(own) or not any(own):
         yield (
@@ -61,7 +61,7 @@ def _vocabulary(form: PlanFile) -> Iterator[str]:
 
 
 def _encoder(form: PlanFile) -> Iterator[str]:
-    """Keys that an encoder lacks, and numbers that do not suit it."""
+    """Yield mistakes of the section `encoder`: missing keys, and values that its placement does not allow."""
     own = form.encoder
     assert own is not None
     yield from own.missing("encoder")
@@ -82,7 +82,7 @@ def _encoder(form: PlanFile) -> Iterator[str]:
 
 
 def choices_of(form: PlanFile) -> list[Choice]:
-    """The placements and pieces that the file allows, each once."""
+    """Return all combinations of placement and pieces that the file allows, each once."""
     counts, lengths = form.sequence_chunks or PieceChoices((1,), (Lengths.EQUAL,))
     attention = any(layer.attention or layer.attention_backward for layer in form.layers or ())
     # Without attention equal time is equal length.
@@ -163,7 +163,7 @@ def _layer(place: str, layer: LayerEntry, unit: str) -> Iterator[str]:
 
 
 def _choices(form: PlanFile) -> Iterator[str]:
-    """Mistakes if there is no placement with a layer for every stage."""
+    """Yield a mistake if no placement allowed has a layer for every stage."""
     assert form.devices is not None
     choices = choices_of(form)
     if not choices:

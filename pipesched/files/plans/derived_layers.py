@@ -1,4 +1,4 @@
-"""The keys `model` and `hardware` of a plan file, checked and made into layers."""
+"""Layers derived from a plan file's keys `model` and `hardware`, and the checks of the two sections."""
 
 from __future__ import annotations
 
@@ -41,9 +41,10 @@ _GROUPED = ("kv_heads", "head_size")
 def derived_from(
     model: ModelSection, hardware: HardwareSection, hide_exchange: bool = True
 ) -> tuple[Derived, TrainingStep]:
-    """The layers, and what surrounds them in a step; the sections must be free of mistakes.
+    """Derive layers from the two sections, and what surrounds them in a training step; the sections must be valid.
 
-    Without `hide_exchange` all of the exchange of gradients is in the step, as a plan needs that schedules it.
+    Without `hide_exchange` the exchange of gradients is not overlapped with passes: for a plan that schedules it
+    itself.
     """
     assert model.layers and model.hidden and model.vocabulary and model.attention and model.sequence
     dense = model.dense_layers
@@ -98,7 +99,7 @@ def derived_from(
 
 
 def _assumed(section: HardwareSection) -> dict[str, float | str]:
-    """Hardware rates and settings that the file itself gives, by key; what is derived from them rests on these."""
+    """Return the rates and settings that the file's section `hardware` gives itself, by key."""
     given = {
         key: getattr(section, key) for key in type(section).model_fields if key in section.model_fields_set - {"name"}
     }
@@ -106,7 +107,7 @@ def _assumed(section: HardwareSection) -> dict[str, float | str]:
 
 
 def _modules(lora: LoraSection) -> tuple[str, ...]:
-    """In the order of a layer's products."""
+    """Return the products that have LoRA adapters, in the order of a layer's products."""
     return tuple(name for name in LORA_MODULES if lora.modules is None or name in lora.modules)
 
 
@@ -166,7 +167,7 @@ def _hardware(section: HardwareSection) -> Hardware:
 
 
 def model_mistakes(model: ModelSection, hardware: HardwareSection | None) -> list[str]:
-    """Every broken rule of the two sections, a line each."""
+    """Return a line for each broken rule of the sections `model` and `hardware`."""
     found = [*model.missing("model")]
     if hardware is None:
         found.append("hardware: missing; it is required with model")
@@ -212,7 +213,7 @@ def _heads(attention: AttentionSection, hidden: int | None) -> list[str]:
 
 
 def _blocks(model: ModelSection) -> list[str]:
-    """Feed-forward blocks and experts: each where there are layers that have it."""
+    """Return mistakes of feed-forward blocks and experts: keys without layers that use them, or layers without keys."""
     experts, dense = model.experts, model.dense_layers
     found: list[str] = []
     if experts is not None:

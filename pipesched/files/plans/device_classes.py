@@ -20,13 +20,16 @@ _MOST_CLASSES = 4
 
 
 def slowness_of(classes: list[DeviceClass] | None) -> tuple[Fraction, ...]:
-    """The `slowness` of `Cluster`: empty where all devices take a layer's own time."""
+    """Return the time factor of each device, as `Cluster.slowness`; empty where every device has speed 1."""
     found = tuple(1 / one.speed for one in classes or () for _ in range(one.devices or 0))
     return () if all(each == 1 for each in found) else found
 
 
 def orders_of(form: PlanFile, cluster: Cluster) -> tuple[tuple[str, Cluster], ...]:
-    """The orders of the classes along the pipeline, where any is allowed; none where there is one."""
+    """Return the orders of the device classes along the pipeline, each with its cluster, if the file leaves them free.
+
+    Empty where the order is given, or where all orders are the same cluster.
+    """
     if form.decide is None or form.decide.cluster == "given":
         return ()
     numbers = count()
@@ -44,7 +47,8 @@ def _named(one: DeviceClass, unit: str) -> str:
 
 
 def with_device_classes(form: PlanFile, wrong: frozenset[str]) -> tuple[PlanFile, list[str]]:
-    """The file with the number of devices and their memory filled in, and what is wrong with its classes."""
+    """Return the form with the number of devices and their memory from its device classes, and the classes'
+    mistakes."""
     classes = form.cluster
     if classes is None or any(path.split("[")[0].split(".")[0] == "cluster" for path in wrong):
         return form, []

@@ -23,7 +23,7 @@ from pipesched.problem.placement import PLACEMENTS
 
 
 class PieceChoices(NamedTuple):
-    """The numbers of pieces that a micro-batch may be cut into, and how."""
+    """The numbers of pieces that a micro-batch may be cut into, and the rules for their lengths."""
 
     counts: tuple[int, ...]
     lengths: tuple[Lengths, ...]

@@ -1,4 +1,4 @@
-"""Frozen layers of a plan file: what is left of their costs, and what they do not go with."""
+"""Frozen layers of a plan file: the costs that remain for them, and the features that they exclude."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ _ZERO = Fraction(0)
 
 
 def with_frozen_layers(form: PlanFile) -> PlanFile:
-    """The file with the costs that frozen layers have; only those before all that trains still say that they are."""
+    """Return the form with the costs of frozen layers: no W, and no backward before the first layer that trains.
+
+    Only layers before the first one that trains keep the mark `frozen`.
+    """
     before = _before_training(form)
     layers = [_forward_only(layer) if at < before else _frozen(layer) for at, layer in enumerate(form.layers or ())]
     found = form.model_copy(update={"layers": layers})
@@ -24,17 +27,18 @@ def with_frozen_layers(form: PlanFile) -> PlanFile:
 
 
 def frozen_names(form: PlanFile) -> tuple[str, ...]:
-    """Names of the layers of which nothing trains, in their order."""
+    """Return the names of frozen layers, each once, in the order of the layers."""
     return tuple(dict.fromkeys(layer.name for layer in form.layers or () if layer.frozen and layer.name))
 
 
 def adapter_rank(form: PlanFile) -> int | None:
-    """Rank of the adapters that alone train; None where weights do."""
+    """Return the rank of LoRA adapters; None where the model trains its weights."""
     return None if form.model is None or form.model.lora is None else form.model.lora.rank
 
 
 def notes_on_frozen(form: PlanFile) -> list[str]:
-    """Notes on backwards that are not split, and taken for that of the input."""
+    """Return notes on frozen layers after a trained one whose backward is not split, and counts as the input's
+    alone."""
     found = dict.fromkeys(
         f"layers: {layer.name}: frozen, and its backward, {short(layer.backward)}, is not split from a W; it is taken "
         "as that for its input alone"
@@ -45,7 +49,11 @@ def notes_on_frozen(form: PlanFile) -> list[str]:
 
 
 def frozen_mistakes(form: PlanFile) -> Iterator[str]:
-    """Layers of one name must cost the same, and no keys and values wait for a backward that does not run."""
+    """Yield mistakes of frozen layers.
+
+    A name may not stand for layers both before and after the first one that trains, since their costs differ. A frozen
+    layer before it keeps no keys and values for later pieces, since no backward would free them.
+    """
     before, layers = _before_training(form), form.layers or []
     first = {layer.name: at for at, layer in reversed([*enumerate(layers[:before])])}
     for at, layer in enumerate(layers[before:], before):
@@ -64,7 +72,10 @@ def frozen_mistakes(form: PlanFile) -> Iterator[str]:
 
 
 def _before_training(form: PlanFile) -> int:
-    """Number of entries before the first one that trains; an encoder is before all of them."""
+    """Return the number of layer entries before the first one that trains.
+
+    0 if the encoder before all of them trains.
+    """
     layers = form.layers or []
     if form.encoder is not None and not form.encoder.frozen:
         return 0
@@ -72,18 +83,19 @@ def _before_training(form: PlanFile) -> int:
 
 
 def _untrained(entry: LayerEntry) -> dict[str, object]:
-    """No W and nothing once an iteration."""
+    """Return the changes to a layer's costs if its weights do not train: no W, no reduction, no optimizer step."""
     return {"weight": None if entry.weight is None else _ZERO, "fused": None, "reduce": None, "step": None}
 
 
 def _forward_only(entry: LayerEntry) -> LayerEntry:
-    """Without a backward there is nothing to hold for it."""
+    """Return a layer entry without backward and without memory kept for one."""
     held = dict.fromkeys(("activation", "freed_by_backward", "kept_for_later", "recompute"))
     return entry.model_copy(update=_untrained(entry) | held | {"backward": _ZERO, "attention_backward": _ZERO})
 
 
 def _frozen(entry: LayerEntry) -> LayerEntry:
-    """After a layer that trains: B is left, and gives back the whole activation."""
+    """Return the entry of a layer after the first one that trains: if frozen, only B is left, and frees all
+    activation."""
     if not entry.frozen:
         return entry
     own: dict[str, object] = _untrained(entry) | {"frozen": False}

@@ -1,4 +1,4 @@
-"""The layers of a plan file that gives a model's shape and the hardware in their place."""
+"""Layers of a plan file that gives a model's shape and the hardware instead of `layers`."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from pipesched.layers.training_step import TrainingStep
 
 
 def required_of(document: object) -> tuple[str, ...]:
-    """The keys that a plan file must have: `layers`, or `model` in its place; `devices`, or `cluster`.
+    """Return the required keys of a plan document: `layers`, unless it has `model`; `devices`, unless it has `cluster`.
 
-    `microbatches` too, unless a model has a batch that says how many.
+    `microbatches` is required too, unless a model has a batch, which says how many there are.
     """
     instead = {"layers": "model", "devices": "cluster"}
     given = document if isinstance(document, dict) else {}
@@ -32,7 +32,10 @@ def required_of(document: object) -> tuple[str, ...]:
 
 
 class Filled(NamedTuple):
-    """A file with layers, capacity and transfer filled in, what they assume, and what surrounds them in a step."""
+    """A plan form completed by derivation: layers, capacity and transfer filled in.
+
+    `assumptions` are lines on the values assumed; `step` is what surrounds the layers in a training step.
+    """
 
     form: PlanFile
     assumptions: tuple[str, ...] = ()
@@ -40,7 +43,7 @@ class Filled(NamedTuple):
 
 
 def with_derived_layers(form: PlanFile, wrong: frozenset[str]) -> tuple[Filled, list[str]]:
-    """The file with the layers derived from a model's shape, and the mistakes of its sections."""
+    """Return the form with layers derived from its model's shape, and the mistakes of the sections for it."""
     if form.model is None:
         hardware = form.hardware is not None and not any(path.split(".")[0] == "model" for path in wrong)
         return Filled(form), ["hardware: found without model; allowed: with model"] if hardware else []
@@ -81,12 +84,12 @@ def with_derived_layers(form: PlanFile, wrong: frozenset[str]) -> tuple[Filled, 
 
 
 def _is_frozen(model: ModelSection, name: str | None) -> bool:
-    """True if nothing of a layer trains: with adapters that is so of embedding and head."""
+    """Return True if nothing of a layer trains; with LoRA adapters embedding and head do not train either."""
     return name in (model.frozen or ()) or (model.lora is not None and name in ("embedding", "head"))
 
 
 def entry_of(layer: LayerType) -> LayerEntry:
-    """A layer type as an entry of the file."""
+    """Return a layer type as an entry of the key `layers`."""
     return LayerEntry(
         recompute=[RecomputeEntry(**way._asdict()) for way in layer.recompute] or None,
         frozen=layer.forward_only,
@@ -95,7 +98,7 @@ def entry_of(layer: LayerType) -> LayerEntry:
 
 
 def _twice(form: PlanFile) -> Iterator[str]:
-    """Mistakes where the two sections say a thing twice."""
+    """Yield mistakes where `model` or `hardware` and another key state the same thing."""
     if form.layers is not None:
         yield "layers: found with model; allowed: one of the two"
     if form.memory is not None:

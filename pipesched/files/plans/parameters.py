@@ -1,4 +1,4 @@
-"""Work of stages for their parameters in a plan file: what every stage adds to the keys of layers; and its inverse."""
+"""The section `parameters` of a plan file: what every stage adds to the keys of its layers; reading and writing."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class PlanParametersSection(ParametersPart):
 
 
 def parameter_mistakes(form: PlanFile, choices: list[Choice], wrong: frozenset[str]) -> Iterator[str]:
-    """Every broken rule, one line each; none of what is already known as wrong."""
+    """Yield a line for each broken rule, except of keys already known as wrong."""
     once = ["parameters"] if form.parameters else []
     yield from objective_mistakes(form, once, "makespan or span", wrong)
     yield from none_given(form.parameters, wrong) if form.parameters else ()
@@ -90,20 +90,20 @@ def parameter_mistakes(form: PlanFile, choices: list[Choice], wrong: frozenset[s
 
 
 def times_added(section: PlanParametersSection | None) -> list[Fraction]:
-    """The times that stages add to those of their layers."""
+    """Return the times that the section adds to every stage; of a reduction in buckets, that of one bucket."""
     own = (getattr(section, key, None) for key in OF_LAYERS)
     return [one.time / getattr(one, "buckets", 1) for one in own if one is not None and one.time is not None]
 
 
 def buckets_of(section: PlanParametersSection | None) -> int:
-    """In how many parts gradients are reduced."""
+    """Return the number of buckets in which gradients are reduced."""
     return section.reduce.buckets if section and section.reduce else 1
 
 
 def parameters_of(
     section: PlanParametersSection | None, time: Callable[[Fraction], Fraction], memory: Callable[[Fraction], Fraction]
 ) -> Parameters:
-    """The `Parameters` of the section, with its numbers rounded to the file's steps."""
+    """Return the `Parameters` of the section; `time` and `memory` round its numbers to the file's units."""
     zero = Fraction(0)
     gather, reduce, step = (getattr(section, key, None) for key in OF_LAYERS)
     return Parameters(
@@ -128,7 +128,7 @@ def parameters_of(
 
 
 def parameters_document(own: Parameters) -> dict[str, object]:
-    """The section of such a file, every number a fraction; empty where stages run nothing."""
+    """Return the section for `Parameters`, with numbers as fractions; empty where stages run nothing for parameters."""
     found: dict[str, object] = {}
     if (gather := own.gather) is not None:
         rules: dict[str, object] = {"keep": ALWAYS} if gather.once else {}

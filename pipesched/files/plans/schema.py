@@ -1,4 +1,4 @@
-"""The keys of a plan file, what each may hold, and the JSON Schema that editors check it by."""
+"""The keys of a plan file as pydantic models, and the JSON Schema made from them."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class EncoderEntry(_Costs):
 
     @property
     def as_layer(self) -> LayerEntry:
-        """Its layers as an entry of the model's."""
+        """Return the encoder's costs as an entry of the key `layers`."""
         costs = {key: getattr(self, key) for key in _Costs.model_fields}
         return LayerEntry.model_construct(**costs | {"name": self.name or "encoder"})
 

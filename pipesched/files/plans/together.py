@@ -1,4 +1,4 @@
-"""Pairs of features that a plan file may not have, in one table that the reader asks and a page lists."""
+"""The table of pairs of features that exclude each other in a plan file, for the reader and for the docs page."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _fixed(document: Mapping[str, Any]) -> bool:
 
 
 def _runs_forwards_alone(document: Mapping[str, Any]) -> bool:
-    """Frozen layers with none before them that train: an encoder is before all of them."""
+    """Return True if the first layers are frozen and no encoder before them trains, so that they have no backward."""
     encoder = document.get("encoder")
     if isinstance(encoder, Mapping):
         return encoder.get("frozen") is True

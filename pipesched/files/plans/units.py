@@ -1,4 +1,4 @@
-"""The finest units of a plan file's numbers: the tick of all times and the step of all amounts of memory."""
+"""Units of a plan file's numbers: the tick of all times and the step of all amounts of memory."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pipesched.layers.pieces import ends_of, exact_numbers
 
 
 def every_layer(form: PlanFile) -> list[LayerEntry]:
-    """The layers of the model, then the encoder's."""
+    """Return the layer entries of the model, then the encoder's."""
     return [*(form.layers or ()), *([form.encoder.as_layer] if form.encoder else ())]
 
 
 def tick_of(form: PlanFile, others: list[Fraction]) -> tuple[Fraction, bool]:
-    """The tick of all times, and whether they must be rounded to it."""
+    """Return the tick of all times of the file and of `others`, and True if times must be rounded to it."""
     numbers, total = [*others], sum(others, Fraction(0)) * (form.devices or 1) * 4
     for layer in every_layer(form):
         once = (layer.gather, layer.reduce and layer.reduce / buckets_of(form.parameters), layer.step)
@@ -33,7 +33,7 @@ def tick_of(form: PlanFile, others: list[Fraction]) -> tuple[Fraction, bool]:
 
 
 def _with_ends(form: PlanFile) -> Iterator[tuple[LayerType, tuple[Fraction, ...]]]:
-    """The times of each layer, and its activation, with the ends of pieces of each mode of cutting a sequence."""
+    """Yield each layer with the ends of the pieces of a sequence, for every allowed cut into pieces."""
     ways = {(choice.pieces, choice.lengths) for choice in choices_of(form) if choice.pieces > 1}
     layers = tuple(_unrounded(layer) for layer in form.layers or ())
     every = [ends_of(Model(layers), *way) for way in ways]
@@ -59,7 +59,7 @@ def _unrounded(entry: LayerEntry) -> LayerType:
 
 
 def memory_step_of(form: PlanFile, capacity: list[Fraction] | None) -> tuple[Fraction, bool]:
-    """The step of all amounts of memory, and whether they must be rounded to it."""
+    """Return the unit that all amounts of memory are multiples of, and True if they must be rounded to it."""
     zero, layers = Fraction(0), every_layer(form)
     held = [
         (
@@ -77,7 +77,7 @@ def memory_step_of(form: PlanFile, capacity: list[Fraction] | None) -> tuple[Fra
 
 
 def _amounts(layer: LayerType) -> list[Fraction]:
-    """The amounts that a piece has a part of."""
+    """Return the amounts of memory of a layer of which a piece of a sequence takes a share."""
     return [layer.activation, layer.kept_for_later, *(layer.activation * way.keeps for way in layer.recompute)]
 
 

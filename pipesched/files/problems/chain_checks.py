@@ -1,4 +1,4 @@
-"""Checks of `chains`, which concern the other keys too."""
+"""Checks of the key `chains` together with other keys of a problem file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pipesched.files.problems.schema import ProblemFile
 
 
 def chain_mistakes(form: ProblemFile, stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
-    """Every broken rule, one line each; none of what is already known as wrong."""
+    """Yield a line for each broken rule of `chains`, except of keys already known as wrong."""
     if form.chains is None or any(path.split(".")[0] == "chains" for path in wrong):
         return
     chains = form.chains

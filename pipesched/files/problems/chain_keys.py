@@ -1,4 +1,4 @@
-"""The keys of a problem file for micro-batches that take different paths through the stages: `chains`."""
+"""The key `chains` of a problem file: different paths of micro-batches through the stages."""
 
 from __future__ import annotations
 

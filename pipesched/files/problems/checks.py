@@ -22,9 +22,10 @@ _NAMED = 20
 def mistakes(
     form: ProblemFile, wrong: frozenset[str] = frozenset(), forms: int = 1, devices_of_others: bool = False
 ) -> list[str]:
-    """Every broken rule over several keys, one line each; no rule speaks of the key paths already known as wrong.
+    """Return a line for each broken rule over several keys, except of key paths already known as wrong.
 
-    The form is one of so many that the file stands for. With `devices_of_others` some devices may hold no stage.
+    `forms` is the number of forms that the file stands for, this one included; it counts for size limits. With
+    `devices_of_others` a device may have no stage in this form.
     """
     found: list[str] = []
     if "placement" not in wrong:
@@ -44,7 +45,7 @@ def mistakes(
 
 
 def _size(form: ProblemFile, stages: int | None, forms: int) -> Iterator[str]:
-    """A typing error must not fill the machine's memory."""
+    """Yield a mistake for a problem too large for memory, which is most likely a typing error."""
     stages = None if stages is None else stages * forms
     if stages is not None and form.microbatches is not None and stages * form.microbatches > MOST_CELLS:
         yield (
@@ -131,7 +132,7 @@ def _backward(form: ProblemFile) -> Iterator[str]:
 
 
 def _freed(form: ProblemFile) -> Iterator[str]:
-    """Mistakes where B gives back what is no part of what F took."""
+    """Yield mistakes where B frees more memory than F takes."""
     if form.memory is None or form.memory.freed_by_backward is None:
         return
     freed, unit = form.memory.freed_by_backward, form.memory.unit
@@ -147,7 +148,8 @@ def _freed(form: ProblemFile) -> Iterator[str]:
 def _pairs(
     one: Fraction | list[Fraction], other: Fraction | list[Fraction]
 ) -> Iterator[tuple[str, tuple[Fraction, Fraction]]]:
-    """Two values side by side, with the index to name in a message; of two lists the shorter one's length counts."""
+    """Yield the pairs of two values by stage, with the index text for messages; lists are paired up to the shorter
+    length."""
     if not isinstance(one, list) and not isinstance(other, list):
         yield "", (one, other)
         return

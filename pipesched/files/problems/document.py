@@ -1,4 +1,4 @@
-"""A problem as its file writes it: from `Problem` back to keys and numbers."""
+"""Writing of problems: from a `Problem` to the keys and numbers of a problem file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pipesched.problem.stage import Stage
 
 
 def problem_document(problem: Problem) -> dict[str, Any]:
-    """The problem as a problem file writes it; ValueError where a file cannot say it."""
+    """Return the problem as the document of a problem file; ValueError if a file cannot express it."""
     for feature in FEATURES:
         joined = feature.attached or feature.several
         if joined is not None and feature.there(problem):
@@ -44,7 +44,7 @@ def problem_document(problem: Problem) -> dict[str, Any]:
 
 
 def placement_keys(where: Placement) -> dict[str, object]:
-    """The file's keys that give this placement, whatever it is called."""
+    """Return the keys of a placement: a standard placement's name if it is one, else the list of devices."""
     chunks = where.stages // where.devices
     for name, make in PLACEMENTS.items():
         if where == make(where.devices, chunks):
@@ -53,7 +53,8 @@ def placement_keys(where: Placement) -> dict[str, object]:
 
 
 def _chains(problem: Problem) -> dict[str, object]:
-    """The keys of micro-batches that take different paths, but for a placement whose name says so; else none."""
+    """Return the key `chains` of a problem whose micro-batches take different paths, unless its placement implies
+    them."""
     where = problem.placement
     if len(where.chains) == 1 or not problem.walks.shares:
         return {}
@@ -62,7 +63,7 @@ def _chains(problem: Problem) -> dict[str, object]:
 
 
 def _streams_and_tasks(problem: Problem) -> dict[str, object]:
-    """The keys of problems with several streams; none for others."""
+    """Return the keys `streams` and `tasks` of a problem; empty for passes of single tasks on one stream."""
     keys: dict[str, object] = {"streams": list(problem.resources.streams)} if problem.resources.streams else {}
     if any(stage.tasks for stage in problem.stages):
         keys["tasks"] = tasks_section(problem.stages, problem.tick)

@@ -1,4 +1,5 @@
-"""Passes made of tasks: from the file's lists, one layer each, to the tasks of every stage's passes, and back."""
+"""Conversion between the section `tasks` of a file, which describes one layer, and the tasks of every stage's
+passes."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ KEYS = {F: "forward", B: "backward", W: "weight"}
 
 
 class Totals(NamedTuple):
-    """The ticks of whole passes made of tasks, as `Stage` holds them."""
+    """Total ticks of a stage's passes that are made of tasks; `weight` is None without W."""
 
     forward: int
     backward: int
@@ -27,10 +28,11 @@ class Totals(NamedTuple):
 
 
 def stage_tasks(layer: Layer, layers: int) -> StageTasks:
-    """The tasks of every kind of pass of a stage of so many layers.
+    """Return the tasks of every kind of pass of a stage with `layers` layers.
 
-    The backward runs the layers last to first. BW is the backward with each task of W directly after the one it waits
-    for, those that wait for the whole backward last. With several layers a name ends with its layer's number.
+    A backward runs the layers last to first. BW is the backward with each task of W directly after the task that it
+    waits for; tasks that wait for the whole backward are last. With several layers a task's name ends with its layer's
+    number.
     """
     last = range(layers - 1, -1, -1)
     forward = tuple(_named(task, n, layers) for n in range(layers) for task in layer[F])
@@ -56,7 +58,7 @@ def _named(task: TaskSpec, number: int, layers: int) -> TaskSpec:
 
 
 def _with_own_names(tasks: Sequence[TaskSpec]) -> tuple[TaskSpec, ...]:
-    """A task of W that is called as one of B gets a mark, so that each name of the pass is there once."""
+    """Return the tasks of BW, those of W marked where a task of B has the same name, so that names are unique."""
     found: dict[str, TaskSpec] = {}
     for task in tasks:
         name = task.name
@@ -67,7 +69,7 @@ def _with_own_names(tasks: Sequence[TaskSpec]) -> tuple[TaskSpec, ...]:
 
 
 def totals(tasks: StageTasks) -> Totals:
-    """Times of whole passes when nothing interrupts them."""
+    """Return the duration in ticks of each kind of pass, its tasks run without interruption."""
     ticks = {kind: sum(task.ticks for task in own) for kind, own in tasks}
     if W not in ticks:
         return Totals(ticks[F], ticks[BW], None, ticks[BW])
@@ -75,7 +77,7 @@ def totals(tasks: StageTasks) -> Totals:
 
 
 def tasks_section(stages: Sequence[Stage], tick: Fraction) -> dict[str, object]:
-    """The file's `tasks` for these stages; ValueError where a file cannot say them."""
+    """Return the section `tasks` of a file for these stages; ValueError if a file cannot express them."""
     layers = [_layers(stage) for stage in stages]
     found = [_one_layer(stage, count) for stage, count in zip(stages, layers, strict=True)]
     for stage, layer, count in zip(stages, found, layers, strict=True):
@@ -102,13 +104,13 @@ def tasks_section(stages: Sequence[Stage], tick: Fraction) -> dict[str, object]:
 
 
 def _layers(stage: Stage) -> int:
-    """The number of layers that the names of a stage's tasks have."""
+    """Return the number of layers of a stage by the last task name of its forward."""
     last = stage.tasks_of(F)[-1].name.rpartition(".")
     return int(last[2]) + 1 if last[0] and last[2].isdigit() else 1
 
 
 def _one_layer(stage: Stage, layers: int) -> Layer:
-    """The tasks of one layer: of the first in the forward, of the last in the backward."""
+    """Return the tasks of one layer of a stage: the first layer of the forward, the last of the backward."""
     held = dict(stage.tasks)
     if W not in held and BW in held:
         held[B] = held[BW]
@@ -123,7 +125,7 @@ def _without_times(layer: Layer) -> list[tuple[PassKind, list[TaskSpec]]]:
 
 
 def _row(task: TaskSpec, backward: Sequence[TaskSpec], first: str) -> dict[str, object]:
-    """A task's keys in the file, but for its time."""
+    """Return the keys of a task in the file, without its time."""
     row: dict[str, object] = {"name": task.name}
     if task.stream != first:
         row["on"] = task.stream

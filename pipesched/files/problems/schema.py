@@ -1,4 +1,4 @@
-"""The keys of a problem file, what each may hold, and the JSON Schema that editors check it by."""
+"""The keys of a problem file as pydantic models, and the JSON Schema made from them."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ PLAIN_TIMES = ("forward", "backward", "weight", "fused", "overlapped")
 
 
 def required(document: object) -> tuple[str, ...]:
-    """Dotted paths of the keys that a problem file must have: others where its passes are made of `tasks`."""
+    """Return the key paths that a problem document must have; with `tasks` they differ from those with `times`."""
     return REQUIRED_OF_TASKS if isinstance(document, Mapping) and document.get("tasks") is not None else REQUIRED
 
 

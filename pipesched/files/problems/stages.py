@@ -1,4 +1,4 @@
-"""The stages of a problem file: their costs in ticks, what they hold, and the tasks of their passes."""
+"""Stages of a problem from the columns of a file: costs in ticks, memory, and the tasks of passes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pipesched.problem.stage_columns import stages_of
 
 
 def stages_from(form: ProblemFile, times: Columns, held: Columns) -> tuple[Stage, ...]:
-    """The stages of these columns; what names no stream is on the first."""
+    """Return the stages, from columns of times in ticks and of memory; tasks without a stream run on the first one."""
     first, count = first_stream(form), len(held["activation"])
     options = dict[str, Sequence[Any]]()
     for feature in FEATURES:

@@ -16,7 +16,7 @@ MOST_TASKS = 2_000_000
 
 
 def task_mistakes(form: ProblemFile, stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
-    """Every broken rule, one line each; silent on sections that hold wrong values."""
+    """Yield a line for each broken rule of streams and tasks; nothing for sections that have wrong values."""
     if any(path.startswith(("streams", "tasks", "times.transfer")) for path in wrong):
         return
     streams = form.streams or [COMPUTE]
@@ -42,7 +42,10 @@ def task_mistakes(form: ProblemFile, stages: int | None, wrong: frozenset[str]) 
 
 
 def _lookups(form: ProblemFile) -> Iterator[str]:
-    """Tasks that need nothing stand at the beginning of a forward of one layer, before one that needs its input."""
+    """Yield mistakes of tasks that need no input.
+
+    Such tasks must be first in a forward of one layer, before a task that needs the input.
+    """
     assert form.tasks is not None
     for at, task in enumerate(form.tasks.backward or ()):
         if task.needs == "nothing":
@@ -57,7 +60,7 @@ def _lookups(form: ProblemFile) -> Iterator[str]:
 
 
 def task_lists(form: ProblemFile) -> Iterator[tuple[str, Sequence[ChainTask | WeightTask]]]:
-    """The lists of tasks that the file gives, by key."""
+    """Yield the lists of tasks that the file gives, each with its key."""
     if form.tasks is not None:
         lists: dict[str, Sequence[ChainTask | WeightTask] | None]
         lists = {"forward": form.tasks.forward, "backward": form.tasks.backward, "weight": form.tasks.weight}
@@ -84,7 +87,7 @@ def _unknown(path: str, name: str, known: list[str]) -> Iterator[str]:
 
 
 def _count(form: ProblemFile, stages: int | None) -> Iterator[str]:
-    """A typing error must not fill the machine's memory."""
+    """Yield a mistake for more tasks than the memory holds, which is most likely a typing error."""
     assert form.tasks is not None
     layers = form.tasks.layers or 1
     repeated = sum(layers) if isinstance(layers, list) else layers * (stages or 0)

@@ -1,4 +1,4 @@
-"""The times of a problem file as whole ticks: one column a quantity, with an entry a stage."""
+"""Times of a problem file as whole ticks: a column for each quantity, with an entry for each stage."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def times_in_ticks(
     others: Iterable[tuple[Any, Fraction | list[Fraction]]] = (),
     most_steps: int = MOST_STEPS,
 ) -> tuple[Columns, tuple[tuple[int, ...], ...], Fraction, list[str]]:
-    """The times in ticks, those of links, the tick, and what a note says of them if they were rounded.
+    """Return the times in ticks by column, the matrix of link times, the tick, and a note if times were rounded.
 
-    `others` are further times by column, one number or one a stage each.
+    `others` are further times by column, one number or a list with one for each stage.
     """
     transfer = latency_of(times.transfer)
     links = links_of(transfer)
@@ -64,13 +64,16 @@ def times_in_ticks(
 
 
 def _task_times(tasks: Tasks, stages: int) -> Columns:
-    """The time of every task of one layer, a column each."""
+    """Return the times of all tasks of one layer by column, with an entry for each stage."""
     lists = {kind: getattr(tasks, key) or () for kind, key in KEYS.items()}
     return {(kind, n): per(task.time, stages) for kind, held in lists.items() for n, task in enumerate(held)}
 
 
 def per(value: Fraction | list[Fraction] | None, count: int) -> list[Fraction]:
-    """One number for each of `count` places; half as many serve both directions of a bidirectional placement."""
+    """Return one number for each of `count` places from a number or a list.
+
+    A list of half as many entries serves both directions of a bidirectional placement.
+    """
     assert value is not None
     if isinstance(value, list):
         return value * (count // len(value))
@@ -78,6 +81,6 @@ def per(value: Fraction | list[Fraction] | None, count: int) -> list[Fraction]:
 
 
 def layers_of(tasks: Tasks, stages: int) -> list[int]:
-    """The number of layers of each stage."""
+    """Return the number of layers of each stage."""
     layers = tasks.layers or 1
     return layers * (stages // len(layers)) if isinstance(layers, list) else [layers] * stages

@@ -1,4 +1,4 @@
-"""Pairs of features that a problem file may not have, in one table that the reader asks and a page lists."""
+"""The table of pairs of features that exclude each other in a problem file, for the reader and for the docs page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def _looks_up(document: Mapping[str, Any]) -> bool:
 
 
 def _sends(document: Mapping[str, Any]) -> bool:
-    """Transfers of passes of one task; tasks have other refusals."""
+    """Return True if transfers occupy a stream and passes are single tasks (passes of tasks have refusals of their
+    own)."""
     return at(document, "times.transfer.on") is not None and document.get("tasks") is None
 
 

@@ -27,12 +27,13 @@ DEFAULT_FORWARD, DEFAULT_BACKWARD = 1, 2
 
 
 def looks_like_one(document: object) -> bool:
-    """True if a document is in this older form."""
+    """Return True if a document has keys of the older visualiser's configuration."""
     return isinstance(document, dict) and bool({"num_stages", "num_batches"} & document.keys())
 
 
 def to_problem_document(document: object, source: str) -> dict[str, Any]:
-    """The same as a problem file's document; `BadInput` lists every mistake under the older form's own keys."""
+    """Convert the older visualiser's configuration to a problem document; `BadInput` lists mistakes under its own
+    keys."""
     form, found, _ = parse_model(VisualiserFile, document, ("num_stages", "num_batches"))
     for key in ("forward_times", "backward_times"):
         value = getattr(form, key)
@@ -54,5 +55,5 @@ def to_problem_document(document: object, source: str) -> dict[str, Any]:
 
 
 def output_file(document: object) -> str | None:
-    """Where such a file wants its picture."""
+    """Return the path for the picture in the older visualiser's configuration; None where there is none."""
     return document.get("output_file") if isinstance(document, dict) and looks_like_one(document) else None

@@ -1,1 +1,1 @@
-"""The parts of a schedule file: what it says of tasks, and how its orders and starts are read."""
+"""Parts of reading and writing schedule files: names of tasks, orders and starts."""

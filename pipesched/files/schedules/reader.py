@@ -1,4 +1,4 @@
-"""Reads the parts of a schedule file, each checked, into ticks of a problem that is fine enough for them."""
+"""Reader of the parts of a schedule file, in ticks of a problem refined until every time is whole."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pipesched.schedule.schedule import Schedule, parse_slot
 
 
 class ScheduleReader:
-    """Reads what a schedule file holds besides its problem; every value in ticks is in the file's own tick."""
+    """Reader of a schedule file's keys other than the problem; all ticks are ticks of the file."""
 
     def __init__(self, path: str, document: Mapping[str, Any], problem: Problem) -> None:
         self._path, self._document = path, document
@@ -40,7 +40,11 @@ class ScheduleReader:
         self._tasks = TaskReader(self.problem)
 
     def _in_fractions(self, objective: Objective, parts: int) -> bool:
-        """True if a span's times need so many parts of a tick; a period's bound alone may."""
+        """Return True if the file's numbers may count parts of the problem's tick.
+
+        True for a period, whose bound may be a fraction of a tick, and for a span with a number that `parts` does not
+        divide.
+        """
         starts, certificate = (self._document.get(key) for key in ("starts", "certificate"))
         numbers = [self._document.get(key) for key in ("value", "lower_bound")]
         numbers += [*starts.values()] if isinstance(starts, dict) else []

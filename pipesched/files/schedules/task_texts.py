@@ -1,4 +1,4 @@
-"""Tasks in schedule files: orders of streams, events between them and starts, by the names that the problem gives."""
+"""Names of tasks in schedule files: orders of streams, waits between streams, and starts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipesched.schedule.timeline import Timeline
 
 
 def task_keys(problem: Problem, schedule: Schedule) -> dict[str, object]:
-    """`task_orders`, for each device the tasks of each stream, and `waits`; only what the schedule has of them."""
+    """Return the keys `task_orders` (tasks of each stream by device) and `waits` that the schedule has."""
     keys: dict[str, object] = {}
     if schedule.task_orders:
         orders: list[dict[str, list[str]]] = [{} for _ in range(problem.devices)]
@@ -26,7 +26,7 @@ def task_keys(problem: Problem, schedule: Schedule) -> dict[str, object]:
 
 
 def start_texts(timeline: Timeline) -> dict[str, int]:
-    """The start of every task, pass by pass; a pass of a block is one task."""
+    """Return the start of every task by its name, pass by pass; an overlapped block's passes are single tasks."""
     problem, starts = timeline.problem, timeline.starts
     return {
         problem.task_text(task): starts[task]
@@ -37,14 +37,15 @@ def start_texts(timeline: Timeline) -> dict[str, int]:
 
 
 class TaskReader:
-    """Reads the tasks of a problem by their names."""
+    """Reader of task names of one problem."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self._parts: dict[tuple[object, int], dict[str, int]] = {}
 
     def task(self, text: str) -> Task:
-        """`F0.0`, `F0.0/attn`, `F0.0/attn.2`; `F0.0/1` for a task without a name. `BadInput` for no task there is."""
+        """Return the task of a name: `F0.0`, `F0.0/attn`, `F0.0/attn.2`, or `F0.0/1` by number; `BadInput` if there is
+        none."""
         of, _, name = text.partition("/")
         p = pass_from(self._problem, of)
         if (p.kind, p.stage) not in self._parts:
@@ -58,14 +59,17 @@ class TaskReader:
         return Task(p, part)
 
     def _names(self, stage: int, first: Task) -> dict[str, int]:
-        """The number of each task by its name. Passes that the problem does not have are judged later, as one task."""
+        """Return the numbers of the tasks of a stage's pass by name.
+
+        A pass that the problem does not have counts as one task, and is refused later.
+        """
         if stage >= self._problem.placement.stages or first.of.kind not in self._problem.stages[stage].kinds:
             return {"": 0}
         texts = [self._problem.task_text(task) for task, _ in self._problem.tasks(first.of)]
         return {text.partition("/")[2]: part for part, text in enumerate(texts)}
 
     def orders(self, document: object) -> TaskOrders:
-        """Inverse of `task_orders` in `task_keys`."""
+        """Read the key `task_orders`, the inverse of `task_keys`."""
         devices = document if isinstance(document, list) else []
         if len(devices) != self._problem.devices or not all(isinstance(streams, dict) for streams in devices):
             raise BadInput(f"task_orders: found {shown(document)}; allowed: for each device the tasks of each stream")
@@ -82,7 +86,7 @@ class TaskReader:
         return found
 
     def waits(self, document: object) -> tuple[Wait, ...]:
-        """Inverse of `waits` in `task_keys`."""
+        """Read the key `waits`, the inverse of `task_keys`."""
         pairs = document if isinstance(document, list) else []
         if not isinstance(document, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
             raise BadInput(f"waits: found {shown(document)}; allowed: pairs of tasks, of which the second waits")
@@ -92,7 +96,7 @@ class TaskReader:
         )
 
     def _named(self, place: str, text: object) -> Task:
-        """The task that stands at a place of the file."""
+        """Return the task of a name; `BadInput` begins with its place in the file."""
         try:
             return self.task(str(text))
         except BadInput as error:
