@@ -109,7 +109,7 @@ def _print(found: Frontier, asked: int) -> None:
     held = "activation memory" if any(problem.static) else "memory"
     memory = "share of each\ncapacity (%)" if scale.by_share else f"{held} a device\n({problem.memory_unit})"
     columns = [Column(memory, True), Column(f"best {name}{unit}", True), Column(f"lower bound{unit}", True)]
-    columns += [Column("gap", True), Column(IDLE, True, 2), Column(BUBBLE, True, 3)]
+    columns += [Column("gap to bound", True), Column(IDLE, True, 2), Column(BUBBLE, True, 3)]
     columns += [Column("slower than\nlast row", True, 1)]
     last = found.points[-1].value if found.points else None
     title = f"{problem.name}: {size(problem)} · {name} against memory"

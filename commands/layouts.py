@@ -75,11 +75,11 @@ def run(args: Namespace) -> Exit:
     wanted = wanted_of(Namespace(**vars(args) | {"microbatch_size": None, "microbatches": 1}), 1, None)
     stop = stop_event(args)
     moments: list[PlanProgress] = []
-    line = PlanLines("ms")
     with interrupt_sets(stop), progress_line() as say:
+        line = PlanLines("ms", say)
 
         def tell(moment: PlanProgress) -> None:
-            say(line(moment))
+            line(moment)
             moments.append(moment)
 
         given = {name: getattr(args, name) for name in _SIZES}

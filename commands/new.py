@@ -11,7 +11,7 @@ from commands.options.training import OPTIONS, add_sizes, add_training, missing,
 from commands.options.values import whole
 from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_json
-from commands.shared.output import files_written, write_json
+from commands.shared.output import files_written, next_step, with_program, write_json
 from pipesched.errors import BadInput
 from pipesched.files.atomic_write import write_whole
 from pipesched.files.exact_numbers import read_yaml
@@ -48,11 +48,11 @@ def summary(plan: PlanProblem, config: ModelConfig, wanted: Wanted) -> list[str]
     elif mean > room:
         least = ceil(state / capacity[0])
         line += f": no plan fits; at least {least} pipeline ranks hold it, or --tensor, --expert and --data larger"
-    return [*lines, line, "next: pipesched compare, then pipesched plan, with this file"]
+    return [*lines, line]
 
 
 TEXT = """\
-# A small pipeline to start from: replace the numbers by those of your own, then `pipesched solve` this file.
+# A small pipeline to start from: replace the numbers by those of your own; `pipesched solve` reads this file.
 devices: 4                # pipeline ranks
 microbatches: 8           # of one training step
 placement: linear         # linear, interleaved, v-shape, wave, bidirectional, or [0, 1, 1, 0]: the device of each stage
@@ -65,7 +65,7 @@ times:                    # one number for every stage, or a list with one per s
 memory:
   unit: GiB               # a label only
   capacity: 40            # of a device
-  static: 24              # of it weights, gradients, optimizer; leave it out where capacity is for activations
+  static: 24              # taken by weights, gradients, optimizer; leave out where capacity is for activations alone
   activation: 4           # one micro-batch on one stage, from its forward until its weights' gradient
 objective: makespan       # or span, or period
 """
@@ -92,7 +92,7 @@ def run(args: Namespace) -> Exit:
     """Print it, or write it where nothing is yet."""
     if args.file is not None and args.output is not None:
         raise BadInput("found NAME and --output; allowed: one of the two")
-    text, said = (TEXT, []) if args.source is None else _plan(args)
+    text, said = (with_program(TEXT), []) if args.source is None else _plan(args)
     if args.source is None:
         _refuse_model_options(args)
     name = args.file or args.output
@@ -108,7 +108,12 @@ def run(args: Namespace) -> Exit:
         write_json({"files": [str(path)]})
     else:
         files_written([path])
-        print("\n".join(said))
+        for line in said:
+            print(line)
+        if args.source is None:
+            next_step(["solve", str(path), "-o", "results"], "writes the best schedule, pictures and a report")
+        else:
+            next_step(["compare", str(path)], "sets published schedules side by side, each with its own best plan")
     return Exit.DONE
 
 

@@ -21,7 +21,7 @@ from commands.shared.batch_sizes import best_of_sizes, refuse_for_several
 from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_json
 from commands.shared.for_runtime import add_plans_for
-from commands.shared.output import complain, files_written, note, write_json
+from commands.shared.output import complain, files_written, note_plan, write_json
 from commands.shared.output_folder import record_output
 from commands.shared.partition_settings import (
     add_settings,
@@ -131,19 +131,16 @@ def _searched(
 ) -> _Answer:
     """The search of one plan problem, with what its file assumes said before."""
     problem = with_partition(whole, args.partition)
-    for text in problem.notes:
-        note(f"note: {args.plan}: {text}")
-    for text in problem.assumptions:
-        note(f"assumed: {text}")
+    note_plan(args.plan, problem)
     moments: list[PlanProgress] = []
-    line, limits = PlanLines(problem.time_unit), limits_of(args)
+    line, limits = PlanLines(problem.time_unit, say), limits_of(args)
 
     def tell(moment: PlanProgress) -> None:
-        say(line(moment))
+        line(moment)
         if not moments or (moments[-1].value, moments[-1].lower_bound) != (moment.value, moment.lower_bound):
             moments.append(moment)
 
-    answer = planned(whole, problem, args.target, forms, limits, tell, lambda one: say(line(one)), stop)
+    answer = planned(whole, problem, args.target, forms, limits, tell, line, stop)
     found = with_note(answer.found)
     half = replace(limits, seconds=limits.seconds / 2)
     changes = sensitivity(found, half, stop) if args.explain and found.best and not stop.is_set() else []

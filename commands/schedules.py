@@ -8,7 +8,7 @@ from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_json
 from commands.shared.output import write_json
 from commands.shared.tables import Column, table
-from heuristics.catalogue import HEURISTICS
+from heuristics.catalogue import HEURISTICS, Heuristic
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -29,9 +29,14 @@ def run(args: Namespace) -> Exit:
         Column("peak activations", leave_out=2),
         Column("reference", leave_out=3),
     ]
-    rows = [(h.name, h.needs, h.bubble, h.peak, h.reference) for h in HEURISTICS]
-    table("Published schedules", columns, rows)
+    rows = [(_names(h), h.needs, h.bubble, h.peak, h.reference) for h in HEURISTICS]
+    table("Published schedules (other names, which commands take too, in brackets)", columns, rows)
     return Exit.DONE
+
+
+def _names(schedule: Heuristic) -> str:
+    """Its name, and in brackets others that commands take too."""
+    return "\n".join([schedule.name, *(f"({other})" for other in HEURISTICS.other_names(schedule.name))])
 
 
 COMMANDS.register(

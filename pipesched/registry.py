@@ -59,6 +59,10 @@ class Registry(Generic[Item]):
             raise BadInput(f"unknown {self._noun} {name!r}; known: {known}{did_you_mean(name, self._items)}")
         return self._items[name]
 
+    def other_names(self, name: str) -> list[str]:
+        """The names by which users know this item too."""
+        return [other for other, own in self._others.items() if own == name]
+
     def alone(self, name: str) -> Item | None:
         """The item that the module of its name registers, without importing the others; None if there is no such.
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from pathlib import Path
 
-from heuristics.catalogue import schedule_named
+from commands.shared.output import note
+from heuristics.catalogue import HEURISTICS, schedule_named
 from pipesched.errors import BadInput, Deadlock, Disagreement
 from pipesched.problem.problem import Problem
 from pipesched.results.candidate import Candidate
@@ -35,7 +36,10 @@ def published(listed: str | None) -> list[str] | None:
     for word in listed.split(","):
         name = word.strip()
         try:
-            names.append(schedule_named(name).name)
+            found = schedule_named(name).name
+            names.append(found)
+            if name in HEURISTICS.other_names(found):
+                note(f"note: {name} is another name of {found}, by which it is shown")
         except BadInput as error:
             mistakes += error.mistakes
     if mistakes:

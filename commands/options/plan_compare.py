@@ -9,7 +9,7 @@ from typing import NamedTuple
 from commands.options.compared import published
 from commands.options.plan_progress import PlanLines
 from commands.options.search import interrupt_sets, limits_of, progress_line
-from commands.shared.output import note
+from commands.shared.output import note_plan
 from commands.shared.watch import stop_event
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
@@ -52,19 +52,15 @@ def plan_rows(path: str, args: Namespace) -> PlanRows:
         if args.objective == Objective.PERIOD.value:
             raise BadInput("objective: found period; plans are for makespan or span")
         problem = replace(problem, objective=Objective(args.objective))
-    for text in (*problem.notes, *(f"assumed: {one}" for one in problem.assumptions)):
-        note(f"note: {path}: {text}")
+    note_plan(path, problem)
     names = published(args.schedules) or HEURISTICS.names()
     orders = {name: orders_of(problem, name) for name in names}
-    stop, limits, line = stop_event(args), limits_of(args), PlanLines(problem.time_unit)
+    stop, limits = stop_event(args), limits_of(args)
     with interrupt_sets(stop), progress_line() as say:
         rows = compared_schedules(
             problem, orders, None if args.no_optimal else FREE, replace(limits, seconds=_SEARCH_SHARE * limits.seconds),
-            lambda moment: say(line(moment)), stop, every=bool(args.schedules),
+            PlanLines(problem.time_unit, say), stop, every=bool(args.schedules),
         )  # fmt: skip
-        runtimes = dict[str, list[str]]()
-        for row in rows:
-            if row.fits and row.best is not None:
-                say(f"which runtimes run the plan of {row.name}")
-                runtimes[row.name] = runtimes_of(problem, row.best)
+        say("looking for the runtimes that can run these plans")
+        runtimes = {row.name: runtimes_of(problem, row.best) for row in rows if row.fits and row.best is not None}
     return PlanRows(problem, rows, runtimes, stop.is_set())

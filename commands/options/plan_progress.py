@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from fractions import Fraction
 
+from commands.shared.console import redraws
 from pipesched.problem.formatting import with_unit
 from solver.planning.progress import PlanProgress
 
 
 class PlanLines:
-    """The seconds are the command's own: it may search several times, each search counts its own from 0."""
+    """Where no terminal shows one line that changes, only a new value, bound or placement done has a line.
 
-    def __init__(self, unit: str) -> None:
-        self._unit, self._began = unit, time.monotonic()
+    The seconds are the command's own: it may search several times, each search counts its own from 0.
+    """
 
-    def __call__(self, moment: PlanProgress) -> str:
-        """Value, bound, placements done (solved, or shown to be no better), and what is under way."""
-        best = "no plan yet" if moment.value is None else f"best {with_unit(moment.value, self._unit)}"
-        bound = with_unit(moment.lower_bound, self._unit)
-        done = f"{moment.settled} of {moment.choices} placements done"
-        return f"{time.monotonic() - self._began:6.1f} s  {best}, bound {bound}, {done}  ({moment.phase})"
+    def __init__(self, unit: str, say: Callable[[str], None]) -> None:
+        self._unit, self._say, self._began = unit, say, time.monotonic()
+        self._last: tuple[Fraction | None, Fraction, int] | None = None
+
+    def __call__(self, moment: PlanProgress) -> None:
+        """Say value, bound, placements done (solved, or shown to be no better), and what is under way."""
+        seen = moment.value, moment.lower_bound, moment.settled
+        if not redraws() and seen in (self._last, (None, 0, 0)):
+            return
+        self._last = seen
+        known = ["no plan yet" if moment.value is None else f"best {with_unit(moment.value, self._unit)}"]
+        if moment.lower_bound:
+            known.append(f"bound {with_unit(moment.lower_bound, self._unit)}")
+        if moment.choices > 1:
+            known.append(f"{moment.settled} of {moment.choices} placements done")
+        self._say(f"{time.monotonic() - self._began:6.1f} s  {', '.join(known)}  ({moment.phase})")

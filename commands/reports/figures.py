@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from commands.shared.output import memory_range, percent, times_shown
+from commands.shared.output import WHY_IDLE, idle_lines, memory_range, percent, times_shown
 from commands.shared.output import time as time_text
 from commands.shared.tables import Column, table
 from pipesched.problem.attainable_spans import Value
@@ -21,20 +21,23 @@ def show(title: str, timeline: Timeline, metrics: Metrics, fits: bool, lower_bou
     problem = timeline.problem
     value = known(metrics, problem.objective)
     rows = [(time.value, time_text(problem, known(metrics, time))) for time in times_shown(problem)]
-    period = problem.objective.repeats
+    period, idle = problem.objective.repeats, idle_times(timeline).shares()
     ends = [time for time in times_shown(problem) if time.repeats == period]
     rows += [(f"{IDLE}, of {time.value}", percent(metrics.idle(time))) for time in ends]
     rows += [(f"{BUBBLE}, of {time.value}", percent(metrics.bubble(time))) for time in ends]
     rows += [
         (f"peak memory ({problem.memory_unit})", memory_range(metrics)),
         *_streams(timeline),
-        *((f"idle: {cause}", percent(share)) for cause, share in idle_times(timeline).shares().items()),
         ("fits the memory", "yes" if fits else "no"),
         (f"lower bound ({problem.objective.value})", time_text(problem, lower_bound)),
         # A schedule that breaks the memory cap may lie below the bound of those that keep it.
-        ("gap", percent(share_open(value, lower_bound)) if fits else "–"),
+        (f"gap to bound (of {problem.objective.value})", percent(share_open(value, lower_bound)) if fits else "–"),
     ]
     table(title, [Column("figure"), Column("value", True)], [row for row in rows if row[1]])
+    if idle:
+        print(f"{WHY_IDLE}:")
+    for line in idle_lines(idle):
+        print(f"  {line}")
 
 
 def _streams(timeline: Timeline) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,7 @@ from commands.shared.console import console, width
 from commands.shared.encoding import encodable
 from commands.shared.output import idle_shown, memory_range, percent, times_shown
 from commands.shared.output import time as time_text
-from commands.shared.tables import Cell, Column, spare, table
+from commands.shared.tables import Cell, Column, room_of_tables, spare, table
 from pipesched.problem.formatting import size
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.candidate import Candidate
@@ -67,7 +67,7 @@ def _columns(problem: Problem) -> list[Column]:
         Column(BUBBLE, True, 5),
         Column(f"peak memory\n({problem.memory_unit})", True, 1),
         Column("fits"),
-        Column(f"{aim.value}\ngap", True),
+        Column(f"gap to bound\n(of {aim.value})", True),
     ]
 
 
@@ -84,8 +84,7 @@ def _row(problem: Problem, candidate: Candidate, metrics: Metrics, lower_bound: 
 def _with_bars(columns: list[Column], rows: list[list[Cell]], lengths: Sequence[Bar]) -> bool:
     """Add a column of bars, as wide as there is room; False where there is none for the shortest."""
     wider = [*columns, Column(f"{'time':<{LEAST}}", False, 2)]
-    room = width()
-    more = MOST if room is None else spare(wider, [[*row, "█" * LEAST] for row in rows], room, len(columns))
+    more = spare(wider, [[*row, "█" * LEAST] for row in rows], room_of_tables(), len(columns))
     if more is None or not rows:
         return False
     columns[:] = wider

@@ -36,7 +36,7 @@ def show(solutions: Sequence[Solution], wanted: Sequence[str]) -> None:
         unit = f"\n({problem.time_unit})" if problem.time_unit else ""
         columns += [
             Column(f"{problem.name}\n{problem.objective.value}{unit}", True),
-            Column(f"{problem.name}\ngap", True, 1),
+            Column(f"{problem.name}\ngap to bound", True, 1),
         ]
         found.append({c.name: c for c in _candidates(one, wanted) if c.metrics is not None})
     fitting = {name for held in found for name, one in held.items() if one.fits}

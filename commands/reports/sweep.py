@@ -60,14 +60,14 @@ def columns(found: Table) -> list[Column]:
     objectives = {row.objective for row in found.rows} - {""}
     name = objectives.pop() if len(objectives) == 1 else "objective"
     unit = f"\n({found.time_unit})" if found.time_unit else ""
-    made = [Column("cell", True, 5)]
+    made = [Column("cell", True, 1)]
     made += [Column(axis.name, _numeric(found, axis.name)) for axis in axes]
-    made += [Column(f"best {name}{unit}", True), Column(f"lower bound{unit}", True, 1), Column("gap", True)]
-    made += [Column(IDLE, True, 2), Column(BUBBLE, True, 3), Column(f"peak memory\n({found.memory_unit})", True, 3)]
-    made += [Column("best published", False, 4), Column("to best", True, 4)]
+    made += [Column(f"best {name}{unit}", True), Column(f"lower bound{unit}", True, 5), Column("gap to bound", True)]
+    made += [Column(IDLE, True, 6), Column(BUBBLE, True, 7), Column(f"peak memory\n({found.memory_unit})", True, 4)]
+    made += [Column("best published", False, 2), Column("its time\n/ best", True, 3)]
     if found.sweep.of_batch:
         made += [Column("above\nleast", True)]
-    made += [Column("status", False, 6)]
+    made += [Column("status", False, 1)]
     return made
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import simplejson
 
 from pipesched.deadline import Deadline, within
+from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.formatting import amount, plain, visible
 from pipesched.problem.problem import Objective, Problem
@@ -24,12 +25,22 @@ PROGRAM = "PIPESCHED_PROGRAM"  # the variable by which `go.py` says how it was c
 
 def complain(line: str) -> None:
     """One line of error on standard error, never wrapped or coloured."""
-    print(f"pipesched: {visible(line)}", file=sys.stderr)
+    print(f"pipesched: {visible(with_program(line))}", file=sys.stderr)
 
 
 def note(line: str) -> None:
     """One line for the person, in addition to the result."""
-    print(visible(line), file=sys.stderr)
+    print(visible(with_program(line)), file=sys.stderr)
+
+
+def note_plan(path: str, problem: PlanProblem) -> None:
+    """The notes of a plan file, and what was assumed where its layers follow from the model's shape."""
+    for text in problem.notes:
+        note(f"note: {path}: {text}")
+    if problem.assumptions:
+        note(f"assumed of the model of {path}; `pipesched layers` shows the costs that follow:")
+    for text in problem.assumptions:
+        note(f"  {text}")
 
 
 def write_json(document: object) -> None:
@@ -39,7 +50,16 @@ def write_json(document: object) -> None:
 
 def next_step(words: Sequence[str], does: str) -> None:
     """The command to type after this one, as this one was typed, and what it does."""
-    print(f"next: {os.environ.get(PROGRAM, 'pipesched')} {shlex.join(words)}\n      {does}")
+    print(f"next: {_program()} {shlex.join(words)}\n      {does}")
+
+
+def with_program(text: str) -> str:
+    """The same with commands in backticks as this user types them: `python3 go.py solve` from a checkout."""
+    return text.replace("`pipesched ", f"`{_program()} ")
+
+
+def _program() -> str:
+    return os.environ.get(PROGRAM, "pipesched")
 
 
 def files_written(paths: Sequence[Path]) -> None:
@@ -92,15 +112,13 @@ def idle_shares(timeline: Timeline, seconds: float) -> dict[IdleCause, float] | 
     return within(Deadline.after(seconds), lambda: idle_times(timeline).shares())
 
 
-def idle_line(timeline: Timeline) -> str:
-    """Why devices idle, as shares of the makespan; empty where none does."""
-    return idle_text(idle_times(timeline).shares())
+WHY_IDLE = "why devices idle, in shares of the makespan (mean over devices)"
 
 
-def idle_text(shares: dict[IdleCause, float]) -> str:
-    """The same of shares that are known."""
-    causes = ", ".join(f"{cause} {percent(share)}" for cause, share in shares.items())
-    return f"why devices idle, in shares of the makespan (mean over devices): {causes}" if causes else ""
+def idle_lines(shares: dict[IdleCause, float]) -> list[str]:
+    """A line for each cause of idle time: its share, and what it means."""
+    width = max((len(percent(share)) for share in shares.values()), default=0)
+    return [f"{percent(share):>{width}}  {cause}: {cause.meaning}" for cause, share in shares.items()]
 
 
 def memory_line(problem: Problem, metrics: Metrics) -> str:

@@ -12,7 +12,8 @@ from rich.text import Text
 from commands.shared.console import console, width
 from commands.shared.encoding import encodable
 
-_NO_TERMINAL = 160  # columns to which prose is wrapped where the output is no terminal; nothing is left out there
+_NO_TERMINAL = 120  # columns where nothing tells how many there are
+_ALL = 250  # columns in which every table has room for all that it says
 _PROSE = 28  # columns: what a cell of text may be wrapped to
 _FRAME = 3  # columns that a table's lines and spaces take beside each column, and one more in all
 
@@ -36,9 +37,9 @@ def table(
     bold: Sequence[int] = (),
 ) -> None:
     """Print a table under its title; rows whose index is in `bold` stand out."""
-    room = width()
+    room = room_of_tables()
     named, cells = _encodable(columns), _texts(rows)
-    shown = list(range(len(named))) if room is None else fitting(named, cells, room)
+    shown = fitting(named, cells, room)
     made = Table(header_style="bold")
     for n in shown:
         made.add_column(_header(named[n], [row[n] for row in cells]), justify="right" if named[n].numeric else "left",
@@ -48,13 +49,17 @@ def table(
         made.add_row(*drawn, style="bold" if index in bold else None)
     # Where even the columns that must be there are wider, lines are longer than the terminal: a number cut short
     # would mislead.
-    wide = max(room or _NO_TERMINAL, _wide(named, cells, shown))
-    out = console(wide)
-    out.print(Text(encodable(title), style="bold"), soft_wrap=room is None)
+    out = console(max(room, _wide(named, cells, shown)))
+    out.print(Text(encodable(title), style="bold"), soft_wrap=width() is None)
     out.print(made)
     left = [" ".join(named[n].header.split()) for n in range(len(named)) if n not in shown]
     if left:
-        print(f"left out in {room} columns: {', '.join(left)}")
+        print(f"left out in {room} columns: {', '.join(left)}; COLUMNS={_ALL} or --json has them")
+
+
+def room_of_tables() -> int:
+    """The columns that a table may take: those of the terminal, or that COLUMNS says, else 120."""
+    return width() or _NO_TERMINAL
 
 
 def spare(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], room: int, column: int) -> int | None:

@@ -37,7 +37,7 @@ def peak_of(peak: Fraction, capacity: Fraction, decimals: int = 6) -> str:
     """
     scale, over = 10**decimals, peak > capacity
     shown = Fraction(-(-peak * scale // 1) if over else peak * scale // 1, scale)
-    room = Fraction(capacity * 10**6 // 1, 10**6) if over else capacity
+    room = Fraction(capacity * 10**6 // 1, 10**6) if over else Fraction(capacity * scale // 1, scale)
     return f"{plain(float(shown))} of {plain(float(room))}"
 
 

@@ -22,18 +22,36 @@ _COLLECTIVES = (UNSHARD, REDUCE)
 class IdleCause(StrEnum):
     """Cause for which a device waits while its first stream, which computes, has no task."""
 
-    WARM_UP = "warm-up"  # its first pass is still to come
-    COOL_DOWN = "cool-down"  # its last pass has ended
-    OTHER_DEVICES = "other devices"  # they still compute what its next passes need
-    TRANSFER = "transfer"  # what they need is on its way
-    CHUNK = "chunk"  # what they are to compute lacks only an earlier or later piece
-    COLLECTIVE = "collective"  # parameters are being gathered, or gradients reduced
-    OTHER_STREAMS = "other streams"  # its own streams still copy or exchange what they need
-    MEMORY = "memory"  # some pass could start, but its activation does not fit
-    ORDER = "order"  # some pass could start, and the order has another one first
+    WARM_UP = "warm-up"
+    COOL_DOWN = "cool-down"
+    OTHER_DEVICES = "other devices"
+    TRANSFER = "transfer"
+    CHUNK = "chunk"
+    COLLECTIVE = "collective"
+    OTHER_STREAMS = "other streams"
+    MEMORY = "memory"
+    ORDER = "order"
+
+    @property
+    def meaning(self) -> str:
+        """In a few words, of a device that waits."""
+        return _MEANINGS[self]
 
 
 Idle = Counter[IdleCause]
+
+
+_MEANINGS = {
+    IdleCause.WARM_UP: "before its first pass",
+    IdleCause.COOL_DOWN: "after its last pass",
+    IdleCause.OTHER_DEVICES: "they still compute what all passes left to it need",
+    IdleCause.TRANSFER: "the tensor for its next pass is on its way",
+    IdleCause.CHUNK: "its next pass lacks only an earlier or later chunk of the sequence",
+    IdleCause.COLLECTIVE: "parameters are being gathered, or gradients reduced",
+    IdleCause.OTHER_STREAMS: "its own streams still copy or exchange what its next pass needs",
+    IdleCause.MEMORY: "a pass could start, but its activation does not fit",
+    IdleCause.ORDER: "a pass could start, but the schedule has another one first",
+}
 
 
 @dataclass(frozen=True)

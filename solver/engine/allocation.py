@@ -23,7 +23,7 @@ from solver.engine.background_search import BackgroundLocalSearch
 from solver.engine.clock import BACKGROUND
 from solver.engine.dedicated_worker import DedicatedWorker
 from solver.engine.incumbent.state import State
-from solver.engine.kernels import Kernels, compiling
+from solver.engine.kernels import STILL_COMPILING, Kernels, compiling
 from solver.engine.relaxed import Relaxed, relaxed_search
 from solver.engine.search import RoundRobin, Search, Subsolver, members_of
 from solver.engine.slices import Slice, Work
@@ -125,13 +125,9 @@ class Allocation:
         finally:
             self._own.close()
             self.close()
-        waiting = [
-            arm.runs[0].subsolver.name for arm in self.arms if not (arm.spent or not arm.runs or self._compiled(arm))
-        ]
-        if waiting and not search.done():
-            search.incumbent.note(
-                f"still being compiled, as on a first run: {', '.join(waiting)}; the same solve may now find more"
-            )
+        waits = any(arm.runs and not arm.spent and not self._compiled(arm) for arm in self.arms)
+        if waits and not search.done():
+            search.incumbent.note(STILL_COMPILING)
 
     def go_on(self, share: float = inf) -> bool:
         """Run subsolvers until they have used `share` more of the limit; True if they can continue from there."""

@@ -18,6 +18,7 @@ from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.noise import Noise, under_noise
 from solver.construction.timing import best_times
 from solver.cyclic.extended_candidate import beats, extended_candidate
+from solver.engine.kernels import NOT_REFINED, STILL_COMPILING
 from solver.engine.search import SEARCH, Search
 from solver.local_search.equal_value import halted, with_timeline
 from solver.local_search.moves import Array
@@ -26,9 +27,6 @@ from solver.parameters import tunable, tuned
 from solver.published import candidate
 from solver.tasks.job_units import equal_value_search
 
-_NOT_COMPILED = (
-    "no search for less memory and more slack: its code was still being compiled, as on a first run; solve again for it"
-)
 _REFINING = "less memory and more slack"
 
 
@@ -134,7 +132,7 @@ def refined(solution: Solution, search: Search) -> Solution:
         return best
     search.incumbent.enter(_REFINING)
     if not search.compiled(search.kernels):  # which the answer does not need, and does not wait for
-        return replace(best, notes=(*best.notes, _NOT_COMPILED))
+        return best if STILL_COMPILING in best.notes else replace(best, notes=(*best.notes, NOT_REFINED))
     deadline = None if search.clock.counts_work else search.clock.left()
 
     def walks(halt: Array) -> Solution:

@@ -37,6 +37,9 @@ from solver.tasks.policy.kernel import dispatch
 from solver.tasks.serial_kernel import generate
 from solver.tasks.tabu.kernel import tabu_search
 
+_ONCE = "was still being compiled, which happens once after an installation: run the same command again"
+STILL_COMPILING = f"some searches did not run, as their code {_ONCE}, and the answer may be better"
+NOT_REFINED = f"the search for less memory and more slack did not run, as its code {_ONCE} for it"
 _POLL = 0.05  # seconds between looks at the process
 _COMPILER = f"{__name__.rpartition('.')[0]}.compile_kernels"
 

@@ -78,6 +78,8 @@ def plan_from(starts: Iterable[Candidate], problem: PlanProblem, limits: Limits,
         for start in given:
             with placements.errors_noted("the plan to start from"):
                 placements.start_from(start)
+        if placements.best is not None:
+            placements.say("the plans to start from")
         with placements.errors_noted("the search for plans"):
             search.run()
 

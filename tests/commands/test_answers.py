@@ -69,7 +69,7 @@ def test_validate_shows_the_gap_of_a_solved_file(tmp_path: Path, capsys: pytest.
     capsys.readouterr()
     assert main(["validate", str(tmp_path / "out" / "schedule.json")]) == 0
     shown = figures(capsys)
-    assert (shown["gap"], shown["lower bound (makespan)"]) == ("0.00 %", shown["makespan"])
+    assert (shown["gap to bound (of makespan)"], shown["lower bound (makespan)"]) == ("0.00 %", shown["makespan"])
 
 
 def test_what_does_not_fit_is_said_however_narrow_the_terminal_is(

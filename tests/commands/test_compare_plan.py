@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from commands.main import main
+from commands.reports.plans.plan_comparison import bounds_said
 from commands.shared.parser import parser
 from heuristics.catalogue import HEURISTICS, schedule_named
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.plan_problem import Choice
+from pipesched.results.certificate import Certificate
 from pipesched.results.solution import Status
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
+from solver.planning.compared_schedule import ComparedSchedule
 from solver.planning.plan import plan
 from tests.support.counted import counted
 
@@ -59,6 +63,33 @@ def rows_of(document: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixt
     assert (found["name"], found["objective"]) == ("small", "makespan")
     rows: list[Any] = found["rows"]
     return rows
+
+
+def test_another_name_of_a_schedule_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "plan.yaml"
+    source.write_text(json.dumps(PLAN))
+    assert main(["compare", str(source), "--no-optimal", "--schedules", "vpp,1F1B", "--workers", "1"]) == 0
+    answer = capsys.readouterr()
+    assert "note: vpp is another name of interleaved-1f1b, by which it is shown\n" in answer.err
+    assert "1F1B is another" not in answer.err
+    assert "│ interleaved-1f1b " in answer.out
+
+
+def test_a_bound_that_is_the_time_of_another_schedule_is_explained() -> None:
+    """The search for 1f1b may end once none of its plans can be better than the best one known."""
+    one, other = (
+        plan(plan_problem_from(PLAN | {"placement": "linear", "schedule": "1f1b", "microbatches": number}), counted(1))
+        for number in (4, 6)
+    )
+    assert one.value is not None and other.value is not None and one.value < other.value
+    rows = [ComparedSchedule("1f1b", one), ComparedSchedule("gpipe", other)]
+    assert bounds_said(rows) == []
+    bound = Certificate("", int(one.value / other.problem.tick), "")
+    open_ = replace(other, status=Status.FEASIBLE, certificate=bound)
+    assert bounds_said([rows[0], replace(rows[1], plan=open_)]) == [
+        "gpipe: searched until it was proved that no plan of it is better than that of 1f1b, which is why the bound is "
+        "its time"
+    ]
 
 
 def test_every_schedule_has_a_plan_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

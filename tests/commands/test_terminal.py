@@ -159,6 +159,17 @@ def test_tables_fit_the_width_and_say_what_is_left_out(
         assert "left out in 60 columns: " in said
 
 
+@pytest.mark.parametrize("command", [["compare", EXAMPLE, "--no-optimal"], ["schedules"], ["simulate", EXAMPLE]])
+def test_tables_in_a_pipe_of_unknown_width_take_120_columns(
+    command: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert main(command) == 0
+    said = capsys.readouterr().out
+    assert max(len(line) for line in said.splitlines() if line[:1] in ("│", "┃", "┏", "└")) <= 120
+    assert ("left out in 120 columns: " in said) == ("COLUMNS=250" in said)
+
+
 def test_what_does_not_fit_says_so_under_noise(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

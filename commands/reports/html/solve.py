@@ -8,7 +8,7 @@ from commands.reports.html.origin import file_section, reproduce_section
 from commands.reports.solved import min_memory, robustness, sensitivity
 from commands.reports.solved.solve import Found, verdict
 from commands.shared import not_applicable
-from commands.shared.output import idle_line, idle_shown, memory_line, memory_range, percent, times_shown
+from commands.shared.output import WHY_IDLE, idle_lines, idle_shown, memory_line, memory_range, percent, times_shown
 from commands.shared.output import time as time_text
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
@@ -21,6 +21,7 @@ from pipesched.results.comparison import OURS, with_solution
 from pipesched.results.gap import gap
 from pipesched.results.solution import Solution
 from pipesched.schedule.metrics import BUBBLE, IDLE
+from pipesched.simulation.idle_causes import idle_times
 from plots.html.parts import Course, Folded, Moment, Paragraph, Part, Points, Schedules, Section, Table
 from plots.html.report import capitalised, report
 from solver.analysis.bottleneck import bottleneck
@@ -33,8 +34,9 @@ def solve_report(found: Found, args: Namespace, text: str | None) -> str:
     assert metrics is not None
     subtitle = f"{size(problem)}, placement {problem.placement.name}; minimise {problem.objective.value}"
     assert solution.timeline is not None
-    lines = filter(None, (memory_line(problem, metrics), idle_line(solution.timeline)))
-    figures = [Paragraph(capitalised(line) + ".") for line in lines]
+    idle = idle_lines(idle_times(solution.timeline).shares())
+    figures: list[Part] = [Paragraph(capitalised(memory_line(problem, metrics)) + ".")]
+    figures += [Paragraph(f"{capitalised(WHY_IDLE)}:"), Points(idle)] if idle else []
     moments = Folded("When the best value or the bound improved", [_moments(solution)])
     sections = [
         Section("Schedules side by side", [_table(solution), *_not_applicable(solution)]),

@@ -23,14 +23,14 @@ _FIGURES = [
     Column("step (ms)", True),
     Column("of it pipeline", True, 3),
     Column("pipeline's bound", True, 2),
-    Column("pipeline's gap", True, 2),
+    Column("pipeline's gap to bound", True, 2),
     Column("tokens/s", True),
     Column("MFU", True),
-    Column(IDLE, True),
+    Column(IDLE, True, 4),
     Column("peak memory (GiB)", True),
     Column("recomputed layers", True, 1),
-    Column("order", leave_out=4),
-    Column("searched", leave_out=3),
+    Column("order", leave_out=5),
+    Column("searched", leave_out=1),
 ]
 # Of layouts with and without a plan so many are shown; `--json` and layouts.csv have all.
 _SHOWN, _NAMED = 30, 8
@@ -129,7 +129,8 @@ def notes(found: Layouts) -> list[str]:
     further = next((row for row in found.rows if row.fits and not row.equal), None)
     if further is not None:
         said.append(
-            f"next: {name_of(further)}, {percent(further.total / found.rows[0].total - 1)} longer than the best"
+            f"the first that is worse by more than that: {name_of(further)}, whose step takes "
+            f"{percent(further.total / found.rows[0].total - 1)} longer than the shortest"
         )
     sizes = found.by_microbatch_size
     if len(sizes) > 1:

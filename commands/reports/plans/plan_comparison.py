@@ -18,20 +18,27 @@ from runtime.partitions.catalogue import PARTITION_FORMATS
 from solver.planning.compared_schedule import ComparedSchedule
 from solver.planning.lacking import lacking
 
-COLUMNS = [
-    Column("schedule"),
-    Column("time", True),
-    Column("over the best", True),
-    Column("bound of its plans", True, 5),
-    Column(IDLE, True, 3),
-    Column(BUBBLE, True, 6),
-    Column("peak memory", True, 2),
-    Column("fits"),
-    Column("recomputed layers", True, 4),
-    Column("placement", leave_out=4),
-    Column("layers of each stage", leave_out=7),
-    Column("runtimes", leave_out=1),
-]
+_BOUND = "none of its plans is below"
+
+
+def _columns(problem: PlanProblem) -> list[Column]:
+    unit = f"\n({problem.time_unit})" if problem.time_unit else ""
+    rooms = sorted({plain(float(room)) for room in problem.cluster.capacity or ()})
+    cap = f" of {rooms[0]}" if len(rooms) == 1 else ""
+    return [
+        Column("schedule"),
+        Column(f"{problem.objective.value}{unit}", True),
+        Column("above\nthe best", True),
+        Column(f"{_BOUND}{unit}", True, 5),
+        Column(IDLE, True, 3),
+        Column(BUBBLE, True, 6),
+        Column(f"peak memory\n({problem.cluster.memory_unit}{cap})", True, 2),
+        Column("fits"),
+        Column("recomputed layers", True, 4),
+        Column("placement", leave_out=4),
+        Column("layers of each stage", leave_out=7),
+        Column("runtimes", leave_out=1),
+    ]
 
 
 def show(found: PlanRows, free: str, path: str) -> None:
@@ -42,11 +49,13 @@ def show(found: PlanRows, free: str, path: str) -> None:
     problem, rows = found.problem, found.rows
     shown = [row for row in rows if row.best is not None]
     print(_verdict(problem, [row for row in shown if row.fits], free))
-    unit = f" ({problem.time_unit})" if problem.time_unit else ""
-    title = f"{problem.name}: {problem.objective.value}{unit} of the best plan found with each schedule"
-    table(title, COLUMNS, [_cells(found, row) for row in shown], bold=[0] if shown and shown[0].fits else [])
+    title = f"{problem.name}: the best plan found with each schedule"
+    bold = [0] if shown and shown[0].fits else []
+    table(title, _columns(problem), [_cells(found, row) for row in shown], bold)
+    for line in bounds_said(shown):
+        print(line)
     if shown:
-        print(f"time: {problem.objective.value}: {what_is_in_it(problem)}")
+        print(f"{problem.objective.value}: {what_is_in_it(problem)}")
     best = next((row for row in rows if row.name == free), None)
     if best is not None and best.plan is not None and best.plan.value is not None:
         bound = f"{plain(float(best.plan.lower_bound))} {problem.time_unit}".rstrip()
@@ -60,6 +69,22 @@ def show(found: PlanRows, free: str, path: str) -> None:
             print(f"- {row.name}: {': '.join([*said, *([row.reason] if row.reason else [])])}")
     if shown and shown[0].fits:
         _next(found, path)
+
+
+def bounds_said(shown: list[ComparedSchedule]) -> list[str]:
+    """Why the bound of a schedule's plans is just the time of another one: more was not looked for."""
+    values = {row.best.value: row.name for row in reversed(shown) if row.fits and row.best is not None}
+    found = dict[str, list[str]]()
+    for row in shown:
+        if row.fits and row.plan is not None and row.plan.status is not Status.OPTIMAL:
+            other = values.get(row.plan.lower_bound)
+            if other not in (None, row.name):
+                found.setdefault(str(other), []).append(row.name)
+    return [
+        f"{', '.join(names)}: searched until it was proved that no plan of {'theirs' if names[1:] else 'it'} is better "
+        f"than that of {other}, which is why the bound is its time"
+        for other, names in found.items()
+    ]
 
 
 def _next(found: PlanRows, path: str) -> None:

@@ -18,8 +18,8 @@ CHOICES = [
     Column("stages", True),
     Column("value", True),
     Column("bound", True),
-    Column("gap", True),
-    Column("than the best", True),
+    Column("gap to bound", True),
+    Column("above\nthe best", True),
     Column(IDLE, True, 2),
     Column(BUBBLE, True, 3),
     Column("order"),
@@ -39,9 +39,9 @@ _STAGES = [
 CHANGES = [
     Column("change"),
     Column("value", True),
-    Column("difference", True),
+    Column("value changes by", True),
     Column("bound", True),
-    Column("gap", True),
+    Column("gap to bound", True),
     Column("the change brings", True),
 ]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from commands.reports import schedule_table
 from commands.reports.solved import min_memory, robustness, sensitivity
 from commands.reports.solved.recommendation import Recommendation
-from commands.shared.output import complain, idle_said, idle_text, memory_line, percent
+from commands.shared.output import WHY_IDLE, complain, idle_lines, idle_said, memory_line, percent
 from commands.shared.output import time as time_text
 from pipesched.problem.rescale import in_ticks_of
 from pipesched.results.analysis.explanation import Explanation
@@ -96,4 +96,4 @@ def _idle_lines(solution: Solution, shares: dict[IdleCause, float] | None) -> li
         return []
     if shares is None:
         return ["why devices idle: no time to say of so many passes; a longer --time-limit has it, and so has simulate"]
-    return [text] if (text := idle_text(shares)) else []
+    return [f"{WHY_IDLE}:", *(f"  {line}" for line in idle_lines(shares))] if shares else []

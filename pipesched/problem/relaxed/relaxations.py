@@ -28,12 +28,12 @@ from pipesched.problem.relaxed.parameter_times import least_besides
 from pipesched.problem.relaxed.relaxation import Relaxation, RelaxedProblem
 
 _BESIDES = (
-    "Besides at least {} for the gathering before the first forward, and the reduction and the step of the stage whose "
-    "backward ends last."
+    "At least {} more passes: the gathering of parameters before the first forward, and the reduction of gradients "
+    "and the optimizer's step of the stage whose backward ends last."
 )
 _ON_DEVICE = (
-    "Besides at least {} on every device for the gathering before its first forward, and the reduction and the step of "
-    "the stage whose backward ends last there."
+    "At least {} more passes on every device: the gathering of parameters before its first forward, and the reduction "
+    "of gradients and the optimizer's step of the stage whose backward ends last there."
 )
 
 

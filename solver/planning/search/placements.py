@@ -36,7 +36,7 @@ class Placements:
         self.budget = Budget(limits, stop)
         self.best: Candidate | None = None
         self.notes = list(problem.notes)
-        self._phase = "start"
+        self._phase: str | None = None  # until the search begins there is none, and nothing to report
         for name in problem.schedules:
             schedule_named(name)
         self.choices = [ChoiceSearch(problem, choice, self.budget, self._offer) for choice in problem.choices]
@@ -126,7 +126,8 @@ class Placements:
                 each.distrust()
         if self.best is None or candidate.value < self.best.value:
             self.best = candidate
-            self.say(self._phase)
+            if self._phase is not None:
+                self.say(self._phase)
 
     def even_out(self) -> None:
         """Replace the best plan by a more even one of equal value."""
